@@ -1,0 +1,1 @@
+"""The work on files, on handles only; knows no MCP."""

@@ -1,0 +1,1 @@
+"""What every small, careful MCP server needs."""

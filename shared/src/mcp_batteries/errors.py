@@ -1,0 +1,82 @@
+"""The failures a caller can act on, as one small family.
+
+Everything a server refuses or cannot do is a `Problem`: what failed, then the next move. Tools report it
+as `isError` with this text, resources as a JSON-RPC error with the same text. Any other exception is a
+defect of ours: its text stays in the log and the client reads only that the server failed.
+
+    Problem
+    ├── NotFound      the thing named does not exist
+    ├── Refused       policy says no, whoever asks
+    ├── Invalid       the request itself cannot mean anything here
+    ├── Conflict      the world changed under the caller
+    ├── TooLarge      beyond a limit, with the way to ask for less
+    └── Unavailable   not now; `retry_after` seconds when known
+"""
+
+from __future__ import annotations
+
+from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
+
+__all__ = ["Conflict", "Invalid", "NotFound", "Problem", "Refused", "TooLarge", "Unavailable", "quote", "well_formed"]
+
+
+def well_formed(text: str) -> str:
+    """`text` with every lone surrogate replaced by U+FFFD.
+
+    Python spells undecodable bytes of file names as lone surrogates, and no JSON encoder accepts them.
+    """
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def quote(text: str, limit: int = 120) -> str:
+    """A caller's own words for a message: in backticks, on one line, at most `limit` characters."""
+    line = well_formed(text).replace("\r", "\\r").replace("\n", "\\n").replace("\0", "\\0")
+    return f"`{line}`" if len(line) <= limit else f"`{line[: limit - 1]}…`"
+
+
+class Problem(ToolError, ResourceError):
+    """Raised when a request fails for a reason the caller can understand and often mend.
+
+    Args:
+        what: what failed, one sentence, identifiers in backticks, no path outside what is served.
+        fix: the next move, one sentence; empty when there is none.
+    """
+
+    def __init__(self, what: str, fix: str = "") -> None:
+        self.what = well_formed(what)
+        self.fix = well_formed(fix)
+        super().__init__(f"{self.what} {self.fix}" if fix else self.what)
+
+
+class NotFound(Problem, ResourceNotFoundError):
+    """Raised when the named thing does not exist, or may not be known to exist."""
+
+
+class Refused(Problem):
+    """Raised when policy forbids the request: outside the served world, read-only, a closed gate."""
+
+
+class Invalid(Problem):
+    """Raised when an argument cannot be used as it is."""
+
+
+class Conflict(Problem):
+    """Raised when the thing is not in the state the caller expected; names the state it is in."""
+
+
+class TooLarge(Problem):
+    """Raised when a result or an input is beyond a limit; names the limit and how to ask for less."""
+
+
+class Unavailable(Problem):
+    """Raised when something beneath us does not answer now.
+
+    Args:
+        retry_after: seconds until another try makes sense, when known.
+    """
+
+    def __init__(self, what: str, fix: str = "", *, retry_after: float | None = None) -> None:
+        self.retry_after = retry_after
+        super().__init__(what, fix)

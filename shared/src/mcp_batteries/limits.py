@@ -1,0 +1,147 @@
+"""Bounds that really hold: time, pages and size.
+
+Blocking work runs in one hop on a limiter of our own (the SDK's transports share anyio's default one) and
+carries a `Stop`: when the caller cancels, the deadline passes or the connection ends, the work itself ends,
+not only the waiting for it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import anyio
+import anyio.to_thread
+
+from mcp_batteries.errors import Invalid, Unavailable
+
+__all__ = ["DEFAULT_PAGE_BYTES", "Cursor", "Stop", "Stopped", "clip", "in_thread"]
+
+T = TypeVar("T")
+
+DEFAULT_PAGE_BYTES = 10_000
+"""Text bytes of one answer unless the caller asks otherwise: what every measured host passes on whole."""
+
+
+class Stopped(Exception):  # noqa: N818 - control flow, not an error a caller sees
+    """Raised inside blocking work when nobody waits for it any more."""
+
+
+class Stop:
+    """A stop sign for work on another thread: set once, polled by the work.
+
+    Args:
+        seconds: also stop this long from now; None for no deadline.
+    """
+
+    __slots__ = ("_event", "deadline", "progress")
+
+    def __init__(self, seconds: float | None = None) -> None:
+        self._event = threading.Event()
+        self.deadline = None if seconds is None else time.monotonic() + seconds
+        self.progress: tuple[float, float | None, str | None] | None = None
+        """(done, total, message) as last told by the work; the waiting side reports it on."""
+
+    def set(self) -> None:
+        self._event.set()
+
+    def is_set(self) -> bool:
+        """True once set, or past the deadline."""
+        return self._event.is_set() or (self.deadline is not None and time.monotonic() > self.deadline)
+
+    def check(self) -> None:
+        """Return at once, or raise `Stopped`. Cheap enough for every few hundred items of a loop."""
+        if self.is_set():
+            raise Stopped
+
+
+_limiter: anyio.CapacityLimiter | None = None
+_limiter_loop: object | None = None
+
+
+def _worker_limiter() -> anyio.CapacityLimiter:
+    # One limiter per event loop: a limiter belongs to the loop it first waited on.
+    global _limiter, _limiter_loop
+    token = anyio.lowlevel.current_token()
+    if _limiter is None or _limiter_loop != token:
+        _limiter, _limiter_loop = anyio.CapacityLimiter(max(8, min(32, (os.cpu_count() or 1) * 4))), token
+    return _limiter
+
+
+async def in_thread(work: Callable[[Stop], T], *, seconds: float | None = None, what: str = "The call") -> T:
+    """Run `work(stop)` on a worker thread and return its result.
+
+    Cancelling the awaiting task sets the stop sign and returns at once; the thread ends at its next
+    `stop.check()`. Past `seconds` the work is stopped the same way.
+
+    Raises:
+        Unavailable: The deadline passed; `what` names the work in the message.
+    """
+    stop = Stop(seconds)
+    try:
+        return await anyio.to_thread.run_sync(work, stop, abandon_on_cancel=True, limiter=_worker_limiter())
+    except Stopped:
+        raise Unavailable(
+            f"{what} was stopped after {seconds:g} s, its time limit.", "Ask for less: a smaller folder, a narrower filter."
+        ) from None
+    finally:
+        stop.set()
+
+
+def clip(text: str, limit: int, how: str) -> str:
+    """`text`, or its first `limit` characters behind a line that says so and how to go on.
+
+    The notice stands first because hosts cut the middle and the end of long results.
+    """
+    if len(text) <= limit:
+        return text
+    return f"[truncated: {limit} of {len(text)} characters; {how}]\n{text[:limit]}"
+
+
+class Cursor:
+    """Opaque page positions, valid for one listing and one process.
+
+    A cursor carries its position and a keyed digest over (kind, scope, position): a foreign, edited or stale
+    cursor is refused instead of giving a wrong page.
+    """
+
+    _key = secrets.token_bytes(16)
+
+    @classmethod
+    def encode(cls, kind: str, position: Any, scope: Any = None) -> str:
+        """The cursor for `position` (JSON) in the listing `kind` with the arguments `scope` (JSON)."""
+        body = json.dumps(position, separators=(",", ":"))
+        digest = cls._digest(kind, scope, body)
+        return base64.urlsafe_b64encode(digest + body.encode()).decode().rstrip("=")
+
+    @classmethod
+    def decode(cls, kind: str, cursor: str, scope: Any = None) -> Any:
+        """The position in `cursor`.
+
+        Raises:
+            Invalid: `cursor` was not made here for this listing and these arguments.
+        """
+        try:
+            raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+            body = raw[8:].decode()
+            if secrets.compare_digest(raw[:8], cls._digest(kind, scope, body)):
+                return json.loads(body)
+        except (ValueError, binascii.Error):
+            pass
+        raise Invalid(
+            "The `cursor` was not issued for this listing with these arguments, or the server restarted since.",
+            "Call again without `cursor` to start from the first page.",
+        )
+
+    @classmethod
+    def _digest(cls, kind: str, scope: Any, body: str) -> bytes:
+        message = json.dumps([kind, scope, body], separators=(",", ":"), sort_keys=True).encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(message, key=cls._key, digest_size=8).digest()
