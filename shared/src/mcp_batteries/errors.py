@@ -17,7 +17,17 @@ from __future__ import annotations
 
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
 
-__all__ = ["Conflict", "Invalid", "NotFound", "Problem", "Refused", "TooLarge", "Unavailable", "quote", "well_formed"]
+__all__ = [
+    "Conflict",
+    "Invalid",
+    "NotFound",
+    "Problem",
+    "Refused",
+    "TooLarge",
+    "Unavailable",
+    "quote",
+    "well_formed",
+]
 
 
 def well_formed(text: str) -> str:

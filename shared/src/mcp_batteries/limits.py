@@ -12,13 +12,14 @@ import binascii
 import hashlib
 import json
 import os
-import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 
 from mcp_batteries.errors import Invalid, Unavailable
@@ -26,6 +27,9 @@ from mcp_batteries.errors import Invalid, Unavailable
 __all__ = ["DEFAULT_PAGE_BYTES", "Cursor", "Stop", "Stopped", "clip", "in_thread"]
 
 T = TypeVar("T")
+Report = Callable[[float, float | None, str | None], Awaitable[None]]
+
+_PROGRESS_SECONDS = 0.1
 
 DEFAULT_PAGE_BYTES = 10_000
 """Text bytes of one answer unless the caller asks otherwise: what every measured host passes on whole."""
@@ -76,24 +80,62 @@ def _worker_limiter() -> anyio.CapacityLimiter:
     return _limiter
 
 
-async def in_thread(work: Callable[[Stop], T], *, seconds: float | None = None, what: str = "The call") -> T:
+async def in_thread(
+    work: Callable[[Stop], T],
+    *,
+    seconds: float | None = None,
+    what: str = "The call",
+    report: Report | None = None,
+) -> T:
     """Run `work(stop)` on a worker thread and return its result.
 
     Cancelling the awaiting task sets the stop sign and returns at once; the thread ends at its next
-    `stop.check()`. Past `seconds` the work is stopped the same way.
+    `stop.check()`. Past `seconds` the work is stopped the same way. What the work puts in `stop.progress`
+    reaches `report` (say, `ctx.report_progress`) at most every 100 ms.
 
     Raises:
         Unavailable: The deadline passed; `what` names the work in the message.
     """
     stop = Stop(seconds)
     try:
-        return await anyio.to_thread.run_sync(work, stop, abandon_on_cancel=True, limiter=_worker_limiter())
+        if report is None:
+            return await anyio.to_thread.run_sync(
+                work, stop, abandon_on_cancel=True, limiter=_worker_limiter()
+            )
+        async with _relayed(stop, report):
+            return await anyio.to_thread.run_sync(
+                work, stop, abandon_on_cancel=True, limiter=_worker_limiter()
+            )
     except Stopped:
         raise Unavailable(
-            f"{what} was stopped after {seconds:g} s, its time limit.", "Ask for less: a smaller folder, a narrower filter."
+            f"{what} was stopped after {seconds:g} s, its time limit.",
+            "Ask for less: a smaller folder, a narrower filter.",
         ) from None
     finally:
         stop.set()
+
+
+@asynccontextmanager
+async def _relayed(stop: Stop, report: Report) -> AsyncIterator[None]:
+    failure: Exception | None = None
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_relay_progress, stop, report)
+        try:
+            yield
+        except Exception as exc:  # noqa: BLE001 - raised again below, outside the group that would wrap it
+            failure = exc
+        tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+
+
+async def _relay_progress(stop: Stop, report: Report) -> None:
+    told: tuple[float, float | None, str | None] | None = None
+    while True:
+        await anyio.sleep(_PROGRESS_SECONDS)
+        if stop.progress is not None and stop.progress != told:
+            told = stop.progress
+            await report(*told)
 
 
 def clip(text: str, limit: int, how: str) -> str:
@@ -107,13 +149,12 @@ def clip(text: str, limit: int, how: str) -> str:
 
 
 class Cursor:
-    """Opaque page positions, valid for one listing and one process.
+    """Opaque page positions, valid for one listing with one set of arguments.
 
-    A cursor carries its position and a keyed digest over (kind, scope, position): a foreign, edited or stale
-    cursor is refused instead of giving a wrong page.
+    A cursor carries its position and a digest over (kind, scope, position): a foreign or edited cursor is
+    refused instead of giving a wrong page. The digest is not a secret: every position is one the caller may
+    ask for, and replicas of one server accept each other's cursors.
     """
-
-    _key = secrets.token_bytes(16)
 
     @classmethod
     def encode(cls, kind: str, position: Any, scope: Any = None) -> str:
@@ -132,16 +173,18 @@ class Cursor:
         try:
             raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
             body = raw[8:].decode()
-            if secrets.compare_digest(raw[:8], cls._digest(kind, scope, body)):
+            if raw[:8] == cls._digest(kind, scope, body):
                 return json.loads(body)
         except (ValueError, binascii.Error):
             pass
         raise Invalid(
-            "The `cursor` was not issued for this listing with these arguments, or the server restarted since.",
+            "The `cursor` was not issued for this listing with these arguments.",
             "Call again without `cursor` to start from the first page.",
         )
 
     @classmethod
     def _digest(cls, kind: str, scope: Any, body: str) -> bytes:
-        message = json.dumps([kind, scope, body], separators=(",", ":"), sort_keys=True).encode("utf-8", "surrogatepass")
-        return hashlib.blake2b(message, key=cls._key, digest_size=8).digest()
+        message = json.dumps([kind, scope, body], separators=(",", ":"), sort_keys=True).encode(
+            "utf-8", "surrogatepass"
+        )
+        return hashlib.blake2b(message, digest_size=8).digest()
