@@ -14,7 +14,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
@@ -35,7 +35,7 @@ DEFAULT_PAGE_BYTES = 10_000
 """Text bytes of one answer unless the caller asks otherwise: what every measured host passes on whole."""
 
 
-class Stopped(Exception):  # noqa: N818 - control flow, not an error a caller sees
+class Stopped(Exception):
     """Raised inside blocking work when nobody waits for it any more."""
 
 
@@ -116,7 +116,7 @@ async def in_thread(
 
 
 @asynccontextmanager
-async def _relayed(stop: Stop, report: Report) -> AsyncIterator[None]:
+async def _relayed(stop: Stop, report: Report) -> AsyncGenerator[None]:
     failure: Exception | None = None
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_relay_progress, stop, report)
