@@ -1,0 +1,97 @@
+"""What a tool returns, shaped for what hosts really show to models.
+
+About half of today's hosts pass on only the text of a result, the other half only its structured content. So
+a text answer is text alone, once; a data answer is complete in both, as columns and arrays rather than a
+list of objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, cast, runtime_checkable
+
+import pydantic_core
+from mcp_types import CallToolResult, ContentBlock, TextContent
+from pydantic import BaseModel, ConfigDict
+
+from mcp_batteries.errors import well_formed
+
+__all__ = ["DataResult", "TextResult", "clean", "to_call_result"]
+
+
+@runtime_checkable
+class TextResult(Protocol):
+    """A result that is one text: file contents, a diff, a report. Implement `text` on a dataclass."""
+
+    def text(self) -> str:
+        """The whole answer. What was cut, and how to go on, stands in the first line."""
+        ...
+
+
+class DataResult(BaseModel):
+    """A result that programs read too: structured content by the model's schema, and a complete text."""
+
+    model_config = ConfigDict(frozen=True)
+
+    def text(self) -> str:
+        """The whole answer for hosts that pass on text only; compact JSON unless overridden."""
+        return _json(self.model_dump(mode="json", by_alias=True, exclude_none=True))
+
+
+def to_call_result(value: Any) -> CallToolResult:
+    """The `CallToolResult` for what a tool method returned.
+
+    Takes a `DataResult`, anything with `text()`, a string, content blocks (one or a sequence) or a ready
+    `CallToolResult`.
+
+    Raises:
+        TypeError: the method returned something else; a defect of the tool.
+    """
+    match value:
+        case CallToolResult():
+            return value
+        case DataResult():
+            data = value.model_dump(mode="json", by_alias=True, exclude_none=True)
+            return CallToolResult(content=[_block(value.text())], structured_content=clean(data))
+        case str():
+            return CallToolResult(content=[_block(value)])
+        case TextResult():
+            return CallToolResult(content=[_block(value.text())])
+        case BaseModel():
+            return CallToolResult(content=[cast(ContentBlock, value)])
+        case list() | tuple():
+            blocks = cast("Sequence[ContentBlock]", value)
+            return CallToolResult(content=list(blocks))
+        case _:
+            raise TypeError(f"a tool returned {type(value).__name__}")
+
+
+def clean(data: Any) -> Any:
+    """`data` (JSON-like) with lone surrogates in strings replaced; the same object when there are none."""
+    try:
+        pydantic_core.to_json(data)
+    except (pydantic_core.PydanticSerializationError, UnicodeEncodeError):
+        return _cleaned(data)
+    return data
+
+
+def _cleaned(data: Any) -> Any:
+    match data:
+        case str():
+            return well_formed(data)
+        case dict():
+            items = cast("dict[str, Any]", data).items()
+            return {well_formed(key): _cleaned(value) for key, value in items}
+        case list() | tuple():
+            return [_cleaned(value) for value in cast("Sequence[Any]", data)]
+        case _:
+            return data
+
+
+def _json(data: Any) -> str:
+    return pydantic_core.to_json(clean(data)).decode()
+
+
+def _block(text: str) -> TextContent:
+    text = well_formed(text)
+    return TextContent(type="text", text=text if text.endswith("\n") else text + "\n")
