@@ -6,12 +6,15 @@ of these moves.
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import server as _module
 
-__all__ = ["lowlevel"]
+__all__ = ["logging_untouched", "lowlevel"]
 
 
 def lowlevel(server: MCPServer[Any]) -> Server[Any]:
@@ -21,3 +24,17 @@ def lowlevel(server: MCPServer[Any]) -> Server[Any]:
     SDK's migration guide names this attribute as the way.
     """
     return server._lowlevel_server  # pyright: ignore[reportPrivateUsage]
+
+
+@contextmanager
+def logging_untouched() -> Generator[None]:
+    """Construct an `MCPServer` inside this block without its logging set-up.
+
+    The constructor imports rich (50 ms of every start) for a root handler that we replace anyway.
+    """
+    configure = _module.configure_logging
+    _module.configure_logging = lambda level="INFO": None
+    try:
+        yield
+    finally:
+        _module.configure_logging = configure

@@ -1,0 +1,191 @@
+"""Arguments taken strictly, and refused in one line a model can act on.
+
+The SDK drops unknown arguments, takes `true` for 1 and answers a mistake with a paragraph of library prose.
+Here the published schema and the check are the same thing: unknown names are refused with the valid ones,
+booleans are not numbers, and "42" is accepted for 42 because clients send that.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+
+from pydantic import BaseModel, ValidationError
+
+from mcp_batteries.errors import Invalid, quote
+
+__all__ = ["check_arguments", "slim"]
+
+Schema = dict[str, Any]
+
+
+def slim(schema: Schema) -> Schema:
+    """`schema` (JSON Schema as pydantic writes it) without what a model pays for and does not need.
+
+    Generated titles, null alternatives of optional arguments and references to small definitions go; names,
+    descriptions, types, bounds, enums and defaults stay. Objects refuse unknown properties.
+    """
+    definitions = cast("dict[str, Schema]", schema.get("$defs", {}))
+
+    def walk(node: Any, path: tuple[str, ...] = ()) -> Any:
+        if isinstance(node, list):
+            return [walk(item, path) for item in cast("list[Any]", node)]
+        if not isinstance(node, dict):
+            return node
+        node = cast("Schema", node)
+        if (reference := node.get("$ref")) is not None:
+            name = str(reference).rpartition("/")[2]
+            if name in path:  # recursive: an object is as much as can be said without $defs
+                return {"type": "object"}
+            rest = {key: value for key, value in node.items() if key != "$ref"}
+            return walk({**definitions[name], **rest}, (*path, name))
+        slimmed: Schema = {}
+        for key, value in node.items():
+            if key in ("title", "$defs"):
+                continue
+            if key == "properties":
+                properties = cast("dict[str, Any]", value)
+                slimmed[key] = {name: walk(child, path) for name, child in properties.items()}
+            else:
+                slimmed[key] = walk(value, path)
+        if slimmed.get("default", ...) is None:
+            del slimmed["default"]
+        if isinstance(slimmed.get("anyOf"), list):
+            variants = [item for item in slimmed["anyOf"] if item != {"type": "null"}]
+            if len(variants) == 1:
+                slimmed = {**variants[0], **{k: v for k, v in slimmed.items() if k != "anyOf"}}
+        if slimmed.get("type") == "object" and "properties" in slimmed:
+            slimmed["additionalProperties"] = False
+        return slimmed
+
+    return cast("Schema", walk(schema))
+
+
+def check_arguments(
+    tool: str, model: type[BaseModel], schema: Schema, arguments: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The keyword arguments for `tool`, validated against `model`; nested models stay models.
+
+    Args:
+        schema: the slimmed schema the client was shown; its words are used in the messages.
+
+    Raises:
+        Invalid: names every argument that is wrong, what was expected, and what was sent.
+    """
+    properties = cast("dict[str, Schema]", schema.get("properties", {}))
+    mistakes: list[str] = []
+    given: dict[str, Any] = {}
+    for name, value in arguments.items():
+        if name not in properties:
+            near = difflib.get_close_matches(name, properties, n=1)
+            hint = f", did you mean `{near[0]}`?" if near else ""
+            mistakes.append(f"there is no argument {quote(name)}{hint}")
+            continue
+        given[name] = _from_json_text(value, properties[name])
+        mistakes.extend(_booleans_for_numbers(given[name], properties[name], f"`{name}`"))
+    if not mistakes:
+        try:
+            checked = model.model_validate(given)
+        except ValidationError as error:
+            mistakes = [_mistake(dict(item), schema) for item in error.errors(include_url=False)]
+        else:
+            fields = type(checked).model_fields.items()
+            return {field.alias or name: getattr(checked, name) for name, field in fields}
+    valid = ", ".join(f"`{name}`" for name in properties) or "none"
+    raise Invalid(
+        f"`{tool}` was not run: {'; '.join(dict.fromkeys(mistakes))}.", f"Its arguments are: {valid}."
+    )
+
+
+def _from_json_text(value: Any, schema: Schema) -> Any:
+    # Some hosts send an array or object argument as JSON inside a string.
+    if isinstance(value, str) and schema.get("type") in ("array", "object"):
+        try:
+            parsed: object = json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+        return cast("object", parsed) if isinstance(parsed, list | dict) else value
+    return value
+
+
+def _booleans_for_numbers(value: Any, schema: Schema, where: str) -> list[str]:
+    if isinstance(value, bool):
+        kinds = {schema.get("type"), *(item.get("type") for item in schema.get("anyOf", ()))}
+        if kinds & {"integer", "number"} and "boolean" not in kinds:
+            return [f"{where} must be {_expected(schema)}, not `{str(value).lower()}`"]
+    if isinstance(value, list) and isinstance(schema.get("items"), dict):
+        return [
+            mistake
+            for index, item in enumerate(cast("list[Any]", value))
+            for mistake in _booleans_for_numbers(item, schema["items"], f"{where}[{index}]")
+        ]
+    return []
+
+
+def _mistake(error: dict[str, Any], schema: Schema) -> str:
+    location = cast("tuple[str | int, ...]", error["loc"])
+    where = ""
+    node: Schema = schema
+    for part in location:
+        if isinstance(part, int):
+            where += f"[{part}]"
+            node = node.get("items", {})
+        elif part in node.get("properties", {}):
+            where += f".{part}" if where else str(part)
+            node = node["properties"][part]
+        elif error["type"] == "extra_forbidden":
+            return f"`{where}` has no field {quote(str(part))}"
+    if error["type"] == "missing":
+        return f"`{where}` is required ({_expected(node)})"
+    if error["type"] in ("value_error", "assertion_error"):
+        return f"`{where}`: {str(error['msg']).partition(', ')[2] or error['msg']}"
+    return f"`{where}` must be {_expected(node)}, not {_shown(error['input'])}"
+
+
+def _shown(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case dict():
+            return "an object"
+        case list():
+            return "an array"
+        case str():
+            return quote(json.dumps(value, ensure_ascii=False), 60)
+        case _:
+            return quote(json.dumps(value, default=str), 60)
+
+
+_NOUNS = {
+    "string": "a string",
+    "integer": "an integer",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "an array",
+    "object": "an object",
+}
+
+
+def _expected(schema: Schema) -> str:
+    if "enum" in schema:
+        return "one of " + ", ".join(f"`{item}`" for item in schema["enum"])
+    if "const" in schema:
+        return f"`{schema['const']}`"
+    if "anyOf" in schema:
+        return " or ".join(_expected(item) for item in schema["anyOf"])
+    words = _NOUNS.get(str(schema.get("type")), "a valid value")
+    if schema.get("type") == "array" and isinstance(schema.get("items"), dict):
+        noun = _NOUNS.get(str(schema["items"].get("type")), "a value").partition(" ")[2]
+        words += f" of {noun}s" if noun and " " not in noun else ""
+    unit = {"string": " characters", "array": " items"}.get(str(schema.get("type")), "")
+    low = schema.get("minimum", schema.get("minLength", schema.get("minItems")))
+    high = schema.get("maximum", schema.get("maxLength", schema.get("maxItems")))
+    if low is not None and high is not None:
+        return f"{words} from {low} to {high}{unit}" if not unit else f"{words} of {low} to {high}{unit}"
+    if low is not None:
+        return f"{words}, at least {low}{unit}"
+    if high is not None:
+        return f"{words}, at most {high}{unit}"
+    return words

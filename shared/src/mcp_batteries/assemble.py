@@ -1,0 +1,123 @@
+"""Rooms to server: the one place where what is declared becomes what is served."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import Any, Protocol
+
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.tools import Tool
+
+from mcp_batteries.audit import Audit
+from mcp_batteries.catalogue import Catalogue, entry, prompt_entry
+from mcp_batteries.changes import Changes, Source
+from mcp_batteries.declare import (
+    Completes,
+    DeclaredPrompt,
+    DeclaredResource,
+    DeclaredTool,
+    ListsResources,
+    declarations,
+)
+from mcp_batteries.sdk import logging_untouched
+from mcp_batteries.toolbox import strict_tool
+
+__all__ = ["Assembled", "ServerSettings", "assemble"]
+
+
+class ServerSettings(Protocol):
+    """What `assemble` needs of a server's settings."""
+
+    @property
+    def read_only(self) -> bool: ...
+
+    @property
+    def audit_file(self) -> str | None: ...
+
+
+class Assembled(MCPServer[Any]):
+    """An `MCPServer` made from rooms, with the change hub that serves its subscriptions."""
+
+    changes: Changes
+
+
+def assemble(
+    name: str,
+    settings: ServerSettings,
+    *,
+    rooms: Sequence[object],
+    opens: Sequence[AbstractAsyncContextManager[Any]] = (),
+    sources: Sequence[Source] = (),
+    title: str,
+    version: str,
+    instructions: str,
+) -> Assembled:
+    """The server that offers everything `rooms` declare.
+
+    Args:
+        name: the command's name, as clients and logs know the server.
+        settings: decides what is offered; read-only offers no tool that is not `effect="read"`.
+        rooms: objects with marked methods; their order is the order of the lists.
+        opens: entered, in order, before the first request and left, in reverse, after the last.
+        sources: tell the hub when what resources show has changed.
+        instructions: for the model: what is served and how to begin, a few sentences.
+
+    Raises:
+        ValueError: two rooms offer the same name.
+    """
+    catalogue = Catalogue()
+    tools: list[Tool] = []
+    for room in rooms:
+        for declared, method in declarations(room):
+            match declared:
+                case DeclaredTool():
+                    if declared.effect == "read" or not settings.read_only:
+                        tools.append(strict_tool(method, declared))
+                case DeclaredResource():
+                    catalogue.add_resource(declared, method)
+                case DeclaredPrompt():
+                    catalogue.prompts[getattr(method, "__name__", "")] = (
+                        prompt_entry(method, declared),
+                        method,
+                    )
+                case Completes():
+                    catalogue.completions[declared.argument] = method
+                case ListsResources():
+                    catalogue.listings.append(method)
+    names = [tool.name for tool in tools]
+    if twice := sorted({item for item in names if names.count(item) > 1}):
+        raise ValueError(f"declared more than once: {', '.join(twice)}")
+    catalogue.tools = [entry(tool) for tool in tools]
+
+    changes = Changes(sources)
+    audit = Audit(settings.audit_file) if settings.audit_file else None
+    with logging_untouched():
+        server = Assembled(
+            name,
+            title=title,
+            version=version,
+            instructions=instructions,
+            tools=tools,
+            subscriptions=changes.bus,
+            middleware=[audit] if audit else [],
+            lifespan=_lifespan([*([audit] if audit else []), *opens], changes),
+        )
+    server.changes = changes
+    catalogue.install(server)
+    changes.install(server)
+    return server
+
+
+def _lifespan(
+    opens: Sequence[AbstractAsyncContextManager[Any]], changes: Changes
+) -> Callable[[MCPServer[Any]], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def lifespan(_: MCPServer[Any]) -> AsyncGenerator[None]:
+        async with AsyncExitStack() as stack:
+            for resource in opens:
+                await stack.enter_async_context(resource)
+            await stack.enter_async_context(changes.running())
+            yield
+
+    return lifespan

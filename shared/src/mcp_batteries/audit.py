@@ -1,0 +1,103 @@
+"""One JSON line per call, for the operator who must answer who did what and when.
+
+Names and sizes only: never an argument's value, a result or a secret. Off unless a file is named.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Self, cast
+
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.shared.exceptions import MCPError
+
+__all__ = ["Audit"]
+
+_AUDITED = frozenset(
+    {"tools/call", "resources/read", "resources/subscribe", "subscriptions/listen", "prompts/get"}
+)
+
+
+class Audit:
+    """Middleware that appends a line per audited request to `path`, created with mode 0600.
+
+    Each line: `time` (UTC, RFC 3339), `client`, `method`, `name` (tool or prompt), `arguments` (their names),
+    `outcome` ("ok", "error" for a result with isError, or the JSON-RPC code), `ms`, `bytes_in`, `bytes_out`
+    (text and blob characters).
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file: int | None = None
+
+    async def __aenter__(self) -> Self:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
+        self._file = os.open(self._path, flags, 0o600)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    async def __call__(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
+        if ctx.method not in _AUDITED:
+            return await call_next(ctx)
+        started = time.perf_counter()
+        outcome: str | int = "cancelled"
+        result: HandlerResult = None
+        try:
+            result = await call_next(ctx)
+            outcome = "error" if isinstance(result, dict) and result.get("isError") else "ok"
+            return result
+        except MCPError as error:
+            outcome = error.error.code
+            raise
+        except Exception:
+            outcome = "failed"
+            raise
+        finally:
+            self._write(ctx, outcome, (time.perf_counter() - started) * 1000, result)
+
+    def _write(
+        self, ctx: ServerRequestContext[Any], outcome: str | int, ms: float, result: HandlerResult
+    ) -> None:
+        if self._file is None:
+            return
+        params = ctx.params or {}
+        client = ctx.session.client_params
+        arguments = params.get("arguments")
+        line = {
+            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "client": client.client_info.name if client else None,
+            "method": ctx.method,
+            "name": params.get("name"),
+            "arguments": sorted(cast("Mapping[str, Any]", arguments))
+            if isinstance(arguments, Mapping)
+            else [],
+            "outcome": outcome,
+            "ms": round(ms, 1),
+            "bytes_in": _size(arguments),
+            "bytes_out": _size(result),
+        }
+        # One write per line on an O_APPEND descriptor: lines of several processes do not mix.
+        os.write(self._file, json.dumps(line, default=str).encode() + b"\n")
+
+
+def _size(value: Any) -> int:
+    match value:
+        case str():
+            return len(value)
+        case Mapping():
+            return sum(_size(item) for item in cast("Mapping[str, Any]", value).values())
+        case list() | tuple():
+            return sum(_size(item) for item in cast("list[Any]", value))
+        case _:
+            return 0

@@ -1,0 +1,103 @@
+"""A declared method as a tool of the SDK: strict in, one clear result out, never longer than its time."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, cast, get_args, get_type_hints
+
+import anyio
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ResourceError, ToolError, UnexpectedToolError
+from mcp.server.mcpserver.resolve import resolve_arguments
+from mcp.server.mcpserver.tools import Tool
+from mcp.shared.exceptions import MCPError
+from mcp_types import CallToolResult, InputRequiredResult
+from pydantic import Field
+
+from mcp_batteries.arguments import check_arguments, slim
+from mcp_batteries.declare import DeclaredTool, hints
+from mcp_batteries.errors import Unavailable
+from mcp_batteries.results import DataResult, to_call_result
+
+__all__ = ["StrictTool", "strict_tool"]
+
+
+class StrictTool(Tool):
+    """The SDK's tool with our argument check, our messages, our result shapes and a time limit."""
+
+    seconds: float = Field(default=60.0, exclude=True)
+
+    async def run(
+        self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False
+    ) -> Any:
+        """Check `arguments`, run the method, render its result.
+
+        Raises:
+            Problem: the method or the check refused; the text is for the caller.
+            UnexpectedToolError: anything else; the caller learns only that the server failed.
+        """
+        values = check_arguments(self.name, self.fn_metadata.arg_model, self.parameters, arguments)
+        try:
+            with anyio.fail_after(self.seconds):
+                if self.context_kwarg is not None:
+                    values[self.context_kwarg] = context
+                if self.resolved_params:
+                    resolved = await resolve_arguments(
+                        self.resolved_params, self.resolver_plans, values, context
+                    )
+                    if isinstance(resolved, InputRequiredResult):
+                        return resolved
+                    values |= resolved
+                result = await self.fn(**values)
+                return to_call_result(result) if convert_result else result
+        except TimeoutError:
+            raise Unavailable(
+                f"`{self.name}` was stopped after {self.seconds:g} s, its time limit.",
+                "Ask for less at once.",
+            ) from None
+        except (MCPError, ToolError, ResourceError):
+            raise
+        except (Exception, SystemExit) as defect:
+            raise UnexpectedToolError(
+                f"`{self.name}` failed inside the server, which logged the reason. Other calls still work."
+            ) from defect
+
+
+def strict_tool(method: Callable[..., Any], declared: DeclaredTool) -> StrictTool:
+    """The tool for a marked bound method: name, description and schema come from the method itself.
+
+    Raises:
+        TypeError: the method is not `async def`, or promises a list or dict (20 to 35 times slower and twice
+            the bytes of a `DataResult`).
+    """
+    name = getattr(method, "__name__", "")
+    if not inspect.iscoroutinefunction(method):
+        raise TypeError(f"tool `{name}` must be `async def`; run blocking work with `in_thread`")
+    returns = get_type_hints(method, include_extras=False).get("return")
+    if returns in (list, dict) or getattr(returns, "__origin__", None) is dict:
+        raise TypeError(f"tool `{name}` must return text, a `DataResult` or content blocks")
+    tool = cast(
+        "StrictTool",
+        StrictTool.from_function(  # the SDK annotates the base class but builds `cls`
+            method,
+            title=declared.title,
+            description=inspect.getdoc(method) or "",
+            annotations=hints(declared),
+            structured_output=False,
+        ),
+    )
+    tool.parameters = slim(tool.parameters)
+    tool.parameters.setdefault("additionalProperties", False)
+    tool.fn_metadata.output_schema = _output_schema(returns)
+    tool.seconds = declared.seconds
+    return tool
+
+
+def _output_schema(returns: Any) -> dict[str, Any] | None:
+    candidates = get_args(returns) or (returns,)
+    models = [item for item in candidates if isinstance(item, type) and issubclass(item, DataResult)]
+    # A union of shapes, or a result that may also be plain text, promises nothing a client could check.
+    if len(models) != 1 or len([item for item in candidates if item is not CallToolResult]) != 1:
+        return None
+    return slim(models[0].model_json_schema(by_alias=True, mode="serialization"))
