@@ -101,9 +101,7 @@ class Catalogue:
         low.add_request_handler("prompts/get", GetPromptRequestParams, self._prompt)
         low.add_request_handler("completion/complete", CompleteRequestParams, self._complete)
 
-    async def _list_tools(
-        self, ctx: ServerRequestContext[Any], params: PaginatedRequestParams
-    ) -> ListToolsResult:
+    async def _list_tools(self, ctx: ServerRequestContext[Any], params: PaginatedRequestParams) -> ListToolsResult:
         items, more = _page("tools", self.tools, params.cursor)
         return ListToolsResult(tools=items, next_cursor=more)
 
@@ -123,15 +121,11 @@ class Catalogue:
         items, more = _page("templates", entries, params.cursor)
         return ListResourceTemplatesResult(resource_templates=items, next_cursor=more)
 
-    async def _list_prompts(
-        self, ctx: ServerRequestContext[Any], params: PaginatedRequestParams
-    ) -> ListPromptsResult:
+    async def _list_prompts(self, ctx: ServerRequestContext[Any], params: PaginatedRequestParams) -> ListPromptsResult:
         items, more = _page("prompts", [prompt for prompt, _ in self.prompts.values()], params.cursor)
         return ListPromptsResult(prompts=items, next_cursor=more)
 
-    async def _read(
-        self, ctx: ServerRequestContext[Any], params: ReadResourceRequestParams
-    ) -> ReadResourceResult:
+    async def _read(self, ctx: ServerRequestContext[Any], params: ReadResourceRequestParams) -> ReadResourceResult:
         uri = str(params.uri)
         try:
             method, values = self._reader(uri)
@@ -144,9 +138,7 @@ class Catalogue:
             missing = isinstance(error.__cause__, NotFound)
             code = RESOURCE_NOT_FOUND if legacy and missing else error.error.code
             raise MCPError(code=code, message=error.error.message, data=data) from error
-        return ReadResourceResult(
-            contents=list(contents) if isinstance(contents, list | tuple) else [contents]
-        )
+        return ReadResourceResult(contents=list(contents) if isinstance(contents, list | tuple) else [contents])
 
     def _reader(self, uri: str) -> tuple[_Method, dict[str, Any]]:
         if uri in self.fixed:
@@ -157,14 +149,10 @@ class Catalogue:
                 wanted = inspect.signature(template.method).parameters
                 return template.method, {name: value for name, value in values.items() if name in wanted}
         shapes = ", ".join(f"`{template.declared.uri}`" for template in self.templates)
-        missing = NotFound(
-            f"No resource has the URI {quote(uri)}.", f"URIs here look like {shapes}." if shapes else ""
-        )
+        missing = NotFound(f"No resource has the URI {quote(uri)}.", f"URIs here look like {shapes}." if shapes else "")
         raise _to_mcp_error(missing) from missing
 
-    async def _prompt(
-        self, ctx: ServerRequestContext[Any], params: GetPromptRequestParams
-    ) -> GetPromptResult:
+    async def _prompt(self, ctx: ServerRequestContext[Any], params: GetPromptRequestParams) -> GetPromptResult:
         if params.name not in self.prompts:
             names = ", ".join(f"`{name}`" for name in self.prompts)
             raise _to_mcp_error(NotFound(f"There is no prompt {quote(params.name)}.", f"There are: {names}."))
@@ -172,28 +160,18 @@ class Catalogue:
         given = params.arguments or {}
         arguments = {argument.name: bool(argument.required) for argument in prompt.arguments or []}
         wrong = [f"there is no argument {quote(name)}" for name in given if name not in arguments]
-        wrong += [
-            f"`{name}` is required"
-            for name, required in arguments.items()
-            if required and not given.get(name)
-        ]
+        wrong += [f"`{name}` is required" for name, required in arguments.items() if required and not given.get(name)]
         if wrong:
             valid = ", ".join(f"`{name}`" for name in arguments) or "none"
-            raise _to_mcp_error(
-                Invalid(f"Prompt `{prompt.name}`: {'; '.join(wrong)}.", f"Its arguments are: {valid}.")
-            )
+            raise _to_mcp_error(Invalid(f"Prompt `{prompt.name}`: {'; '.join(wrong)}.", f"Its arguments are: {valid}."))
         result = await _contained(method(**{name: value for name, value in given.items() if value}))
         return GetPromptResult(description=prompt.description, messages=_messages(result))
 
-    async def _complete(
-        self, ctx: ServerRequestContext[Any], params: CompleteRequestParams
-    ) -> CompleteResult:
+    async def _complete(self, ctx: ServerRequestContext[Any], params: CompleteRequestParams) -> CompleteResult:
         match params.ref:
             case PromptReference(name=name) if name in self.prompts:
                 known = {argument.name for argument in self.prompts[name][0].arguments or []}
-            case ResourceTemplateReference(uri=uri) if any(
-                uri == item.declared.uri for item in self.templates
-            ):
+            case ResourceTemplateReference(uri=uri) if any(uri == item.declared.uri for item in self.templates):
                 known = set(UriTemplate.parse(uri).variable_names)
             case _:
                 raise MCPError(INVALID_PARAMS, "There is no such prompt or resource template to complete.")
@@ -207,9 +185,7 @@ class Catalogue:
         others = dict(params.context.arguments or {}) if params.context else {}
         values: Sequence[str] = await _contained(method(params.argument.value, others)) if method else []
         shown = [well_formed(value) for value in values[:PAGE]]
-        return CompleteResult(
-            completion=Completion(values=shown, total=len(values), has_more=len(values) > PAGE)
-        )
+        return CompleteResult(completion=Completion(values=shown, total=len(values), has_more=len(values) > PAGE))
 
 
 def entry(tool: Tool) -> ToolEntry:
@@ -294,9 +270,7 @@ async def _contained(work: Awaitable[Any]) -> Any:
         raise
     except Exception as defect:
         logger.exception("a handler raised")
-        raise MCPError(
-            INTERNAL_ERROR, "The server failed on this request and has logged the reason."
-        ) from defect
+        raise MCPError(INTERNAL_ERROR, "The server failed on this request and has logged the reason.") from defect
 
 
 def _to_mcp_error(problem: Problem) -> MCPError:

@@ -26,15 +26,20 @@ def lowlevel(server: MCPServer[Any]) -> Server[Any]:
     return server._lowlevel_server  # pyright: ignore[reportPrivateUsage]
 
 
+def _nothing(level: str) -> None:
+    pass
+
+
 @contextmanager
 def logging_untouched() -> Generator[None]:
     """Construct an `MCPServer` inside this block without its logging set-up.
 
     The constructor imports rich (50 ms of every start) for a root handler that we replace anyway.
     """
-    configure = _module.configure_logging
-    _module.configure_logging = lambda level="INFO": None
+    module: Any = _module
+    configure = module.configure_logging
+    module.configure_logging = _nothing
     try:
         yield
     finally:
-        _module.configure_logging = configure
+        module.configure_logging = configure

@@ -28,9 +28,7 @@ class StrictTool(Tool):
 
     seconds: float = Field(default=60.0, exclude=True)
 
-    async def run(
-        self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False
-    ) -> Any:
+    async def run(self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False) -> Any:
         """Check `arguments`, run the method, render its result.
 
         Raises:
@@ -43,9 +41,7 @@ class StrictTool(Tool):
                 if self.context_kwarg is not None:
                     values[self.context_kwarg] = context
                 if self.resolved_params:
-                    resolved = await resolve_arguments(
-                        self.resolved_params, self.resolver_plans, values, context
-                    )
+                    resolved = await resolve_arguments(self.resolved_params, self.resolver_plans, values, context)
                     if isinstance(resolved, InputRequiredResult):
                         return resolved
                     values |= resolved

@@ -1,0 +1,35 @@
+"""What mcp-fs can be told, beyond what every server can."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, ClassVar, Literal
+
+from mcp_batteries.settings import Positional
+from mcp_batteries.settings import Settings as Common
+from pydantic import Field, field_validator
+
+__all__ = ["Settings"]
+
+
+class Settings(Common):
+    """Serve folders over MCP: read, search, edit and follow their files, and nothing outside them."""
+
+    COMMAND: ClassVar[str] = "mcp-fs"
+
+    folders: Annotated[tuple[str, ...], Positional()] = Field(
+        (), description="Folders to serve; nothing outside them can be reached."
+    )
+    allow_secrets: tuple[str, ...] = Field(
+        (), description="Name pattern of secret files to serve after all, such as .env or *.pem; repeatable."
+    )
+    watch: Literal["auto", "poll", "off"] = Field(
+        "auto",
+        description="How changes are noticed; poll for folders whose changes the kernel does not report.",
+    )
+
+    @field_validator("folders")
+    @classmethod
+    def _absolute(cls, folders: tuple[str, ...]) -> tuple[str, ...]:
+        # Hosts start servers in folders of their own: what the operator meant is fixed here.
+        return tuple(os.path.abspath(os.path.expanduser(folder)) for folder in folders)

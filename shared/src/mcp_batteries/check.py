@@ -1,0 +1,149 @@
+"""`--check`: this very configuration, tried by a real client, reported so that a person enjoys reading it."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import anyio
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.shared.exceptions import MCPError
+from mcp_types import TextContent
+from rich.console import Console
+from rich.table import Table
+
+from mcp_batteries.settings import Settings
+
+__all__ = ["check"]
+
+_SECONDS = 20.0
+
+Demonstration = Callable[[Any], "tuple[str, Callable[[], None]] | None"]
+"""`<package>.changes.demonstration(settings)`: a URI and a harmless way to cause an update of it, or None."""
+
+
+@dataclass
+class _Report:
+    rows: list[tuple[bool | None, str, str, float]] = field(default_factory=list[tuple[bool | None, str, str, float]])
+
+    async def step(self, name: str, work: Callable[[], Awaitable[str | None]]) -> bool:
+        started = time.perf_counter()
+        outcome: bool | None = True
+        try:
+            with anyio.fail_after(_SECONDS):
+                said = await work()
+            if said is None:
+                outcome, said = None, "not tried: nothing here may be changed"
+        except TimeoutError:
+            outcome, said = False, f"no answer within {_SECONDS:g} s"
+        except (Exception, BaseExceptionGroup) as error:
+            outcome, said = False, _reason(error)
+        self.rows.append((outcome, name, said, (time.perf_counter() - started) * 1000))
+        return outcome is not False
+
+    @property
+    def ok(self) -> bool:
+        return all(outcome is not False for outcome, *_ in self.rows)
+
+
+def check(package: str, settings: Settings) -> int:
+    """Start the server as its own process, use it as a client would, print a table.
+
+    Returns:
+        0 when every step that could be tried worked, else 1.
+    """
+    report = _Report()
+    with tempfile.TemporaryFile("w+") as stderr:
+        anyio.run(_try, package, settings, report, stderr)
+        stderr.seek(0)
+        complaints = stderr.read().strip()
+    console = Console()
+    table = Table(title=f"{settings.COMMAND} {' '.join(_arguments(settings))}", title_justify="left", expand=False)
+    table.add_column("")
+    table.add_column("step", style="bold")
+    table.add_column("what happened", overflow="fold")
+    table.add_column("ms", justify="right", style="dim")
+    marks = {True: "[green]✓", False: "[red]✗", None: "[yellow]–"}
+    for outcome, name, said, ms in report.rows:
+        table.add_row(marks[outcome], name, said, f"{ms:.0f}")
+    console.print(table)
+    if complaints:
+        console.print("[bold]The server also said:[/bold]")
+        console.print(complaints, markup=False, highlight=False)
+    console.print("[green]Everything works.[/green]" if report.ok else "[red]Something does not work, see above.[/red]")
+    return 0 if report.ok else 1
+
+
+def _arguments(settings: Settings) -> list[str]:
+    quiet = {"check": False, "transport": "stdio", "audit_file": None}
+    return settings.model_copy(update=quiet).arguments()
+
+
+async def _try(package: str, settings: Settings, report: _Report, stderr: Any) -> None:
+    command = StdioServerParameters(command=sys.executable, args=["-m", package, *_arguments(settings)])
+    started = time.perf_counter()
+    try:
+        async with Client(stdio_client(command, errlog=stderr)) as client:
+            ready = f"answers, speaks {client.protocol_version}"
+            report.rows.append((True, "start", ready, (time.perf_counter() - started) * 1000))
+            await report.step("tools", lambda: _tools(client))
+            await report.step("resources", lambda: _resources(client))
+            await report.step("prompts", lambda: _prompts(client))
+            await report.step("call a read tool", lambda: _call(client))
+            await report.step("subscribe, see a change", lambda: _watch(client, package, settings))
+    except (Exception, BaseExceptionGroup) as error:
+        report.rows.append((False, "start", _reason(error), (time.perf_counter() - started) * 1000))
+
+
+async def _tools(client: Client) -> str:
+    tools = (await client.list_tools()).tools
+    return f"{len(tools)}: " + ", ".join(tool.name for tool in tools)
+
+
+async def _resources(client: Client) -> str:
+    resources = (await client.list_resources()).resources
+    templates = (await client.list_resource_templates()).resource_templates
+    shapes = ", ".join(template.uri_template for template in templates)
+    return f"{len(resources)} listed; " + (f"templates {shapes}" if shapes else "no templates")
+
+
+async def _prompts(client: Client) -> str:
+    prompts = (await client.list_prompts()).prompts
+    return f"{len(prompts)}: " + ", ".join(prompt.name for prompt in prompts)
+
+
+async def _call(client: Client) -> str | None:
+    for tool in (await client.list_tools()).tools:
+        if tool.annotations and tool.annotations.read_only_hint and not tool.input_schema.get("required"):
+            result = await client.call_tool(tool.name, {})
+            text = next((block.text for block in result.content if isinstance(block, TextContent)), "")
+            first = text.strip().partition("\n")[0]
+            if result.is_error:
+                raise RuntimeError(f"{tool.name}: {first}")
+            return f"{tool.name}: {first if len(first) <= 80 else first[:79] + '…'}"
+    return None
+
+
+async def _watch(client: Client, package: str, settings: Settings) -> str | None:
+    changes = importlib.import_module(f"{package}.changes")
+    demonstration = cast(Demonstration, changes.demonstration)(settings)
+    if demonstration is None:
+        return None
+    uri, cause = demonstration
+    async with client.listen(resource_subscriptions=[uri]) as events:
+        started = time.perf_counter()
+        cause()
+        await anext(aiter(events))
+        return f"{uri} announced after {(time.perf_counter() - started) * 1000:.0f} ms"
+
+
+def _reason(error: BaseException) -> str:
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return str(error) if isinstance(error, MCPError) or str(error) else type(error).__name__

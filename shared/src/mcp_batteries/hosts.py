@@ -1,0 +1,151 @@
+"""The entry for a host's configuration, exact for the way this very process was installed.
+
+Each host's file format is data here; sources are the hosts' own documentation.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from importlib.metadata import distribution
+from typing import Any, cast
+from urllib.parse import unquote, urlsplit
+
+from mcp_batteries.settings import Settings
+
+__all__ = ["entry", "launch", "place"]
+
+_PLACES = {
+    "vscode": ".vscode/mcp.json in the workspace, or “MCP: Open User Configuration”",
+    "claude-desktop": "claude_desktop_config.json (Settings, Developer, Edit Config)",
+    "claude-code": ".mcp.json in the project",
+    "cursor": ".cursor/mcp.json in the project, or ~/.cursor/mcp.json",
+    "windsurf": "~/.codeium/windsurf/mcp_config.json",
+    "copilot-cli": "~/.copilot/mcp-config.json",
+    "codex": "~/.codex/config.toml",
+    "gemini-cli": ".gemini/settings.json in the project, or ~/.gemini/settings.json",
+    "zed": "settings.json (zed: open settings)",
+    "goose": "~/.config/goose/config.yaml",
+    "cherry-studio": "Settings, MCP Servers, Import from JSON",
+    "opencode": "opencode.json in the project",
+}
+
+
+def launch(command: str) -> list[str]:
+    """The words that start this installation again, from any folder.
+
+    A checkout or git address that `uvx --from` was given is found in the metadata the installer left (PEP 610);
+    anything else is named by the absolute path of its executable. A bare package name never appears: on the
+    public index it could be a stranger's.
+    """
+    origin = cast("dict[str, Any]", json.loads(distribution(command).read_text("direct_url.json") or "{}"))
+    url = str(origin.get("url", ""))
+    beneath = os.sep + "tools" + os.sep
+    ephemeral = "uv" in sys.prefix.split(os.sep) and beneath not in sys.prefix
+    if ephemeral and origin.get("vcs_info"):
+        revision = origin["vcs_info"].get("requested_revision")
+        address = f"{origin['vcs_info']['vcs']}+{url}" + (f"@{revision}" if revision else "")
+        if origin.get("subdirectory"):
+            address += f"#subdirectory={origin['subdirectory']}"
+        return ["uvx", "--from", address, command]
+    if ephemeral and url.startswith("file:"):
+        return ["uvx", "--from", os.path.normpath(unquote(urlsplit(url).path)), command]
+    beside = os.path.join(os.path.dirname(sys.executable), command)
+    return [os.path.abspath(beside if os.path.exists(beside) else shutil.which(command) or sys.argv[0])]
+
+
+def place(host: str) -> str:
+    """Where the entry for `host` goes, in words for a person."""
+    return _PLACES[host]
+
+
+def entry(host: str, settings: Settings) -> str:
+    """The configuration text for `host` that starts, or connects to, a server with these settings.
+
+    Raises:
+        ValueError: the host takes no URL and the settings say http.
+    """
+    quiet = settings.model_copy(update={"print_config": None, "check": False})
+    name = settings.COMMAND.removeprefix("mcp-")
+    if settings.transport == "stdio":
+        words = [*launch(settings.COMMAND), *quiet.arguments()]
+        return _local(host, name, words)
+    path = "mcp" if settings.transport == "http" else "sse"
+    return _remote(host, name, f"http://{settings.host}:{settings.port}/{path}", sse=settings.transport == "sse")
+
+
+def _local(host: str, name: str, words: Sequence[str]) -> str:
+    plain: dict[str, Any] = {"command": words[0], "args": list(words[1:])}
+    match host:
+        case "vscode":
+            return _json({"servers": {name: {"type": "stdio", **plain}}})
+        case "claude-code":
+            return _json({"mcpServers": {name: {"type": "stdio", **plain}}})
+        case "copilot-cli":
+            return _json({"mcpServers": {name: {"type": "local", **plain, "tools": ["*"]}}})
+        case "codex":
+            return _toml(name, plain)
+        case "zed":
+            return _json({"context_servers": {name: {"source": "custom", **plain}}})
+        case "goose":
+            goose = {"name": name, "type": "stdio", "cmd": words[0], "args": list(words[1:]), "enabled": True}
+            return _yaml(name, {**goose, "timeout": 300})
+        case "cherry-studio":
+            return _json({"mcpServers": {name: {"name": name, "type": "stdio", "isActive": True, **plain}}})
+        case "opencode":
+            return _json({"mcp": {name: {"type": "local", "command": list(words), "enabled": True}}})
+        case _:
+            return _json({"mcpServers": {name: plain}})
+
+
+def _remote(host: str, name: str, url: str, *, sse: bool) -> str:
+    kind = "sse" if sse else "http"
+    match host:
+        case "vscode":
+            return _json({"servers": {name: {"type": kind, "url": url}}})
+        case "claude-code":
+            return _json({"mcpServers": {name: {"type": kind, "url": url}}})
+        case "copilot-cli":
+            return _json({"mcpServers": {name: {"type": kind, "url": url, "tools": ["*"]}}})
+        case "codex":
+            return _toml(name, {"url": url})
+        case "windsurf":
+            return _json({"mcpServers": {name: {"serverUrl": url}}})
+        case "gemini-cli":
+            return _json({"mcpServers": {name: {"url" if sse else "httpUrl": url}}})
+        case "zed":
+            return _json({"context_servers": {name: {"source": "custom", "url": url}}})
+        case "goose":
+            kind = "sse" if sse else "streamable_http"
+            return _yaml(name, {"name": name, "type": kind, "uri": url, "enabled": True, "timeout": 300})
+        case "cherry-studio":
+            kind = "sse" if sse else "streamableHttp"
+            remote = {"name": name, "type": kind, "isActive": True, "baseUrl": url}
+            return _json({"mcpServers": {name: remote}})
+        case "opencode":
+            return _json({"mcp": {name: {"type": "remote", "url": url, "enabled": True}}})
+        case "claude-desktop":
+            raise ValueError(
+                "Claude Desktop's configuration file takes no URL: add the server under Settings, Connectors, "
+                "or leave out --transport."
+            )
+        case _:
+            return _json({"mcpServers": {name: {"url": url}}})
+
+
+def _json(data: Any) -> str:
+    return json.dumps(data, indent=2, ensure_ascii=False)
+
+
+def _toml(name: str, table: dict[str, Any]) -> str:
+    # Strings and arrays of strings are spelled alike in JSON and TOML 1.0.
+    return "\n".join([f"[mcp_servers.{name}]", *(f"{key} = {json.dumps(value)}" for key, value in table.items())])
+
+
+def _yaml(name: str, table: dict[str, Any]) -> str:
+    # JSON values are YAML 1.2 flow values.
+    lines = [f"    {key}: {json.dumps(value, ensure_ascii=False)}" for key, value in table.items()]
+    return "\n".join(["extensions:", f"  {name}:", *lines])

@@ -1,0 +1,101 @@
+"""The one `main` of every server: settings in, a served process out, an exit status that says the truth.
+
+Conventions tie it to a server's package: `<package>.settings.Settings`, and `<package>.server.build(settings)`.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import logging
+import sys
+from functools import partial
+from importlib.metadata import version
+from typing import NoReturn
+
+from mcp_batteries.settings import Settings, load
+
+__all__ = ["run"]
+
+
+def run(package: str, arguments: list[str] | None = None) -> NoReturn:
+    """Run the server in `package` as `arguments` (default: the command line) say, then exit.
+
+    Exit status: 0 done; 1 could not start; 2 bad usage; 130 and 143 after SIGINT and SIGTERM.
+    """
+    # Start-up makes 578 modules and no garbage worth finding: collecting costs 6 % of it.
+    gc.disable()
+    kind: type[Settings] = importlib.import_module(f"{package}.settings").Settings
+    settings = load(kind, sys.argv[1:] if arguments is None else arguments)
+    sys.exit(_run(package, settings))
+
+
+def _run(package: str, settings: Settings) -> int:
+    if settings.version:
+        print(f"{settings.COMMAND} {version(settings.COMMAND)}")  # noqa: T201
+        return 0
+    if settings.print_config:
+        from mcp_batteries.hosts import entry, place
+
+        try:
+            print(entry(settings.print_config, settings))  # noqa: T201
+        except ValueError as problem:
+            return _fail(settings, str(problem))
+        print(f"Goes into: {place(settings.print_config)}", file=sys.stderr)  # noqa: T201
+        return 0
+    if settings.check:
+        from mcp_batteries.check import check
+
+        return check(package, settings)
+    return _serve(package, settings)
+
+
+def _serve(package: str, settings: Settings) -> int:
+    claim = None
+    if settings.transport == "stdio":
+        if sys.stdin is not None and sys.stdin.isatty():
+            _greet(settings)
+        from mcp_batteries.stdio import claim as claim_stdio
+
+        # From here on nothing but protocol messages can reach the client, whatever an import prints.
+        claim = claim_stdio()
+    logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
+    import anyio
+
+    from mcp_batteries.errors import Problem
+
+    try:
+        server = importlib.import_module(f"{package}.server").build(settings)
+    except Problem as problem:
+        return _fail(settings, str(problem))
+    gc.freeze()
+    gc.enable()
+    try:
+        if claim is not None:
+            from mcp_batteries import stdio
+
+            return anyio.run(partial(stdio.serve, server, claim))
+        from mcp_batteries import http
+
+        return anyio.run(partial(http.serve, server, settings))
+    finally:
+        # The interpreter's last collection would walk everything that was ever imported.
+        gc.freeze()
+
+
+def _greet(settings: Settings) -> None:
+    from mcp_batteries.hosts import entry
+
+    first = (settings.__doc__ or "").partition("\n")[0]
+    print(  # noqa: T201
+        f"{settings.COMMAND} {version(settings.COMMAND)} — {first}\n"
+        "It waits for MCP messages on standard input: a host such as VS Code starts it, rarely a person.\n"
+        "Ctrl-C leaves; --check tries it; --print-config HOST prints the entry for a host, such as this one:\n\n"
+        f"{entry('claude-desktop', settings)}\n",
+        file=sys.stderr,
+    )
+
+
+def _fail(settings: Settings, message: str) -> int:
+    print(f"{settings.COMMAND}: {message}", file=sys.stderr)  # noqa: T201
+    return 1
