@@ -82,7 +82,7 @@ def assemble(
                         method,
                     )
                 case Completes():
-                    catalogue.completions[declared.argument] = method
+                    catalogue.completions[declared.of, declared.argument] = method
                 case ListsResources():
                     catalogue.listings.append(method)
     names = [tool.name for tool in tools]

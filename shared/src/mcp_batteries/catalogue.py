@@ -62,7 +62,6 @@ PAGE = 100
 RESOURCE_NOT_FOUND = -32002
 """The code of the handshake revisions (2024-11-05 to 2025-11-25); 2026-07-28 uses -32602 (SEP-2164)."""
 
-_Contents = TextResourceContents | BlobResourceContents
 _Method = Callable[..., Awaitable[Any]]
 
 
@@ -82,7 +81,7 @@ class Catalogue:
     templates: list[_Template] = field(default_factory=list[_Template])
     listings: list[_Method] = field(default_factory=list[_Method])
     prompts: dict[str, tuple[Prompt, _Method]] = field(default_factory=dict[str, Any])
-    completions: dict[str, _Method] = field(default_factory=dict[str, _Method])
+    completions: dict[tuple[str, str], _Method] = field(default_factory=dict[tuple[str, str], _Method])
 
     def add_resource(self, declared: DeclaredResource, method: _Method) -> None:
         if UriTemplate.is_template(declared.uri):
@@ -170,9 +169,9 @@ class Catalogue:
     async def _complete(self, ctx: ServerRequestContext[Any], params: CompleteRequestParams) -> CompleteResult:
         match params.ref:
             case PromptReference(name=name) if name in self.prompts:
-                known = {argument.name for argument in self.prompts[name][0].arguments or []}
+                kind, known = "prompt", {argument.name for argument in self.prompts[name][0].arguments or []}
             case ResourceTemplateReference(uri=uri) if any(uri == item.declared.uri for item in self.templates):
-                known = set(UriTemplate.parse(uri).variable_names)
+                kind, known = "resource", set(UriTemplate.parse(uri).variable_names)
             case _:
                 raise MCPError(INVALID_PARAMS, "There is no such prompt or resource template to complete.")
         if params.argument.name not in known:
@@ -181,7 +180,7 @@ class Catalogue:
                 INVALID_PARAMS,
                 f"It has no argument {quote(params.argument.name)}. Its arguments are: {valid}.",
             )
-        method = self.completions.get(params.argument.name)
+        method = self.completions.get((kind, params.argument.name))
         others = dict(params.context.arguments or {}) if params.context else {}
         values: Sequence[str] = await _contained(method(params.argument.value, others)) if method else []
         shown = [well_formed(value) for value in values[:PAGE]]

@@ -62,6 +62,7 @@ class DeclaredPrompt:
 @dataclass(frozen=True)
 class Completes:
     argument: str
+    of: Literal["prompt", "resource"]
 
 
 @dataclass(frozen=True)
@@ -90,9 +91,7 @@ def tool(
         seconds: the call's time limit; the work behind it is stopped, not only forgotten.
     """
     return _mark(
-        DeclaredTool(
-            title, effect, effect == "read" if idempotent is None else idempotent, open_world, seconds
-        )
+        DeclaredTool(title, effect, effect == "read" if idempotent is None else idempotent, open_world, seconds)
     )
 
 
@@ -115,12 +114,16 @@ def prompt(title: str) -> Callable[[F], F]:
     return _mark(DeclaredPrompt(title))
 
 
-def completes(argument: str) -> Callable[[F], F]:
+def completes(argument: str, *, of: Literal["prompt", "resource"]) -> Callable[[F], F]:
     """Mark `async def (typed, others) -> list[str]` as the completion of every argument of this name.
 
-    `typed` is what the person has typed so far, `others` the arguments already filled in.
+    Args:
+        argument: the name of a prompt's argument or of a resource template's variable.
+        of: which of the two.
+
+    The method gets what the person has typed so far and the arguments already filled in.
     """
-    return _mark(Completes(argument))
+    return _mark(Completes(argument, of))
 
 
 def hints(declared: DeclaredTool) -> ToolAnnotations:

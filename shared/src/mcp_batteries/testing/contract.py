@@ -1,0 +1,215 @@
+"""The rules every server keeps, as one suite.
+
+Use it for a server of your own: make a module of tests with a fixture `case` that returns a `Case`, and
+`from mcp_batteries.testing.contract import *`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import anyio
+import pytest
+from jsonschema import Draft202012Validator
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+from mcp_types import TextContent, Tool
+
+from mcp_batteries.testing.case import Case
+from mcp_batteries.testing.wire import StdioWire
+
+VERBS = {
+    "list", "get", "read", "search", "query", "explain", "create", "write", "edit", "move", "copy", "delete", "run",
+    "watch", "find", "plot",
+}  # fmt: skip
+LEGACY, MODERN = "2025-11-25", "2026-07-28"
+
+
+async def tools_of(case: Case, *more: str) -> list[Tool]:
+    async with Client(case.build(*more)) as client:
+        return (await client.list_tools()).tools
+
+
+def text_of(result: Any) -> str:
+    return "".join(block.text for block in result.content if isinstance(block, TextContent))
+
+
+@pytest.mark.anyio
+async def test_tool_names_are_verb_noun_and_short(case: Case) -> None:
+    for tool in await tools_of(case):
+        assert re.fullmatch(r"[a-z]+(_[a-z]+)+", tool.name), tool.name
+        assert tool.name.split("_")[0] in VERBS, f"{tool.name}: the verb is not in the closed list"
+        assert len(tool.name) <= 40
+
+
+@pytest.mark.anyio
+async def test_tools_are_described_and_titled(case: Case) -> None:
+    for tool in await tools_of(case):
+        assert tool.title and tool.title[0].isupper() and not tool.title.endswith("."), tool.name
+        assert tool.description, tool.name
+        first = tool.description.partition("\n")[0]
+        assert first.endswith("."), f"{tool.name}: the first line of the description is one sentence"
+        assert len(tool.description) <= 1024, tool.name
+
+
+@pytest.mark.anyio
+async def test_hints_are_complete_and_consistent(case: Case) -> None:
+    for tool in await tools_of(case):
+        hints = tool.annotations
+        assert hints is not None, tool.name
+        values = (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint, hints.open_world_hint)
+        assert None not in values, tool.name
+        assert not (hints.read_only_hint and hints.destructive_hint), tool.name
+
+
+@pytest.mark.anyio
+async def test_schemas_are_valid_lean_and_closed(case: Case) -> None:
+    for tool in await tools_of(case):
+        for schema in filter(None, (tool.input_schema, tool.output_schema)):
+            Draft202012Validator.check_schema(schema)
+            assert schema["type"] == "object", tool.name
+            assert '"title"' not in json.dumps({**schema, "properties": None}), tool.name
+            assert "$ref" not in json.dumps(schema), tool.name
+        assert tool.input_schema["additionalProperties"] is False, tool.name
+        # Some model providers refuse a whole list for one top-level combinator.
+        assert not {"anyOf", "oneOf", "allOf"} & tool.input_schema.keys(), tool.name
+        for name, argument in tool.input_schema.get("properties", {}).items():
+            assert argument.get("description"), f"{tool.name}.{name} has no description"
+
+
+@pytest.mark.anyio
+async def test_one_word_for_one_thing(case: Case) -> None:
+    said: dict[str, set[str]] = {}
+    for tool in await tools_of(case):
+        for name, argument in tool.input_schema.get("properties", {}).items():
+            said.setdefault(name, set()).add(str(argument.get("type", argument.get("anyOf"))))
+    assert {name: kinds for name, kinds in said.items() if len(kinds) > 1} == {}
+
+
+@pytest.mark.anyio
+async def test_lists_are_deterministic(case: Case) -> None:
+    assert await tools_of(case) == await tools_of(case)
+
+
+@pytest.mark.anyio
+async def test_unknown_and_mistyped_arguments_are_refused(case: Case) -> None:
+    async with Client(case.build()) as client:
+        for tool in (await client.list_tools()).tools:
+            refused = await client.call_tool(tool.name, {"no_such_argument": 1})
+            assert refused.is_error, tool.name
+            assert "`no_such_argument`" in text_of(refused)
+            for name, argument in tool.input_schema.get("properties", {}).items():
+                if argument.get("type") in ("integer", "number"):
+                    refused = await client.call_tool(tool.name, {name: True})
+                    assert refused.is_error and f"`{name}` must be" in text_of(refused), f"{tool.name}.{name}"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", ["legacy", MODERN])
+async def test_the_read_call_answers_in_one_text_block(case: Case, mode: str) -> None:
+    name, arguments = case.read
+    async with Client(case.build(), mode=mode) as client:
+        result = await client.call_tool(name, dict(arguments))
+        assert not result.is_error, text_of(result)
+        assert [block.type for block in result.content] == ["text"]
+        assert text_of(result).endswith("\n")
+        tool = next(tool for tool in (await client.list_tools()).tools if tool.name == name)
+        assert (result.structured_content is None) == (tool.output_schema is None)
+        if tool.output_schema is not None:
+            Draft202012Validator(tool.output_schema).validate(result.structured_content)
+
+
+@pytest.mark.anyio
+async def test_errors_help_and_leak_nothing(case: Case) -> None:
+    async with Client(case.build()) as client:
+        for name, arguments in case.refused:
+            result = await client.call_tool(name, dict(arguments))
+            said = text_of(result)
+            assert result.is_error, f"{name}({arguments}) should be refused, said: {said}"
+            assert "Traceback" not in said and 'File "' not in said
+            assert "`" in said, f"quote what was wrong: {said}"
+            for secret in case.foreign:
+                assert secret not in said
+
+
+@pytest.mark.anyio
+async def test_read_only_offers_readers_only(case: Case) -> None:
+    everything = await tools_of(case)
+    readers = await tools_of(case, "--read-only")
+    assert readers == [tool for tool in everything if tool.annotations and tool.annotations.read_only_hint]
+    async with Client(case.build("--read-only")) as client:
+        for tool in everything:
+            if tool not in readers:
+                assert (await client.call_tool(tool.name, {})).is_error, f"{tool.name} is callable though hidden"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", ["legacy", MODERN])
+async def test_resources_can_be_read_and_templates_are_described(case: Case, mode: str) -> None:
+    async with Client(case.build(), mode=mode) as client:
+        assert (await client.read_resource(case.uri)).contents
+        listed = (await client.list_resources()).resources
+        assert len({resource.uri for resource in listed}) == len(listed)
+        for resource in listed:
+            assert resource.name
+            assert (await client.read_resource(resource.uri)).contents, resource.uri
+        for template in (await client.list_resource_templates()).resource_templates:
+            assert template.name and template.title and "{" in template.uri_template
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("mode", "code"), [("legacy", -32002), (MODERN, -32602)])
+async def test_a_missing_resource_has_the_code_of_its_revision(case: Case, mode: str, code: int) -> None:
+    missing = case.uri + "-no-such-thing"
+    async with Client(case.build(), mode=mode) as client:
+        with pytest.raises(MCPError) as caught:
+            await client.read_resource(missing)
+        assert (caught.value.error.code, caught.value.error.data) == (code, {"uri": missing})
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", ["legacy", MODERN])
+async def test_a_garbage_cursor_is_refused_everywhere(case: Case, mode: str) -> None:
+    async with Client(case.build(), mode=mode) as client:
+        for method in (
+            client.list_tools,
+            client.list_resources,
+            client.list_resource_templates,
+            client.list_prompts,
+        ):
+            with pytest.raises(MCPError) as caught:
+                await method(cursor="garbage")
+            assert caught.value.error.code == -32602
+
+
+@pytest.mark.anyio
+async def test_prompts_are_described_and_check_their_arguments(case: Case) -> None:
+    async with Client(case.build()) as client:
+        for prompt in (await client.list_prompts()).prompts:
+            assert prompt.title and prompt.description, prompt.name
+            assert all(argument.description for argument in prompt.arguments or []), prompt.name
+            with pytest.raises(MCPError) as caught:
+                await client.get_prompt(prompt.name, {"no_such_argument": "1"})
+            assert caught.value.error.code == -32602 and "`no_such_argument`" in caught.value.error.message
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("revision", [LEGACY, MODERN])
+async def test_a_process_is_quiet_and_leaves_at_once(case: Case, revision: str) -> None:
+    async with StdioWire(case.command, revision=revision) as wire:
+        await wire.open()
+        name, arguments = case.read
+        assert not (await wire.request("tools/call", {"name": name, "arguments": dict(arguments)})).get("isError")
+        await wire.close_stdin()
+        # Generous for a loaded machine: the rule is one second, a missing one is seen as five or never.
+        with anyio.fail_after(4):
+            assert await wire.wait() == 0
+        assert wire.stray_output == []
+        assert wire.stderr == ""
+
+
+def test_every_setting_is_documented(case: Case) -> None:
+    for name, field in case.kind.model_fields.items():
+        assert field.description and field.description.endswith("."), name

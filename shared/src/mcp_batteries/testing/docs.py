@@ -1,0 +1,144 @@
+"""What is generated: the tables in each server's README and the snapshots of what a client sees.
+
+`python -m mcp_batteries.testing.docs servers/*` writes both; the tests call the same functions and compare.
+A README marks its places with `<!-- tools -->` ... `<!-- /tools -->`, likewise resources, prompts, settings.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import anyio
+from mcp import Client
+
+from mcp_batteries.assemble import Assembled
+from mcp_batteries.settings import Positional, Settings, load, variable
+
+__all__ = ["filled", "package_of", "snapshot", "tables"]
+
+
+def package_of(folder: Path) -> str | None:
+    """The import name of the workspace member in `folder`, or None where it is no server."""
+    project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
+    scripts = project.get("scripts", {})
+    return scripts[project["name"]].partition(".")[0] if project["name"] in scripts else None
+
+
+def snapshot(server: Assembled) -> dict[str, Any]:
+    """Everything a client sees of `server` before it calls anything, as sorted JSON; bytes of the tool list."""
+    seen = anyio.run(_seen, server)
+    listed = json.dumps(seen["tools"], separators=(",", ":"), ensure_ascii=False)
+    model = [{key: tool.get(key) for key in ("name", "description", "inputSchema")} for tool in seen["tools"]]
+    paid = json.dumps(model, separators=(",", ":"), ensure_ascii=False)
+    sizes = {"tools_list": len(listed.encode()), "name_description_input_schema": len(paid.encode())}
+    return {"bytes": sizes, **seen}
+
+
+async def _seen(server: Assembled) -> dict[str, Any]:
+    async with Client(server) as client:
+        found = {
+            "tools": (await client.list_tools()).tools,
+            "resources": (await client.list_resources()).resources,
+            "resourceTemplates": (await client.list_resource_templates()).resource_templates,
+            "prompts": (await client.list_prompts()).prompts,
+        }
+    return {
+        key: [item.model_dump(mode="json", by_alias=True, exclude_none=True) for item in items]
+        for key, items in found.items()
+    }
+
+
+def tables(kind: type[Settings], seen: dict[str, Any]) -> dict[str, str]:
+    """The Markdown tables for a README, by the name of their place."""
+    tools = [
+        (f"`{tool['name']}`", _effect(tool["annotations"]), _first(tool["description"]), _names(tool["inputSchema"]))
+        for tool in seen["tools"]
+    ]
+    resources = [(f"`{item['uriTemplate']}`", item["title"]) for item in seen["resourceTemplates"]]
+    prompts = [
+        (
+            f"`{item['name']}`",
+            _first(item["description"]),
+            ", ".join(f"`{argument['name']}`" for argument in item.get("arguments", [])),
+        )
+        for item in seen["prompts"]
+    ]
+    settings = [
+        (_flag(name, field), f"`{variable(kind, name)}`", _default(field.default), str(field.description))
+        for name, field in kind.model_fields.items()
+    ]
+    return {
+        "tools": _table(("tool", "effect", "what it does", "arguments (required in bold)"), tools),
+        "resources": _table(("resource", "what it is"), resources),
+        "prompts": _table(("prompt", "what it does", "arguments"), prompts),
+        "settings": _table(("flag", "variable", "default", "meaning"), settings),
+    }
+
+
+def filled(readme: str, places: dict[str, str]) -> str:
+    """`readme` with each marked place holding its table."""
+    for name, table in places.items():
+        pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
+        readme = pattern.sub(lambda found, table=table: f"{found[1]}{table}\n{found[2]}", readme)
+    return readme
+
+
+def _effect(hints: dict[str, bool]) -> str:
+    if hints["readOnlyHint"]:
+        return "read"
+    return "destroy" if hints["destructiveHint"] else "write"
+
+
+def _first(text: str) -> str:
+    return text.partition("\n")[0]
+
+
+def _names(schema: dict[str, Any]) -> str:
+    required = schema.get("required", [])
+    return ", ".join(f"**`{name}`**" if name in required else f"`{name}`" for name in schema.get("properties", {}))
+
+
+def _flag(name: str, field: Any) -> str:
+    if any(isinstance(item, Positional) for item in field.metadata):
+        return f"`{name.upper().removesuffix('S')} ...`"
+    return f"`--{name.replace('_', '-')}`"
+
+
+def _default(value: Any) -> str:
+    return "" if value in (None, (), False) else f"`{value}`"
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    escaped = [[cell.replace("|", "\\|") for cell in row] for row in rows]
+    lines = [head, tuple("---" for _ in head), *escaped]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _main(folders: list[str]) -> None:
+    from importlib import import_module
+
+    for folder in map(Path, folders):
+        package = package_of(folder)
+        if package is None:
+            continue
+        kind: type[Settings] = import_module(f"{package}.settings").Settings
+        with tempfile.TemporaryDirectory() as scratch:
+            sample = Path(scratch) / "sample"
+            sample.mkdir()
+            seen = snapshot(import_module(f"{package}.server").build(load(kind, [str(sample)])))
+        seen["resources"] = []  # depends on what is served
+        readme = folder / "README.md"
+        readme.write_text(filled(readme.read_text("utf-8"), tables(kind, seen)), "utf-8")
+        target = Path("tests/snapshots") / f"{kind.COMMAND}.json"
+        target.write_text(json.dumps(seen, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        print(f"{kind.COMMAND}: {seen['bytes']}")
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1:])
