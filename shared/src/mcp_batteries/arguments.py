@@ -63,9 +63,7 @@ def slim(schema: Schema) -> Schema:
     return cast("Schema", walk(schema))
 
 
-def check_arguments(
-    tool: str, model: type[BaseModel], schema: Schema, arguments: Mapping[str, Any]
-) -> dict[str, Any]:
+def check_arguments(tool: str, model: type[BaseModel], schema: Schema, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The keyword arguments for `tool`, validated against `model`; nested models stay models.
 
     Args:
@@ -94,9 +92,7 @@ def check_arguments(
             fields = type(checked).model_fields.items()
             return {field.alias or name: getattr(checked, name) for name, field in fields}
     valid = ", ".join(f"`{name}`" for name in properties) or "none"
-    raise Invalid(
-        f"`{tool}` was not run: {'; '.join(dict.fromkeys(mistakes))}.", f"Its arguments are: {valid}."
-    )
+    raise Invalid(f"`{tool}` was not run: {'; '.join(dict.fromkeys(mistakes))}.", f"Its arguments are: {valid}.")
 
 
 def _from_json_text(value: Any, schema: Schema) -> Any:

@@ -18,9 +18,7 @@ from mcp.shared.exceptions import MCPError
 
 __all__ = ["Audit"]
 
-_AUDITED = frozenset(
-    {"tools/call", "resources/read", "resources/subscribe", "subscriptions/listen", "prompts/get"}
-)
+_AUDITED = frozenset({"tools/call", "resources/read", "resources/subscribe", "subscriptions/listen", "prompts/get"})
 
 
 class Audit:
@@ -66,9 +64,7 @@ class Audit:
         finally:
             self._write(ctx, outcome, (time.perf_counter() - started) * 1000, result)
 
-    def _write(
-        self, ctx: ServerRequestContext[Any], outcome: str | int, ms: float, result: HandlerResult
-    ) -> None:
+    def _write(self, ctx: ServerRequestContext[Any], outcome: str | int, ms: float, result: HandlerResult) -> None:
         if self._file is None:
             return
         params = ctx.params or {}
@@ -79,9 +75,7 @@ class Audit:
             "client": client.client_info.name if client else None,
             "method": ctx.method,
             "name": params.get("name"),
-            "arguments": sorted(cast("Mapping[str, Any]", arguments))
-            if isinstance(arguments, Mapping)
-            else [],
+            "arguments": sorted(cast("Mapping[str, Any]", arguments)) if isinstance(arguments, Mapping) else [],
             "outcome": outcome,
             "ms": round(ms, 1),
             "bytes_in": _size(arguments),

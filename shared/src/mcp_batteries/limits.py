@@ -99,13 +99,9 @@ async def in_thread(
     stop = Stop(seconds)
     try:
         if report is None:
-            return await anyio.to_thread.run_sync(
-                work, stop, abandon_on_cancel=True, limiter=_worker_limiter()
-            )
+            return await anyio.to_thread.run_sync(work, stop, abandon_on_cancel=True, limiter=_worker_limiter())
         async with _relayed(stop, report):
-            return await anyio.to_thread.run_sync(
-                work, stop, abandon_on_cancel=True, limiter=_worker_limiter()
-            )
+            return await anyio.to_thread.run_sync(work, stop, abandon_on_cancel=True, limiter=_worker_limiter())
     except Stopped:
         raise Unavailable(
             f"{what} was stopped after {seconds:g} s, its time limit.",
