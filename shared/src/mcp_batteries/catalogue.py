@@ -137,7 +137,9 @@ class Catalogue:
             missing = isinstance(error.__cause__, NotFound)
             code = RESOURCE_NOT_FOUND if legacy and missing else error.error.code
             raise MCPError(code=code, message=error.error.message, data=data) from error
-        return ReadResourceResult(contents=list(contents) if isinstance(contents, list | tuple) else [contents])
+        if isinstance(contents, TextResourceContents | BlobResourceContents):
+            contents = [contents]
+        return ReadResourceResult(contents=contents)
 
     def _reader(self, uri: str) -> tuple[_Method, dict[str, Any]]:
         if uri in self.fixed:
