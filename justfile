@@ -1,0 +1,24 @@
+# Verbs for people; each is one command that CI runs too.
+
+# Lint, types, import rules.
+check:
+    uv run ruff format --check
+    uv run ruff check
+    uv run pyright
+    uv run lint-imports
+
+# Everything that must pass.
+test *arguments:
+    uv run pytest {{ arguments }}
+
+# Regenerate README tables and snapshots.
+docs:
+    uv run python -m mcp_batteries.testing.docs servers/*
+
+# Measure beside peers; prints ratios.
+bench *arguments:
+    uv run python tests/benchmarks/bench.py {{ arguments }}
+
+# Wheels of every member.
+build:
+    uv build --all-packages
