@@ -206,7 +206,7 @@ async def test_a_process_is_quiet_and_leaves_at_once(case: Case, revision: str) 
         # Generous for a loaded machine: the rule is one second, a missing one is seen as five or never.
         with anyio.fail_after(4):
             assert await wire.wait() == 0
-        assert wire.stray_output == []
+        assert wire.garbage == []
         assert wire.stderr == ""
 
 

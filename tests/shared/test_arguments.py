@@ -1,0 +1,125 @@
+"""The argument check: what is refused, in which words, and what is let through."""
+
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import BaseModel, Field, create_model
+
+from mcp_batteries.arguments import check_arguments, slim
+from mcp_batteries.errors import Invalid
+
+
+class Edit(BaseModel):
+    old_text: str = Field(description="Before.")
+    new_text: str
+
+
+MODEL: type[BaseModel] = create_model(
+    "Arguments",
+    path=(Annotated[str, Field(description="A path.", max_length=10)], ...),
+    lines=(Annotated[int | None, Field(ge=1, le=9)], None),
+    sort=(Literal["name", "size"], "name"),
+    edits=(list[Edit], []),
+    exact=(bool, False),
+)
+SCHEMA = slim(MODEL.model_json_schema())
+
+
+def refusal(**arguments: Any) -> str:
+    with pytest.raises(Invalid) as caught:
+        check_arguments("read_text", MODEL, SCHEMA, arguments)
+    return str(caught.value)
+
+
+def test_the_schema_says_what_is_needed_and_no_more() -> None:
+    assert SCHEMA == {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["path"],
+        "properties": {
+            "path": {"type": "string", "description": "A path.", "maxLength": 10},
+            "lines": {"type": "integer", "minimum": 1, "maximum": 9},
+            "sort": {"type": "string", "enum": ["name", "size"], "default": "name"},
+            "edits": {
+                "type": "array",
+                "default": [],
+                "items": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "required": ["old_text", "new_text"],
+                    "properties": {
+                        "old_text": {"type": "string", "description": "Before."},
+                        "new_text": {"type": "string"},
+                    },
+                },
+            },
+            "exact": {"type": "boolean", "default": False},
+        },
+    }
+
+
+def test_a_property_called_title_survives() -> None:
+    model: type[BaseModel] = create_model("Arguments", title=(str, ...))
+    assert slim(model.model_json_schema())["properties"] == {"title": {"type": "string"}}
+
+
+def test_a_recursive_model_becomes_a_plain_object() -> None:
+    class Node(BaseModel):
+        children: list["Node"]
+
+    schema = slim(create_model("Arguments", node=(Node, ...)).model_json_schema())
+    assert schema["properties"]["node"]["properties"]["children"]["items"] == {"type": "object"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"path": "a", "pth": 1}, "there is no argument `pth`, did you mean `path`?"),
+        ({}, "`path` is required (a string, at most 10 characters)"),
+        ({"path": "a", "lines": True}, "`lines` must be an integer from 1 to 9, not `true`"),
+        ({"path": "a", "lines": 0}, "`lines` must be an integer from 1 to 9, not `0`"),
+        ({"path": "a", "lines": 1.5}, "`lines` must be an integer from 1 to 9, not `1.5`"),
+        ({"path": "a", "lines": "many"}, '`lines` must be an integer from 1 to 9, not `"many"`'),
+        ({"path": 5}, "`path` must be a string, at most 10 characters, not `5`"),
+        ({"path": "x" * 11}, "`path` must be a string, at most 10 characters"),
+        ({"path": "a", "sort": "age"}, '`sort` must be one of `name`, `size`, not `"age"`'),
+        ({"path": "a", "edits": [{"old_text": "x"}]}, "`edits[0].new_text` is required (a string)"),
+        ({"path": "a", "edits": {}}, "`edits` must be an array of objects, not an object"),
+        ({"path": None}, "`path` must be a string, at most 10 characters, not null"),
+    ],
+)
+def test_a_mistake_is_named_in_our_words(arguments: dict[str, Any], words: str) -> None:
+    said = refusal(**arguments)
+    assert words in said
+    assert said.startswith("`read_text` was not run: ")
+    assert said.endswith("Its arguments are: `path`, `lines`, `sort`, `edits`, `exact`.")
+    assert "\n" not in said and "pydantic" not in said
+
+
+def test_every_mistake_is_named_at_once() -> None:
+    said = refusal(lines=0, sort="age")
+    assert "`path` is required" in said and "`lines` must be" in said and "`sort` must be" in said
+
+
+def test_what_clients_really_send_is_taken() -> None:
+    taken = check_arguments(
+        "read_text",
+        MODEL,
+        SCHEMA,
+        {"path": "a", "lines": "4", "edits": '[{"old_text": "x", "new_text": "y"}]', "exact": True},
+    )
+    assert taken == {
+        "path": "a",
+        "lines": 4,
+        "sort": "name",
+        "edits": [Edit(old_text="x", new_text="y")],
+        "exact": True,
+    }
+
+
+def test_text_that_looks_like_json_stays_text() -> None:
+    assert check_arguments("t", MODEL, SCHEMA, {"path": "[1, 2]"})["path"] == "[1, 2]"
+
+
+def test_surrogates_in_a_mistake_are_harmless() -> None:
+    assert "�" in refusal(path="a", **{"\ud83d": 1})

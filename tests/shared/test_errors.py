@@ -1,0 +1,38 @@
+"""Problems: their words, and that no encoder chokes on them."""
+
+import pytest
+from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
+
+from mcp_batteries.errors import Conflict, NotFound, Problem, Unavailable, quote, well_formed
+
+
+def test_a_problem_serves_tools_and_resources_alike() -> None:
+    problem = NotFound("No `x`.", "List the folder.")
+    assert isinstance(problem, ToolError) and isinstance(problem, ResourceError)
+    assert isinstance(problem, ResourceNotFoundError)
+    assert not isinstance(Conflict("It changed."), ResourceNotFoundError)
+    assert str(problem) == "No `x`. List the folder."
+    assert str(Problem("No.")) == "No."
+
+
+def test_retry_after_is_told() -> None:
+    assert Unavailable("Later.", retry_after=3).retry_after == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain", "`plain`"),
+        ("caf\udce9", "`caf�`"),
+        ("two\nlines\0", "`two\\nlines\\0`"),
+        ("x" * 200, f"`{'x' * 119}…`"),
+        ("é\U0001f600", "`é\U0001f600`"),
+    ],
+)
+def test_a_quote_is_one_short_encodable_line(text: str, shown: str) -> None:
+    assert quote(text) == shown
+    quote(text).encode()
+
+
+def test_well_formed_keeps_pairs_and_replaces_the_rest() -> None:
+    assert well_formed("\U0001f600 \ud83d \udce9") == "\U0001f600 � �"

@@ -1,0 +1,50 @@
+"""Host entries: the right keys per host, and a command that exists."""
+
+import json
+import os
+import tomllib
+from typing import Any, get_args
+
+import pytest
+import yaml
+
+from mcp_batteries.hosts import entry, launch, place
+from mcp_batteries.settings import Host, load
+from mcp_fs.settings import Settings
+
+HOSTS = get_args(Host)
+
+
+def parsed(host: str, text: str) -> dict[str, Any]:
+    if host == "codex":
+        return tomllib.loads(text)
+    return yaml.safe_load(text) if host == "goose" else json.loads(text)
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_every_host_has_an_entry_that_parses_and_a_place(host: str) -> None:
+    settings = load(Settings, ["--read-only", "--print-config", host, os.sep + 'a "quoted" folder'])
+    data = parsed(host, entry(host, settings))
+    (container,) = data.values()
+    assert list(container) == ["fs"]
+    words = json.dumps(container["fs"])
+    assert "--read-only" in words and "quoted" in words and "print-config" not in words
+    assert place(host)
+
+
+@pytest.mark.parametrize("host", [host for host in HOSTS if host != "claude-desktop"])
+def test_an_http_server_is_entered_by_its_url(host: str) -> None:
+    settings = load(Settings, ["--transport", "http", "--port", "8123", os.sep])
+    text = entry(host, settings)
+    parsed(host, text)
+    assert "http://127.0.0.1:8123/mcp" in text and "command" not in text
+
+
+def test_claude_desktop_takes_no_url() -> None:
+    with pytest.raises(ValueError, match="Connectors"):
+        entry("claude-desktop", load(Settings, ["--transport", "http", os.sep]))
+
+
+def test_the_command_is_this_installation_not_a_name_from_an_index() -> None:
+    (command,) = launch("mcp-fs")
+    assert os.path.isabs(command) and os.access(command, os.X_OK)

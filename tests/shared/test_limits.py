@@ -1,0 +1,103 @@
+"""Deadlines that stop the work, pages that cannot be forged."""
+
+import threading
+
+import anyio
+import pytest
+
+from mcp_batteries.errors import Invalid, NotFound, Unavailable
+from mcp_batteries.limits import Cursor, Stop, Stopped, clip, in_thread
+
+
+@pytest.mark.anyio
+async def test_the_result_of_work_comes_back() -> None:
+    assert await in_thread(lambda stop: 5) == 5
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("with_progress", [False, True])
+async def test_a_problem_comes_back_unwrapped(with_progress: bool) -> None:
+    async def report(done: float, total: float | None, message: str | None) -> None: ...
+
+    def work(stop: Stop) -> None:
+        raise NotFound("No `x`.")
+
+    with pytest.raises(NotFound):
+        await in_thread(work, report=report if with_progress else None)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("with_progress", [False, True])
+async def test_past_the_deadline_the_work_itself_ends(with_progress: bool) -> None:
+    ended = threading.Event()
+
+    async def report(done: float, total: float | None, message: str | None) -> None: ...
+
+    def work(stop: Stop) -> None:
+        try:
+            while True:
+                stop.check()
+        except Stopped:
+            ended.set()
+            raise
+
+    with pytest.raises(Unavailable, match=r"Counting was stopped after 0.05 s"):
+        await in_thread(work, seconds=0.05, what="Counting", report=report if with_progress else None)
+    assert ended.is_set()
+
+
+@pytest.mark.anyio
+async def test_cancelling_the_caller_ends_the_work() -> None:
+    started, ended = threading.Event(), threading.Event()
+
+    def work(stop: Stop) -> None:
+        started.set()
+        while not stop.is_set():
+            pass
+        ended.set()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(in_thread, work)
+        await anyio.to_thread.run_sync(started.wait, 5)
+        tasks.cancel_scope.cancel()
+    assert await anyio.to_thread.run_sync(ended.wait, 5)
+
+
+@pytest.mark.anyio
+async def test_progress_reaches_the_reporter() -> None:
+    told = threading.Event()
+    seen: list[float] = []
+
+    async def report(done: float, total: float | None, message: str | None) -> None:
+        seen.append(done)
+        told.set()
+
+    def work(stop: Stop) -> bool:
+        stop.progress = (3, 10, None)
+        return told.wait(5)
+
+    assert await in_thread(work, report=report)
+    assert seen == [3]
+
+
+def test_a_cursor_returns_its_position() -> None:
+    cursor = Cursor.encode("files", [5, "caf\udce9"], {"path": "a"})
+    assert Cursor.decode("files", cursor, {"path": "a"}) == [5, "caf\udce9"]
+
+
+@pytest.mark.parametrize("cursor", ["", "garbage", "A" * 40, "é", "=", "a\n"])
+def test_a_cursor_from_elsewhere_is_refused(cursor: str) -> None:
+    with pytest.raises(Invalid, match="Call again without `cursor`"):
+        Cursor.decode("files", cursor)
+
+
+def test_a_cursor_is_bound_to_its_listing_and_arguments() -> None:
+    cursor = Cursor.encode("files", 5, {"path": "a"})
+    for kind, scope in (("tools", {"path": "a"}), ("files", {"path": "b"}), ("files", None)):
+        with pytest.raises(Invalid):
+            Cursor.decode(kind, cursor, scope)
+
+
+def test_clipping_is_said_first() -> None:
+    assert clip("abc", 3, "continue") == "abc"
+    assert clip("abcdef", 3, "continue with start=4") == "[truncated: 3 of 6 characters; continue with start=4]\nabc"

@@ -1,0 +1,91 @@
+"""Flags and variables: one declaration, and nothing misspelt goes unnoticed."""
+
+import os
+from typing import Annotated, ClassVar
+
+import pytest
+from pydantic import Field
+
+from mcp_batteries.settings import Positional, Settings, load
+
+
+class Toy(Settings):
+    """Serve toys."""
+
+    COMMAND: ClassVar[str] = "mcp-toy"
+    boxes: Annotated[tuple[str, ...], Positional()] = Field((), description="Boxes.")
+    colour: tuple[str, ...] = Field((), description="Colours.")
+    depth: int = Field(3, ge=1, description="Depth.")
+
+
+@pytest.fixture(autouse=True)
+def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("MCP_TOY")]:
+        monkeypatch.delenv(name)
+
+
+def test_flags_and_plain_arguments() -> None:
+    toys = load(Toy, ["--read-only", "a,b", "--colour", "red", "--colour", "blue, dark", "--port", "0", "c d"])
+    assert (toys.boxes, toys.colour, toys.read_only, toys.port) == (("a,b", "c d"), ("red", "blue, dark"), True, 0)
+
+
+def test_variables_set_what_flags_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MCP_TOY_BOXES", os.pathsep.join(["a b", "c"]))
+    monkeypatch.setenv("MCP_TOY_COLOUR", os.pathsep.join(["red", "blue"]))
+    monkeypatch.setenv("MCP_TOY_READ_ONLY", "1")
+    monkeypatch.setenv("MCP_TOY_DEPTH", "7")
+    toys = load(Toy, ["--depth", "2"])
+    assert (toys.boxes, toys.colour, toys.read_only, toys.depth) == (("a b", "c"), ("red", "blue"), True, 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--reed-only"], "Did you mean '--read-only'?"),
+        (["--read"], "No such option '--read'"),
+        (["--port", "70000"], "'--port': 70000 is not in the range"),
+        (["--depth", "0"], "'--depth': 0 is not in the range"),
+        (["--print-config", "emacs"], "'emacs' is not one of 'vscode'"),
+        (["--transport", "carrier-pigeon"], "'carrier-pigeon' is not one of 'stdio', 'http', 'sse'"),
+    ],
+)
+def test_a_mistake_stops_the_start(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        load(Toy, arguments)
+    assert caught.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("MCP_TOY_READONLY", "1", "No such variable: MCP_TOY_READONLY. Did you mean MCP_TOY_READ_ONLY?"),
+        ("MCP_TOY_PORT", "eight", "'eight' is not a valid integer"),
+        ("MCP_TOY_READ_ONLY", "perhaps", "'perhaps' is not a valid boolean"),
+    ],
+)
+def test_a_mistaken_variable_stops_the_start(
+    variable: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(SystemExit) as caught:
+        load(Toy, [])
+    assert caught.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_help_shows_every_setting_and_the_variables(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        load(Toy, ["--help"])
+    assert caught.value.code == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Serve toys." in shown and "MCP_TOY_NAME" in shown and "[BOXE]" not in shown.replace("[BOXE]...", "")
+    for name, field in Toy.model_fields.items():
+        if name != "boxes":
+            assert f"--{name.replace('_', '-')}" in shown and str(field.description) in shown
+
+
+def test_arguments_give_the_same_settings_again() -> None:
+    toys = load(Toy, ["--read-only", "--colour", "red", "--port", "0", "--audit-file", "x.log", "a", "b"])
+    assert toys.arguments() == ["--port", "0", "--read-only", "--audit-file", "x.log", "--colour", "red", "a", "b"]
+    assert load(Toy, toys.arguments()) == toys
