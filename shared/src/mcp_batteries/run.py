@@ -11,9 +11,10 @@ import logging
 import sys
 from functools import partial
 from importlib.metadata import version
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from mcp_batteries.settings import Settings, load
+if TYPE_CHECKING:
+    from mcp_batteries.settings import Settings
 
 __all__ = ["run"]
 
@@ -25,6 +26,8 @@ def run(package: str, arguments: list[str] | None = None) -> NoReturn:
     """
     # Start-up makes 578 modules and no garbage worth finding: collecting costs 6 % of it.
     gc.disable()
+    from mcp_batteries.settings import load
+
     kind: type[Settings] = importlib.import_module(f"{package}.settings").Settings
     settings = load(kind, sys.argv[1:] if arguments is None else arguments)
     sys.exit(_run(package, settings))

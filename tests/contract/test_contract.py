@@ -1,0 +1,32 @@
+"""The shipped contract, run over every workspace member that is a server; membership decides, not this file."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from contract.cases import CASES
+from mcp_batteries.testing.case import Case
+from mcp_batteries.testing.contract import *  # noqa: F403
+from mcp_batteries.testing.docs import package_of
+
+ROOT = Path(__file__).parents[2]
+WORKSPACE = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+FOLDERS = sorted(
+    folder
+    for pattern in WORKSPACE["tool"]["uv"]["workspace"]["members"]
+    for folder in ROOT.glob(pattern)
+    if (folder / "pyproject.toml").exists()
+)
+SERVERS = [package for folder in FOLDERS if (package := package_of(folder)) is not None]
+
+
+@pytest.fixture(params=SERVERS)
+def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
+    return CASES[request.param](tmp_path)
+
+
+def test_every_member_is_installed_for_the_tests() -> None:
+    wanted = {item.partition("[")[0] for item in WORKSPACE["project"]["dependencies"]}
+    members = {tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]["name"] for folder in FOLDERS}
+    assert wanted == members

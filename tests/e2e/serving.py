@@ -1,0 +1,45 @@
+"""A server as a process, reached over stdio or HTTP in a given revision."""
+
+import re
+import sys
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from subprocess import PIPE
+
+import anyio
+
+from mcp_batteries.testing.wire import HttpWire, StdioWire, Wire
+
+TRANSPORTS = ("stdio", "http")
+
+
+@asynccontextmanager
+async def listening(package: str, *arguments: str) -> AsyncGenerator[tuple[anyio.abc.Process, str]]:
+    """The server over HTTP on a free port: its process and URL, ended with SIGTERM if still alive."""
+    command = [sys.executable, "-m", package, "--transport", "http", "--port", "0", *arguments]
+    async with await anyio.open_process(command, stdin=None, stdout=None, stderr=PIPE) as process:
+        assert process.stderr is not None
+        said = b""
+        with anyio.fail_after(30):
+            while not (found := re.search(rb"listening on (http://\S+)\n", said)):
+                said += await process.stderr.receive()
+        try:
+            yield process, found[1].decode()
+        finally:
+            if process.returncode is None:
+                process.terminate()
+                with anyio.fail_after(15):
+                    await process.wait()
+
+
+@asynccontextmanager
+async def connected(transport: str, revision: str, package: str, arguments: Sequence[str]) -> AsyncGenerator[Wire]:
+    """An opened wire to a fresh process."""
+    if transport == "stdio":
+        async with StdioWire([sys.executable, "-m", package, *arguments], revision=revision) as wire:
+            await wire.open()
+            yield wire
+    else:
+        async with listening(package, *arguments) as (_, url), HttpWire(url, revision=revision) as wire:
+            await wire.open()
+            yield wire
