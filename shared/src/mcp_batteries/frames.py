@@ -1,0 +1,153 @@
+"""One line of bytes to one JSON-RPC message and back, whatever the line holds.
+
+The SDK's parser and serialiser do the work. Where they give up, on lone surrogates, broken UTF-8 or a message
+that is no JSON-RPC, this module repairs or says what to answer (JSON-RPC 2.0, section 5.1).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from typing import Any, cast
+
+from mcp.shared.dispatcher import as_request_id
+from mcp_types.jsonrpc import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    RequestId,
+    jsonrpc_message_adapter,
+)
+from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError, from_json
+
+from mcp_batteries.errors import well_formed
+
+__all__ = ["Malformed", "dump", "error", "parse", "peek_id"]
+
+_DEPTH = 200
+_LAST_MEMBER_ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")\s*\}\s*$')
+
+_log = logging.getLogger(__name__)
+
+
+class Malformed(Exception):
+    """Raised when a line is no JSON-RPC message.
+
+    Args:
+        code: the JSON-RPC error code to answer with.
+        request_id: the id to answer to, None when none can be told.
+    """
+
+    def __init__(self, code: int, message: str, request_id: RequestId | None = None) -> None:
+        self.code, self.message, self.request_id = code, message, request_id
+        super().__init__(message)
+
+
+def parse(line: bytes) -> JSONRPCMessage:
+    """The message in `line`.
+
+    Raises:
+        Malformed: `line` is no JSON, or no JSON-RPC message.
+    """
+    try:
+        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+        if isinstance(message, JSONRPCRequest) or "id" not in from_json(line):
+            return message
+    except ValidationError:
+        pass
+    value = _loads(line)
+    try:
+        message = jsonrpc_message_adapter.validate_python(value, by_name=False)
+    except ValidationError:
+        raise Malformed(INVALID_REQUEST, *_what_is_wrong(value)) from None
+    if "method" in value and "id" in value and not isinstance(message, JSONRPCRequest):
+        # The model of a notification overlooks the id: this is a request whose id is none.
+        raise Malformed(INVALID_REQUEST, *_what_is_wrong(value))
+    return message
+
+
+def dump(message: JSONRPCMessage) -> bytes:
+    """`message` as one line, newline included; an internal error in its place if it can't be written.
+
+    Empty for a notification that can't be written.
+    """
+    try:
+        return message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+    except (PydanticSerializationError, ValueError, RecursionError):
+        pass
+    try:
+        value = message.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        return json.dumps(_clean(value), ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    except (PydanticSerializationError, TypeError, ValueError, RecursionError, Malformed) as exc:
+        _log.warning("a %s could not be written as JSON: %s", type(message).__name__, exc)
+    if isinstance(message, JSONRPCResponse | JSONRPCError):
+        return dump(error(message.id, INTERNAL_ERROR, "The result could not be written as JSON."))
+    return b""
+
+
+def error(request_id: RequestId | None, code: int, message: str) -> JSONRPCError:
+    """The answer that says `code` and `message`."""
+    return JSONRPCError(jsonrpc="2.0", id=request_id, error=ErrorData(code=code, message=message))
+
+
+def peek_id(head: bytes, tail: bytes) -> RequestId | None:
+    """The id of a request too long to be read, from how its line begins and ends."""
+    try:
+        value = from_json(head, allow_partial=True)
+    except ValueError:
+        value = None
+    if isinstance(value, dict) and "id" in value:
+        return as_request_id(cast("dict[str, object]", value)["id"])
+    # Only the last member of the outer object is followed by a single brace and the end of the line.
+    found = _LAST_MEMBER_ID.search(tail)
+    return as_request_id(json.loads(found[1])) if found else None
+
+
+def _loads(line: bytes) -> Any:
+    try:
+        return _clean(json.loads(line.decode("utf-8-sig", "replace")))
+    except RecursionError:
+        raise Malformed(PARSE_ERROR, "Parse error: nested too deeply.") from None
+    except ValueError as exc:
+        reason = exc.msg if isinstance(exc, json.JSONDecodeError) else "a number is too long"
+        raise Malformed(PARSE_ERROR, f"Parse error: {reason}.") from None
+
+
+def _clean(value: Any, depth: int = 0) -> Any:
+    """`value` with every lone surrogate replaced, keys included."""
+    if isinstance(value, str):
+        return well_formed(value)
+    if depth > _DEPTH:
+        raise Malformed(PARSE_ERROR, f"Parse error: nested more than {_DEPTH} levels deep.")
+    if isinstance(value, dict):
+        members = cast("dict[str, Any]", value)
+        return {well_formed(key): _clean(member, depth + 1) for key, member in members.items()}
+    if isinstance(value, list):
+        return [_clean(item, depth + 1) for item in cast("list[Any]", value)]
+    return value
+
+
+def _what_is_wrong(value: Any) -> tuple[str, RequestId | None]:
+    if isinstance(value, list):
+        return "Invalid request: batches are not supported, send one message per line.", None
+    if not isinstance(value, dict):
+        return "Invalid request: a message is a JSON object.", None
+    members = cast("dict[str, Any]", value)
+    request_id = as_request_id(members.get("id"))
+    if "method" not in members and ("result" in members or "error" in members):
+        # An id here would be one of the server's own requests: answering to it would only confuse.
+        return "Invalid request: not a valid response.", None
+    if members.get("jsonrpc") != "2.0":
+        return 'Invalid request: `jsonrpc` must be "2.0".', request_id
+    if not isinstance(members.get("method"), str):
+        return "Invalid request: `method` must be a string.", request_id
+    if not isinstance(members.get("params", {}), dict | None):
+        return "Invalid request: `params` must be an object.", request_id
+    return "Invalid request: `id` must be a string or an integer.", None

@@ -1,0 +1,124 @@
+"""A server that misbehaves on request, run through the hardened transport: the subject of the stdio tests."""
+
+from mcp_batteries import stdio
+
+_claim = stdio.claim() if __name__ == "__main__" else None
+
+import ctypes  # noqa: E402
+import logging  # noqa: E402
+import os  # noqa: E402
+import subprocess  # noqa: E402
+import sys  # noqa: E402
+from collections.abc import AsyncIterator  # noqa: E402
+from contextlib import asynccontextmanager  # noqa: E402
+from functools import partial  # noqa: E402
+
+import anyio  # noqa: E402
+import anyio.to_thread  # noqa: E402
+from mcp.server.mcpserver import Context, MCPServer  # noqa: E402
+
+from mcp_batteries.sdk import logging_untouched, lowlevel  # noqa: E402
+
+
+@asynccontextmanager
+async def lifespan(_: MCPServer) -> AsyncIterator[None]:
+    try:
+        yield
+    finally:
+        # Real clean-up awaits something: it must not be cancelled under its feet.
+        await anyio.sleep(0.01)
+        print("lifespan left", file=sys.stderr)
+
+
+with logging_untouched():
+    server = MCPServer("toy", lifespan=lifespan)
+
+
+@server.tool(structured_output=False)
+async def echo(text: str) -> str:
+    return text
+
+
+@server.tool(structured_output=False)
+async def slow(seconds: float) -> str:
+    await anyio.sleep(seconds)
+    return "done"
+
+
+@server.tool(structured_output=False)
+async def fail(words: str = "it broke") -> str:
+    raise RuntimeError(words)
+
+
+@server.tool(structured_output=False)
+async def surrogate(raising: bool = False) -> str:
+    """Text as `os.listdir` gives it for a name that is not UTF-8."""
+    name = os.fsdecode(b"caf\xe9.txt")
+    if raising:
+        raise RuntimeError(name)
+    return name
+
+
+@server.tool(structured_output=False)
+async def stray() -> str:
+    """Writes to standard output in every way there is."""
+    print("stray print")
+    print("stray flushed", flush=True)
+    os.write(1, b"stray write\n")
+    ctypes.CDLL(None).puts(b"stray C")
+    ctypes.CDLL(None).fflush(None)
+    subprocess.run([sys.executable, "-c", "print('stray child')"], check=True)
+    return subprocess.run([sys.executable, "-c", "print(len(input()))"], capture_output=True, text=True).stderr[-9:]
+
+
+@server.tool(structured_output=False)
+async def shout(size: int) -> str:
+    """Writes `size` characters to standard error."""
+    sys.stderr.write("x" * size + "\n")
+    return "done"
+
+
+@server.tool(structured_output=False)
+async def progress(count: int, ctx: Context) -> str:
+    for step in range(count):
+        await ctx.report_progress(step, count, os.fsdecode(b"\xff"))
+    return "done"
+
+
+@server.tool(structured_output=False)
+async def stubborn() -> str:
+    """Never ends, whoever cancels it."""
+    while True:
+        try:
+            await anyio.sleep_forever()
+        except BaseException:
+            continue
+
+
+@server.tool(structured_output=False)
+async def stuck() -> str:
+    """Leaves a thread behind that nobody can stop."""
+    await anyio.to_thread.run_sync(partial(os.read, os.pipe()[0], 1), abandon_on_cancel=True)
+    return "never"
+
+
+@server.tool(structured_output=False)
+async def blockade() -> str:
+    """Blocks the event loop itself."""
+    print("blocked", file=sys.stderr)
+    os.read(os.pipe()[0], 1)
+    return "never"
+
+
+@server.tool(structured_output=False)
+async def ask(ctx: Context) -> str:
+    """Asks the client, who may have left."""
+    return str(await ctx.session.list_roots())  # type: ignore[deprecated]
+
+
+if __name__ == "__main__":
+    print("stray start")
+    logging.basicConfig(level="INFO")
+    low = lowlevel(server)
+    limits = {name: int(value) for name, _, value in (item.partition("=") for item in sys.argv[1:])}
+    sys.exit(anyio.run(partial(stdio.serve, low, low.create_initialization_options(), _claim, **limits)))
