@@ -1,0 +1,120 @@
+"""What a person meets: the command line, the terminal greeting, the self-test, the audit log."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mcp_batteries.testing.wire import StdioWire
+
+
+def run(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MCP_FS")} | more
+    return subprocess.run(
+        [sys.executable, "-m", "mcp_fs", *arguments],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        stdin=subprocess.DEVNULL,
+        timeout=60,
+        env=environment,
+    )
+
+
+def test_version() -> None:
+    done = run("--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "mcp-fs 0.1.0\n", "")
+
+
+def test_an_unknown_option_stops_the_start(tmp_path: Path) -> None:
+    done = run("--reed-only", str(tmp_path))
+    assert done.returncode == 2 and "Did you mean '--read-only'" in done.stderr and done.stdout == ""
+
+
+def test_an_unknown_variable_stops_the_start(tmp_path: Path) -> None:
+    done = run(str(tmp_path), MCP_FS_READONLY="1")
+    assert done.returncode == 2 and "Did you mean MCP_FS_READ_ONLY?" in done.stderr
+
+
+def test_no_folder_left_is_an_error_in_one_line(tmp_path: Path) -> None:
+    done = run(str(tmp_path / "missing"))
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.splitlines()[-1].startswith("mcp-fs: ") and "Traceback" not in done.stderr
+
+
+def test_a_missing_folder_is_reported_and_skipped(tmp_path: Path) -> None:
+    done = run(str(tmp_path / "missing"), str(tmp_path))
+    assert done.returncode == 0 and "missing" in done.stderr and done.stdout == ""
+
+
+def test_print_config_prints_the_entry_alone_on_stdout(tmp_path: Path) -> None:
+    done = run("--print-config", "vscode", "--read-only", str(tmp_path))
+    assert done.returncode == 0 and "mcp.json" in done.stderr
+    entry = json.loads(done.stdout)["servers"]["fs"]
+    assert entry["args"][-2:] == ["--read-only", str(tmp_path)]
+    probe = subprocess.run([entry["command"], "--version"], capture_output=True, text=True, timeout=60)
+    assert probe.stdout == "mcp-fs 0.1.0\n"
+
+
+def test_check_tells_the_truth(tmp_path: Path) -> None:
+    good = run("--check", str(tmp_path), COLUMNS="200")
+    assert good.returncode == 0, good.stdout + good.stderr
+    for step in ("start", "tools", "resources", "prompts", "call a read tool", "subscribe, see a change"):
+        assert f"✓ │ {step}" in good.stdout
+    assert "Everything works." in good.stdout
+    bad = run("--check", str(tmp_path / "missing"), COLUMNS="200")
+    assert bad.returncode == 1 and "✗ │ start" in bad.stdout and "missing" in bad.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no pty module on Windows")
+def test_in_a_terminal_it_says_what_it_is(tmp_path: Path) -> None:
+    import pty
+
+    master, slave = pty.openpty()
+    command = [sys.executable, "-m", "mcp_fs", str(tmp_path)]
+    process = subprocess.Popen(command, stdin=slave, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    os.close(slave)
+    try:
+        assert process.stderr is not None and process.stdout is not None
+        said = b""
+        while b"}\n}\n" not in said.replace(b" ", b""):
+            said += process.stderr.readline()
+        text = said.decode()
+        assert text.startswith("mcp-fs 0.1.0 — ") and text.index("{") > 0
+        assert text[: text.index("\n\n")].count("\n") == 2
+        entry = json.loads(text[text.index("{") :])
+        assert entry["mcpServers"]["fs"]["args"] == [str(tmp_path)]
+        os.write(master, b"\x04")  # end of input, as Ctrl-D sends it
+        assert process.wait(20) == 0
+        assert process.stdout.read() == b""
+    finally:
+        process.kill()
+        process.communicate()
+        os.close(master)
+
+
+@pytest.mark.anyio
+async def test_the_audit_log_holds_names_and_sizes_only(tmp_path: Path) -> None:
+    served, log = tmp_path / "served", tmp_path / "audit.jsonl"
+    served.mkdir()
+    (served / "diary.txt").write_text("dear diary\n", "utf-8")
+    command = [sys.executable, "-m", "mcp_fs", "--audit-file", str(log), str(served)]
+    async with StdioWire(command, revision="2025-11-25") as wire:
+        await wire.open()
+        await wire.call("read_text", path="diary.txt")
+        await wire.call("read_text", path="private-name.txt")
+        await wire.request("resources/read", {"uri": (served / "diary.txt").as_uri()})
+    text = log.read_text("utf-8")
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert [(line["method"], line["name"], line["outcome"]) for line in lines] == [
+        ("tools/call", "read_text", "ok"),
+        ("tools/call", "read_text", "error"),
+        ("resources/read", None, "ok"),
+    ]
+    assert lines[0]["arguments"] == ["path"] and lines[0]["client"] == "wire"
+    assert lines[0]["bytes_out"] > 0 and lines[0]["ms"] >= 0
+    assert "diary" not in text and "private-name" not in text
+    assert os.name == "nt" or (log.stat().st_mode & 0o777) == 0o600
