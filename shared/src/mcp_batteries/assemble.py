@@ -33,6 +33,9 @@ class ServerSettings(Protocol):
     def read_only(self) -> bool: ...
 
     @property
+    def confirm(self) -> bool: ...
+
+    @property
     def audit_file(self) -> str | None: ...
 
 
@@ -73,7 +76,7 @@ def assemble(
             match declared:
                 case DeclaredTool():
                     if declared.effect == "read" or not settings.read_only:
-                        tools.append(strict_tool(method, declared))
+                        tools.append(strict_tool(method, declared, confirm=settings.confirm))
                 case DeclaredResource():
                     catalogue.add_resource(declared, method)
                 case DeclaredPrompt():

@@ -9,7 +9,6 @@ import gc
 import importlib
 import logging
 import sys
-from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, NoReturn
 
@@ -58,10 +57,10 @@ def _serve(package: str, settings: Settings) -> int:
     if settings.transport == "stdio":
         if sys.stdin is not None and sys.stdin.isatty():
             _greet(settings)
-        from mcp_batteries.stdio import claim as claim_stdio
+        from mcp_batteries import stdio
 
         # From here on nothing but protocol messages can reach the client, whatever an import prints.
-        claim = claim_stdio()
+        claim = stdio.claim()
     logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
     import anyio
 
@@ -74,13 +73,16 @@ def _serve(package: str, settings: Settings) -> int:
     gc.freeze()
     gc.enable()
     try:
-        if claim is not None:
+        if settings.transport == "stdio":
             from mcp_batteries import stdio
+            from mcp_batteries.sdk import lowlevel
 
-            return anyio.run(partial(stdio.serve, server, claim))
+            return anyio.run(stdio.serve, lowlevel(server), server.changes.options(server), claim)
         from mcp_batteries import http
 
-        return anyio.run(partial(http.serve, server, settings))
+        return anyio.run(http.serve, server, http.options(settings), server.changes.close)
+    except Problem as problem:
+        return _fail(settings, str(problem))
     finally:
         # The interpreter's last collection would walk everything that was ever imported.
         gc.freeze()

@@ -56,6 +56,7 @@ class Settings(BaseModel):
         False, description="Answer HTTP calls with plain JSON: faster, but without progress and questions."
     )
     read_only: bool = Field(False, description="Offer no tool that changes anything.")
+    confirm: bool = Field(False, description="Have the user asked before a tool replaces or removes anything.")
     log_level: LogLevel = Field("warning", description="What is written to standard error.")
     audit_file: str | None = Field(None, description="Append one JSON line per call to this file.")
     check: bool = Field(False, description="Try this very configuration with a real client, print a report, exit.")

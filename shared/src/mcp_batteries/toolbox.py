@@ -16,6 +16,7 @@ from mcp_types import CallToolResult, InputRequiredResult
 from pydantic import Field
 
 from mcp_batteries.arguments import check_arguments, slim
+from mcp_batteries.confirm import ask
 from mcp_batteries.declare import DeclaredTool, hints
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.results import DataResult, to_call_result
@@ -27,6 +28,7 @@ class StrictTool(Tool):
     """The SDK's tool with our argument check, our messages, our result shapes and a time limit."""
 
     seconds: float = Field(default=60.0, exclude=True)
+    confirm: bool = Field(default=False, exclude=True)
 
     async def run(self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False) -> Any:
         """Check `arguments`, run the method, render its result.
@@ -36,6 +38,10 @@ class StrictTool(Tool):
             UnexpectedToolError: anything else; the caller learns only that the server failed.
         """
         values = check_arguments(self.name, self.fn_metadata.arg_model, self.parameters, arguments)
+        if self.confirm and not values.get("dry_run"):
+            question = await ask(self.name, arguments, context)
+            if question is not None:
+                return question
         try:
             with anyio.fail_after(self.seconds):
                 if self.context_kwarg is not None:
@@ -60,8 +66,11 @@ class StrictTool(Tool):
             ) from defect
 
 
-def strict_tool(method: Callable[..., Any], declared: DeclaredTool) -> StrictTool:
+def strict_tool(method: Callable[..., Any], declared: DeclaredTool, *, confirm: bool = False) -> StrictTool:
     """The tool for a marked bound method: name, description and schema come from the method itself.
+
+    Args:
+        confirm: ask the user before a call that can replace or remove something.
 
     Raises:
         TypeError: the method is not `async def`, or promises a list or dict (20 to 35 times slower and twice
@@ -87,6 +96,7 @@ def strict_tool(method: Callable[..., Any], declared: DeclaredTool) -> StrictToo
     tool.parameters.setdefault("additionalProperties", False)
     tool.fn_metadata.output_schema = _output_schema(returns)
     tool.seconds = declared.seconds
+    tool.confirm = confirm and declared.effect == "destroy"
     return tool
 
 

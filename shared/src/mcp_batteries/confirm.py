@@ -1,0 +1,57 @@
+"""Asking the person first, in both protocol eras, and taking every kind of no for a no.
+
+Handshake-era clients are asked by a request of the server's, 2026-07-28 clients by an input-required result that
+they answer by calling again; the SDK's resolvers hide the difference. Nothing is changed before the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+from mcp.server.elicitation import AcceptedElicitation
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.resolve import Elicit, Resolve, build_resolver_plans, resolve_arguments
+from mcp_types import InputRequiredResult
+from pydantic import BaseModel, Field
+
+from mcp_batteries.errors import Refused, quote
+
+__all__ = ["ask"]
+
+_SECONDS = 300.0
+"""How long a person may think. Some hosts declare that they can ask and then never do."""
+
+
+class Confirmation(BaseModel):
+    confirm: bool = Field(True, description="Go ahead?")
+
+
+async def ask(tool: str, arguments: Mapping[str, Any], context: Context[Any, Any]) -> InputRequiredResult | None:
+    """Have the person confirm a call; None once they have, or the result that puts the question.
+
+    Raises:
+        Refused: they said no, did not answer in time, or the client cannot ask.
+    """
+    capabilities = context.client_capabilities
+    if capabilities is None or capabilities.elicitation is None:
+        raise Refused(
+            f"`{tool}` needs the user's consent here, and this client cannot ask for it.",
+            "The operator can start the server without `--confirm`.",
+        )
+
+    async def consent() -> Elicit[Confirmation]:
+        shown = ", ".join(f"{name}={quote(str(value), 80)}" for name, value in arguments.items())
+        return Elicit(f"Allow {tool} ({shown})? It can replace or remove what is there.", Confirmation)
+
+    marker = {"consent": (Resolve(consent), True)}
+    answer: Any = None
+    with anyio.move_on_after(_SECONDS):
+        resolved = await resolve_arguments(marker, build_resolver_plans(marker, set()), {}, context)
+        if isinstance(resolved, InputRequiredResult):
+            return resolved
+        answer = resolved["consent"]
+    if isinstance(answer, AcceptedElicitation) and answer.data.confirm:  # pyright: ignore[reportUnknownMemberType]
+        return None
+    raise Refused(f"The user did not consent to `{tool}`; nothing was changed.", "Ask them what they want instead.")
