@@ -1,0 +1,218 @@
+"""Bytes to text and back without loss: which encoding, which byte order mark, which line ends.
+
+UTF-8 is tried first and byte order marks decide at once; only bytes that are neither load a detector. A file
+whose encoding was guessed is trusted only when encoding the text again gives the very same bytes, so that an
+edit can't rewrite what it did not touch.
+"""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+from dataclasses import dataclass
+from typing import Literal
+
+from mcp_batteries.errors import Invalid, quote
+
+__all__ = ["SAMPLE_BYTES", "Decoded", "Encoding", "content_hash", "decode", "encode", "sniff"]
+
+SAMPLE_BYTES = 65_536
+"""How much of a file's beginning decides what it is."""
+
+Newline = Literal["\n", "\r\n", "\r", ""]
+
+# The longer mark first: that of UTF-32 begins with that of UTF-16.
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_UNITS = {"utf-16-le": 2, "utf-16-be": 2, "utf-32-le": 4, "utf-32-be": 4}
+_DETECTED = ["gb18030", "cp932", "euc_jp", "euc_kr", "big5", "cp1251", "koi8_r", "cp1252"]
+# Narrower codecs that say the same of most files, under the names people know.
+_KNOWN_AS = {"gb18030": ("gbk",), "cp932": ("shift_jis",), "cp1252": ("latin-1",)}
+_CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\b\x1b")) + b"\x7f"
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """How a file spells text.
+
+    Attributes:
+        name: codec that never writes a mark of its own, such as `utf-8` or `utf-16-le`.
+        bom: the byte order mark the file begins with, or nothing.
+    """
+
+    name: str
+    bom: bytes = b""
+
+    @property
+    def unit(self) -> int:
+        """Bytes of one code unit: where a line feed may stand is a multiple of it."""
+        return _UNITS.get(self.name, 1)
+
+    @property
+    def newline(self) -> bytes:
+        return "\n".encode(self.name)
+
+    def __str__(self) -> str:
+        return f"{self.name} with BOM" if self.bom else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A whole file as text, and all it takes to write it back as it was.
+
+    Attributes:
+        text: every character after the byte order mark, line ends untouched.
+        encoding: codec name as in `Encoding.name`.
+        bom: whether the bytes begin with a byte order mark.
+        newline: the line end used most, the first of equals; empty without any.
+    """
+
+    text: str
+    encoding: str
+    bom: bool
+    newline: Newline
+
+
+def decode(data: bytes) -> Decoded | None:
+    """`data` as text, or None when it is binary; `encode(decoded.text, decoded)` gives `data` again."""
+    found = sniff(data)
+    if found is None:
+        return None
+    for encoding in _verdicts(found):
+        try:
+            text = data[len(found.bom) :].decode(encoding)
+            if encoding == "utf-8" or found.bom + text.encode(encoding) == data:
+                return Decoded(text, encoding, bool(found.bom), _newline(text))
+        except UnicodeError:
+            continue
+    return None
+
+
+def encode(text: str, like: Decoded) -> bytes:
+    """`text` in the encoding, and behind the mark, that `like` was read from.
+
+    Raises:
+        Invalid: the encoding has no bytes for some character.
+    """
+    try:
+        body = text.encode(like.encoding)
+    except UnicodeEncodeError as error:
+        raise Invalid(
+            f"{quote(text[error.start])} can't be written in {like.encoding}, the encoding of this file.",
+            "Use other characters, or write the whole file anew with `write_file`, which uses UTF-8.",
+        ) from None
+    if not like.bom:
+        return body
+    return next(mark for mark, name in _MARKS if name == like.encoding) + body
+
+
+def sniff(sample: bytes) -> Encoding | None:
+    """The encoding of a file that begins with `sample` (any length); None when it is binary.
+
+    A character cut off at the end of the sample is no objection.
+    """
+    for mark, name in _MARKS:
+        if sample.startswith(mark) and _decodes(sample[len(mark) :], name):
+            return Encoding(name, mark)
+    sample = sample[:SAMPLE_BYTES]
+    if b"\0" in sample:
+        return _wide(sample)
+    if _mostly_control(sample):
+        return None
+    if _decodes(sample, "utf-8"):
+        return Encoding("utf-8")
+    return _legacy(sample)
+
+
+def content_hash(data: bytes) -> str:
+    """What names a file's content in answers and in `expected_hash`: 16 hexadecimal digits of its SHA-256."""
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def _wide(sample: bytes) -> Encoding | None:
+    """UTF-32 or UTF-16 without a mark, told by where the zero bytes of Latin letters and blanks stand."""
+    for name in ("utf-32-le", "utf-32-be"):
+        if len(sample) >= 4 and _readable(sample, name):
+            return Encoding(name)
+    even, odd = sample[::2].count(0), sample[1::2].count(0)
+    name = "utf-16-le" if odd > even else "utf-16-be"
+    # Both kinds of bytes at zero often, or seldom any: numbers, not letters.
+    if min(even, odd) * 20 <= max(even, odd) and max(even, odd) * 5 >= len(sample) // 2 and _readable(sample, name):
+        return Encoding(name)
+    return None
+
+
+def _legacy(sample: bytes) -> Encoding | None:
+    high = [index for index, byte in enumerate(sample[:4096]) if byte >= 0x80]
+    alone = sum(1 for left, right in zip(high, [*high[1:], -1], strict=True) if right - left != 1)
+    if high and alone * 10 >= len(high) * 6 and _western(sample, high):
+        return Encoding(_known_as("cp1252", sample))
+    # Half of the detector's time is its import, which UTF-8 never pays.
+    from charset_normalizer import from_bytes
+
+    best = from_bytes(sample, cp_isolation=_DETECTED, threshold=0.3).best()
+    if best is None:
+        return Encoding(_known_as("cp1252", sample)) if _decodes(sample, "cp1252") else None
+    name = best.encoding
+    if name == "euc_kr" and _decodes(sample, "gb18030") and any("一" <= char <= "鿿" for char in str(best)):
+        name = "gb18030"  # the same two-byte codes; Korean today is written without ideographs
+    return Encoding(_known_as(name, sample))
+
+
+def _western(sample: bytes, high: list[int]) -> bool:
+    """Accented letters among plain ones, no byte that only other encodings would use so."""
+    return all(sample[index] >= 0xA0 or sample[index] in b"\x80\x85\x91\x92\x93\x94\x95\x96\x97" for index in high)
+
+
+def _known_as(name: str, sample: bytes) -> str:
+    if name == "cp1252" and any(0x80 <= byte < 0xA0 for byte in sample):
+        return name if _decodes(sample, name) else "latin-1"
+    for narrower in _KNOWN_AS.get(name, ()):
+        if _decodes(sample, narrower):
+            return narrower
+    return name
+
+
+def _verdicts(found: Encoding) -> tuple[str, ...]:
+    """What to try on a whole file, since the rest of it need not bear out the verdict on its beginning."""
+    if found.unit > 1 or found.bom:
+        return (found.name,)
+    wider = (wide for wide, narrower in _KNOWN_AS.items() if found.name in narrower)
+    return (found.name, *wider, "cp1252", "latin-1")
+
+
+def _decodes(sample: bytes, name: str) -> bool:
+    try:
+        codecs.getincrementaldecoder(name)().decode(sample)
+    except UnicodeError:
+        return False
+    return True
+
+
+def _readable(sample: bytes, name: str) -> bool:
+    if not _decodes(sample, name):
+        return False
+    text = codecs.getincrementaldecoder(name)().decode(sample)
+    # Pairs of UTF-16 units read as one UTF-32 unit fall into planes where no character is assigned.
+    assigned = all(char < "\U00040000" for char in text[:4096])
+    return assigned and "\0" not in text and not _mostly_control(text[:4096].encode("utf-8", "replace"))
+
+
+def _mostly_control(sample: bytes) -> bool:
+    return len(sample) - len(sample.translate(None, _CONTROL)) > len(sample) // 10
+
+
+def _newline(text: str) -> Newline:
+    pairs = text.count("\r\n")
+    feeds, returns = text.count("\n") - pairs, text.count("\r") - pairs
+    most = max(pairs, feeds, returns)
+    if not most:
+        return ""
+    ends: list[tuple[int, Newline]] = [(pairs, "\r\n"), (feeds, "\n"), (returns, "\r")]
+    equals = [end for count, end in ends if count == most]
+    return min(equals, key=text.index) if len(equals) > 1 else equals[0]
