@@ -1,0 +1,243 @@
+"""What every HTTP request passes on its way to the SDK: two small ASGI layers.
+
+`FrontGate` stands outside of everything: it answers only those who name this server (DNS rebinding), and it
+knows what is under way, so that a shutdown can wait for it. `MessageGate` stands behind authentication, next to
+the SDK: it lets through one well-formed JSON-RPC message at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+from mcp.server.transport_security import RequestBodyLimitMiddleware
+from mcp_types.jsonrpc import INVALID_REQUEST, PARSE_ERROR, JSONRPCRequest
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from mcp_batteries.errors import quote
+from mcp_batteries.frames import Malformed, dump, error, parse
+
+__all__ = ["LOOPBACK", "FrontGate", "MessageGate", "split_authority"]
+
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+"""The names of this machine that no name server can point elsewhere, as they stand in a Host header."""
+
+_AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?)(?::(\d{1,5}))?")
+_LOOPBACK_ORIGIN = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?")
+
+
+def split_authority(text: str) -> tuple[str, str] | None:
+    """(host, port) of `host[:port]` (RFC 9110, section 7.2), lower case, port empty when absent; None if it is none."""
+    found = _AUTHORITY.fullmatch(text.lower())
+    return (found[1], found[3] or "") if found else None
+
+
+class FrontGate:
+    """Refuses requests under foreign names, answers `/health`, and ends what is under way when told to.
+
+    Args:
+        hosts: names accepted in Host, each `name` (any port) or `name:port`.
+        origins: values accepted in Origin, beside those of loopback. No Origin at all is not a browser.
+    """
+
+    def __init__(self, app: ASGIApp, *, hosts: Iterable[str], origins: Iterable[str]) -> None:
+        self._app, self._hosts, self._origins = app, frozenset(hosts), frozenset(origins)
+        self._calls: set[anyio.CancelScope] = set()
+        self._streams: set[anyio.CancelScope] = set()
+        self._quiet = anyio.Event()
+        self._ending = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        if scope["path"] == "/health" and scope["method"] in ("GET", "HEAD"):
+            # Probes name the address of a container, so this stands before the rules. It tells nothing.
+            await PlainTextResponse("ok\n")(scope, receive, send)
+            return
+        refusal = self._refusal(Headers(scope=scope))
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+        async with self._under_way(scope, send) as watched:
+            await self._app(scope, receive, watched)
+
+    async def end(self, seconds: float) -> None:
+        """Give calls `seconds` to be answered, then end them and all streams."""
+        self._ending = True
+        with anyio.move_on_after(seconds):
+            while self._calls:
+                self._quiet = anyio.Event()
+                await self._quiet.wait()
+        for scope in [*self._calls, *self._streams]:
+            scope.cancel()
+
+    def _refusal(self, headers: Headers) -> Response | None:
+        hosts, origins = headers.getlist("host"), headers.getlist("origin")
+        if len(hosts) != 1:
+            return _text(400, "A request names its host exactly once (RFC 9112, section 3.2).")
+        authority = split_authority(hosts[0])
+        if authority is None or not {authority[0], ":".join(authority)} & self._hosts:
+            return _text(421, f"Not served under the host name {quote(hosts[0])}; --allowed-host NAME adds a name.")
+        if origins and (len(origins) > 1 or not self._knows(origins[0])):
+            return _text(403, f"Refused to the origin {quote(origins[0])}; --allowed-origin ORIGIN adds one.")
+        return None
+
+    def _knows(self, origin: str) -> bool:
+        return origin in self._origins or _LOOPBACK_ORIGIN.fullmatch(origin) is not None
+
+    @asynccontextmanager
+    async def _under_way(self, request: Scope, send: Send) -> AsyncGenerator[Send]:
+        started = finished = False
+
+        async def watched(message: Message) -> None:
+            nonlocal started, finished
+            started = True
+            finished = message["type"] == "http.response.body" and not message.get("more_body", False)
+            await send(message)
+
+        # A GET is a stream that waits for whatever comes: no shutdown need wait for it.
+        kind = self._streams if request["method"] == "GET" else self._calls
+        with anyio.CancelScope() as scope:
+            kind.add(scope)
+            try:
+                yield watched
+            finally:
+                kind.discard(scope)
+                if not self._calls:
+                    self._quiet.set()
+        if scope.cancelled_caught and self._ending and not finished:
+            with anyio.move_on_after(0.1):  # A client that does not read must not hold the shutdown.
+                if not started:
+                    start: Message = {"type": "http.response.start", "status": 503, "headers": []}
+                    await send(start)
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+class MessageGate(RequestBodyLimitMiddleware):
+    """Answers what is no JSON-RPC message, so that the SDK sees only such that are.
+
+    Stands where the SDK has its limit for bodies, and is one, with a deadline.
+
+    Left alone, the SDK lets clients wait that ask twice under one id or under the id null, and quotes its
+    validation library at those who send anything else.
+
+    Args:
+        max_body: longest message in bytes.
+        seconds: within which a body has to arrive.
+        json_response: True if the SDK answers with plain JSON. It does not look then whether the client left.
+    """
+
+    def __init__(self, app: ASGIApp, *, max_body: int, seconds: float, json_response: bool = False) -> None:
+        super().__init__(app, max_body)
+        self._seconds, self._json = seconds, json_response
+        self._in_flight: set[tuple[str, str]] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # No history of events is kept, and the SDK answers nothing at all when asked for one.
+        scope = {**scope, "headers": [item for item in scope["headers"] if item[0] != b"last-event-id"]}
+        if scope["method"] != "POST":
+            await self.app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            await _rpc(415, INVALID_REQUEST, "Content-Type must be application/json.")(scope, receive, send)
+            return
+        try:
+            with anyio.fail_after(self._seconds):
+                body = await self._body(headers, receive)
+        except _TooLarge:
+            message = f"The message is longer than {self.max_body_size} bytes."
+            await _rpc(413, INVALID_REQUEST, message, close=True)(scope, receive, send)
+            return
+        except TimeoutError:
+            message = f"The message did not arrive within {self._seconds:g} s."
+            await _rpc(408, PARSE_ERROR, message, close=True)(scope, receive, send)
+            return
+        if body is None:
+            return
+        try:
+            message = parse(body)
+        except Malformed as problem:
+            await _rpc(400, problem.code, problem.message, problem.request_id)(scope, receive, send)
+            return
+        # What was repaired or could be read in two ways goes on in one.
+        body = dump(message)
+        session = headers.get("mcp-session-id")
+        if session is None or not isinstance(message, JSONRPCRequest):
+            await self._pass(scope, body, receive, send)
+            return
+        key = (session, str(message.id))
+        if key in self._in_flight:
+            problem = _rpc(400, INVALID_REQUEST, "A request with this `id` is still in flight.", message.id)
+            await problem(scope, receive, send)
+            return
+        self._in_flight.add(key)
+        try:
+            await self._pass(scope, body, receive, send)
+        finally:
+            self._in_flight.discard(key)
+
+    async def _body(self, headers: Headers, receive: Receive) -> bytes | None:
+        """The whole body, or None if the client left."""
+        declared = headers.get("content-length", "0")
+        if len(declared) > 15 or (declared.isdecimal() and int(declared) > self.max_body_size):
+            raise _TooLarge
+        body = bytearray()
+        while True:
+            part = await receive()
+            if part["type"] == "http.disconnect":
+                return None
+            body += part.get("body", b"")
+            if len(body) > self.max_body_size:
+                raise _TooLarge
+            if not part.get("more_body", False):
+                return bytes(body)
+
+    async def _pass(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
+        first = True
+
+        async def replay() -> Message:
+            nonlocal first
+            if not first:
+                return await receive()
+            first = False
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        version = Headers(scope=scope).get("mcp-protocol-version", HANDSHAKE_PROTOCOL_VERSIONS[0])
+        if not self._json or version in HANDSHAKE_PROTOCOL_VERSIONS:
+            await self.app(scope, replay, send)
+            return
+        # Since 2026-07-28 to close the connection is to cancel the call (Streamable HTTP, "Cancellation").
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_cancel_when_gone, receive, tasks.cancel_scope)
+            await self.app(scope, replay, send)
+            tasks.cancel_scope.cancel()
+
+
+class _TooLarge(Exception):
+    pass
+
+
+async def _cancel_when_gone(receive: Receive, scope: anyio.CancelScope) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    scope.cancel()
+
+
+def _text(status: int, line: str) -> Response:
+    return PlainTextResponse(line + "\n", status, {"x-content-type-options": "nosniff"})
+
+
+def _rpc(status: int, code: int, message: str, request_id: Any = None, *, close: bool = False) -> Response:
+    body = json.loads(dump(error(request_id, code, message)))
+    body.setdefault("id", None)  # JSON-RPC 2.0, section 5: null if the id could not be told.
+    headers = {"connection": "close"} if close else None
+    return Response(json.dumps(body), status, headers, "application/json")
