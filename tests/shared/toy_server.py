@@ -68,7 +68,8 @@ async def stray() -> str:
     ctypes.CDLL(None).puts(b"stray C")
     ctypes.CDLL(None).fflush(None)
     subprocess.run([sys.executable, "-c", "print('stray child')"], check=True)
-    return subprocess.run([sys.executable, "-c", "print(len(input()))"], capture_output=True, text=True).stderr[-9:]
+    reads = subprocess.run([sys.executable, "-c", "input()"], capture_output=True, text=True, check=False)
+    return reads.stderr.splitlines()[-1]
 
 
 @server.tool(structured_output=False)

@@ -25,7 +25,7 @@ from mcp_types.jsonrpc import (
     jsonrpc_message_adapter,
 )
 from pydantic import ValidationError
-from pydantic_core import PydanticSerializationError, from_json
+from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from mcp_batteries.errors import well_formed
 
@@ -83,9 +83,9 @@ def dump(message: JSONRPCMessage) -> bytes:
     except (PydanticSerializationError, ValueError, RecursionError):
         pass
     try:
-        value = message.model_dump(mode="json", by_alias=True, exclude_unset=True)
-        return json.dumps(_clean(value), ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-    except (PydanticSerializationError, TypeError, ValueError, RecursionError, Malformed) as exc:
+        value = _clean(message.model_dump(by_alias=True, exclude_unset=True))
+        return to_json(value, inf_nan_mode="null") + b"\n"
+    except (PydanticSerializationError, ValueError, RecursionError, Malformed) as exc:
         _log.warning("a %s could not be written as JSON: %s", type(message).__name__, exc)
     if isinstance(message, JSONRPCResponse | JSONRPCError):
         return dump(error(message.id, INTERNAL_ERROR, "The result could not be written as JSON."))

@@ -21,8 +21,9 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 from mcp.shared.dispatcher import as_request_id, coerce_request_id
-from mcp.shared.message import ServerMessageMetadata, SessionMessage
+from mcp.shared.message import SessionMessage
 from mcp_types.jsonrpc import (
+    CONNECTION_CLOSED,
     INVALID_REQUEST,
     JSONRPCError,
     JSONRPCMessage,
@@ -53,8 +54,8 @@ class Calls:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._methods: dict[RequestId, str] = {}
-        self._asking: dict[RequestId, RequestId] = {}
-        self._settled = anyio.Event()
+        self._questions: set[RequestId] = set()
+        self._change = anyio.Event()
 
     def enter(self, request: JSONRPCRequest) -> None:
         """Count `request` in.
@@ -74,27 +75,26 @@ class Calls:
     def leave(self, request_id: RequestId | None) -> None:
         """Count a request out: answered, or cancelled by the client and thus never answered."""
         if request_id is not None and self._methods.pop(coerce_request_id(request_id), None) is not None:
-            self._settled.set()
+            self._change.set()
 
-    def asks(self, request_id: RequestId, caller: RequestId) -> None:
-        """The call `caller` asks the client something with a request of its own."""
-        self._asking[request_id] = coerce_request_id(caller)
+    def ask(self, request_id: RequestId) -> None:
+        """The server asks the client something with a request of its own."""
+        self._questions.add(request_id)
+        self._change.set()
 
     def told(self, request_id: RequestId | None) -> None:
         """The client answered a request of the server's."""
         if request_id is not None:
-            self._asking.pop(coerce_request_id(request_id), None)
+            self._questions.discard(coerce_request_id(request_id))
 
-    async def drained(self) -> None:
-        """Return once no call is left that can still be answered when the client sends nothing more."""
-        while True:
-            hopeless = set(self._asking.values())
-            if not any(
-                method != "subscriptions/listen" and key not in hopeless for key, method in self._methods.items()
-            ):
-                return
-            self._settled = anyio.Event()
-            await self._settled.wait()
+    async def drained(self) -> RequestId | None:
+        """A question that the client, gone by now, will never answer; None once all calls are answered."""
+        while not self._questions:
+            if all(method == "subscriptions/listen" for method in self._methods.values()):
+                return None
+            self._change = anyio.Event()
+            await self._change.wait()
+        return self._questions.pop()
 
 
 class Writer:
@@ -121,15 +121,13 @@ class Writer:
             anyio.BrokenResourceError: Nobody reads any more.
         """
         message = item.message
+        if isinstance(message, JSONRPCRequest):
+            self._calls.ask(message.id)
         try:
             await self._write(dump(message))
         finally:
             if isinstance(message, JSONRPCResponse | JSONRPCError):
                 self._calls.leave(message.id)
-        if isinstance(message, JSONRPCRequest):
-            caller = item.metadata.related_request_id if isinstance(item.metadata, ServerMessageMetadata) else None
-            if caller is not None:
-                self._calls.asks(message.id, caller)
 
     async def refuse(self, answer: JSONRPCError) -> None:
         """Write the answer to a line that never became a call, whatever call may have the same id."""
@@ -254,6 +252,7 @@ class Reader:
         self._parts: list[bytes] = []
         self._size = 0
         self._stopping = False
+        self._drain_until: float | None = None
         self.ended = anyio.Event()
         """Set when no further message will be handed on."""
 
@@ -277,8 +276,9 @@ class Reader:
                 self._split(chunk)
             elif self._size:
                 self._split(b"\n")
+            elif (question := await self._drain()) is not None:
+                return SessionMessage(error(question, CONNECTION_CLOSED, "The client has left."))
             else:
-                await self._drain()
                 break
         await self.aclose()
         raise anyio.EndOfStream
@@ -334,10 +334,14 @@ class Reader:
             self._stopping = True
         return None
 
-    async def _drain(self) -> None:
+    async def _drain(self) -> RequestId | None:
+        """See the calls in flight through; a question to answer in the client's place, if one comes up."""
+        if self._drain_until is None:
+            self._drain_until = self._loop.time() + self._drain_seconds
         if not self._stopping and self._writer.is_read():
-            with anyio.move_on_after(self._drain_seconds):
-                await self._calls.drained()
+            with anyio.CancelScope(deadline=self._drain_until):
+                return await self._calls.drained()
+        return None
 
     def _split(self, chunk: bytes) -> None:
         first, *others = chunk.split(b"\n")

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Claim", "claim", "serve"]
 
-_CLEANUP_SECONDS = 3.0
+_CLEANUP_SECONDS = 2.0
 _EXIT_SECONDS = 0.5
+_HARD_SECONDS = _CLEANUP_SECONDS + 1.0
 _LOOK_SECONDS = 0.5
 
 
@@ -136,33 +137,25 @@ def claim() -> Claim | None:
         return None
     if _claimed is not None:
         raise RuntimeError("standard input and output are claimed already")
+    # A stream that was closed would hand its number to the next file opened here.
+    while (null := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
     try:
         pump = StderrPump()
     except OSError:
         pump = None
-    _claimed = Claim(_take(0), _take(1), stderr=pump, process=True)
-    null = os.open(os.devnull, os.O_RDWR)
+    _claimed = Claim(_private(0), _private(1), stderr=pump, process=True)
     os.dup2(null, 0)
-    try:
-        os.dup2(2, 1)
-    except OSError:
-        os.dup2(null, 1)
+    os.dup2(2, 1)
     os.close(null)
     atexit.register(_claimed.hush)
     return _claimed
 
 
-def _take(descriptor: int) -> int:
+def _private(descriptor: int) -> int:
     import fcntl
 
-    try:
-        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
-    except OSError:  # It is closed: the null device is as empty, and as deaf.
-        spare = os.open(os.devnull, os.O_RDWR)
-        try:
-            return fcntl.fcntl(spare, fcntl.F_DUPFD_CLOEXEC, 3)
-        finally:
-            os.close(spare)
+    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
 
 
 async def serve(
@@ -212,7 +205,7 @@ async def serve(
             claim.exit(status)
         status = 128 + number
         # Runs between two byte codes of whatever blocks the loop, should something block it.
-        claim.exit_within(2 * _CLEANUP_SECONDS, status)
+        claim.exit_within(_HARD_SECONDS, status)
         loop.call_soon_threadsafe(leave)
 
     claim.unblock()
@@ -240,7 +233,7 @@ async def _guard(claim: Claim, reader: Reader, writer: Writer, scope: Any) -> No
         if not writer.is_read() or os.getppid() != claim.parent:
             writer.hurried = True
             reader.stop()
-    claim.exit_within(2 * _CLEANUP_SECONDS, 0)
+    claim.exit_within(_HARD_SECONDS, 0)
     await anyio.sleep(_CLEANUP_SECONDS)
     scope.cancel()
 

@@ -1,0 +1,507 @@
+"""The hardened stdio transport against a server that misbehaves on request (`toy_server.py`)."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp_types.jsonrpc import JSONRPCNotification, JSONRPCResponse
+
+from mcp_batteries.frames import Malformed, dump, parse, peek_id
+from mcp_batteries.testing.wire import MODERN, Message, StdioWire, WireError
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows serves through the SDK's transport")
+
+TOY = [sys.executable, str(Path(__file__).with_name("toy_server.py"))]
+ERAS = pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
+
+
+def toy(*limits: str, revision: str = "2025-11-25", **options: Any) -> StdioWire:
+    return StdioWire([*TOY, *limits], revision=revision, **options)
+
+
+def text_of(result: Message) -> str:
+    return result["content"][0]["text"]
+
+
+async def begin(wire: StdioWire, tool: str, **arguments: Any) -> int:
+    """Send a call and return its id without waiting."""
+    message = wire.message("tools/call", {"name": tool, "arguments": arguments})
+    await wire.send_raw(json.dumps(message).encode() + b"\n")
+    return message["id"]
+
+
+# What goes over the wire
+
+
+@pytest.mark.anyio
+@ERAS
+async def test_a_thousand_calls_at_once_are_all_answered(revision: str) -> None:
+    async with toy(revision=revision) as wire:
+        await wire.open()
+        answers: dict[int, str] = {}
+
+        async def one(number: int) -> None:
+            answers[number] = text_of(await wire.call("echo", text=f"call {number}"))
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(1000):
+                tasks.start_soon(one, number)
+        assert answers == {number: f"call {number}" for number in range(1000)}
+
+
+@pytest.mark.anyio
+@ERAS
+async def test_what_is_not_unicode_is_replaced_and_sent(revision: str) -> None:
+    async with toy(revision=revision) as wire:
+        await wire.open()
+        assert text_of(await wire.call("surrogate")) == "caf\ufffd.txt"
+        assert (await wire.call("surrogate", raising=True))["isError"]
+        message = wire.message("tools/call", {"name": "progress", "arguments": {"count": 2}})
+        message["params"].setdefault("_meta", {})["progressToken"] = "p"
+        await wire.send_raw(json.dumps(message).encode() + b"\n")
+        told = await wire.notification("notifications/progress", lambda params: params["progress"] == 1)
+        assert told["message"] == "\ufffd"
+        assert "result" in await wire.next_message(lambda received: received.get("id") == message["id"])
+
+
+@pytest.mark.anyio
+async def test_what_comes_in_cut_is_repaired_and_served() -> None:
+    async with toy() as wire:
+        await wire.open()
+        for sent, heard in {b"\\ud83d": "\ufffd", b"\xff": "\ufffd", b"\\ud83d\\ude00": "\U0001f600"}.items():
+            call = wire.message("tools/call", {"name": "echo", "arguments": {"text": "MARK"}})
+            await wire.send_raw(json.dumps(call).encode().replace(b"MARK", sent) + b"\n")
+            answer = await wire.next_message(lambda received, call=call: received.get("id") == call["id"])
+            assert text_of(answer["result"]) == heard
+
+
+@pytest.mark.anyio
+async def test_stray_output_stays_off_the_wire() -> None:
+    async with toy() as wire:
+        await wire.open()
+        # Leaving the block fails if anything but JSON-RPC came out of stdout.
+        assert "EOF" in text_of(await wire.call("stray"))
+    for words in ("start", "print", "flushed", "write", "C", "child"):
+        assert f"stray {words}\n" in wire.stderr
+
+
+@pytest.mark.anyio
+async def test_stderr_that_nobody_reads_blocks_nothing() -> None:
+    async with toy(read_stderr=False) as wire:
+        await wire.open()
+        for _ in range(3):
+            assert text_of(await wire.call("shout", size=2_000_000)) == "done"
+        for _ in range(300):
+            assert (await wire.call("fail"))["isError"]
+    assert wire.process.returncode == 0
+
+
+@pytest.mark.anyio
+async def test_a_large_text_goes_in_and_out_whole() -> None:
+    text = "naïve \u2028 \U0001f600\n" * 500_000
+    async with toy() as wire:
+        await wire.open()
+        assert text_of(await wire.call("echo", text=text)) == text
+
+
+@pytest.mark.anyio
+async def test_a_flood_of_notifications_lets_others_in() -> None:
+    async with toy() as wire:
+        await wire.open()
+        message = wire.message("tools/call", {"name": "progress", "arguments": {"count": 20_000}})
+        message["params"]["_meta"] = {"progressToken": "p"}
+        await wire.send_raw(json.dumps(message).encode() + b"\n")
+        await wire.call("echo", text="quick")
+        assert not any(received.get("id") == message["id"] for received in wire.messages)
+        await wire.next_message(lambda received: received.get("id") == message["id"])
+
+
+# Limits
+
+
+@pytest.mark.anyio
+async def test_a_line_too_long_is_answered_and_skipped() -> None:
+    long = "x" * 300_000
+    async with toy("max_line=100000") as wire:
+        await wire.open()
+        for line, expected in {
+            f'{{"jsonrpc":"2.0","id":71,"method":"tools/list","params":{{"a":"{long}"}}}}': 71,
+            f'{{"method":"tools/list","params":{{"a":"{long}"}},"jsonrpc":"2.0","id":"tail"}}': "tail",
+            f'{{"method":"tools/list","jsonrpc":"2.0","params":{{"a":"{long}","id":5}}}}': None,
+            long: None,
+        }.items():
+            await wire.send_raw(line.encode() + b"\n")
+            answer = await wire.next_message()
+            assert (answer["id"], answer["error"]["code"]) == (expected, -32600)
+            assert "100000" in answer["error"]["message"]
+        assert text_of(await wire.call("echo", text="x" * 90_000)) == "x" * 90_000
+
+
+@pytest.mark.anyio
+async def test_calls_beyond_the_limit_are_refused() -> None:
+    async with toy("max_in_flight=3") as wire:
+        await wire.open()
+        waiting = [await begin(wire, "stuck") for _ in range(3)]
+        with pytest.raises(WireError, match="limit is 3") as refused:
+            await wire.call("echo", text="one too many")
+        assert refused.value.code == -32000
+        await wire.notify("notifications/cancelled", {"requestId": waiting[0]})
+        assert text_of(await wire.call("echo", text="room again")) == "room again"
+        wire.process.terminate()
+
+
+@pytest.mark.anyio
+@ERAS
+async def test_an_id_in_flight_is_not_taken_twice(revision: str) -> None:
+    async with toy(revision=revision) as wire:
+        await wire.open()
+
+        async def send(request_id: int | str, tool: str, **arguments: Any) -> None:
+            message = wire.message("tools/call", {"name": tool, "arguments": arguments})
+            await wire.send_raw(json.dumps({**message, "id": request_id}).encode() + b"\n")
+
+        await send(500, "slow", seconds=60)
+        await send("500", "echo", text="second")  # The SDK takes both for one id.
+        assert (await wire.next_message())["error"]["code"] == -32600
+        await wire.notify("notifications/cancelled", {"requestId": 500})
+        for _ in range(2):  # Free again once cancelled, and once answered.
+            await send(500, "echo", text="again")
+            assert text_of((await wire.next_message())["result"]) == "again"
+
+
+# The way out
+
+
+@pytest.mark.anyio
+@ERAS
+async def test_end_of_input_behind_calls_answers_them_all(revision: str) -> None:
+    async with toy(revision=revision) as wire:
+        await wire.open()
+        calls = {await begin(wire, "slow", seconds=0.2) for _ in range(5)}
+        await wire.close_stdin()
+        assert await wire.wait() == 0
+        assert {message["id"] for message in wire.messages if "result" in message} == calls
+    assert "lifespan left" in wire.stderr
+
+
+@pytest.mark.anyio
+async def test_a_last_line_without_a_newline_is_served() -> None:
+    async with toy() as wire:
+        await wire.open()
+        await wire.send_raw(json.dumps(wire.message("tools/list")).encode())
+        await wire.close_stdin()
+        await wire.wait()
+        assert "result" in wire.messages[0]
+
+
+@pytest.mark.anyio
+async def test_a_listener_does_not_hold_the_exit() -> None:
+    async with toy("drain_seconds=600", revision=MODERN) as wire:
+        await wire.open()
+        await wire.subscribe("toy://x")
+        await wire.close_stdin()
+        assert await wire.wait() == 0
+
+
+@pytest.mark.anyio
+async def test_a_question_to_a_client_that_left_is_answered_in_its_place() -> None:
+    async with toy("drain_seconds=600", capabilities={"roots": {}}) as wire:
+        await wire.open()
+        call = await begin(wire, "ask")
+        await wire.next_message(lambda message: message.get("method") == "roots/list")
+        await wire.close_stdin()
+        assert "The client has left" in json.dumps(await wire.next_message(lambda got: got.get("id") == call))
+        assert await wire.wait() == 0
+
+
+@pytest.mark.anyio
+async def test_a_question_that_is_answered_goes_on() -> None:
+    async with toy(capabilities={"roots": {}}) as wire:
+        await wire.open()
+        call = await begin(wire, "ask")
+        question = await wire.next_message(lambda message: message.get("method") == "roots/list")
+        await wire.respond(question["id"], {"roots": [{"uri": "file:///here"}]})
+        await wire.close_stdin()
+        answer = await wire.next_message(lambda message: message.get("id") == call)
+        assert "file:///here" in text_of(answer["result"])
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize("tool", [None, "slow", "stubborn", "stuck", "blockade"])
+async def test_a_signal_ends_it(number: signal.Signals, status: int, tool: str | None) -> None:
+    async with toy() as wire:
+        await wire.open()
+        if tool:
+            await begin(wire, tool, **({"seconds": 600} if tool == "slow" else {}))
+        if tool == "blockade":
+            with anyio.fail_after(10):
+                while "blocked" not in wire.stderr:
+                    await anyio.lowlevel.checkpoint()
+        elif tool:
+            await wire.call("echo", text="the call before this one has begun")
+        wire.process.send_signal(number)
+        assert await wire.wait() == status
+    assert ("lifespan left" in wire.stderr) == (tool not in ("stubborn", "blockade"))
+    assert "Traceback" not in wire.stderr
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("tool", ["stubborn", "stuck"])
+async def test_end_of_input_ends_what_does_not_want_to_end(tool: str) -> None:
+    async with toy("drain_seconds=0") as wire:
+        await wire.open()
+        await begin(wire, tool)
+        await wire.call("echo", text="the call before this one has begun")
+        await wire.close_stdin()
+        assert await wire.wait() == 0
+
+
+@pytest.mark.anyio
+async def test_it_goes_when_its_parent_dies() -> None:
+    # The parent lends its pipes to the server, so that they stay open when it is killed.
+    parent = "import subprocess, sys; subprocess.run(sys.argv[1:])"
+    async with StdioWire([sys.executable, "-c", parent, *TOY]) as wire:
+        await wire.open()
+        wire.process.kill()
+        assert await wire.wait() == -signal.SIGKILL  # And the last holder of stdout is gone.
+    assert "lifespan left" in wire.stderr
+
+
+# Descriptors, seen by a host that is not so kind
+
+HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "host", "version": "1"}}
+
+
+def line(request_id: int | None, method: str, **params: Any) -> bytes:
+    message: Message = {"jsonrpc": "2.0", "method": method, "params": params}
+    return json.dumps(message if request_id is None else {**message, "id": request_id}).encode() + b"\n"
+
+
+def call(request_id: int, tool: str, **arguments: Any) -> bytes:
+    return line(request_id, "tools/call", name=tool, arguments=arguments)
+
+
+OPENING = line(0, "initialize", **HELLO) + line(None, "notifications/initialized")
+
+
+@contextmanager
+def host(*limits: str) -> Generator[subprocess.Popen[bytes]]:
+    """An opened toy server on plain pipes; killed at the end if it still runs."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen([*TOY, *limits], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as process:
+        assert process.stdin and process.stdout
+        try:
+            process.stdin.write(OPENING)
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["id"] == 0
+            yield process
+        finally:
+            process.kill()
+
+
+def resident_bytes(process: subprocess.Popen[bytes]) -> int:
+    """The most memory the process ever had, in bytes."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+
+
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="reads the memory figure from /proc")
+
+
+@on_linux
+def test_an_unread_stdout_holds_the_client_back_instead_of_filling_memory() -> None:
+    with host("max_in_flight=256") as process:
+        assert process.stdin and process.stdout
+        before, sent = resident_bytes(process), 0
+        os.set_blocking(process.stdin.fileno(), False)
+        # Once the server stops reading, the pipe stays full; a slow machine only makes the test milder.
+        while sent < 20_000 and select.select([], [process.stdin], [], 2)[1]:
+            batch = b"".join(call(sent + number, "echo", text="x" * 1000) for number in range(1, 3))
+            sent += 2
+            os.set_blocking(process.stdin.fileno(), True) if sent == 20_000 else None
+            rest = batch[os.write(process.stdin.fileno(), batch) :]
+            if rest:
+                break
+        else:
+            rest = b""
+        assert sent < 20_000
+        assert resident_bytes(process) - before < 32 * 1024 * 1024
+
+        answered: Counter[int] = Counter()
+        os.set_blocking(process.stdin.fileno(), True)
+        remaining = set(range(1, sent + 1))
+        if rest:
+            # The reader below makes room; a thread would only hide which side waits.
+            while not select.select([], [process.stdin], [], 0)[1]:
+                answered[json.loads(process.stdout.readline())["id"]] += 1
+            process.stdin.write(rest)
+            process.stdin.flush()
+        process.stdin.close()
+        answered.update(json.loads(text)["id"] for text in process.stdout)
+        assert answered == Counter(remaining)
+        assert process.wait(10) == 0
+
+
+@on_linux
+def test_a_line_too_long_is_not_kept() -> None:
+    with host("max_line=1000000") as process:
+        assert process.stdin and process.stdout
+        before = resident_bytes(process)
+        for _ in range(64):
+            process.stdin.write(b"x" * 1_000_000)
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["error"]["code"] == -32600
+        assert resident_bytes(process) - before < 16 * 1024 * 1024
+
+
+def test_a_cancelled_answer_is_never_torn() -> None:
+    with host() as process:
+        assert process.stdin and process.stdout
+        process.stdin.write(call(1, "echo", text="x" * 3_000_000))
+        process.stdin.flush()
+        assert select.select([process.stdout], [], [], 10)[0]  # It is being written, and nobody reads.
+        process.stdin.write(line(None, "notifications/cancelled", requestId=1) + call(2, "echo", text="next"))
+        process.stdin.close()
+        answers = [json.loads(text) for text in process.stdout]
+        assert [answer["id"] for answer in answers] == [1, 2]
+
+
+def test_it_goes_when_nobody_reads_its_stdout() -> None:
+    with host() as process:
+        assert process.stdout
+        process.stdout.close()
+        assert process.wait(10) == 0
+
+
+def test_it_goes_when_a_write_finds_nobody() -> None:
+    with host("drain_seconds=600") as process:
+        assert process.stdin and process.stdout
+        process.stdin.write(call(1, "slow", seconds=600) + call(2, "echo", text="x"))
+        process.stdin.flush()
+        process.stdout.close()
+        process.stdin.close()
+        assert process.wait(10) == 0
+
+
+def test_a_file_as_input_and_as_output(tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes(OPENING + call(1, "echo", text="from a file"))
+    with (tmp_path / "in").open("rb") as stdin, (tmp_path / "out").open("wb") as stdout:
+        subprocess.run(TOY, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, timeout=20, check=True)
+    answers = [json.loads(text) for text in (tmp_path / "out").read_text("utf-8").splitlines()]
+    assert text_of(answers[1]["result"]) == "from a file"
+
+
+@pytest.mark.parametrize("redirection", ["</dev/null", "<&-", "<&- >&-", "2>&-"])
+def test_missing_streams_are_the_end_of_input(redirection: str) -> None:
+    command = ["sh", "-c", f'exec "$0" "$@" {redirection}', *TOY]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=20, check=False)
+    assert (done.returncode, done.stdout) == (0, b"")
+
+
+def test_a_terminal_works_and_keeps_its_flags() -> None:
+    outer, inner = os.openpty()
+    try:
+        with subprocess.Popen(TOY, stdin=inner, stdout=inner, stderr=subprocess.DEVNULL) as process:
+            os.write(outer, OPENING)
+            seen = b""
+            while b'"result"' not in seen:
+                assert select.select([outer], [], [], 10)[0]
+                seen += os.read(outer, 65536)
+            assert os.get_blocking(inner)
+            os.write(outer, b"\x04")  # Ctrl-D
+            assert process.wait(10) == 0
+    finally:
+        os.close(outer)
+        os.close(inner)
+
+
+def test_the_flags_of_a_shared_pipe_come_back() -> None:
+    source, sink = os.pipe()
+    with os.fdopen(source, "rb") as reader, os.fdopen(sink, "wb") as ours:
+        with subprocess.Popen(TOY, stdin=subprocess.PIPE, stdout=ours, stderr=subprocess.DEVNULL) as process:
+            assert process.stdin
+            process.stdin.write(OPENING)
+            process.stdin.flush()
+            assert json.loads(reader.readline())["id"] == 0
+            assert not os.get_blocking(sink)
+            process.stdin.close()
+            assert process.wait(10) == 0
+        assert os.get_blocking(sink)
+
+
+CLAIMS = """
+from mcp_batteries import stdio
+import os, sys
+before = set(sys.modules)
+claim = stdio.claim()
+assert not {"mcp", "anyio", "pydantic"} & set(sys.modules)
+print("diverted")
+try:
+    stdio.claim()
+except RuntimeError as error:
+    print(error)
+assert os.read(0, 1) == b""
+claim.close()
+print("back", os.read(0, 5).decode())
+stdio.claim()
+print("never flushed by hand")
+"""
+
+
+def test_a_claim_takes_the_streams_and_gives_them_back() -> None:
+    done = subprocess.run([sys.executable, "-c", CLAIMS], input=b"hello", capture_output=True, timeout=20, check=True)
+    assert done.stdout == b"back hello\n"
+    assert done.stderr.decode().splitlines() == [
+        "diverted",
+        "standard input and output are claimed already",
+        "never flushed by hand",
+    ]
+
+
+# Lines
+
+
+def test_what_cannot_be_written_becomes_an_internal_error() -> None:
+    answer = JSONRPCResponse(jsonrpc="2.0", id="a", result={"x": object()})
+    assert json.loads(dump(answer))["error"]["code"] == -32603
+    assert json.loads(dump(answer))["id"] == "a"
+    assert dump(JSONRPCNotification(jsonrpc="2.0", method="m", params={"x": object()})) == b""
+
+
+def test_surrogates_are_replaced_in_keys_too() -> None:
+    answer = JSONRPCResponse(jsonrpc="2.0", id=1, result={"k\udce9": ["\udce9", {"a": None}]})
+    assert json.loads(dump(answer))["result"] == {"k\ufffd": ["\ufffd", {"a": None}]}
+
+
+@pytest.mark.parametrize(
+    ("head", "tail", "expected"),
+    [
+        (b'{"id":5,"params":{"a":"xx', b"", 5),
+        (b'{"id":true,"params":{"a":"xx', b'"id":7}', None),
+        (b'{"params":{"id":5,"a":"xx', b'xx"}, "id" : -7 }\r', -7),
+        (b'{"params":{"id":5,"a":"xx', b'xx"},"id":"seven"}', "seven"),
+        (b'{"params":{"a":"xx', b'xx","id":7}}', None),
+        (b'{"params":{"a":"xx', b'xx \\"id\\":7}"}', None),
+        (b"xxxx", b"xxxx", None),
+    ],
+)
+def test_the_id_of_a_long_line_is_found_at_its_ends(head: bytes, tail: bytes, expected: Any) -> None:
+    assert peek_id(head, tail) == expected
+
+
+def test_a_malformed_line_says_what_is_wrong() -> None:
+    with pytest.raises(Malformed, match="`params` must be an object") as wrong:
+        parse(b'{"jsonrpc":"2.0","id":3,"method":"m","params":[1]}')
+    assert (wrong.value.code, wrong.value.request_id) == (-32600, 3)
