@@ -1,0 +1,323 @@
+"""What the tools answer: shapes only, and how each reads as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mcp_batteries.errors import Problem
+from mcp_batteries.results import DataResult, TextResult
+
+__all__ = [
+    "Entry",
+    "FileInfo",
+    "FileSlices",
+    "FolderPage",
+    "FoundFiles",
+    "Match",
+    "Matches",
+    "Media",
+    "TextSlice",
+    "Tree",
+]
+
+# Reading
+
+
+@dataclass(frozen=True, slots=True)
+class TextSlice(TextResult):
+    """Some lines of a text file.
+
+    Attributes:
+        path: as tools take it.
+        body: the lines, with numbers when asked for.
+        encoding: for people.
+        first: number of the first line; None when only the distance from the end is known.
+        last: number of the last line.
+        total: lines in the file; None when counting them would mean reading a large file.
+        size: bytes of the file.
+        bytes_shown: bytes of the file in `body`.
+        column: byte of the first line that `body` begins with, from 1.
+        next_line: where the next page begins; None when nothing wanted is left.
+        next_column: byte where the last line goes on when it was cut, from 1.
+        lines_shown: lines in `body`.
+        lines_asked: last lines asked for when they are more than a page.
+        replaced: whether bytes that do not decode are shown as U+FFFD.
+        unterminated: whether the file's last line is shown and has no line end.
+        hash: of the whole content, when all of it is shown.
+    """
+
+    path: str
+    body: str
+    encoding: str
+    first: int | None
+    last: int | None
+    total: int | None
+    size: int
+    bytes_shown: int
+    column: int
+    next_line: int | None
+    next_column: int | None
+    lines_shown: int
+    lines_asked: int | None
+    replaced: bool
+    unterminated: bool
+    hash: str | None
+
+    @property
+    def status(self) -> str:
+        """One line: what is shown, of what, and the exact way on."""
+        facts = [self._span(), self.encoding]
+        if self.hash is not None:
+            facts.append(f"hash {self.hash}")
+        if self.replaced:
+            facts.append("undecodable bytes shown as \ufffd")
+        if self.unterminated:
+            facts.append("no line end at the end")
+        return ", ".join(facts) + self._way_on()
+
+    def text(self) -> str:
+        return f"[{self.status}]\n{self.body}"
+
+    def _span(self) -> str:
+        if not self.size or self.total == 0:
+            return "empty file"
+        if self.first is None:
+            return f"last {self.lines_shown} lines of {self.size:,} bytes"
+        span = f"line {self.first}" if self.first == self.last else f"lines {self.first}-{self.last}"
+        if self.column > 1:
+            span += f" from column {self.column}"
+        return f"{span} of {self.total:,}" if self.total is not None else f"{span} of {self.size:,} bytes"
+
+    def _way_on(self) -> str:
+        if self.next_column is not None:
+            rest = f"start_line={self.last}, start_column={self.next_column}"
+            return f"; line {self.last} is cut: its rest is at {rest}; the next line at start_line={(self.last or 0) + 1}"
+        if self.lines_asked is not None:
+            return f"; {self.lines_asked} lines were asked for: raise max_bytes for more"
+        return "" if self.next_line is None else f"; continue with start_line={self.next_line}"
+
+
+@dataclass(frozen=True, slots=True)
+class FileSlices(TextResult):
+    """Several files, each with its lines or its failure, in the order asked for."""
+
+    outcomes: Sequence[tuple[str, TextSlice | Problem]]
+
+    def text(self) -> str:
+        return "".join(self._one(name, outcome) for name, outcome in self.outcomes)
+
+    @staticmethod
+    def _one(name: str, outcome: TextSlice | Problem) -> str:
+        if isinstance(outcome, Problem):
+            return f"=== {name}: failed: {outcome}\n"
+        end = "" if not outcome.body or outcome.body.endswith("\n") else "\n"
+        return f"=== {name} [{outcome.status}]\n{outcome.body}{end}"
+
+
+@dataclass(frozen=True, slots=True)
+class Media:
+    """A file, or a page of one, for the eyes and ears of a model.
+
+    Attributes:
+        kind: `image` and `audio` are shown, `text` is read, `blob` is handed over, `link` only named.
+        path: as tools take it.
+        uri: of the file.
+        mime_type: of `data`, by its first bytes; of the file for `text` and `link`.
+        note: one line about what it is and what is left out.
+        data: bytes to show or hand over.
+        body: what there is to read.
+    """
+
+    kind: str
+    path: str
+    uri: str
+    mime_type: str
+    size: int
+    note: str
+    data: bytes = b""
+    body: str = ""
+
+
+# Listing
+
+
+class FileInfo(DataResult):
+    """What is known of one entry without reading it all."""
+
+    path: str
+    uri: str
+    kind: str
+    size: int
+    modified: str
+    created: str | None = None
+    mode: str
+    entries: int | None = None
+    link_to: str | None = None
+    mime_type: str | None = None
+    encoding: str | None = None
+    hash: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of a listing.
+
+    Attributes:
+        path: as tools take it.
+        kind: `file`, `folder`, `link` or what else there is.
+        size: bytes; None where it means nothing.
+        modified: UTC, to the minute.
+        note: where a link leads, or why the entry can't be used.
+    """
+
+    path: str
+    kind: str
+    size: int | None
+    modified: str
+    note: str = ""
+
+    def line(self) -> str:
+        name = self.path + "/" if self.kind == "folder" and not self.path.endswith("/") else self.path
+        size = "" if self.size is None else f"{self.size:,}"
+        return "\t".join(filter(None, (name, size, self.modified, self.note)))
+
+
+@dataclass(frozen=True, slots=True)
+class FolderPage(TextResult):
+    """A page of a folder's entries.
+
+    Attributes:
+        total: entries in the folder, left-out ones not counted.
+        first: place of the first entry shown, from 1; None on later pages.
+        left_out: hidden and ignored entries that were not wanted.
+        cursor: position of the next page; None on the last.
+    """
+
+    path: str
+    entries: Sequence[Entry]
+    total: int
+    sort: str
+    left_out: int
+    cursor: str | None
+
+    def text(self) -> str:
+        if self.cursor is None and len(self.entries) == self.total:
+            head = f"{self.path}: {self.total:,} entries"
+        else:
+            head = f"{self.path}: {len(self.entries):,} of {self.total:,} entries by {self.sort}"
+        if self.left_out:
+            head += f", {self.left_out:,} hidden or ignored left out"
+        if self.cursor is not None:
+            head += f'; continue with cursor="{self.cursor}"'
+        return "\n".join([f"[{head}]", *(entry.line() for entry in self.entries)])
+
+
+@dataclass(frozen=True, slots=True)
+class Tree(TextResult):
+    """A folder's tree, folded where it would be too long.
+
+    Attributes:
+        lines: folders by their path, their files indented below them.
+        folded: folders whose contents are only counted.
+        notes: what could not be looked into.
+    """
+
+    path: str
+    lines: Sequence[str]
+    files: int
+    folders: int
+    folded: int
+    notes: Sequence[str] = ()
+
+    def text(self) -> str:
+        head = f"{self.path}: {self.files:,} files in {self.folders:,} folders"
+        if self.folded:
+            head += f"; {self.folded:,} folders folded: list one by its path, or raise depth or max_bytes"
+        return "\n".join(["; ".join([f"[{head}", *self.notes]) + "]", *self.lines])
+
+
+# Searching
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFiles(TextResult):
+    """A page of paths.
+
+    Attributes:
+        total: paths that match; None when the search ended with the page.
+        notes: what could not be searched.
+        cursor: position of the next page; None on the last.
+    """
+
+    paths: Sequence[str]
+    total: int
+    notes: Sequence[str]
+    cursor: str | None
+
+    def text(self) -> str:
+        head = f"{self.total:,} found" if self.cursor is None else f"{len(self.paths):,} of {self.total:,}"
+        notes = list(self.notes)
+        if self.cursor is not None:
+            notes.append(f'continue with cursor="{self.cursor}"')
+        return "\n".join(["; ".join([f"[{head}", *notes]) + "]", *self.paths])
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One matching line, or one of its neighbours.
+
+    Attributes:
+        line: number, from 1.
+        text: without its line end, cut round the match when it is long.
+        hit: False for a line of context.
+        column: byte where `text` begins when the line was cut, from 1.
+    """
+
+    line: int
+    text: str
+    hit: bool = True
+    column: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Matches(TextResult):
+    """A page of matching lines, file by file.
+
+    Attributes:
+        files: for each file its path, its lines and whether it has more than were wanted of one file.
+        notes: what could not be searched.
+        cursor: position of the next page; None when the search is complete.
+    """
+
+    files: Sequence[tuple[str, Sequence[Match], bool]]
+    notes: Sequence[str]
+    cursor: str | None
+
+    def text(self) -> str:
+        hits = sum(match.hit for _, lines, _ in self.files for match in lines)
+        more = sum(has_more for _, _, has_more in self.files)
+        head = f"{hits:,} matches in {len(self.files):,} files"
+        notes = list(self.notes)
+        if more:
+            notes.append(f"{more} files have more, marked +: search one by its path with a higher max_per_file")
+        if self.cursor is not None:
+            notes.append(f'more files may match: continue with cursor="{self.cursor}"')
+        lines = ["; ".join([f"[{head}", *notes]) + "]"]
+        for path, matches, has_more in self.files:
+            lines += _match_lines(path, matches)
+            if has_more:
+                lines.append(f"{path}:+")
+        return "\n".join(lines)
+
+
+def _match_lines(path: str, matches: Sequence[Match]) -> list[str]:
+    lines: list[str] = []
+    context = any(not match.hit for match in matches)
+    for number, match in enumerate(matches):
+        if context and number and match.line > matches[number - 1].line + 1:
+            lines.append("--")
+        mark = ":" if match.hit else "-"
+        at = "" if match.column is None else f"{match.column}{mark}"
+        lines.append(f"{path}{mark}{match.line}{mark}{at}{match.text}")
+    return lines
