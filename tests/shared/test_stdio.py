@@ -323,33 +323,23 @@ on_linux = pytest.mark.skipif(sys.platform != "linux", reason="reads the memory 
 def test_an_unread_stdout_holds_the_client_back_instead_of_filling_memory() -> None:
     with host("max_in_flight=256") as process:
         assert process.stdin and process.stdout
-        before, sent = resident_bytes(process), 0
+        before = resident_bytes(process)
+        unsent = b"".join(call(number, "echo", text="x" * 1000) for number in range(1, 20_001))
         os.set_blocking(process.stdin.fileno(), False)
         # Once the server stops reading, the pipe stays full; a slow machine only makes the test milder.
-        while sent < 20_000 and select.select([], [process.stdin], [], 2)[1]:
-            batch = b"".join(call(sent + number, "echo", text="x" * 1000) for number in range(1, 3))
-            sent += 2
-            os.set_blocking(process.stdin.fileno(), True) if sent == 20_000 else None
-            rest = batch[os.write(process.stdin.fileno(), batch) :]
-            if rest:
-                break
-        else:
-            rest = b""
-        assert sent < 20_000
+        while unsent and select.select([], [process.stdin], [], 2)[1]:
+            unsent = unsent[os.write(process.stdin.fileno(), unsent[:65536]) :]
+        assert unsent
         assert resident_bytes(process) - before < 32 * 1024 * 1024
 
         answered: Counter[int] = Counter()
-        os.set_blocking(process.stdin.fileno(), True)
-        remaining = set(range(1, sent + 1))
-        if rest:
-            # The reader below makes room; a thread would only hide which side waits.
-            while not select.select([], [process.stdin], [], 0)[1]:
-                answered[json.loads(process.stdout.readline())["id"]] += 1
-            process.stdin.write(rest)
-            process.stdin.flush()
+        while unsent:
+            answered[json.loads(process.stdout.readline())["id"]] += 1
+            if select.select([], [process.stdin], [], 0)[1]:
+                unsent = unsent[os.write(process.stdin.fileno(), unsent[:65536]) :]
         process.stdin.close()
         answered.update(json.loads(text)["id"] for text in process.stdout)
-        assert answered == Counter(remaining)
+        assert answered == Counter(range(1, 20_001))
         assert process.wait(10) == 0
 
 
@@ -376,6 +366,17 @@ def test_a_cancelled_answer_is_never_torn() -> None:
         process.stdin.close()
         answers = [json.loads(text) for text in process.stdout]
         assert [answer["id"] for answer in answers] == [1, 2]
+
+
+def test_a_signal_does_not_tear_the_line_being_written() -> None:
+    with host() as process:
+        assert process.stdin and process.stdout
+        process.stdin.write(call(1, "echo", text="x" * 3_000_000))
+        process.stdin.flush()
+        assert select.select([process.stdout], [], [], 10)[0]
+        process.terminate()
+        assert [json.loads(text)["id"] for text in process.stdout] == [1]
+        assert process.wait(10) == 143
 
 
 def test_it_goes_when_nobody_reads_its_stdout() -> None:
@@ -468,6 +469,30 @@ def test_a_claim_takes_the_streams_and_gives_them_back() -> None:
         "standard input and output are claimed already",
         "never flushed by hand",
     ]
+
+
+FAILS = """
+import anyio
+from contextlib import asynccontextmanager
+from mcp.server.lowlevel import Server
+from mcp_batteries import stdio
+
+@asynccontextmanager
+async def lifespan(_):
+    raise LookupError("no database")
+    yield
+
+server = Server("toy", lifespan=lifespan)
+try:
+    anyio.run(stdio.serve, server, server.create_initialization_options(), stdio.claim())
+except LookupError as error:
+    raise SystemExit(f"could not start: {error}")
+"""
+
+
+def test_a_server_that_cannot_start_says_so_unwrapped() -> None:
+    done = subprocess.run([sys.executable, "-c", FAILS], capture_output=True, timeout=20, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (1, b"", b"could not start: no database\n")
 
 
 # Lines

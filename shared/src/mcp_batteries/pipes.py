@@ -40,6 +40,7 @@ __all__ = ["Calls", "Reader", "Writer"]
 _CHUNK = 256 * 1024
 _PEEK = 4096
 _SENDS_PER_YIELD = 64
+_FINISH_SECONDS = 0.5
 _BUSY = -32000
 """Implementation-defined server error (JSON-RPC 2.0, section 5.1): too many calls in flight."""
 
@@ -79,7 +80,7 @@ class Calls:
 
     def ask(self, request_id: RequestId) -> None:
         """The server asks the client something with a request of its own."""
-        self._questions.add(request_id)
+        self._questions.add(coerce_request_id(request_id))
         self._change.set()
 
     def told(self, request_id: RequestId | None) -> None:
@@ -143,6 +144,10 @@ class Writer:
         return not self._broken
 
     async def aclose(self) -> None:
+        if self._queue and self._queue[0].started:
+            # Half a line must not be the last thing the client reads.
+            with anyio.move_on_after(_FINISH_SECONDS, shield=True):
+                await self._queue[0].done.wait()
         if self._queue:
             self._loop.remove_writer(self._descriptor)
         self._broken = True

@@ -178,6 +178,9 @@ async def serve(
         max_line: longest message in bytes; longer ones are skipped and answered with an error.
         max_in_flight: calls at once; more are answered with an error.
         drain_seconds: how long calls in flight may go on after the end of input.
+
+    Raises:
+        Exception: What the server's lifespan raised.
     """
     if claim is None:
         from mcp.server.stdio import stdio_server
@@ -208,13 +211,20 @@ async def serve(
         claim.exit_within(_HARD_SECONDS, status)
         loop.call_soon_threadsafe(leave)
 
+    failure: Exception | None = None
     claim.unblock()
     try:
         with _signals(on_signal):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_guard, claim, reader, writer, tasks.cancel_scope)
-                await server.run(reader, writer, options)
+                try:
+                    await server.run(reader, writer, options)
+                except Exception as exc:  # noqa: BLE001 - raised below, outside the group that would wrap it
+                    failure = exc
                 tasks.cancel_scope.cancel()
+        if failure is not None:
+            status = status or 1
+            raise failure
     finally:
         claim.reblock()
         # What is left is the interpreter's end, which waits for every worker thread.
