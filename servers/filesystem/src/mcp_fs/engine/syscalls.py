@@ -1,0 +1,100 @@
+"""The three system calls Python has no name for, and what stands in where a kernel lacks them."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import sys
+
+__all__ = ["copy_metadata", "open_beneath", "rename_new"]
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+# openat2(2): the same number on every Linux architecture but Alpha.
+_SYS_OPENAT2 = 437
+_RESOLVE = 0x02 | 0x04 | 0x08  # RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH
+_RENAME_NOREPLACE = 1  # renameat2(2)
+_RENAME_EXCL = 4  # renameatx_np(2)
+_COPYFILE_METADATA = 0b111  # fcopyfile(3): ACL, STAT and XATTR
+_UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
+
+
+class _How(ctypes.Structure):
+    _fields_ = [("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64)]
+
+
+def open_beneath(path: str, flags: int, dir_fd: int) -> int | None:
+    """A descriptor for `path` below the folder `dir_fd`, if no link lies on the way; openat2(2).
+
+    None when the call can't tell: a link, a rename under way, an entry that is missing or denied, or no such
+    call (old kernels say ENOSYS, old container profiles EPERM). Then walk.
+    """
+    if not _openat2_works:
+        return None
+    how = _How(flags | os.O_CLOEXEC, 0, _RESOLVE)
+    fd = _libc.syscall(_SYS_OPENAT2, dir_fd, os.fsencode(path), ctypes.byref(how), ctypes.sizeof(how))
+    return fd if fd >= 0 else None
+
+
+def rename_new(source: str, source_fd: int, target: str, target_fd: int) -> None:
+    """Rename, unless something stands at the target already; atomic where the kernel and file system can.
+
+    Raises:
+        FileExistsError: something does.
+        OSError: as rename(2).
+    """
+    if _rename_exclusive is not None:
+        result = _rename_exclusive(source_fd, os.fsencode(source), target_fd, os.fsencode(target), _EXCLUSIVE_FLAG)
+        if result == 0:
+            return
+        number = ctypes.get_errno()
+        if number not in _UNSUPPORTED or (number == errno.EINVAL and _exists(target, target_fd)):
+            raise OSError(errno.EEXIST if number == errno.EINVAL else number, os.strerror(number), target)
+    try:
+        os.link(source, target, src_dir_fd=source_fd, dst_dir_fd=target_fd, follow_symlinks=False)
+    except PermissionError:  # a folder can't be linked, but may replace the empty one we alone can make
+        os.mkdir(target, dir_fd=target_fd)
+        try:
+            os.rename(source, target, src_dir_fd=source_fd, dst_dir_fd=target_fd)
+        except OSError:
+            os.rmdir(target, dir_fd=target_fd)
+            raise
+    else:
+        os.unlink(source, dir_fd=source_fd)
+
+
+def copy_metadata(source_fd: int, target_fd: int) -> bool:
+    """Give an open file the ACL, mode, times and extended attributes of another; False where it can't (macOS only)."""
+    return _fcopyfile is not None and _fcopyfile(source_fd, target_fd, None, _COPYFILE_METADATA) == 0
+
+
+def _exists(name: str, dir_fd: int) -> bool:
+    try:
+        os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
+
+
+def _probe() -> bool:
+    if sys.platform != "linux":
+        return False
+    fd = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        how = _How(os.O_PATH | os.O_CLOEXEC, 0, _RESOLVE)
+        found = _libc.syscall(_SYS_OPENAT2, fd, b".", ctypes.byref(how), ctypes.sizeof(how))
+        if found >= 0:
+            os.close(found)
+        return found >= 0
+    finally:
+        os.close(fd)
+
+
+_openat2_works = _probe()
+if sys.platform == "darwin":
+    _rename_exclusive, _EXCLUSIVE_FLAG = getattr(_libc, "renameatx_np", None), _RENAME_EXCL
+    _fcopyfile = getattr(_libc, "fcopyfile", None)
+else:
+    _rename_exclusive, _EXCLUSIVE_FLAG = getattr(_libc, "renameat2", None), _RENAME_NOREPLACE
+    _fcopyfile = None

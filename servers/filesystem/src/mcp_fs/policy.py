@@ -1,0 +1,389 @@
+"""The only place that says no: a caller's string becomes a trusted place beneath a served folder, or a refusal.
+
+A place is a served folder and the names that lead down from it; it holds no `..`, no empty name, no NUL and
+nothing protected, so it can't be spelled to mean anything outside. What is still open, where links on the
+way lead, is decided while the kernel walks, by `engine.handles`, which asks `Readable.at` again for each
+place that a link leads to.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import unicodedata
+import weakref
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+from urllib.parse import quote_from_bytes, unquote_to_bytes
+
+from mcp_batteries.errors import Invalid, NotFound, Refused, Unavailable, quote
+from mcp_fs.secrets import Secrets
+
+__all__ = ["Policy", "PolicySettings", "Readable", "Root", "Writable", "file_uri"]
+
+_log = logging.getLogger(__name__)
+_WINDOWS = sys.platform == "win32"
+_FOLDS_CASE = sys.platform in ("win32", "darwin")
+_OPEN_ROOT = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_P = TypeVar("_P", bound="Readable")
+
+
+class PolicySettings(Protocol):
+    """What the policy needs to be told."""
+
+    @property
+    def folders(self) -> Sequence[str]: ...
+    @property
+    def read_only(self) -> bool: ...
+    @property
+    def allow_secrets(self) -> Sequence[str]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Root:
+    """A served folder, opened once; whatever later stands at its path, this folder stays meant.
+
+    Attributes:
+        name: last component of the path, with a number when two folders share it.
+        path: absolute and normalised, links as the operator wrote them.
+        real: the same with links resolved.
+        fd: descriptor good for `dir_fd` only (O_PATH where there is such a thing); -1 on Windows.
+    """
+
+    name: str
+    path: str
+    real: str
+    fd: int = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if self.fd >= 0:
+            weakref.finalize(self, os.close, self.fd).atexit = False
+
+    @property
+    def uri(self) -> str:
+        return file_uri(self.path)
+
+
+@dataclass(frozen=True)
+class Readable:
+    """A place beneath a served folder that may be read; made by `Policy` only."""
+
+    root: Root
+    parts: tuple[str, ...]
+    policy: Policy = field(repr=False, compare=False)
+
+    def __truediv__(self: _P, name: str) -> _P:
+        """The entry `name` of this folder.
+
+        Raises:
+            Refused: it is a protected secret.
+        """
+        return self.at(self.root, (*self.parts, name))
+
+    def at(self: _P, root: Root, parts: tuple[str, ...]) -> _P:
+        """The place `parts` beneath `root`, as trusted as this one: where a link on the way has led.
+
+        Raises:
+            Refused: it is a protected secret.
+        """
+        place = type(self)(root, parts, self.policy)
+        self.policy.check(place)
+        return place
+
+    @property
+    def name(self) -> str:
+        """The last name; the served folder's own for the folder itself."""
+        return self.parts[-1] if self.parts else self.root.name
+
+    @property
+    def parent(self: _P) -> _P:
+        """The folder this lies in; a served folder is its own parent."""
+        return type(self)(self.root, self.parts[:-1], self.policy)
+
+    @property
+    def uri(self) -> str:
+        """`file://` URI; bytes that are not UTF-8 are percent-encoded, so that nothing is lost."""
+        return file_uri(os.path.join(self.root.path, *self.parts))
+
+    @property
+    def display(self) -> str:
+        """The path as tools take it: relative to the one served folder, else behind the folder's name.
+
+        A name that is not UTF-8 makes it the URI: no text spells such a name.
+        """
+        names = self.parts if len(self.policy.roots) == 1 else (self.root.name, *self.parts)
+        text = "/".join(names) or "."
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return self.uri
+        return text
+
+
+class Writable(Readable):
+    """A place beneath a served folder that may also be changed."""
+
+
+def file_uri(path: str) -> str:
+    """The `file:` URI (RFC 8089) of an absolute path, every byte but the unreserved ones percent-encoded."""
+    if _WINDOWS:
+        path = "/" + path.replace("\\", "/").lstrip("/")
+        return "file://" + quote_from_bytes(path.encode("utf-8", "surrogatepass"), safe="/:")
+    return "file://" + quote_from_bytes(os.fsencode(path), safe="/")
+
+
+class Policy:
+    """What is served, and to whom nothing else is.
+
+    Args:
+        settings: `folders` (absolute paths), `read_only`, `allow_secrets` (patterns).
+
+    Raises:
+        Unavailable: none of the folders can be served.
+    """
+
+    def __init__(self, settings: PolicySettings) -> None:
+        self.read_only = settings.read_only
+        self._secrets = Secrets(settings.allow_secrets)
+        roots: list[Root] = []
+        for folder in settings.folders:
+            path = os.path.abspath(folder)
+            try:
+                roots.append(_open_root(path, {root.name for root in roots}))
+            except OSError as error:
+                _log.warning("not served: %s: %s", folder, error.strerror)
+        if not roots:
+            raise Unavailable("None of the folders to serve can be opened.", "Name a folder that exists.")
+        self._take(roots)
+
+    def _take(self, roots: Sequence[Root]) -> None:
+        self.roots = tuple(roots)
+        bases = [(_folded(_split(base)), root) for root in roots for base in (root.path, root.real)]
+        # The deepest first, so that of two nested folders the inner one answers.
+        self._bases = sorted(bases, key=lambda item: -len(item[0]))
+
+    def readable(self, path: str) -> Readable:
+        """The place `path` names: relative, absolute or a `file://` URI.
+
+        Raises:
+            Refused: outside what is served, or a protected secret.
+            NotFound: several folders are served and the first name is none of theirs.
+            Invalid: not a path.
+        """
+        root, parts = self._place(path)
+        place = Readable(root, parts, self)
+        self.check(place)
+        return place
+
+    def writable(self, path: str) -> Writable:
+        """The same place as `readable`, to be changed.
+
+        Raises:
+            Refused: also when the server is read-only.
+        """
+        if self.read_only:
+            raise Refused("This server is read-only.", "Only the operator can change that.")
+        root, parts = self._place(path)
+        place = Writable(root, parts, self)
+        self.check(place)
+        return place
+
+    def protected(self, parts: tuple[str, ...]) -> bool:
+        """True when the path `parts` below any served folder is a secret, which lists may name and no more."""
+        return self._secrets.protects(parts)
+
+    def check(self, place: Readable) -> None:
+        """Return for a place that may be used.
+
+        Raises:
+            Refused: it is a protected secret.
+        """
+        if self._secrets.protects(place.parts):
+            raise Refused(
+                f"{quote(place.display)} is protected: its name is that of a key or credential file.",
+                "Only the operator can serve it, with `--allow-secrets`.",
+            )
+
+    def uri(self, place: Readable) -> str:
+        """The place's resource: see `Readable.uri`."""
+        return place.uri
+
+    def display(self, place: Readable) -> str:
+        """The place's path as tools take it: see `Readable.display`."""
+        return place.display
+
+    def locate(self, absolute: str) -> tuple[Root, tuple[str, ...]] | None:
+        """The served folder an absolute path lies beneath and the names below it; None when outside.
+
+        Lexical: dot segments are removed as in RFC 3986, and the folder may be spelled either way.
+        """
+        parts = _without_dots(_split(absolute))
+        if parts is None:
+            return None
+        folded = _folded(parts)
+        for base, root in self._bases:
+            if folded[: len(base)] == base:
+                return root, parts[len(base) :]
+        return None
+
+    def narrowed(self, uris: Iterable[str]) -> Policy:
+        """The policy that serves what both the operator and a client's roots name; never more than this one.
+
+        No roots mean no information and change nothing. Roots that are wider than a served folder give the
+        served folder; roots that lie outside give nothing.
+
+        Raises:
+            Refused: there are roots and none of them touches what is served.
+        """
+        uris = tuple(uris)
+        if not uris:
+            return self
+        chosen: dict[str, Root] = {}
+        for uri in uris:
+            try:
+                path = os.path.realpath(_path_of_uri(uri))
+            except (Invalid, Refused, OSError, ValueError):
+                continue
+            wider = _folded(_split(path))
+            for root in self.roots:
+                if _folded(_split(root.real))[: len(wider)] == wider:
+                    chosen[root.real] = root
+            located = self.locate(path)
+            if located is None or located[0].real in chosen or self._secrets.protects(located[1]):
+                continue
+            try:
+                inner = _open_inner(*located, {root.name for root in chosen.values()})
+            except OSError:
+                continue
+            chosen[inner.real] = inner
+        if not chosen:
+            raise Refused("The client's roots lie outside the served folders.", f"Served are: {self._names()}.")
+        policy = Policy.__new__(Policy)
+        policy.read_only, policy._secrets = self.read_only, self._secrets
+        policy._take(tuple(chosen.values()))
+        return policy
+
+    def _place(self, path: str) -> tuple[Root, tuple[str, ...]]:
+        _refuse_unspeakable(path)
+        if path[:6].lower() == "file:/":
+            path = _path_of_uri(path)
+            _refuse_unspeakable(path)
+        if os.path.isabs(path):
+            located = self.locate(path)
+            if located is None:
+                raise self._outside(path)
+            return located
+        parts = _without_dots(_split(path))
+        if parts is None:
+            raise self._outside(path)
+        if len(self.roots) == 1:
+            return self.roots[0], parts
+        if not parts:
+            raise Invalid("Several folders are served, and a path begins with one.", f"Use {self._names()}.")
+        for root in self.roots:
+            if _folded((root.name,)) == _folded(parts[:1]):
+                return root, parts[1:]
+        raise NotFound(f"No folder {quote(parts[0])} is served.", f"Begin with one of: {self._names()}.")
+
+    def _outside(self, path: str) -> Refused:
+        return Refused(f"{quote(path)} is outside the served folders.", f"Served are: {self._names()}.")
+
+    def _names(self) -> str:
+        return ", ".join(quote(root.path if len(self.roots) == 1 else root.name) for root in self.roots[:20])
+
+
+def _open_root(path: str, taken: set[str]) -> Root:
+    real = os.path.realpath(path)
+    if not os.path.isdir(real):
+        os.listdir(real)  # says in the kernel's words why it cannot be served
+    fd = -1 if _WINDOWS else os.open(real, _OPEN_ROOT)
+    return Root(_unique(os.path.basename(path) or path, taken), path, real, fd)
+
+
+def _open_inner(root: Root, parts: tuple[str, ...], taken: set[str]) -> Root:
+    # `parts` come from a real path: a link found on the way now was put there since, and is not followed.
+    fd = root.fd
+    try:
+        for part in () if _WINDOWS else parts:
+            inner = os.open(part, _OPEN_ROOT | os.O_NOFOLLOW, dir_fd=fd)
+            if fd != root.fd:
+                os.close(fd)
+            fd = inner
+    except OSError:
+        if fd != root.fd:
+            os.close(fd)
+        raise
+    name = _unique(parts[-1] if parts else root.name, taken)
+    return Root(name, os.path.join(root.path, *parts), os.path.join(root.real, *parts), fd)
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    number, candidate = 1, name
+    while candidate in taken:
+        number += 1
+        candidate = f"{name}-{number}"
+    return candidate
+
+
+def _split(path: str) -> tuple[str, ...]:
+    if _WINDOWS:
+        path = path.replace("\\", "/")
+        if path.startswith("//?/"):
+            path = path[4:]
+    return tuple(part for part in path.split("/") if part not in ("", "."))
+
+
+def _without_dots(parts: Iterable[str]) -> tuple[str, ...] | None:
+    kept: list[str] = []
+    for part in parts:
+        if part != "..":
+            kept.append(part)
+        elif kept:
+            kept.pop()
+        else:
+            return None
+    return tuple(kept)
+
+
+def _folded(parts: tuple[str, ...]) -> tuple[str, ...]:
+    # Where the file system finds names in either letter case, so must the comparison with a served folder.
+    if not _FOLDS_CASE:
+        return parts
+    return tuple(unicodedata.normalize("NFC", part).casefold() for part in parts)
+
+
+def _refuse_unspeakable(path: str) -> None:
+    if "\0" in path:
+        raise Invalid(f"{quote(path)} is not a path: it holds a NUL character.")
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        raise Invalid(f"{quote(path)} is not a path: it holds a lone surrogate.") from None
+    if _WINDOWS:
+        drive, rest = os.path.splitdrive(path)
+        if drive and not rest.startswith(("\\", "/")):
+            raise Invalid(f"{quote(path)} depends on the drive's current folder.", "Write the whole path.")
+
+
+def _path_of_uri(uri: str) -> str:
+    """The native path in a `file:` URI: `file:///x`, `file://localhost/x`, `file:/x` (RFC 8089)."""
+    scheme, _, rest = uri.partition(":")
+    if scheme.lower() != "file" or not rest.startswith("/"):
+        raise Invalid(f"{quote(uri)} is not a `file://` URI.")
+    if "?" in rest or "#" in rest:
+        raise Invalid(f"{quote(uri)} has a query or fragment.", "Write `?` as %3F and `#` as %23 in names.")
+    host = ""
+    if rest.startswith("//"):
+        host, slash, rest = rest[2:].partition("/")
+        rest = slash + rest
+    raw = unquote_to_bytes(rest or "/")
+    if not _WINDOWS:
+        if host.lower() not in ("", "localhost"):
+            raise Refused(f"{quote(uri)} names another machine.", "Use `file:///` and an absolute path.")
+        return os.fsdecode(raw)
+    path = raw.decode("utf-8", "surrogatepass").replace("/", "\\")
+    if host.lower() not in ("", "localhost"):
+        return f"\\\\{host}{path}"
+    return path[1:] if path[2:3] == ":" else path

@@ -1,0 +1,74 @@
+"""Which names are secrets: keys and credentials that a model has no business with unless it is told so.
+
+A list of names is a net with holes: it keeps the usual accidents from happening and is no boundary. The
+boundary is what the operator serves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from fnmatch import fnmatchcase, translate
+from functools import lru_cache
+
+__all__ = ["Secrets"]
+
+# Patterns as fnmatch takes them, over names without regard to case; one that has a slash is matched against
+# the end of a path. What lies below a match is protected with it.
+_SECRET = """
+    .env .env.* .envrc
+    *.pem *.key *.p12 *.pfx *.ppk *.jks *.keystore *.kdbx
+    id_rsa id_dsa id_ecdsa id_ecdsa_sk id_ed25519 id_ed25519_sk
+    .ssh .gnupg .password-store
+    .npmrc .yarnrc.yml .pypirc .netrc _netrc .pgpass pgpass.conf .my.cnf .mylogin.cnf .htpasswd
+    .git-credentials .vault-token .s3cfg .boto .dockercfg kubeconfig *.kubeconfig
+    .aws/credentials .azure/* .docker/config.json .kube/config .config/gcloud .config/gh/hosts.yml
+    .cargo/credentials .cargo/credentials.toml .gem/credentials .terraform.d/credentials.tfrc.json
+""".split()  # noqa: SIM905 - one can read this
+
+_HARMLESS = ".env.example .env.sample .env.template .env.dist *.pub".split()  # noqa: SIM905
+
+
+def _any_of(patterns: Iterable[str]) -> re.Pattern[str]:
+    return re.compile("|".join(translate(pattern) for pattern in patterns) or r"(?!)")
+
+
+_NAMES = _any_of(pattern for pattern in _SECRET if "/" not in pattern)
+_PATHS = _any_of(pattern for pattern in _SECRET if "/" in pattern)
+_PATH_PARENTS = frozenset(part for pattern in _SECRET for part in pattern.split("/")[:-1])
+_OPEN = _any_of(_HARMLESS)
+
+
+class Secrets:
+    """Decides whether a path below a served folder is protected.
+
+    Args:
+        allowed: patterns (fnmatch) of names, or of paths below the served folder, that are served after all.
+    """
+
+    def __init__(self, allowed: Iterable[str] = ()) -> None:
+        self._allowed = tuple(pattern.casefold() for pattern in allowed)
+        self._suspect = lru_cache(maxsize=8192)(self._suspect_name)
+
+    def protects(self, parts: tuple[str, ...]) -> bool:
+        """True when the last of `parts`, or a folder on the way to it, is a secret."""
+        return any(self._suspect(part) and self._secret(parts, index) for index, part in enumerate(parts))
+
+    @staticmethod
+    def _suspect_name(name: str) -> bool:
+        # Almost every name ends here; a name below a folder of the path patterns is looked at more closely.
+        name = name.casefold()
+        return _NAMES.match(name) is not None or name in _PATH_PARENTS
+
+    def _secret(self, parts: tuple[str, ...], index: int) -> bool:
+        path = [part.casefold() for part in parts]
+        if _OPEN.match(path[-1]):
+            return False
+        if _NAMES.match(path[index]):
+            return not self._is_allowed(path, index)
+        ends = range(index + 2, min(index + 3, len(path)) + 1)
+        return any(_PATHS.match("/".join(path[index:end])) and not self._is_allowed(path, end - 1) for end in ends)
+
+    def _is_allowed(self, path: list[str], index: int) -> bool:
+        forms = (path[index], path[-1], "/".join(path[: index + 1]), "/".join(path))
+        return any(fnmatchcase(form, pattern) for pattern in self._allowed for form in forms)
