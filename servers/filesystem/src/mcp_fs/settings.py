@@ -23,7 +23,7 @@ class Settings(Common):
     allow_secrets: tuple[str, ...] = Field(
         (), description="Name pattern of secret files to serve after all, such as .env or *.pem; repeatable."
     )
-    watch: Literal["auto", "poll", "off"] = Field(
+    watch: Literal["auto", "poll"] = Field(
         "auto",
         description="How changes are noticed; poll for folders whose changes the kernel does not report.",
     )

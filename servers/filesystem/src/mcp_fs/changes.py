@@ -1,0 +1,66 @@
+"""What tells which URIs to refresh: one watcher over the folders of what somebody subscribed to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+from mcp_batteries.watcher import FileWatcher
+
+from mcp_batteries.errors import Problem
+from mcp_fs.engine.handles import status
+from mcp_fs.policy import Policy
+from mcp_fs.settings import Settings
+
+__all__ = ["demonstration", "folder_watcher"]
+
+
+def folder_watcher(policy: Policy, settings: Settings) -> FileWatcher:
+    """The source for `file://` URIs beneath the served folders; the folders themselves are what is listed."""
+    watched = _Watched(policy)
+    return FileWatcher(
+        [root.path for root in policy.roots],
+        locate=watched.locate,
+        probe=watched.probe,
+        poll={"auto": None, "poll": True}[settings.watch],
+    )
+
+
+@dataclass(frozen=True)
+class _Watched:
+    policy: Policy
+
+    def locate(self, uri: str) -> str | None:
+        """The path behind `uri`; None for another scheme.
+
+        Raises:
+            Problem: the policy refuses it.
+        """
+        if not uri.lower().startswith("file:"):
+            return None
+        place = self.policy.readable(uri)
+        return os.path.join(place.root.path, *place.parts)
+
+    def probe(self, path: str) -> Hashable | None:
+        """What would differ if the thing at `path` had changed; None when there is nothing."""
+        try:
+            found = status(self.policy.readable(path))
+        except Problem:
+            return None
+        return (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev, found.st_mode)
+
+
+def demonstration(settings: Settings) -> tuple[str, Callable[[], None]] | None:
+    """For `--check`: setting a folder's times to what they are changes nothing a person sees, and is noticed."""
+    root = Policy(settings).roots[0]
+    times = os.stat(root.path)
+
+    def touch() -> None:
+        os.utime(root.path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+    try:
+        touch()
+    except PermissionError:
+        return None
+    return root.uri, touch

@@ -1,0 +1,53 @@
+"""The table of contents."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from mcp_batteries.assemble import Assembled, assemble
+from mcp_fs.changes import folder_watcher
+from mcp_fs.completions import Completions
+from mcp_fs.policy import Policy
+from mcp_fs.prompts import Prompts
+from mcp_fs.resources import Resources
+from mcp_fs.settings import Settings
+from mcp_fs.tools.read import ReadTools
+from mcp_fs.tools.search import SearchTools
+from mcp_fs.tools.write import WriteTools
+
+__all__ = ["build"]
+
+
+def build(settings: Settings) -> Assembled:
+    """The server for the folders in `settings`.
+
+    Raises:
+        Unavailable: none of the folders can be served.
+    """
+    policy = Policy(settings)
+    resources = Resources(policy)
+    return assemble(
+        settings.COMMAND,
+        settings,
+        rooms=[
+            ReadTools(policy),
+            SearchTools(policy),
+            WriteTools(policy),
+            resources,
+            Prompts(policy, resources),
+            Completions(policy),
+        ],
+        sources=[folder_watcher(policy, settings)],
+        title="Files",
+        version=version(settings.COMMAND),
+        instructions=_instructions(policy),
+    )
+
+
+def _instructions(policy: Policy) -> str:
+    folders = ", ".join(root.path for root in policy.roots)
+    relative = "it" if len(policy.roots) == 1 else "one of them, beginning with its name"
+    return (
+        f"Serves {folders}. Paths are relative to {relative}; absolute paths and file:// URIs inside work too, nothing "
+        "outside exists here. Search before reading; answers that were cut begin with how to continue."
+    )
