@@ -289,7 +289,7 @@ def line(request_id: int | None, method: str, **params: Any) -> bytes:
 
 
 def call(request_id: int, tool: str, **arguments: Any) -> bytes:
-    return line(request_id, "tools/call", name=tool, arguments=arguments)
+    return line(request_id, "tools/call", name=tool, arguments=arguments, _meta={"progressToken": request_id})
 
 
 OPENING = line(0, "initialize", **HELLO) + line(None, "notifications/initialized")
@@ -310,9 +310,9 @@ def host(*limits: str) -> Generator[subprocess.Popen[bytes]]:
             process.kill()
 
 
-def resident_bytes(process: subprocess.Popen[bytes]) -> int:
+def resident_bytes(pid: int) -> int:
     """The most memory the process ever had, in bytes."""
-    status = Path(f"/proc/{process.pid}/status").read_text()
+    status = Path(f"/proc/{pid}/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 
@@ -323,14 +323,14 @@ on_linux = pytest.mark.skipif(sys.platform != "linux", reason="reads the memory 
 def test_an_unread_stdout_holds_the_client_back_instead_of_filling_memory() -> None:
     with host("max_in_flight=256") as process:
         assert process.stdin and process.stdout
-        before = resident_bytes(process)
+        before = resident_bytes(process.pid)
         unsent = b"".join(call(number, "echo", text="x" * 1000) for number in range(1, 20_001))
         os.set_blocking(process.stdin.fileno(), False)
         # Once the server stops reading, the pipe stays full; a slow machine only makes the test milder.
         while unsent and select.select([], [process.stdin], [], 2)[1]:
             unsent = unsent[os.write(process.stdin.fileno(), unsent[:65536]) :]
         assert unsent
-        assert resident_bytes(process) - before < 32 * 1024 * 1024
+        assert resident_bytes(process.pid) - before < 32 * 1024 * 1024
 
         answered: Counter[int] = Counter()
         while unsent:
@@ -343,29 +343,41 @@ def test_an_unread_stdout_holds_the_client_back_instead_of_filling_memory() -> N
         assert process.wait(10) == 0
 
 
+@pytest.mark.anyio
+@on_linux
+async def test_stderr_that_nobody_reads_is_not_kept() -> None:
+    async with toy(read_stderr=False) as wire:
+        await wire.open()
+        await wire.call("shout", size=2_000_000)
+        before = resident_bytes(wire.process.pid)
+        for _ in range(30):
+            await wire.call("shout", size=2_000_000)
+        assert resident_bytes(wire.process.pid) - before < 16 * 1024 * 1024
+
+
 @on_linux
 def test_a_line_too_long_is_not_kept() -> None:
     with host("max_line=1000000") as process:
         assert process.stdin and process.stdout
-        before = resident_bytes(process)
+        before = resident_bytes(process.pid)
         for _ in range(64):
             process.stdin.write(b"x" * 1_000_000)
         process.stdin.write(b"\n")
         process.stdin.flush()
         assert json.loads(process.stdout.readline())["error"]["code"] == -32600
-        assert resident_bytes(process) - before < 16 * 1024 * 1024
+        assert resident_bytes(process.pid) - before < 16 * 1024 * 1024
 
 
-def test_a_cancelled_answer_is_never_torn() -> None:
+def test_a_cancelled_notification_is_never_torn() -> None:
     with host() as process:
         assert process.stdin and process.stdout
-        process.stdin.write(call(1, "echo", text="x" * 3_000_000))
+        process.stdin.write(call(1, "tell", size=3_000_000))
         process.stdin.flush()
         assert select.select([process.stdout], [], [], 10)[0]  # It is being written, and nobody reads.
         process.stdin.write(line(None, "notifications/cancelled", requestId=1) + call(2, "echo", text="next"))
         process.stdin.close()
-        answers = [json.loads(text) for text in process.stdout]
-        assert [answer["id"] for answer in answers] == [1, 2]
+        told, answer = (json.loads(text) for text in process.stdout)
+        assert (told["method"], answer["id"]) == ("notifications/progress", 2)
 
 
 def test_a_signal_does_not_tear_the_line_being_written() -> None:

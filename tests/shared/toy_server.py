@@ -87,6 +87,13 @@ async def progress(count: int, ctx: Context) -> str:
 
 
 @server.tool(structured_output=False)
+async def tell(size: int, ctx: Context) -> str:
+    """Sends one notification of `size` characters."""
+    await ctx.report_progress(1, 1, "x" * size)
+    return "done"
+
+
+@server.tool(structured_output=False)
 async def stubborn() -> str:
     """Never ends, whoever cancels it."""
     while True:
