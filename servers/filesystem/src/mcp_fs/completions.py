@@ -31,7 +31,7 @@ class Completions:
 
     @completes("path", of="resource")
     async def absolute(self, typed: str, others: Mapping[str, str]) -> list[str]:
-        """What may stand for `{+path}` in `file:///{+path}`: an absolute path, percent-encoded, without its first slash."""
+        """What may stand for `path` in `file:///{+path}`: an absolute path, percent-encoded, less its first slash."""
         above, _, start = typed.rpartition("/")
         tops = [root.uri.removeprefix("file:///") + "/" for root in self.policy.roots]
         if matching := [top for top in tops if top.startswith(typed)]:

@@ -28,10 +28,10 @@ class Prompts:
         """Explain what a folder holds and how its parts belong together."""
         folder = quote(self.policy.readable(path).display)
         return (
-            f"Explain the folder {folder} to somebody who has never seen it. Begin with `list_tree` for its shape, then "
-            "read what says most about it: a README, a manifest, an entry point. Say what it is for, what each part does, "
-            "how the parts belong together, and where a newcomer should start reading. Name files by their paths. Say "
-            "what you did not look at."
+            f"Explain the folder {folder} to somebody who has never seen it. Begin with `list_tree` for its shape,"
+            " then read what says most about it: a README, a manifest, an entry point. Say what it is for, what "
+            "each part does, how the parts belong together, and where a newcomer should start reading. Name files"
+            " by their paths. Say what you did not look at."
         )
 
     @prompt("Review a file")
@@ -45,9 +45,10 @@ class Prompts:
         contents = await self.resources.read_file(place.uri)
         attention = f" Pay most attention to this: {focus}." if focus else ""
         ask = (
-            f"Review the file {quote(place.display)}, attached.{attention} For each finding give the line, what is wrong, "
-            "why it matters, and the smallest change that mends it, the most important first. Read related files "
-            "where a judgement depends on them. If there is nothing to improve, say so. Change nothing yet."
+            f"Review the file {quote(place.display)}, attached.{attention} For each finding give the line, what is"
+            " wrong, why it matters, and the smallest change that mends it, the most important first. Read "
+            "related files where a judgement depends on them. If there is nothing to improve, say so. Change "
+            "nothing yet."
         )
         return [
             PromptMessage(role="user", content=TextContent(type="text", text=ask)),
@@ -66,8 +67,8 @@ class Prompts:
         """Summarise what changed in a folder lately."""
         folder = quote(self.policy.readable(path).display)
         return (
-            f"Summarise what changed in {folder} since {quote(since)}. Use `find_files` with the newest first and stop at "
-            "files older than that; read the changed files, and a changelog or version history where there is one. Group "
-            "what belongs together, say what each change does rather than which lines it touches, and list separately "
-            "what looks unfinished or accidental."
+            f"Summarise what changed in {folder} since {quote(since)}. Use `find_files` with the newest first and "
+            "stop at files older than that; read the changed files, and a changelog or version history where "
+            "there is one. Group what belongs together, say what each change does rather than which lines it "
+            "touches, and list separately what looks unfinished or accidental."
         )

@@ -14,7 +14,7 @@ from mcp_batteries.declare import lists_resources, resource
 from mcp_batteries.errors import TooLarge
 from mcp_batteries.limits import Stop, in_thread
 from mcp_fs.engine.handles import open_file, open_folder, status
-from mcp_fs.engine.text import NotText, decode
+from mcp_fs.engine.text import decode
 from mcp_fs.policy import Policy, Readable
 
 __all__ = ["Resources"]
@@ -86,11 +86,11 @@ class Resources:
                 )
             data = file.read()
         kind = _mime_type(place.name)
-        try:
-            text = decode(data).text
-        except NotText:
+        decoded = decode(data)
+        if decoded is None:
             return [BlobResourceContents(uri=uri, mime_type=kind, blob=base64.b64encode(data).decode())]
-        return [TextResourceContents(uri=uri, mime_type="text/plain" if kind == _UNKNOWN else kind, text=text)]
+        mime_type = "text/plain" if kind == _UNKNOWN else kind
+        return [TextResourceContents(uri=uri, mime_type=mime_type, text=decoded.text)]
 
 
 _UNKNOWN = "application/octet-stream"
