@@ -6,13 +6,13 @@ from importlib.metadata import version
 from typing import Annotated
 from zoneinfo import ZoneInfo
 
-from mcp_batteries.assemble import Assembled, assemble
-from mcp_batteries.declare import prompt, resource, tool
-from mcp_batteries.errors import Invalid, NotFound, quote
 from mcp_types import TextResourceContents
 from pydantic import Field
 from simpleeval import simple_eval
 
+from mcp_batteries.assemble import Assembled, assemble
+from mcp_batteries.declare import prompt, resource, tool
+from mcp_batteries.errors import Invalid, NotFound, quote
 from mcp_example.changes import Clock
 from mcp_example.settings import Settings
 

@@ -6,9 +6,8 @@ import os
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
-from mcp_batteries.watcher import FileWatcher
-
 from mcp_batteries.errors import Problem
+from mcp_batteries.watcher import FileWatcher
 from mcp_fs.engine.handles import status
 from mcp_fs.policy import Policy
 from mcp_fs.settings import Settings

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from typing import Annotated, ClassVar, Literal
 
+from pydantic import Field, field_validator
+
 from mcp_batteries.settings import Positional
 from mcp_batteries.settings import Settings as Common
-from pydantic import Field, field_validator
 
 __all__ = ["Settings"]
 
