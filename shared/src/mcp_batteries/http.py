@@ -35,7 +35,7 @@ from uvicorn.server import HANDLED_SIGNALS
 from mcp_batteries.errors import Invalid, Refused, Unavailable, quote, well_formed
 from mcp_batteries.gates import LOOPBACK, FrontGate, MessageGate, split_authority
 from mcp_batteries.results import clean
-from mcp_batteries.sdk import lowlevel
+from mcp_batteries.sdk import end_sessions, lowlevel
 
 __all__ = ["HttpOptions", "options", "serve"]
 
@@ -160,6 +160,8 @@ async def serve(server: MCPServer[Any], options: HttpOptions, on_shutdown: Calla
             finally:
                 for asyncio_server in running.servers:
                     asyncio_server.close()
+            if options.transport == "http":
+                await end_sessions(server.session_manager)
         return running.status
 
 

@@ -10,11 +10,13 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
-from mcp.server.lowlevel import Server
+from mcp.server.connection import Connection
+from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver import server as _module
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-__all__ = ["logging_untouched", "lowlevel"]
+__all__ = ["end_sessions", "logging_untouched", "lowlevel"]
 
 
 def lowlevel(server: MCPServer[Any]) -> Server[Any]:
@@ -24,6 +26,41 @@ def lowlevel(server: MCPServer[Any]) -> Server[Any]:
     SDK's migration guide names this attribute as the way.
     """
     return server._lowlevel_server  # pyright: ignore[reportPrivateUsage]
+
+
+async def end_sessions(manager: StreamableHTTPSessionManager) -> None:
+    """End every session of Streamable HTTP as its client's DELETE would.
+
+    The manager can't be asked to. Left to its own end it waits a second for each call in flight, to write an
+    answer into a stream that it no longer reads.
+    """
+    for transport in list(manager._server_instances.values()):  # pyright: ignore[reportPrivateUsage]
+        await transport.terminate()
+
+
+def connection_of(session: ServerSession) -> Connection:
+    """The connection behind `session`, a proxy made anew for each request.
+
+    What a legacy client subscribed to outlives the request: it is told on the connection, and ends with the
+    connection's exit stack. Neither can be reached through the proxy's public names.
+    """
+    return session._connection  # pyright: ignore[reportPrivateUsage]
+
+
+def announce(server: MCPServer[Any], notifications: NotificationOptions) -> None:
+    """Make every legacy handshake of `server` declare `notifications`.
+
+    `MCPServer` never passes these options on, and the HTTP transport asks the low-level server for its defaults.
+    """
+    low = lowlevel(server)
+    create = low.create_initialization_options
+
+    def announced(
+        notification_options: NotificationOptions | None = None, *args: Any, **kwargs: Any
+    ) -> InitializationOptions:
+        return create(notification_options or notifications, *args, **kwargs)
+
+    low.create_initialization_options = announced  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _nothing(level: str) -> None:

@@ -1,0 +1,286 @@
+"""Streamable HTTP: who is let in, what survives, and how it ends."""
+
+import json
+import signal
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+
+import anyio
+import httpx2
+import pytest
+
+from mcp_batteries.errors import Invalid, Refused, Unavailable
+from mcp_batteries.gates import split_authority
+from mcp_batteries.http import HttpOptions, serve
+from mcp_batteries.testing.wire import MODERN, HttpWire, WireClosed, WireError
+from shared.http_subject import TOY, Subject, running
+from shared.toy_http import server
+
+ERAS = ("2025-11-25", MODERN)
+pytestmark = pytest.mark.anyio
+
+
+@asynccontextmanager
+async def opened(subject: Subject, revision: str) -> AsyncGenerator[HttpWire]:
+    async with HttpWire(subject.url, revision=revision) as wire:
+        await wire.open()
+        yield wire
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("localhost", ("localhost", "")),
+        ("LocalHost:80", ("localhost", "80")),
+        ("[::1]:8000", ("[::1]", "8000")),
+        ("files.example.org", ("files.example.org", "")),
+        ("localhost:8741@evil", None),
+        ("localhost:", None),
+        ("localhost:80:80", None),
+        ("localhost/", None),
+        ("local host", None),
+        ("evil.org,localhost", None),
+        ("::1", None),
+        ("[::1", None),
+        ("-x", None),
+        ("http://localhost", None),
+        ("*", None),
+        ("", None),
+    ],
+)
+async def test_an_authority_is_a_host_and_perhaps_a_port(text: str, parts: tuple[str, str] | None) -> None:
+    assert split_authority(text) == parts
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
+async def test_an_address_others_can_reach_is_refused(host: str) -> None:
+    with pytest.raises(Refused, match="--allow-remote"):
+        await serve(server, HttpOptions(host=host, port=0))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        HttpOptions(allowed_hosts=["https://files.example.org"]),
+        HttpOptions(allowed_hosts=["*"]),
+        HttpOptions(allowed_origins=["files.example.org"]),
+        HttpOptions(allowed_origins=["https://files.example.org/app"]),
+        HttpOptions(allowed_origins=["*"]),
+    ],
+    ids=str,
+)
+async def test_a_name_that_is_none_is_refused_at_the_start(options: HttpOptions) -> None:
+    with pytest.raises(Invalid, match="--allowed-"):
+        await serve(server, options)
+
+
+async def test_a_taken_port_is_said_in_one_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(Unavailable, match="Choose another --port"):
+        await serve(server, HttpOptions(port=taken.getsockname()[1]))
+
+
+async def test_health_is_answered_to_anybody_and_tells_nothing() -> None:
+    async with running(TOY) as subject, httpx2.AsyncClient(trust_env=False) as client:
+        answer = await client.get(subject.url.replace("/mcp", "/health"), headers={"host": "10.0.0.7"})
+        assert (answer.status_code, answer.text) == (200, "ok\n")
+
+
+@pytest.mark.parametrize("revision", ERAS)
+async def test_an_allowed_host_and_origin_are_served_and_readable_by_the_page(revision: str) -> None:
+    names = ["allowed_hosts=('files.example.org', 'x.org:8443')", "allowed_origins=('https://app.example.org/',)"]
+    async with running([*TOY, *names]) as subject, httpx2.AsyncClient(trust_env=False) as client:
+        for host in ("files.example.org", "FILES.example.org:1234", "x.org:8443"):
+            async with HttpWire(subject.url, revision=revision, headers={"host": host.lower()}) as wire:
+                await wire.open()
+        page = {"origin": "https://app.example.org", "host": "files.example.org"}
+        asked = {"access-control-request-method": "POST", "access-control-request-headers": "mcp-method"}
+        preflight = await client.options(subject.url, headers={**page, **asked})
+        assert preflight.headers["access-control-allow-origin"] == "https://app.example.org"
+        async with HttpWire(subject.url, revision=revision, headers=page) as wire:
+            await wire.open()
+            answer = await wire.send_raw(b"{", {"mcp-protocol-version": revision})
+            assert answer.headers["access-control-allow-origin"] == "https://app.example.org"
+        refused = await client.get(subject.url, headers={"host": "x.org:8444"})
+        assert refused.status_code == 421
+
+
+@pytest.mark.parametrize("revision", ERAS)
+async def test_a_lone_surrogate_is_replaced_wherever_it_comes_from(revision: str) -> None:
+    async with running(TOY) as subject, opened(subject, revision) as wire:
+        assert (await wire.call("surrogate"))["content"][0]["text"] == "caf\ufffd.txt"
+        failed = await wire.call("fail")
+        assert failed["isError"]
+        assert "caf\udce9" not in json.dumps(failed, ensure_ascii=False)
+        with pytest.raises(WireError) as raised:
+            await wire.call("surrogate", protocol_error=True)
+        assert (raised.value.message, raised.value.data) == ("caf\ufffd.txt", {"name": "caf\ufffd.txt"})
+        cut = json.dumps(wire.message("tools/call", {"name": "echo", "arguments": {"text": "\ud83d"}})).encode()
+        headers = {"mcp-protocol-version": revision, "mcp-method": "tools/call", "mcp-name": "echo"}
+        answer = await wire.send_raw(cut, headers if wire.modern else {})
+        assert "\ufffd" in answer.text.replace("\\ufffd", "\ufffd")
+
+
+@pytest.mark.parametrize("revision", ERAS)
+async def test_not_a_number_is_null_and_foreign_words_stay_inside(revision: str) -> None:
+    async with running(TOY) as subject, opened(subject, revision) as wire:
+        assert (await wire.call("not_a_number"))["structuredContent"] == {"value": None}
+        with pytest.raises(WireError) as raised:
+            await wire.request("prompts/get", {"name": "broken"})
+        assert raised.value.code == -32603
+        assert "words of a library" not in raised.value.message
+
+
+@pytest.mark.parametrize("json_response", [False, True])
+async def test_closing_the_connection_cancels_a_modern_call(json_response: bool) -> None:
+    async with running([*TOY, f"json_response={json_response}"]) as subject, opened(subject, MODERN) as wire:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(partial(wire.call, "wait", seconds=3600))
+            await subject.says("waiting")
+            tasks.cancel_scope.cancel()
+        await subject.says("cancelled")
+        assert await wire.call("echo", text="alive")
+
+
+async def test_the_lifespan_is_entered_once_for_all_clients_of_the_old_transport() -> None:
+    async with running([*TOY, "transport=sse"]) as subject, httpx2.AsyncClient(trust_env=False) as client:
+        assert subject.url.endswith("/sse")
+        for _ in range(2):
+            async with client.stream("GET", subject.url) as response:
+                async for event in httpx2.EventSource(response):
+                    assert event.event == "endpoint"
+                    break
+        refused = await client.get(subject.url, headers={"host": "evil.example.org"})
+        assert refused.status_code == 421
+        subject.process.terminate()
+        assert await subject.ends() == 143
+        assert (subject.said.count("lifespan entered"), subject.said.count("lifespan left")) == (1, 1)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+async def test_an_idle_server_ends_with_the_status_of_the_signal(number: int, status: int) -> None:
+    async with running(TOY) as subject:
+        subject.process.send_signal(number)
+        assert await subject.ends() == status
+        assert "lifespan left" in subject.said
+        assert "Traceback" not in subject.said
+
+
+async def test_a_held_listen_stream_gets_its_result_at_the_end() -> None:
+    async with running(TOY) as subject, opened(subject, MODERN) as wire:
+        listen = await wire.listen({"resourceSubscriptions": ["toy://thing"]})
+        subject.process.terminate()
+        result = await wire.next_message(lambda message: message.get("id") == listen)
+        assert result["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == listen
+        assert await subject.ends() == 143
+        assert "lifespan left" in subject.said
+        assert "Traceback" not in subject.said
+
+
+async def test_a_legacy_stream_ends_with_the_server() -> None:
+    async with running(TOY) as subject:
+        # The session cannot be deleted in the end: its server is gone.
+        with pytest.raises(httpx2.TransportError):
+            async with opened(subject, "2025-11-25"):
+                subject.process.terminate()
+                assert await subject.ends() == 143
+        assert "lifespan left" in subject.said
+        assert "Traceback" not in subject.said
+
+
+@pytest.mark.parametrize("revision", ERAS)
+async def test_a_call_in_flight_is_answered_if_it_hurries(revision: str) -> None:
+    async with running(TOY) as subject, HttpWire(subject.url, revision=revision) as wire:
+        await wire.open()
+        answers: list[object] = []
+
+        async def call() -> None:
+            answers.append(await wire.call("wait", seconds=0.3))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(call)
+            await subject.says("waiting")
+            subject.process.terminate()
+        assert answers
+        assert await subject.ends() == 143
+        wire.headers.pop("mcp-session-id", None)
+        assert "Traceback" not in subject.said
+
+
+@pytest.mark.parametrize("revision", ERAS)
+async def test_a_call_that_takes_too_long_is_ended(revision: str) -> None:
+    async with running(TOY) as subject, HttpWire(subject.url, revision=revision) as wire:
+        await wire.open()
+        ended: list[Exception] = []
+
+        async def call() -> None:
+            try:
+                await wire.call("wait", seconds=3600)
+            except (WireClosed, WireError) as exc:
+                ended.append(exc)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(call)
+            await subject.says("waiting")
+            subject.process.terminate()
+        assert ended
+        assert await subject.ends() == 143
+        wire.headers.pop("mcp-session-id", None)
+        assert "lifespan left" in subject.said
+        assert "cancelled" in subject.said
+        assert "Traceback" not in subject.said
+
+
+@asynccontextmanager
+async def called(subject: Subject, tool: str, **arguments: object) -> AsyncGenerator[None]:
+    """A call under way, whose answer nobody expects."""
+    shape = HttpWire(subject.url, revision=MODERN)
+    message = shape.message("tools/call", {"name": tool, "arguments": arguments})
+
+    async def call() -> None:
+        async with httpx2.AsyncClient(trust_env=False, timeout=None) as client:
+            with suppress(httpx2.TransportError):
+                await client.post(subject.url, json=message, headers=shape.headers_for(message))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(call)
+        await subject.says("waiting")
+        yield
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("tool", ["stuck", "blockade"])
+async def test_neither_a_thread_nor_the_loop_can_hold_the_process(tool: str) -> None:
+    async with running(TOY) as subject, called(subject, tool):
+        subject.process.terminate()
+        assert await subject.ends() == 143
+
+
+async def test_a_second_signal_ends_it_at_once() -> None:
+    async with running(TOY) as subject, called(subject, "wait", seconds=3600):
+        subject.process.terminate()
+        subject.process.send_signal(signal.SIGINT)
+        assert await subject.ends() in (130, 143)
+        assert "lifespan left" not in subject.said
+
+
+@pytest.mark.parametrize("revision", ERAS)
+async def test_a_thousand_calls_at_once_are_all_answered(revision: str) -> None:
+    async with running(TOY) as subject, opened(subject, revision) as wire:
+        limits = httpx2.Limits(max_connections=100)
+        timeout = httpx2.Timeout(None)
+        async with httpx2.AsyncClient(limits=limits, timeout=timeout, trust_env=False) as pool:
+            answers: dict[int, str] = {}
+
+            async def call(number: int) -> None:
+                message = wire.message("tools/call", {"name": "echo", "arguments": {"text": f"<{number}>"}})
+                answer = await pool.post(wire.url, json=message, headers=wire.headers_for(message))
+                answers[number] = answer.text
+
+            with anyio.fail_after(60):
+                async with anyio.create_task_group() as tasks:
+                    for number in range(1000):
+                        tasks.start_soon(call, number)
+        assert len(answers) == 1000
+        assert all(f"<{number}>" in text for number, text in answers.items())
