@@ -14,9 +14,11 @@ from mcp.server.connection import Connection
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver import server as _module
+from mcp.server.models import InitializationOptions
+from mcp.server.session import ServerSession
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-__all__ = ["end_sessions", "logging_untouched", "lowlevel"]
+__all__ = ["announce", "connection_of", "end_sessions", "logging_untouched", "lowlevel"]
 
 
 def lowlevel(server: MCPServer[Any]) -> Server[Any]:
