@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any, Protocol
 
+from mcp.server.context import ServerMiddleware
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.tools import Tool
 
@@ -52,6 +53,7 @@ def assemble(
     rooms: Sequence[object],
     opens: Sequence[AbstractAsyncContextManager[Any]] = (),
     sources: Sequence[Source] = (),
+    middleware: Sequence[ServerMiddleware[Any]] = (),
     title: str,
     version: str,
     instructions: str,
@@ -64,6 +66,7 @@ def assemble(
         rooms: objects with marked methods; their order is the order of the lists.
         opens: entered, in order, before the first request and left, in reverse, after the last.
         sources: tell the hub when what resources show has changed.
+        middleware: wraps every message, the first outermost, inside the audit log.
         instructions: for the model: what is served and how to begin, a few sentences.
 
     Raises:
@@ -103,7 +106,7 @@ def assemble(
             instructions=instructions,
             tools=tools,
             subscriptions=changes.bus,
-            middleware=[audit] if audit else [],
+            middleware=[*([audit] if audit else []), *middleware],
             lifespan=_lifespan([*([audit] if audit else []), *opens], changes),
         )
     server.changes = changes

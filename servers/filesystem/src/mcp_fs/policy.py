@@ -13,7 +13,9 @@ import os
 import sys
 import unicodedata
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 from urllib.parse import quote_from_bytes, unquote_to_bytes
@@ -134,6 +136,9 @@ def file_uri(path: str) -> str:
     return "file://" + quote_from_bytes(os.fsencode(path), safe="/")
 
 
+_narrower: ContextVar[Policy | None] = ContextVar("narrower", default=None)
+
+
 class Policy:
     """What is served, and to whom nothing else is.
 
@@ -159,10 +164,28 @@ class Policy:
         self._take(roots)
 
     def _take(self, roots: Sequence[Root]) -> None:
-        self.roots = tuple(roots)
+        self._roots = tuple(roots)
         bases = [(_folded(_split(base)), root) for root in roots for base in (root.path, root.real)]
         # The deepest first, so that of two nested folders the inner one answers.
         self._bases = sorted(bases, key=lambda item: -len(item[0]))
+
+    @property
+    def roots(self) -> tuple[Root, ...]:
+        """The served folders, as far as the client of the present request may use them."""
+        return self._now._roots
+
+    @property
+    def _now(self) -> Policy:
+        return _narrower.get() or self
+
+    @contextmanager
+    def narrowed_to(self, policy: Policy) -> Generator[None]:
+        """Let `policy`, made by `narrowed`, decide in this task and what it starts."""
+        token = _narrower.set(policy)
+        try:
+            yield
+        finally:
+            _narrower.reset(token)
 
     def readable(self, path: str) -> Readable:
         """The place `path` names: relative, absolute or a `file://` URI.
@@ -172,9 +195,9 @@ class Policy:
             NotFound: several folders are served and the first name is none of theirs.
             Invalid: not a path.
         """
-        root, parts = self._place(path)
-        place = Readable(root, parts, self)
-        self.check(place)
+        policy = self._now
+        place = Readable(*policy._place(path), policy)
+        policy.check(place)
         return place
 
     def writable(self, path: str) -> Writable:
@@ -185,9 +208,9 @@ class Policy:
         """
         if self.read_only:
             raise Refused("This server is read-only.", "Only the operator can change that.")
-        root, parts = self._place(path)
-        place = Writable(root, parts, self)
-        self.check(place)
+        policy = self._now
+        place = Writable(*policy._place(path), policy)
+        policy.check(place)
         return place
 
     def protected(self, parts: tuple[str, ...]) -> bool:
@@ -247,7 +270,7 @@ class Policy:
             except (Invalid, Refused, OSError, ValueError):
                 continue
             wider = _folded(_split(path))
-            for root in self.roots:
+            for root in self._roots:
                 if _folded(_split(root.real))[: len(wider)] == wider:
                     chosen[root.real] = root
             located = self.locate(path)

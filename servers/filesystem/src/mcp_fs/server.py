@@ -6,6 +6,7 @@ from importlib.metadata import version
 
 from mcp_batteries.assemble import Assembled, assemble
 from mcp_fs.changes import folder_watcher
+from mcp_fs.client_roots import ClientRoots
 from mcp_fs.completions import Completions
 from mcp_fs.policy import Policy
 from mcp_fs.prompts import Prompts
@@ -38,6 +39,7 @@ def build(settings: Settings) -> Assembled:
             Completions(policy),
         ],
         sources=[folder_watcher(policy, settings)],
+        middleware=[ClientRoots(policy)] if settings.client_roots == "narrow" else [],
         title="Files",
         version=version(settings.COMMAND),
         instructions=_instructions(policy),

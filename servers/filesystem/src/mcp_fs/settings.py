@@ -24,6 +24,10 @@ class Settings(Common):
     allow_secrets: tuple[str, ...] = Field(
         (), description="Name pattern of secret files to serve after all, such as .env or *.pem; repeatable."
     )
+    client_roots: Literal["ignore", "narrow"] = Field(
+        "ignore",
+        description="Whether the roots that older clients send may narrow what is served; they never widen it.",
+    )
     watch: Literal["auto", "poll"] = Field(
         "auto",
         description="How changes are noticed; poll for folders whose changes the kernel does not report.",

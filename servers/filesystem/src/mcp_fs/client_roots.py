@@ -1,0 +1,64 @@
+"""Older clients' roots: they may narrow what the operator serves, never widen it.
+
+Roots belong to the handshake era and are deprecated since 2026-07-28 (SEP-2577), so nothing here rests on them. With
+`--client-roots narrow`, a client that declares them is asked once, and again when it says that they changed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import anyio
+from mcp.server.connection import Connection
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp.shared.message import ServerMessageMetadata
+from mcp_types import ListRootsRequest, ListRootsResult
+from pydantic import ValidationError
+
+from mcp_batteries.sdk import connection_of
+from mcp_fs.policy import Policy
+
+__all__ = ["ClientRoots"]
+
+_SECONDS = 3.0
+_CONCERNED = ("tools/call", "resources/", "prompts/get", "completion/")
+
+
+class ClientRoots:
+    """Middleware that has the client's roots decide, beneath the operator's folders, for each of its requests.
+
+    A client that declares no roots, sends none, or does not answer within 3 s changes nothing.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._roots: WeakKeyDictionary[Connection, list[str]] = WeakKeyDictionary()
+        self._asking = anyio.Lock()
+
+    async def __call__(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
+        if ctx.method == "notifications/roots/list_changed":
+            self._roots.pop(connection_of(ctx.session), None)
+        capabilities = ctx.session.client_capabilities
+        declared = capabilities is not None and capabilities.roots is not None
+        if not (declared and ctx.session.can_send_request and ctx.method.startswith(_CONCERNED)):
+            return await call_next(ctx)
+        with self._policy.narrowed_to(self._policy.narrowed(await self._asked(ctx))):
+            return await call_next(ctx)
+
+    async def _asked(self, ctx: ServerRequestContext[Any]) -> list[str]:
+        connection = connection_of(ctx.session)
+        async with self._asking:
+            if connection not in self._roots:
+                try:
+                    answer = await ctx.session.send_request(
+                        ListRootsRequest(),
+                        ListRootsResult,
+                        request_read_timeout_seconds=_SECONDS,
+                        metadata=ServerMessageMetadata(related_request_id=ctx.request_id),
+                    )
+                except (MCPError, ValidationError):
+                    return []
+                self._roots[connection] = [str(root.uri) for root in answer.roots]
+            return self._roots[connection]
