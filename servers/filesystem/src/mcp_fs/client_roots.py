@@ -51,6 +51,7 @@ class ClientRoots:
         connection = connection_of(ctx.session)
         async with self._asking:
             if connection not in self._roots:
+                self._roots[connection] = []
                 try:
                     answer = await ctx.session.send_request(
                         ListRootsRequest(),
@@ -59,6 +60,7 @@ class ClientRoots:
                         metadata=ServerMessageMetadata(related_request_id=ctx.request_id),
                     )
                 except (MCPError, ValidationError):
-                    return []
-                self._roots[connection] = [str(root.uri) for root in answer.roots]
+                    pass
+                else:
+                    self._roots[connection] = [str(root.uri) for root in answer.roots]
             return self._roots[connection]

@@ -1,0 +1,100 @@
+"""Roots that clients send: a lower bound for nobody, an upper bound for no operator."""
+
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from mcp_batteries.testing.wire import StdioWire
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[Path, Path]:
+    served, outside = tmp_path / "served", tmp_path / "outside"
+    for folder in (served / "a", served / "b", outside):
+        folder.mkdir(parents=True)
+        (folder / "file.txt").write_text(folder.name, "utf-8")
+    return served, outside
+
+
+@asynccontextmanager
+async def connected(served: Path, roots: list[Path] | None, *flags: str) -> AsyncGenerator[StdioWire]:
+    """A legacy client that declares roots and answers, unless `roots` is None, each question for them."""
+    command = [sys.executable, "-m", "mcp_fs", *flags, str(served)]
+    async with StdioWire(command, revision="2025-11-25", capabilities={"roots": {"listChanged": True}}) as wire:
+        await wire.open()
+        async with anyio.create_task_group() as tasks:
+
+            async def answer() -> None:
+                while True:
+                    asked = await wire.next_message(lambda message: message.get("method") == "roots/list", seconds=60)
+                    if roots is not None:
+                        await wire.respond(asked["id"], {"roots": [{"uri": root.as_uri()} for root in roots]})
+
+            tasks.start_soon(answer)
+            yield wire
+            tasks.cancel_scope.cancel()
+
+
+async def refused(wire: StdioWire, path: Path) -> bool:
+    return bool((await wire.call("read_text", path=str(path))).get("isError"))
+
+
+@pytest.mark.anyio
+async def test_by_default_roots_change_nothing(folders: tuple[Path, Path]) -> None:
+    served, outside = folders
+    async with connected(served, [served / "a", outside]) as wire:
+        assert not await refused(wire, served / "b" / "file.txt")
+        assert await refused(wire, outside / "file.txt")
+
+
+@pytest.mark.anyio
+async def test_roots_narrow_and_never_widen(folders: tuple[Path, Path]) -> None:
+    served, outside = folders
+    roots = [served / "a", outside]
+    async with connected(served, roots, "--client-roots", "narrow") as wire:
+        assert not await refused(wire, served / "a" / "file.txt")
+        assert await refused(wire, served / "b" / "file.txt")
+        assert await refused(wire, outside / "file.txt")
+        listed = (await wire.request("resources/list"))["resources"]
+        assert (served / "a").as_uri() in {item["uri"] for item in listed}
+        assert served.as_uri() not in {item["uri"] for item in listed}
+
+        roots[0] = served / "b"
+        await wire.notify("notifications/roots/list_changed")
+        assert await refused(wire, served / "a" / "file.txt")
+        assert not await refused(wire, served / "b" / "file.txt")
+
+
+@pytest.mark.anyio
+async def test_a_wider_root_gives_what_is_served_and_no_more(folders: tuple[Path, Path]) -> None:
+    served, outside = folders
+    async with connected(served, [served.parent], "--client-roots", "narrow") as wire:
+        assert not await refused(wire, served / "b" / "file.txt")
+        assert await refused(wire, outside / "file.txt")
+
+
+@pytest.mark.anyio
+async def test_no_roots_are_no_information(folders: tuple[Path, Path]) -> None:
+    served, _ = folders
+    async with connected(served, [], "--client-roots", "narrow") as wire:
+        assert not await refused(wire, served / "a" / "file.txt")
+
+
+@pytest.mark.anyio
+async def test_foreign_roots_leave_nothing(folders: tuple[Path, Path]) -> None:
+    served, outside = folders
+    async with connected(served, [outside], "--client-roots", "narrow") as wire:
+        assert await refused(wire, served / "a" / "file.txt")
+        assert await refused(wire, outside / "file.txt")
+
+
+@pytest.mark.anyio
+async def test_a_client_that_never_answers_is_served(folders: tuple[Path, Path]) -> None:
+    served, _ = folders
+    async with connected(served, None, "--client-roots", "narrow") as wire:
+        assert not await refused(wire, served / "a" / "file.txt")
+        assert not await refused(wire, served / "b" / "file.txt")
