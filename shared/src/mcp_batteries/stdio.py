@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
     from mcp.server.models import InitializationOptions
 
-    from mcp_batteries.pipes import Reader, Writer
+    from mcp_batteries.stdio_reader import Reader
+    from mcp_batteries.stdio_writer import Writer
 
 __all__ = ["Claim", "claim", "serve"]
 
@@ -192,7 +193,9 @@ async def serve(
 
     import anyio
 
-    from mcp_batteries.pipes import Calls, Reader, Writer
+    from mcp_batteries.stdio_calls import Calls
+    from mcp_batteries.stdio_reader import Reader
+    from mcp_batteries.stdio_writer import Writer
 
     status, loop, calls = 0, asyncio.get_running_loop(), Calls(max_in_flight)
     writer = Writer(claim.stdout, calls, lambda: reader.stop())

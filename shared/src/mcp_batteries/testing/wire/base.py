@@ -1,0 +1,257 @@
+"""What both wires share: requests by id, notifications, subscriptions in the way of each era."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import anyio.abc
+
+__all__ = ["MODERN", "REVISIONS", "SECONDS", "Message", "Wire", "WireClosed", "WireError", "background"]
+
+Message = dict[str, Any]
+
+REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
+MODERN = "2026-07-28"
+"""The first revision without a handshake: every request carries the envelope in `params._meta`."""
+
+SECONDS = 30.0
+"""How long anything may take before a test gives up on it."""
+
+_SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
+_CLIENT = {"name": "wire", "version": "1"}
+
+
+class WireError(Exception):
+    """Raised when the server answers with a JSON-RPC error (or, over HTTP, with a bare error status)."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        self.code, self.message, self.data = code, message, data
+        super().__init__(f"{code}: {message}")
+
+
+class WireClosed(Exception):
+    """Raised when the connection ends while something is still awaited from it."""
+
+
+class Wire(ABC):
+    """One connection: requests by id, and everything the server says unasked.
+
+    Args:
+        revision: the protocol revision to open with, one of `REVISIONS`.
+        capabilities: the client capabilities to declare.
+    """
+
+    def __init__(self, revision: str, capabilities: Message | None = None) -> None:
+        self.revision = revision
+        self.modern = revision >= MODERN
+        self.capabilities: Message = capabilities or {}
+        self.server: Message = {}
+        """What `initialize` or `server/discover` answered."""
+        self.messages: list[Message] = []
+        """Received and not yet taken: notifications, server requests, answers nobody waits for."""
+        self.closed = False
+        self._last_id = 0
+        self._answers: dict[int | str, Message | None] = {}
+        self._held: dict[str, int] = {}
+        self._arrival = anyio.Event()
+        self._tasks: anyio.abc.TaskGroup
+
+    @property
+    def notifications(self) -> list[Message]:
+        """The notifications among `messages`, oldest first."""
+        return [message for message in self.messages if "method" in message and "id" not in message]
+
+    async def open(self) -> Message:
+        """Open in this revision: `initialize` and `initialized`, or `server/discover`; the server's answer."""
+        if self.modern:
+            self.server = await self.request("server/discover")
+            return self.server
+        self.server = await self.request(
+            "initialize",
+            {"protocolVersion": self.revision, "capabilities": self.capabilities, "clientInfo": _CLIENT},
+        )
+        if self.server["protocolVersion"] != self.revision:
+            raise WireError(0, f"asked for {self.revision}, was given {self.server['protocolVersion']}")
+        await self.notify("notifications/initialized")
+        return self.server
+
+    async def request(self, method: str, params: Message | None = None, *, seconds: float = SECONDS) -> Message:
+        """The result of one request.
+
+        Raises:
+            WireError: The server answered with an error.
+            WireClosed: The connection ended before the answer.
+            TimeoutError: No answer within `seconds`.
+        """
+        message = self.message(method, params)
+        key = message["id"]
+        self._answers[key] = None
+        try:
+            with anyio.fail_after(seconds):
+                await self._send(message)
+                while (answer := self._answers[key]) is None:
+                    await self._arrived(method)
+        finally:
+            del self._answers[key]
+        return _result(answer)
+
+    async def call(self, tool: str, **arguments: Any) -> Message:
+        """The result of `tools/call`."""
+        return await self.request("tools/call", {"name": tool, "arguments": arguments})
+
+    async def notify(self, method: str, params: Message | None = None) -> None:
+        message: Message = {"jsonrpc": "2.0", "method": method}
+        await self._send(message if params is None else {**message, "params": params})
+
+    async def respond(self, request_id: int | str, result: Message) -> None:
+        """Answer a request of the server's."""
+        await self._send({"jsonrpc": "2.0", "id": request_id, "result": result})
+
+    def message(self, method: str, params: Message | None = None) -> Message:
+        """A request message with a fresh id, in the modern era with its envelope."""
+        self._last_id += 1
+        message: Message = {"jsonrpc": "2.0", "id": self._last_id, "method": method}
+        if self.modern:
+            params = dict(params or {})
+            params["_meta"] = {**self.envelope(), **params.get("_meta", {})}
+        return message if params is None else {**message, "params": params}
+
+    def envelope(self) -> Message:
+        """The `_meta` keys of every modern request."""
+        return {
+            "io.modelcontextprotocol/protocolVersion": self.revision,
+            "io.modelcontextprotocol/clientInfo": _CLIENT,
+            "io.modelcontextprotocol/clientCapabilities": self.capabilities,
+        }
+
+    async def next_message(
+        self, match: Callable[[Message], bool] = lambda _: True, *, seconds: float = SECONDS
+    ) -> Message:
+        """Take the oldest message in `messages` that matches, waiting for it.
+
+        Raises:
+            WireClosed: The connection ended without one.
+            TimeoutError: None came within `seconds`.
+        """
+        with anyio.fail_after(seconds):
+            while True:
+                for position, message in enumerate(self.messages):
+                    if match(message):
+                        return self.messages.pop(position)
+                await self._arrived("a message")
+
+    async def notification(
+        self, method: str, where: Callable[[Message], bool] = lambda _: True, *, seconds: float = SECONDS
+    ) -> Message:
+        """Take the params of the oldest notification `method` whose params satisfy `where`, waiting for it."""
+        message = await self.next_message(_notifies(method, where), seconds=seconds)
+        return message.get("params", {})
+
+    async def silent(self, method: str, where: Callable[[Message], bool] = lambda _: True) -> bool:
+        """True if a sentinel round trip came back and no such notification was seen before it.
+
+        This orders against what the server had already decided to say on this pipe. Where the cause is
+        outside (a file changes) or the notification has a stream of its own (HTTP), first await the
+        notification of a control: something still subscribed that changes after the thing that must be silent.
+        """
+        await self.request("tools/list")
+        return not any(_notifies(method, where)(message) for message in self.messages)
+
+    async def subscribe(self, uri: str) -> None:
+        """Ask for `notifications/resources/updated` about `uri`; return once the server agreed."""
+        if self.modern:
+            self._held[uri] = await self.listen({"resourceSubscriptions": [uri]})
+        else:
+            await self.request("resources/subscribe", {"uri": uri})
+
+    async def unsubscribe(self, uri: str) -> None:
+        """Take `subscribe` back."""
+        if self.modern:
+            await self.unlisten(self._held.pop(uri))
+        else:
+            await self.request("resources/unsubscribe", {"uri": uri})
+
+    async def listen(self, wanted: Message) -> int:
+        """Hold a `subscriptions/listen` request (modern); its id, once the server acknowledged it.
+
+        Args:
+            wanted: the filter: `resourceSubscriptions`, `toolsListChanged`, ...
+        """
+        message = self.message("subscriptions/listen", {"notifications": wanted})
+        await self._hold(message)
+
+        def concerns(received: Message) -> bool:
+            acknowledged = received.get("method") == "notifications/subscriptions/acknowledged"
+            meta = received.get("params", {}).get("_meta", {})
+            return (acknowledged and meta.get(_SUBSCRIPTION) == message["id"]) or (
+                received.get("id") == message["id"] and "error" in received
+            )
+
+        answer = await self.next_message(concerns)
+        if "error" in answer:
+            _result(answer)
+        return message["id"]
+
+    @abstractmethod
+    async def unlisten(self, listen_id: int) -> None:
+        """End a held `subscriptions/listen`."""
+
+    @abstractmethod
+    async def _send(self, message: Message) -> None: ...
+
+    @abstractmethod
+    async def _hold(self, message: Message) -> None:
+        """Send a request whose answer may never come."""
+
+    async def _arrived(self, what: str) -> None:
+        if self.closed:
+            raise WireClosed(f"the connection ended while waiting for {what}")
+        await self._arrival.wait()
+
+    def _wake(self) -> None:
+        self._arrival.set()
+        self._arrival = anyio.Event()
+
+    def _receive(self, message: Message) -> None:
+        key = message.get("id")
+        if key in self._answers and "method" not in message:
+            self._answers[key] = message
+        else:
+            self.messages.append(message)
+        self._wake()
+
+    def _end(self) -> None:
+        self.closed = True
+        self._wake()
+
+
+@asynccontextmanager
+async def background() -> AsyncGenerator[anyio.abc.TaskGroup]:
+    """A task group that ends with its block and lets the block's own exception through unwrapped."""
+    failure: Exception | None = None
+    async with anyio.create_task_group() as group:
+        try:
+            yield group
+        except Exception as exc:  # noqa: BLE001 - raised again below
+            failure = exc
+        group.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+
+
+def _result(answer: Message) -> Message:
+    error = answer.get("error")
+    if error is not None:
+        raise WireError(error["code"], error["message"], error.get("data"))
+    return answer["result"]
+
+
+def _notifies(method: str, where: Callable[[Message], bool]) -> Callable[[Message], bool]:
+    def matches(message: Message) -> bool:
+        return message.get("method") == method and "id" not in message and where(message.get("params", {}))
+
+    return matches

@@ -1,0 +1,143 @@
+"""The wire to a server process on its pipes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Self, cast
+
+import anyio
+
+from mcp_batteries.testing.wire.base import SECONDS, Message, Wire, WireClosed, background
+
+__all__ = ["StdioWire"]
+
+
+class StdioWire(Wire):
+    """A server process on its pipes. Leaving the block closes stdin and expects the process to end by itself.
+
+    Args:
+        command: the program and its arguments.
+        env: the whole environment; None for ours.
+        cwd: the working folder.
+        read_stderr: False leaves standard error unread, as careless hosts do.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        revision: str = "2025-11-25",
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        capabilities: Message | None = None,
+        read_stderr: bool = True,
+    ) -> None:
+        super().__init__(revision, capabilities)
+        self._command, self._env, self._cwd, self._read_stderr = list(command), env, cwd, read_stderr
+        self._stderr = bytearray()
+        self.garbage: list[bytes] = []
+        """Lines on stdout that are no JSON object; leaving the block fails if there are any."""
+
+    async def __aenter__(self) -> Self:
+        self._block = self._run()
+        return await self._block.__aenter__()
+
+    async def __aexit__(self, *failure: Any) -> bool | None:
+        return await self._block.__aexit__(*failure)
+
+    @asynccontextmanager
+    async def _run(self) -> AsyncGenerator[Self]:
+        pipe = subprocess.PIPE
+        self.process = await anyio.open_process(
+            self._command, stdin=pipe, stdout=pipe, stderr=pipe, env=self._env, cwd=self._cwd
+        )
+        try:
+            async with background() as self._tasks:
+                self._tasks.start_soon(self._read)
+                if self._read_stderr:
+                    self._tasks.start_soon(self._collect)
+                yield self
+                await self.close_stdin()
+                await self.wait()
+        finally:
+            with anyio.CancelScope(shield=True):
+                if self.process.returncode is None:
+                    self.process.kill()
+                await self.process.aclose()
+        if self.garbage:
+            raise AssertionError(f"not JSON-RPC on stdout: {self.garbage[:3]}")
+
+    @property
+    def stderr(self) -> str:
+        """What the process has written to standard error so far."""
+        return self._stderr.decode(errors="replace")
+
+    async def send_raw(self, data: bytes) -> None:
+        """Write `data` as it is: no newline is added."""
+        assert self.process.stdin is not None
+        await self.process.stdin.send(data)
+
+    async def close_stdin(self) -> None:
+        assert self.process.stdin is not None
+        await self.process.stdin.aclose()
+
+    async def wait(self, seconds: float = SECONDS) -> int:
+        """The exit status, and all output read; negative for a signal.
+
+        Raises:
+            TimeoutError: The process still runs after `seconds`.
+        """
+        with anyio.fail_after(seconds):
+            status = await self.process.wait()
+            while not self.closed:
+                await self._arrival.wait()
+        return status
+
+    async def unlisten(self, listen_id: int) -> None:
+        await self.notify("notifications/cancelled", {"requestId": listen_id})
+        # The cancel is handled in order, before the next request is: the stream has ended when this returns.
+        await self.request("tools/list")
+
+    async def _send(self, message: Message) -> None:
+        try:
+            await self.send_raw(json.dumps(message).encode() + b"\n")
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError) as exc:
+            raise WireClosed("the process no longer reads") from exc
+
+    async def _hold(self, message: Message) -> None:
+        await self._send(message)
+
+    async def _read(self) -> None:
+        assert self.process.stdout is not None
+        rest = b""
+        try:
+            async for chunk in self.process.stdout:
+                head, newline, tail = chunk.rpartition(b"\n")
+                if not newline:
+                    rest += chunk
+                    continue
+                for line in (rest + head).split(b"\n"):
+                    self._take(line)
+                rest = tail
+        finally:
+            if rest:
+                self._take(rest)
+            self._end()
+
+    def _take(self, line: bytes) -> None:
+        try:
+            message: Any = json.loads(line)
+        except ValueError:
+            message = None
+        if isinstance(message, dict):
+            self._receive(cast(Message, message))
+        else:
+            self.garbage.append(line)
+
+    async def _collect(self) -> None:
+        assert self.process.stderr is not None
+        async for chunk in self.process.stderr:
+            self._stderr += chunk
