@@ -14,9 +14,10 @@ from mcp.server.connection import Connection
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
-from mcp_types import ListRootsRequest, ListRootsResult
+from mcp_types import INVALID_PARAMS, CallToolResult, ListRootsRequest, ListRootsResult, TextContent
 from pydantic import ValidationError
 
+from mcp_batteries.errors import Refused
 from mcp_batteries.sdk import connection_of
 from mcp_fs.policy import Policy
 
@@ -44,7 +45,13 @@ class ClientRoots:
         declared = capabilities is not None and capabilities.roots is not None
         if not (declared and ctx.session.can_send_request and ctx.method.startswith(_CONCERNED)):
             return await call_next(ctx)
-        with self._policy.narrowed_to(self._policy.narrowed(await self._asked(ctx))):
+        try:
+            policy = self._policy.narrowed(await self._asked(ctx))
+        except Refused as problem:
+            if ctx.method == "tools/call":
+                return CallToolResult(content=[TextContent(type="text", text=str(problem))], is_error=True)
+            raise MCPError(INVALID_PARAMS, str(problem)) from problem
+        with self._policy.narrowed_to(policy):
             return await call_next(ctx)
 
     async def _asked(self, ctx: ServerRequestContext[Any]) -> list[str]:
