@@ -71,6 +71,7 @@ async def running(command: Sequence[str]) -> AsyncGenerator[Subject]:
             try:
                 with anyio.fail_after(30):
                     while not subject.url:
+                        assert "\0" not in subject.said, subject.said
                         await subject.arrival.wait()
                 yield subject
             except Exception as exc:  # Raised again outside the group, which would wrap it.

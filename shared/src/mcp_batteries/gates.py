@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Iterable
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import AsyncGenerator, Generator, Iterable
+from contextlib import asynccontextmanager, contextmanager
 
 import anyio
 from mcp.server.transport_security import RequestBodyLimitMiddleware
-from mcp_types.jsonrpc import INVALID_REQUEST, PARSE_ERROR, JSONRPCRequest
+from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCRequest, RequestId
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, Response
@@ -124,10 +123,8 @@ class FrontGate:
 class MessageGate(RequestBodyLimitMiddleware):
     """Answers what is no JSON-RPC message, so that the SDK sees only such that are.
 
-    Stands where the SDK has its limit for bodies, and is one, with a deadline.
-
-    Left alone, the SDK lets clients wait that ask twice under one id or under the id null, and quotes its
-    validation library at those who send anything else.
+    Left alone, the SDK lets clients wait for ever that ask twice under one id, and quotes its validation library
+    at those who send what is no message. This stands where the SDK has its limit for bodies, and is one.
 
     Args:
         max_body: longest message in bytes.
@@ -138,68 +135,78 @@ class MessageGate(RequestBodyLimitMiddleware):
     def __init__(self, app: ASGIApp, *, max_body: int, seconds: float, json_response: bool = False) -> None:
         super().__init__(app, max_body)
         self._seconds, self._json = seconds, json_response
-        self._in_flight: set[tuple[str, str]] = set()
+        self._in_flight: dict[tuple[str, str], object] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # No history of events is kept, and the SDK answers nothing at all when asked for one.
-        scope = {**scope, "headers": [item for item in scope["headers"] if item[0] != b"last-event-id"]}
+        # The SDK answers nothing at all when asked for a history of events, which is not kept, and knows media
+        # types in small letters only.
+        kept = [item for item in scope["headers"] if item[0] != b"last-event-id"]
+        kept = [(name, value.lower() if name == b"content-type" else value) for name, value in kept]
+        scope, headers = {**scope, "headers": kept}, Headers(raw=kept)
         if scope["method"] != "POST":
             await self.app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
-        if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            await _rpc(415, INVALID_REQUEST, "Content-Type must be application/json.")(scope, receive, send)
-            return
         try:
-            with anyio.fail_after(self._seconds):
-                body = await self._body(headers, receive)
-        except _TooLarge:
-            message = f"The message is longer than {self.max_body_size} bytes."
-            await _rpc(413, INVALID_REQUEST, message, close=True)(scope, receive, send)
-            return
-        except TimeoutError:
-            message = f"The message did not arrive within {self._seconds:g} s."
-            await _rpc(408, PARSE_ERROR, message, close=True)(scope, receive, send)
-            return
-        if body is None:
-            return
-        try:
+            body = await self._body(headers, receive)
+            if body is None:
+                return
             message = parse(body)
-        except Malformed as problem:
-            await _rpc(400, problem.code, problem.message, problem.request_id)(scope, receive, send)
-            return
-        # What was repaired or could be read in two ways goes on in one.
-        body = dump(message)
-        session = headers.get("mcp-session-id")
-        if session is None or not isinstance(message, JSONRPCRequest):
-            await self._pass(scope, body, receive, send)
-            return
-        key = (session, str(message.id))
-        if key in self._in_flight:
-            problem = _rpc(400, INVALID_REQUEST, "A request with this `id` is still in flight.", message.id)
-            await problem(scope, receive, send)
-            return
-        self._in_flight.add(key)
-        try:
-            await self._pass(scope, body, receive, send)
-        finally:
-            self._in_flight.discard(key)
+            request_id = message.id if isinstance(message, JSONRPCRequest) else None
+            with self._once(headers.get("mcp-session-id"), request_id, send) as watched:
+                # What had to be repaired, or could be read in two ways, goes on in one.
+                await self._pass(scope, dump(message), receive, watched)
+        except Malformed as unfit:
+            await _Unfit(400, unfit.message, unfit.code, unfit.request_id).response(scope, receive, send)
+        except _Unfit as unfit:
+            await unfit.response(scope, receive, send)
 
     async def _body(self, headers: Headers, receive: Receive) -> bytes | None:
         """The whole body, or None if the client left."""
+        kind = headers.get("content-type", "").partition(";")[0].strip()
+        if kind != "application/json" or headers.get("content-encoding", "identity") != "identity":
+            raise _Unfit(415, "A message is application/json, in no other encoding.")
         declared = headers.get("content-length", "0")
+        too_long = _Unfit(413, f"A message has at most {self.max_body_size} bytes.")
         if len(declared) > 15 or (declared.isdecimal() and int(declared) > self.max_body_size):
-            raise _TooLarge
+            raise too_long
         body = bytearray()
-        while True:
-            part = await receive()
-            if part["type"] == "http.disconnect":
-                return None
-            body += part.get("body", b"")
-            if len(body) > self.max_body_size:
-                raise _TooLarge
-            if not part.get("more_body", False):
-                return bytes(body)
+        with anyio.move_on_after(self._seconds):
+            while True:
+                part = await receive()
+                if part["type"] == "http.disconnect":
+                    return None
+                body += part.get("body", b"")
+                if len(body) > self.max_body_size:
+                    raise too_long
+                if not part.get("more_body", False):
+                    return bytes(body)
+        raise _Unfit(408, f"The message did not arrive within {self._seconds:g} s.")
+
+    @contextmanager
+    def _once(self, session: str | None, request_id: RequestId | None, send: Send) -> Generator[Send]:
+        """The `send` to answer with; no other request of this id in `session` is let in before the answer."""
+        if session is None or request_id is None:
+            yield send
+            return
+        key, mark = (session, str(request_id)), object()
+        if key in self._in_flight:
+            raise _Unfit(400, "A request with this `id` is still in flight.", request_id=request_id)
+        self._in_flight[key] = mark
+
+        def release() -> None:
+            if self._in_flight.get(key) is mark:
+                del self._in_flight[key]
+
+        async def watched(part: Message) -> None:
+            # Before the client can know of it, or its next request could come too early.
+            if part["type"] == "http.response.body" and not part.get("more_body", False):
+                release()
+            await send(part)
+
+        try:
+            yield watched
+        finally:
+            release()
 
     async def _pass(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
         first = True
@@ -222,8 +229,17 @@ class MessageGate(RequestBodyLimitMiddleware):
             tasks.cancel_scope.cancel()
 
 
-class _TooLarge(Exception):
-    pass
+class _Unfit(Exception):
+    """Raised for a body that is not passed on; carries the answer."""
+
+    def __init__(
+        self, status: int, message: str, code: int = INVALID_REQUEST, request_id: RequestId | None = None
+    ) -> None:
+        body = json.loads(dump(error(request_id, code, message)))
+        body.setdefault("id", None)  # JSON-RPC 2.0, section 5: null if the id could not be told.
+        self.response = Response(json.dumps(body), status, media_type="application/json")
+        if status == 408:
+            self.response.headers["connection"] = "close"
 
 
 async def _cancel_when_gone(receive: Receive, scope: anyio.CancelScope) -> None:
@@ -234,10 +250,3 @@ async def _cancel_when_gone(receive: Receive, scope: anyio.CancelScope) -> None:
 
 def _text(status: int, line: str) -> Response:
     return PlainTextResponse(line + "\n", status, {"x-content-type-options": "nosniff"})
-
-
-def _rpc(status: int, code: int, message: str, request_id: Any = None, *, close: bool = False) -> Response:
-    body = json.loads(dump(error(request_id, code, message)))
-    body.setdefault("id", None)  # JSON-RPC 2.0, section 5: null if the id could not be told.
-    headers = {"connection": "close"} if close else None
-    return Response(json.dumps(body), status, headers, "application/json")

@@ -6,21 +6,12 @@ what lies between them and the operating system: the socket, the signals, the en
 
 from __future__ import annotations
 
-import ipaddress
 import logging
-import os
-import signal
-import socket
-import sys
-import threading
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from contextlib import asynccontextmanager, closing, contextmanager, nullcontext
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager, closing, nullcontext
 from dataclasses import dataclass
-from types import FrameType
 from typing import Any, Literal, Protocol
 
-import anyio
-import uvicorn
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import MCPServer
 from mcp.server.transport_security import TransportSecuritySettings
@@ -30,10 +21,10 @@ from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
-from uvicorn.server import HANDLED_SIGNALS
 
-from mcp_batteries.errors import Invalid, Refused, Unavailable, quote, well_formed
+from mcp_batteries.errors import Invalid, quote, well_formed
 from mcp_batteries.gates import LOOPBACK, FrontGate, MessageGate, split_authority
+from mcp_batteries.listener import Listener, bind
 from mcp_batteries.results import clean
 from mcp_batteries.sdk import end_sessions, lowlevel
 
@@ -41,10 +32,6 @@ __all__ = ["HttpOptions", "options", "serve"]
 
 _PATH = "/mcp"
 _SSE_PATH = "/sse"
-
-_ANSWER_SECONDS = 0.8
-_FLUSH_SECONDS = 0.3
-_EXIT_SECONDS = 1.9
 
 _log = logging.getLogger(__name__)
 
@@ -123,7 +110,7 @@ async def serve(server: MCPServer[Any], options: HttpOptions, on_shutdown: Calla
     """
     hosts = [*LOOPBACK, *map(_allowed_host, options.allowed_hosts)]
     origins = [_allowed_origin(origin) for origin in options.allowed_origins]
-    with closing(_bind(options)) as listener:
+    with closing(bind(options.host, options.port, allow_remote=options.allow_remote)) as listener:
         address, port = listener.getsockname()[:2]
         name = f"[{address}]" if ":" in address else address
         hosts.append(name)
@@ -153,7 +140,7 @@ async def serve(server: MCPServer[Any], options: HttpOptions, on_shutdown: Calla
                 expose_headers=["mcp-session-id", "www-authenticate"],
             )
         gate = FrontGate(app, hosts=hosts, origins=origins)
-        running = _Uvicorn(gate, options, f"http://{name}:{port}{path}", on_shutdown)
+        running = Listener(gate, f"http://{name}:{port}{path}", on_shutdown, max_connections=options.max_connections)
         async with application.router.lifespan_context(application):
             try:
                 await running.serve([listener])
@@ -163,78 +150,6 @@ async def serve(server: MCPServer[Any], options: HttpOptions, on_shutdown: Calla
             if options.transport == "http":
                 await end_sessions(server.session_manager)
         return running.status
-
-
-class _Uvicorn(uvicorn.Server):
-    """uvicorn's server with an end of our own: its own waits for open streams, and for ever."""
-
-    def __init__(self, gate: FrontGate, options: HttpOptions, url: str, on_shutdown: Callable[[], None]) -> None:
-        super().__init__(
-            uvicorn.Config(
-                gate,
-                # A daemon of one application: nothing to detect, nothing to reload, nobody to believe a header of.
-                interface="asgi3",
-                lifespan="off",
-                ws="none",
-                workers=1,
-                proxy_headers=False,
-                server_header=False,
-                # Whoever starts the process has set up logging, to standard error.
-                log_config=None,
-                access_log=False,
-                limit_concurrency=options.max_connections,
-                # Longer than the minute that proxies and client pools keep connections: who closes first errs.
-                timeout_keep_alive=65,
-            )
-        )
-        self.servers = []
-        self.status = 0
-        self._gate, self._url, self._on_shutdown = gate, url, on_shutdown
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        sys.stderr.write(f"listening on {self._url}\n")
-        sys.stderr.flush()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        for listener in self.servers:
-            listener.close()
-        connections = self.server_state.connections
-        for connection in list(connections):
-            connection.shutdown()
-        self._on_shutdown()
-        await self._gate.end(_ANSWER_SECONDS)
-        with anyio.move_on_after(_FLUSH_SECONDS):
-            while connections:  # noqa: ASYNC110 - uvicorn has no event for the last one
-                await anyio.sleep(0.01)
-
-    @contextmanager
-    def capture_signals(self) -> Generator[None]:
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-
-        # A function: the SDK's event streams look for a uvicorn server behind the handler, to end at once with it.
-        def handler(number: int, _: FrameType | None) -> None:
-            self._on_signal(number)
-
-        previous = {number: signal.signal(number, handler) for number in HANDLED_SIGNALS}
-        try:
-            yield
-        finally:
-            if not self.status:
-                for number, before in previous.items():
-                    signal.signal(number, before)
-
-    def _on_signal(self, number: int) -> None:
-        if self.status:
-            os._exit(self.status)
-        self.status = 128 + number
-        self.should_exit = True
-        # A thread of its own, since whatever does not end may be the event loop or a worker thread.
-        last = threading.Timer(_EXIT_SECONDS, os._exit, [self.status])
-        last.daemon = True
-        last.start()
 
 
 def _http_app(
@@ -280,24 +195,6 @@ def _sse_app(
 
     application.router.lifespan_context = once
     return application, _SSE_PATH
-
-
-def _bind(options: HttpOptions) -> socket.socket:
-    """A listening socket on the address that `options` name, IPv4 where a name has both."""
-    where = f"{quote(options.host)}, port {options.port}"
-    try:
-        found = socket.getaddrinfo(options.host, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, *_, address = min(found, key=lambda item: item[0] != socket.AF_INET)
-        if not options.allow_remote and not ipaddress.ip_address(address[0]).is_loopback:
-            raise Refused(
-                f"Listening on {quote(options.host)} would let other machines use this server.",
-                "Listen on 127.0.0.1, or add --allow-remote where something you trust stands in front.",
-            )
-        return socket.create_server((str(address[0]), options.port), family=family, backlog=1024)
-    except OSError as problem:
-        raise Unavailable(
-            f"Cannot listen on {where}: {problem.strerror or problem}.", "Choose another --port or --host."
-        ) from None
 
 
 def _allowed_host(text: str) -> str:

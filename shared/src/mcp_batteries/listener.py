@@ -1,0 +1,165 @@
+"""uvicorn between a socket and the signals, with an end of our own.
+
+uvicorn's own end waits for open streams, and so for ever; its parser takes headers of any length.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from types import FrameType
+
+import anyio
+import uvicorn
+from uvicorn.server import HANDLED_SIGNALS
+
+from mcp_batteries.errors import Refused, Unavailable, quote
+from mcp_batteries.gates import FrontGate
+
+__all__ = ["Listener", "bind"]
+
+_MAX_HEAD = 64 * 1024
+_ANSWER_SECONDS = 0.8
+_FLUSH_SECONDS = 0.3
+_EXIT_SECONDS = 1.9
+
+
+class Listener(uvicorn.Server):
+    """A uvicorn server that says where it listens, and is gone 2 s after SIGTERM or SIGINT.
+
+    Args:
+        gate: the application; it ends what is under way.
+        url: said on standard error once it can be reached.
+        on_shutdown: called first at the end.
+        max_connections: beyond it requests are answered with 503.
+    """
+
+    def __init__(self, gate: FrontGate, url: str, on_shutdown: Callable[[], None], *, max_connections: int) -> None:
+        super().__init__(
+            uvicorn.Config(
+                gate,
+                # A daemon of one application: nothing to detect, nothing to reload, nobody to believe a header of.
+                interface="asgi3",
+                lifespan="off",
+                ws="none",
+                workers=1,
+                proxy_headers=False,
+                server_header=False,
+                # Whoever starts the process has set up logging, to standard error.
+                log_config=None,
+                access_log=False,
+                http=_protocol(),
+                limit_concurrency=max_connections,
+                # Longer than the minute that proxies and client pools keep connections: who closes first errs.
+                timeout_keep_alive=65,
+            )
+        )
+        self.servers = []
+        self.status = 0
+        """128 and the number of the signal that ended it."""
+        self._gate, self._url, self._on_shutdown = gate, url, on_shutdown
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        sys.stderr.write(f"listening on {self._url}\n")
+        sys.stderr.flush()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for listener in self.servers:
+            listener.close()
+        connections = self.server_state.connections
+        for connection in list(connections):
+            connection.shutdown()
+        self._on_shutdown()
+        await self._gate.end(_ANSWER_SECONDS)
+        with anyio.move_on_after(_FLUSH_SECONDS):
+            while connections:  # noqa: ASYNC110 - uvicorn has no event for the last one
+                await anyio.sleep(0.01)
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        # A function: the SDK's event streams look for a uvicorn server behind the handler, to end at once with it.
+        def handler(number: int, _: FrameType | None) -> None:
+            self._on_signal(number)
+
+        previous = {number: signal.signal(number, handler) for number in HANDLED_SIGNALS}
+        try:
+            yield
+        finally:
+            if not self.status:
+                for number, before in previous.items():
+                    signal.signal(number, before)
+
+    def _on_signal(self, number: int) -> None:
+        if self.status:
+            os._exit(self.status)
+        self.status = 128 + number
+        self.should_exit = True
+        # A thread of its own, since whatever does not end may be the event loop or a worker thread.
+        last = threading.Timer(_EXIT_SECONDS, os._exit, [self.status])
+        last.daemon = True
+        last.start()
+
+
+def bind(host: str, port: int, *, allow_remote: bool) -> socket.socket:
+    """A listening socket on an address of `host`, IPv4 where it has both.
+
+    Raises:
+        Refused: The address can be reached from other machines, and `allow_remote` is not set.
+        Unavailable: The address cannot be listened on.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, *_, address = min(found, key=lambda item: item[0] != socket.AF_INET)
+        if not allow_remote and not ipaddress.ip_address(address[0]).is_loopback:
+            raise Refused(
+                f"Listening on {quote(host)} would let other machines use this server.",
+                "Listen on 127.0.0.1, or add --allow-remote where something you trust stands in front.",
+            )
+        return socket.create_server((str(address[0]), port), family=family, backlog=1024)
+    except OSError as problem:
+        raise Unavailable(
+            f"Cannot listen on {quote(host)}, port {port}: {problem.strerror or problem}.",
+            "Choose another --port or --host.",
+        ) from None
+
+
+def _protocol() -> type[asyncio.Protocol]:
+    """uvicorn's fastest parser, with the limit for headers that h11 has by itself."""
+    try:
+        from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+    except ImportError:
+        from uvicorn.protocols.http.h11_impl import H11Protocol
+
+        return H11Protocol
+
+    class LimitedProtocol(HttpToolsProtocol):
+        head = 0
+        in_head = False
+
+        def on_message_begin(self) -> None:
+            self.head, self.in_head = 0, True
+            super().on_message_begin()
+
+        def on_headers_complete(self) -> None:
+            self.in_head = False
+            super().on_headers_complete()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self.head += len(data)
+            if self.in_head and self.head > _MAX_HEAD and not self.transport.is_closing():
+                self.send_400_response("Headers are too long.")
+
+    return LimitedProtocol
