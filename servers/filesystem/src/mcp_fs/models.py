@@ -9,6 +9,7 @@ from mcp_batteries.errors import Problem
 from mcp_batteries.results import DataResult, TextResult
 
 __all__ = [
+    "Edited",
     "Entry",
     "FileInfo",
     "FileSlices",
@@ -17,8 +18,10 @@ __all__ = [
     "Match",
     "Matches",
     "Media",
+    "Moved",
     "TextSlice",
     "Tree",
+    "Written",
 ]
 
 # Reading
@@ -91,8 +94,9 @@ class TextSlice(TextResult):
 
     def _way_on(self) -> str:
         if self.next_column is not None:
-            rest = f"start_line={self.last}, start_column={self.next_column}"
-            return f"; line {self.last} is cut: its rest is at {rest}; the next line at start_line={(self.last or 0) + 1}"
+            line = self.last or 1
+            rest = f"start_line={line}, start_column={self.next_column}"
+            return f"; line {line} is cut: its rest is at {rest}; the next line at start_line={line + 1}"
         if self.lines_asked is not None:
             return f"; {self.lines_asked} lines were asked for: raise max_bytes for more"
         return "" if self.next_line is None else f"; continue with start_line={self.next_line}"
@@ -189,7 +193,6 @@ class FolderPage(TextResult):
 
     Attributes:
         total: entries in the folder, left-out ones not counted.
-        first: place of the first entry shown, from 1; None on later pages.
         left_out: hidden and ignored entries that were not wanted.
         cursor: position of the next page; None on the last.
     """
@@ -245,7 +248,7 @@ class FoundFiles(TextResult):
     """A page of paths.
 
     Attributes:
-        total: paths that match; None when the search ended with the page.
+        total: paths that match.
         notes: what could not be searched.
         cursor: position of the next page; None on the last.
     """
@@ -297,7 +300,7 @@ class Matches(TextResult):
     def text(self) -> str:
         hits = sum(match.hit for _, lines, _ in self.files for match in lines)
         more = sum(has_more for _, _, has_more in self.files)
-        head = f"{hits:,} matches in {len(self.files):,} files"
+        head = f"{hits:,} matches in {len(self.files):,} files" if hits else f"{len(self.files):,} files match"
         notes = list(self.notes)
         if more:
             notes.append(f"{more} files have more, marked +: search one by its path with a higher max_per_file")
@@ -308,6 +311,8 @@ class Matches(TextResult):
             lines += _match_lines(path, matches)
             if has_more:
                 lines.append(f"{path}:+")
+            elif not matches:
+                lines.append(path)
         return "\n".join(lines)
 
 
@@ -321,3 +326,74 @@ def _match_lines(path: str, matches: Sequence[Match]) -> list[str]:
         at = "" if match.column is None else f"{match.column}{mark}"
         lines.append(f"{path}{mark}{match.line}{mark}{at}{match.text}")
     return lines
+
+
+# Writing
+
+
+@dataclass(frozen=True, slots=True)
+class Written(TextResult):
+    """A file that was created or replaced.
+
+    Attributes:
+        size: bytes of the new content.
+        hash: of the new content, as `expected_hash` takes it.
+        notes: what could not be kept of the old file.
+    """
+
+    path: str
+    uri: str
+    created: bool
+    size: int
+    hash: str
+    notes: Sequence[str]
+
+    def text(self) -> str:
+        did = "created" if self.created else "replaced"
+        facts = [f"{did} {self.path}", f"{self.size:,} bytes", f"hash {self.hash}", *self.notes]
+        return f"{', '.join(facts)}\n{self.uri}"
+
+
+@dataclass(frozen=True, slots=True)
+class Edited(TextResult):
+    """What an edit changed, or would change, in one file or several.
+
+    Attributes:
+        files: for each file its path, what happened to it, and the hash of its new content (None when deleted).
+        diff: unified diff over all of them.
+        dry_run: whether nothing was written.
+        notes: what could not be kept.
+    """
+
+    files: Sequence[tuple[str, str, str | None]]
+    diff: str
+    dry_run: bool
+    notes: Sequence[str] = ()
+
+    def text(self) -> str:
+        lines = ["[dry run: nothing was written]"] if self.dry_run else []
+        for path, did, digest in self.files:
+            lines.append(f"{did} {path}" + (f", hash {digest}" if digest else ""))
+        return "\n".join([*lines, *self.notes, self.diff])
+
+
+@dataclass(frozen=True, slots=True)
+class Moved(TextResult):
+    """What happened to an entry of the tree, in one line.
+
+    Attributes:
+        did: past tense, such as `moved`.
+        path: what it was done to, as tools take it.
+        target: where it is now, when it has moved or was copied.
+        notes: what else the caller should know.
+    """
+
+    did: str
+    path: str
+    target: str | None = None
+    uri: str | None = None
+    notes: Sequence[str] = ()
+
+    def text(self) -> str:
+        head = f"{self.did} {self.path}" + ("" if self.target is None else f" to {self.target}")
+        return "\n".join([", ".join([head, *self.notes]), *([self.uri] if self.uri else [])])

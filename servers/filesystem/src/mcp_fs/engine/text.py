@@ -214,5 +214,5 @@ def _newline(text: str) -> Newline:
     if not most:
         return ""
     ends: list[tuple[int, Newline]] = [(pairs, "\r\n"), (feeds, "\n"), (returns, "\r")]
-    equals = [end for count, end in ends if count == most]
-    return min(equals, key=text.index) if len(equals) > 1 else equals[0]
+    equals = [pair for pair in ends if pair[0] == most]
+    return min(equals, key=lambda pair: text.index(pair[1]))[1]

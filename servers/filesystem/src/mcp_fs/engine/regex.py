@@ -1,0 +1,82 @@
+"""Regular expressions that can't blow up: RE2, whose time is linear in the text whatever the pattern.
+
+The only module that knows the library, which carries no types and is loaded on first use.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from mcp_batteries.errors import Invalid, quote
+
+__all__ = ["LineSearch", "PathSet", "line_search", "path_set"]
+
+LineSearch = Callable[[bytes, int], tuple[int, int] | None]
+"""(text, offset) -> where the first match from the offset on begins and ends; no match crosses a line."""
+
+PathSet = Callable[[bytes], list[int]]
+"""path -> indices of the expressions that match all of it, in no order."""
+
+_MEMORY = 64 << 20
+
+
+def line_search(pattern: str, *, literal: bool, ignore_case: bool) -> LineSearch:
+    """The search for `pattern` in UTF-8 text, line by line: `^` and `$` are the ends of a line.
+
+    Raises:
+        Invalid: not RE2 syntax (no look-around, no back-references), or too large.
+    """
+    if literal and not ignore_case:
+        return _literal(pattern.encode("utf-8", "surrogateescape"))
+    import re2 as library
+
+    re2: Any = library
+    options = re2.Options()
+    options.never_nl = True
+    options.log_errors = False
+    options.max_mem = _MEMORY
+    options.case_sensitive = not ignore_case
+    source = re.escape(pattern) if literal else f"(?m:{pattern})"
+    try:
+        search = re2.compile(source.encode("utf-8", "surrogateescape"), options).search
+    except re2.error as error:
+        why = error.args[0].decode("utf-8", "replace") if error.args else "not understood"
+        raise Invalid(
+            f"The regular expression {quote(pattern)} is not RE2 syntax: {why}.",
+            "There are no look-arounds and no back-references; `literal=true` searches for the text itself.",
+        ) from None
+
+    def find(text: bytes, offset: int) -> tuple[int, int] | None:
+        match = search(text, offset)
+        return None if match is None else match.span()
+
+    return find
+
+
+def path_set(patterns: Iterable[bytes]) -> PathSet:
+    """All of `patterns` (over bytes, each for a whole path) as one automaton."""
+    import re2 as library
+
+    re2: Any = library
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1  # names need not be UTF-8
+    options.dot_nl = True
+    options.log_errors = False
+    options.max_mem = _MEMORY
+    together = re2.Set.FullMatchSet(options)
+    for pattern in patterns:
+        together.Add(pattern)
+    together.Compile()
+    return together.Match
+
+
+def _literal(needle: bytes) -> LineSearch:
+    length = len(needle)
+
+    def find(text: bytes, offset: int) -> tuple[int, int] | None:
+        found = text.find(needle, offset)
+        return None if found < 0 else (found, found + length)
+
+    return find

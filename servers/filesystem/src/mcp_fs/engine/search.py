@@ -1,0 +1,251 @@
+"""Lines of files that match, complete and in one order.
+
+The walk searches the first files itself: common words fill a page there, within milliseconds. When they did
+not, ripgrep, if there is one, says which of the remaining files are worth opening.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from mcp_batteries.errors import Invalid, Problem
+from mcp_batteries.limits import Cursor, Stop
+from mcp_fs.engine import ripgrep
+from mcp_fs.engine.filetypes import globs_of
+from mcp_fs.engine.glob import path_glob, translate
+from mcp_fs.engine.grep import Hits, grep
+from mcp_fs.engine.handles import Folder, open_file, open_folder, status
+from mcp_fs.engine.regex import LineSearch, PathSet, line_search, path_set
+from mcp_fs.engine.walk import Filter, Sight, Skipped, Visit, order, shown, walk
+from mcp_fs.models import Match, Matches
+from mcp_fs.policy import Readable
+
+__all__ = ["Query", "search"]
+
+_OWN_FILES = 400
+_BYTES_PER_HIT = 100
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+
+_Position = tuple[int, tuple[str, ...]]  # number of the start, names below it
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file to search.
+
+    Attributes:
+        parts: names below the start.
+        place: the folder it lies in, or the file itself when `name` is empty.
+        folder: the same, open; None when it is to be opened anew.
+    """
+
+    parts: tuple[str, ...]
+    place: Readable
+    name: str = ""
+    folder: Folder[Readable] | None = None
+
+    @property
+    def path(self) -> str:
+        return shown(self.place, self.name) if self.name else self.place.display
+
+    def open(self) -> int:
+        if self.folder is not None:
+            return self.folder.open(self.name, _READ)
+        with open_file(self.place / self.name if self.name else self.place) as file:
+            return os.dup(file.fileno())
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is searched for.
+
+    Attributes:
+        pattern: RE2 syntax, or the text itself when `literal`.
+        context: lines shown before and after each match.
+        glob: paths to search; without a slash names; a `!` in front leaves out instead.
+        file_type: name of a kind of file (`filetypes`).
+        max_per_file: matching lines shown of one file.
+        limit: matching lines, or files when `files_only`, in one answer.
+    """
+
+    pattern: str
+    literal: bool = False
+    ignore_case: bool = False
+    context: int = 0
+    glob: str | None = None
+    file_type: str | None = None
+    max_per_file: int = 20
+    limit: int = 100
+    files_only: bool = False
+    wanted: Filter = field(default_factory=Filter)
+
+
+def search(
+    starts: Sequence[Readable], query: Query, cursor: str | None, stop: Stop, program: str | None = None
+) -> Matches:
+    """A page of the lines that match in files at or below `starts`.
+
+    Args:
+        cursor: where the page before ended.
+        program: ripgrep, to be faster in large folders.
+
+    Raises:
+        Invalid: the pattern, a glob or the cursor can't be read.
+        Problem: a start can't be opened.
+    """
+    return _Search(starts, query, stop, program).page(cursor)
+
+
+class _Search:
+    def __init__(self, starts: Sequence[Readable], query: Query, stop: Stop, program: str | None) -> None:
+        self.starts, self.query, self.stop, self.program = starts, query, stop, program
+        if not query.pattern:
+            raise Invalid("The pattern is empty and would match every line.", "Name some text or expression.")
+        if "\n" in query.pattern or "\0" in query.pattern:
+            raise Invalid("The pattern holds a line break or NUL.", "Matches lie within one line.")
+        self.find: LineSearch = line_search(query.pattern, literal=query.literal, ignore_case=query.ignore_case)
+        self.skipped = Skipped()
+        self.searched = 0
+        self.names: list[str] = []
+        self.chosen = [choose for choose in (self.by_glob(), self.by_type()) if choose is not None]
+        self.scope = [[start.uri for start in starts], *map(str, (query.pattern, query.literal, query.ignore_case))]
+        self.scope += [str(value) for value in (query.glob, query.file_type, query.files_only, query.wanted)]
+
+    def by_glob(self) -> Callable[[bytes], bool] | None:
+        if not self.query.glob:
+            return None
+        glob = self.query.glob.removeprefix("!")
+        matching: PathSet = path_set([translate(path_glob(glob))])
+        if glob != self.query.glob:
+            return lambda path: not matching(path)
+        if "/" not in glob:
+            self.names = [glob]
+        return lambda path: bool(matching(path))
+
+    def by_type(self) -> Callable[[bytes], bool] | None:
+        if not self.query.file_type:
+            return None
+        self.names = globs_of(self.query.file_type)
+        matching: PathSet = path_set([translate("**/" + glob) for glob in self.names])
+        return lambda path: bool(matching(path))
+
+    def page(self, cursor: str | None) -> Matches:
+        query, files = self.query, list[tuple[str, Sequence[Match], bool]]()
+        after: _Position | None = None
+        line = before = 0
+        if cursor is not None:
+            number, parts, line, before = Cursor.decode("search", cursor, self.scope)
+            after = number, tuple(parts)
+        hits = size = 0
+        for number, file in self.files(after, resume=line > 0):
+            same = after == (number, file.parts)
+            found = self.hits(file, line if same else 0, before if same else 0)
+            if not found.lines:
+                continue
+            path = file.path
+            if query.files_only:
+                files.append((path, (), False))
+                hits, last, cut = hits + 1, 0, False
+            else:
+                room = min(query.limit - hits, max(1, (query.limit * _BYTES_PER_HIT - size) // _BYTES_PER_HIT))
+                shown_lines, taken, cut = found.first(room)
+                files.append((path, shown_lines, found.more and not cut))
+                hits += taken
+                last = shown_lines[-1].line if not cut else max(m.line for m in shown_lines if m.hit)
+                size += sum(len(match.text) + len(path) + 8 for match in shown_lines)
+                before = (before if same else 0) + taken
+            if cut or hits >= query.limit or size >= query.limit * _BYTES_PER_HIT:
+                position = [number, file.parts, last if cut else 0, before if cut else 0]
+                return Matches(tuple(files), self.skipped.notes(), Cursor.encode("search", position, self.scope))
+        return Matches(tuple(files), self.skipped.notes(), None)
+
+    def hits(self, file: _File, after_line: int, before: int) -> Hits:
+        self.stop.check()
+        self.searched += 1
+        if not self.searched % 100:
+            self.stop.progress = (self.searched, None, f"{self.searched:,} files searched")
+        most = 1 if self.query.files_only else self.query.max_per_file - before
+        try:
+            fd = file.open()
+            try:
+                found = grep(fd, self.find, self.query.context, most, after_line, self.stop)
+            finally:
+                os.close(fd)
+        except FileNotFoundError:
+            return Hits()  # removed since it was listed
+        except (OSError, Problem) as error:
+            self.skipped.add((getattr(error, "strerror", None) or "could not be opened").lower(), file.path)
+            return Hits()
+        if found.too_long:
+            self.skipped.add("line too long to search", file.path)
+        return found
+
+    def files(self, after: _Position | None, *, resume: bool) -> Iterator[tuple[int, _File]]:
+        """The files to search, in order, from `after` on; that one too when part of it is left."""
+        for number, start in enumerate(self.starts):
+            if after is not None and number < after[0]:
+                continue
+            beyond = after[1] if after is not None and after[0] == number else None
+            for file in self.below(start, beyond, resume):
+                yield number, file
+
+    def below(self, start: Readable, after: tuple[str, ...] | None, resume: bool) -> Iterator[_File]:
+        if stat.S_ISREG(status(start).st_mode):
+            if after is None or resume:
+                yield _File((), start)
+            return
+        if after is not None and resume:
+            yield _File(after, start.at(start.root, (*start.parts, *after[:-1])), after[-1])
+        own = _OWN_FILES if self.program else None
+        for visit in walk(start, self.query.wanted, self.stop, self.skipped, after):
+            for file in self.visited(visit):
+                if own is not None and (own := own - 1) < 0:
+                    hinted = self.hinted(start, file.parts)
+                    if hinted is not None:
+                        yield from hinted
+                        return
+                    own = None
+                yield file
+
+    def visited(self, visit: Visit) -> Iterator[_File]:
+        prefix = "".join(part + "/" for part in visit.parts)
+        place = visit.folder.place
+        for name in visit.files:
+            if name in visit.links or name in visit.others or not self.chooses(prefix + name):
+                continue
+            if place.policy.protected((*place.parts, name)):
+                self.skipped.add("protected", shown(place, name))
+                continue
+            yield _File((*visit.parts, name), place, name, visit.folder)
+
+    def chooses(self, path: str) -> bool:
+        return not self.chosen or all(choose(os.fsencode(path)) for choose in self.chosen)
+
+    def hinted(self, start: Readable, begin: tuple[str, ...]) -> Iterator[_File] | None:
+        """The files from `begin` on that ripgrep takes for matching; None when it can't tell."""
+        query = self.query
+        pattern = ripgrep.rust_pattern(query.pattern, literal=query.literal)
+        with open_folder(start) as folder:
+            top = folder.place
+            sight = Sight(top, query.wanted)
+            if pattern is None or self.program is None or sight.may_bring_back:
+                return None
+            hint = ripgrep.Hint(pattern, query.ignore_case, query.wanted, self.names)
+            told = ripgrep.candidates(self.program, folder.fd, hint, self.stop)
+        if told is None:
+            return None
+        found, unread = told
+        for path in unread:
+            self.skipped.add("permission denied", shown(top, path))
+        return self.opened(top, sorted((p for p in found if order(p) >= order(begin)), key=order), sight)
+
+    def opened(self, top: Readable, found: list[tuple[str, ...]], sight: Sight) -> Iterator[_File]:
+        for parts in found:
+            if self.chooses("/".join(parts)):
+                with suppress(Problem):  # removed or protected since
+                    if sight.sees(parts):
+                        yield _File(parts, top.at(top.root, (*top.parts, *parts[:-1])), parts[-1])

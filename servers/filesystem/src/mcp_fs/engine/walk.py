@@ -1,0 +1,230 @@
+"""Down a folder in one fixed order, by handles: the files of a folder by name, then its folders by name.
+
+One thread: the interpreter's lock makes several slower. A folder is read whole before anything in it is opened
+and closed before its folders are, so that neither depth nor width costs descriptors.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from mcp_batteries.errors import Problem
+from mcp_batteries.limits import Stop
+from mcp_fs.engine.handles import Folder, open_folder
+from mcp_fs.engine.ignore import Rules
+from mcp_fs.policy import Readable
+
+__all__ = ["Filter", "Sight", "Skipped", "Visit", "order", "shown", "walk"]
+
+_MOST_NAMED = 5
+_NO_RULES = Rules(False, ((),) * 4, False)
+_UNSPEAKABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What a walk leaves out.
+
+    Attributes:
+        hidden: whether names that begin with a dot are walked too.
+        ignored: whether ignored entries are walked too.
+    """
+
+    hidden: bool = False
+    ignored: bool = False
+
+
+@dataclass(slots=True)
+class Skipped:
+    """What could not be looked into, so that no answer seems complete that is not."""
+
+    reasons: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+
+    def add(self, reason: str, path: str) -> None:
+        self.reasons.setdefault(reason, []).append(path)
+
+    def notes(self) -> list[str]:
+        """One phrase for each reason, the first few paths named."""
+        notes: list[str] = []
+        for reason, paths in self.reasons.items():
+            named = ", ".join(paths[:_MOST_NAMED])
+            more = f" and {len(paths) - _MOST_NAMED:,} more" if len(paths) > _MOST_NAMED else ""
+            notes.append(f"{reason}: {named}{more}")
+        return notes
+
+
+@dataclass(slots=True)
+class Visit:
+    """One folder on the way, open while it is the latest.
+
+    Attributes:
+        folder: its handle.
+        parts: names from the start of the walk down to it.
+        files: names of what is no folder, sorted.
+        links: those of `files` that are symbolic links.
+        others: those of `files` that are neither regular files nor links.
+        folders: names of the folders that are walked next, sorted; take names out to leave them out.
+        left_out: hidden and ignored entries.
+    """
+
+    folder: Folder[Readable]
+    parts: tuple[str, ...]
+    files: list[str]
+    links: frozenset[str]
+    others: frozenset[str]
+    folders: list[str]
+    left_out: list[tuple[str, bool]]
+
+
+def walk(
+    start: Readable,
+    wanted: Filter,
+    stop: Stop,
+    skipped: Skipped,
+    after: tuple[str, ...] | None = None,
+) -> Iterator[Visit]:
+    """Visit `start` and the folders below it.
+
+    Args:
+        wanted: what is left out; `start` itself never is. Links are named and not followed.
+        skipped: learns of folders that can't be opened.
+        after: names (below `start`) of a file: only what comes after it in `order` is visited.
+
+    Raises:
+        Problem: `start` can't be opened.
+    """
+    top = open_folder(start)
+    rules = None if wanted.ignored else Rules.above(top.place)
+    todo: list[tuple[Readable, tuple[str, ...], Rules | None]] = []
+    folder, parts = top, ()
+    while True:
+        stop.check()
+        with folder:
+            try:
+                visit, inner = _visit(folder, parts, wanted, rules)
+            except OSError as error:
+                if not parts:
+                    raise
+                skipped.add(_reason(error), shown(folder.place.parent, folder.place.name))
+            else:
+                if after is not None:
+                    _cut(visit, after)
+                yield visit
+                place = folder.place
+                for name in reversed(visit.folders):
+                    try:
+                        todo.append((place / name, (*parts, name), inner))
+                    except Problem:
+                        skipped.add("protected", shown(place, name))
+        opened = _next(todo, skipped)
+        if opened is None:
+            return
+        folder, parts, rules = opened
+
+
+def order(parts: tuple[str, ...]) -> tuple[tuple[bool, str], ...]:
+    """The sort key of a file's names below the start, in the order of `walk`."""
+    return (*((True, part) for part in parts[:-1]), (False, parts[-1]))
+
+
+def shown(folder: Readable, name: str) -> str:
+    """The path of an entry as tools take it, on one line: its URI where the text would not do."""
+    display = folder.display
+    if name.isprintable() and display.isprintable() and not display.startswith("file://"):
+        return name if display == "." else f"{display}/{name}"
+    place = type(folder)(folder.root, (*folder.parts, name), folder.policy)
+    return place.uri if _UNSPEAKABLE.search(place.display) else place.display
+
+
+class Sight:
+    """Whether a walk from `start` would come to a file, told without walking."""
+
+    def __init__(self, start: Readable, wanted: Filter) -> None:
+        self._start, self._wanted = start, wanted
+        above = None if wanted.ignored else Rules.above(start)
+        self._above = above
+        self._seen: dict[tuple[str, ...], Rules | None] = {}
+        self.may_bring_back = above is not None and above.brings_back
+        """True when rules above `start` may show what those below it alone would leave out."""
+
+    def sees(self, parts: tuple[str, ...]) -> bool:
+        """True when the file `parts` below the start would be visited now."""
+        if self._wanted.hidden and self._wanted.ignored:
+            return True
+        for depth in range(len(parts)):
+            rules = self._rules(parts[:depth])
+            prefix = b"".join(os.fsencode(part) + b"/" for part in (*self._start.parts, *parts[:depth]))
+            if rules.left_out(prefix, [parts[depth]], depth < len(parts) - 1, self._wanted.hidden):
+                return False
+        return True
+
+    def _rules(self, parts: tuple[str, ...]) -> Rules:
+        if self._wanted.ignored:
+            return _NO_RULES
+        rules = self._seen.get(parts)
+        if rules is None:
+            above = self._rules(parts[:-1]) if parts else self._above
+            place = self._start.at(self._start.root, (*self._start.parts, *parts))
+            rules = self._seen[parts] = Rules.in_folder(place, above)
+        return rules
+
+
+def _next(
+    todo: list[tuple[Readable, tuple[str, ...], Rules | None]], skipped: Skipped
+) -> tuple[Folder[Readable], tuple[str, ...], Rules | None] | None:
+    while todo:
+        place, parts, rules = todo.pop()
+        try:
+            return open_folder(place), parts, rules
+        except Problem:
+            skipped.add("could not be opened", shown(place.parent, place.name))
+    return None
+
+
+def _visit(
+    folder: Folder[Readable], parts: tuple[str, ...], wanted: Filter, above: Rules | None
+) -> tuple[Visit, Rules | None]:
+    files: list[str] = []
+    folders: list[str] = []
+    links: set[str] = set()
+    others: set[str] = set()
+    for entry in folder.scan():
+        name = entry.name
+        if entry.is_dir(follow_symlinks=False):
+            folders.append(name)
+            continue
+        files.append(name)
+        if entry.is_symlink():
+            links.add(name)
+        elif not entry.is_file(follow_symlinks=False):
+            others.add(name)
+    rules = None if wanted.ignored else Rules.of(folder, {*files, *folders}, above)
+    left_out: list[tuple[str, bool]] = []
+    if rules is not None or not wanted.hidden:
+        prefix = b"".join(os.fsencode(part) + b"/" for part in folder.place.parts)
+        for names, are_folders in ((files, False), (folders, True)):
+            gone = (rules or _NO_RULES).left_out(prefix, names, are_folders, wanted.hidden)
+            if gone:
+                left_out += ((name, are_folders) for name in sorted(gone))
+                names[:] = [name for name in names if name not in gone]
+    files.sort()
+    folders.sort()
+    return Visit(folder, parts, files, frozenset(links), frozenset(others), folders, left_out), rules
+
+
+def _cut(visit: Visit, after: tuple[str, ...]) -> None:
+    depth = len(visit.parts)
+    if visit.parts != after[:depth]:
+        return
+    if depth == len(after) - 1:
+        visit.files = [name for name in visit.files if name > after[-1]]
+    else:
+        visit.files = []
+        visit.folders = [name for name in visit.folders if name >= after[depth]]
+
+
+def _reason(error: OSError) -> str:
+    return "could not be read" if error.strerror is None else error.strerror.lower()
