@@ -56,6 +56,8 @@ _FLOOD = 1000
 _MOST_STRIKES = 3
 
 _UNSEEN = object()
+_Look = tuple[Hashable | None, bool]
+"""What is there, and whether a change of it could follow that looks the same."""
 
 
 class _Lease:
@@ -199,14 +201,14 @@ class FileWatcher:
         """Look at `leases` until all folders on their ways are watched; tell what differs."""
         async with self._arming:
             for _ in range(_MOST_TRIES):
-                found = await self._in_thread(lambda: [(self._trails.follow(a.path), self._look(a)) for a in leases])
-                for lease, (trail, _) in zip(leases, found, strict=True):
+                trails, found = await self._in_thread(lambda: self._look_around(leases))
+                for lease, trail in zip(leases, trails, strict=True):
                     if self._is_leased(lease) and not (
                         trail == lease.trail and self._unheard.isdisjoint(trail.folders)
                     ):
                         self._leave(lease)
                         self._enter(lease, trail)
-                self._record(leases, [seen for _, seen in found])
+                self._record(leases, found)
                 ways = {lease.trail.folders for lease in leases}
                 missing = {folder for way in ways for folder in way} - self._armed.keys()
                 if not missing:
@@ -222,24 +224,25 @@ class FileWatcher:
 
     async def _check(self, leases: Collection[_Lease], *, named: bool = False) -> None:
         """Look at `leases` and tell what differs; of those an event has `named`, also what may differ unseen."""
-        found = await self._in_thread(lambda: [self._look(lease) for lease in leases])
+        found = await self._in_thread(lambda: [self._look(lease, lease.trail) for lease in leases])
         self._record(leases, found, named=named)
 
-    def _look(self, lease: _Lease) -> tuple[Hashable | None, bool]:
-        """What is there, and whether a change of it could follow that looks the same."""
+    def _look_around(self, leases: Iterable[_Lease]) -> tuple[list[Trail], list[_Look]]:
+        trails = [self._trails.follow(lease.path) for lease in leases]
+        return trails, [self._look(lease, trail) for lease, trail in zip(leases, trails, strict=True)]
+
+    def _look(self, lease: _Lease, trail: Trail) -> _Look:
         now = time.time_ns()
         try:
             state = self._probe(lease.path)
         except (OSError, Problem):
             return None, False
         try:
-            return state, abs(now - os.lstat(lease.trail.names[-1]).st_ctime_ns) < _COARSE_NS
+            return state, abs(now - os.lstat(trail.names[-1]).st_ctime_ns) < _COARSE_NS
         except (OSError, IndexError):
             return state, False
 
-    def _record(
-        self, leases: Iterable[_Lease], found: Iterable[tuple[Hashable | None, bool]], *, named: bool = False
-    ) -> None:
+    def _record(self, leases: Iterable[_Lease], found: Iterable[_Look], *, named: bool = False) -> None:
         now = time.monotonic()
         changed: list[Hashable] = []
         for lease, (state, fresh) in zip(leases, found, strict=True):
