@@ -14,6 +14,7 @@ import pytest
 from mcp_batteries.errors import Invalid, Refused, Unavailable
 from mcp_batteries.gates import split_authority
 from mcp_batteries.http import HttpOptions, serve
+from mcp_batteries.listener import bind
 from mcp_batteries.testing.wire import MODERN, HttpWire, WireClosed, WireError
 from shared.http_subject import TOY, Subject, running
 from shared.toy_http import server
@@ -79,6 +80,12 @@ async def test_a_name_that_is_none_is_refused_at_the_start(options: HttpOptions)
 async def test_a_taken_port_is_said_in_one_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(Unavailable, match="Choose another --port"):
         await serve(server, HttpOptions(port=taken.getsockname()[1]))
+
+
+async def test_answers_leave_at_once() -> None:
+    """asyncio switches Nagle's delay off only where the socket says that it is TCP."""
+    with bind("127.0.0.1", 0, allow_remote=False) as listener:
+        assert listener.proto == socket.IPPROTO_TCP
 
 
 async def test_health_is_answered_to_anybody_and_tells_nothing() -> None:

@@ -26,6 +26,7 @@ from mcp_batteries.gates import FrontGate
 __all__ = ["Listener", "bind"]
 
 _MAX_HEAD = 64 * 1024
+_BACKLOG = 1024
 _ANSWER_SECONDS = 0.8
 _FLUSH_SECONDS = 0.3
 _EXIT_SECONDS = 1.9
@@ -127,7 +128,17 @@ def bind(host: str, port: int, *, allow_remote: bool) -> socket.socket:
                 f"Listening on {quote(host)} would let other machines use this server.",
                 "Listen on 127.0.0.1, or add --allow-remote where something you trust stands in front.",
             )
-        return socket.create_server((str(address[0]), port), family=family, backlog=1024)
+        # Not `socket.create_server`: it leaves the protocol unnamed, and asyncio then leaves Nagle's delay on.
+        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        try:
+            if os.name == "posix":  # Elsewhere it means to share the port with whoever has it.
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(_BACKLOG)
+        except OSError:
+            listener.close()
+            raise
+        return listener
     except OSError as problem:
         raise Unavailable(
             f"Cannot listen on {quote(host)}, port {port}: {problem.strerror or problem}.",
