@@ -213,9 +213,17 @@ class Policy:
         policy.check(place)
         return place
 
+    def top(self, root: Root) -> Readable:
+        """A served folder itself."""
+        return Readable(root, (), self)
+
     def protected(self, parts: tuple[str, ...]) -> bool:
         """True when the path `parts` below any served folder is a secret, which lists may name and no more."""
         return self._secrets.protects(parts)
+
+    def shelters(self, parts: tuple[str, ...]) -> bool:
+        """True for a folder whose name is what tells that there are secrets in it, such as `.aws`."""
+        return self._secrets.shelters(parts)
 
     def check(self, place: Readable) -> None:
         """Return for a place that may be used.

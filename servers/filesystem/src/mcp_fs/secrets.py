@@ -54,6 +54,10 @@ class Secrets:
         """True when the last of `parts`, or a folder on the way to it, is a secret."""
         return any(self._suspect(part) and self._secret(parts, index) for index, part in enumerate(parts))
 
+    def shelters(self, parts: tuple[str, ...]) -> bool:
+        """True when files below would no longer be known as secrets if the last of `parts` had another name."""
+        return bool(parts) and parts[-1].casefold() in _PATH_PARENTS and not self._allowed
+
     @staticmethod
     def _suspect_name(name: str) -> bool:
         # Almost every name ends here; a name below a folder of the path patterns is looked at more closely.

@@ -25,7 +25,19 @@ else:
     from mcp_fs.engine import handles_posix as _platform
     from mcp_fs.engine.handles_posix import Folder, Spot
 
-__all__ = ["Folder", "Spot", "open_file", "open_folder", "open_regular", "read_link", "resolve", "status", "told"]
+__all__ = [
+    "Folder",
+    "Spot",
+    "not_a_file",
+    "open_file",
+    "open_folder",
+    "open_regular",
+    "problem",
+    "read_link",
+    "resolve",
+    "status",
+    "told",
+]
 
 P = TypeVar("P", bound=Readable)
 
@@ -124,40 +136,46 @@ def told(place: Readable) -> Generator[None]:
     try:
         yield
     except OSError as error:
-        raise _problem(error, place) from error
+        raise problem(error, place) from error
 
 
-def _problem(error: OSError, place: Readable) -> Problem:
+def problem(error: OSError, place: Readable, outcome: str = "") -> Problem:
+    """What an `OSError` about `place` means to a caller.
+
+    Args:
+        outcome: what it left behind, a few words; for changes that failed.
+    """
     shown = quote(place.display)
+    end = f"; {outcome}." if outcome else "."
     match error.errno:
         case errno.ENOENT:
-            return NotFound(f"{shown} does not exist.", _nearby(place))
+            return NotFound(f"{shown} does not exist{end}", _nearby(place))
         case errno.ENOTDIR:
-            return NotFound(f"{shown} is not a folder, or lies below a file.")
+            return NotFound(f"{shown} is not a folder, or lies below a file{end}")
         case errno.EISDIR:
             return not_a_file(place, stat.S_IFDIR)
         case errno.EEXIST:
-            return Conflict(f"{shown} exists already.", "Choose another name, or allow overwriting.")
+            return Conflict(f"{shown} exists already{end}", "Choose another name, or allow overwriting.")
         case errno.ENOTEMPTY:
-            return Conflict(f"{shown} is a folder that is not empty.", "Allow `recursive` to take all of it.")
+            return Conflict(f"{shown} is a folder that is not empty{end}", "Allow `recursive` to take all of it.")
         case errno.EACCES | errno.EPERM | errno.EROFS:
-            return Refused(f"{shown} can't be used so: the operating system answers {error.strerror!r}.")
+            return Refused(f"The operating system does not allow this on {shown}: {error.strerror}{end}")
         case errno.ENXIO | errno.ENODEV | errno.EOPNOTSUPP:
-            return Refused(f"{shown} is a pipe, a socket or a device.", "Only regular files are served.")
+            return Refused(f"{shown} is a pipe, a socket or a device{end}", "Only regular files are served.")
         case errno.ELOOP | errno.EMLINK:
-            return Invalid(f"{shown} runs through too many links, or is being changed now.")
+            return Invalid(f"{shown} runs through too many links, or is being changed now{end}")
         case errno.ENAMETOOLONG:
-            return Invalid(f"{shown} is too long a name.", "Most file systems take 255 bytes a name.")
+            return Invalid(f"{shown} is too long a name{end}", "Most file systems take 255 bytes a name.")
         case errno.EILSEQ | errno.EINVAL:
-            return Invalid(f"{shown} is not a name this file system can hold.")
+            return Invalid(f"{shown} is not a name this file system can hold{end}")
         case errno.ENOSPC | errno.EDQUOT:
-            return TooLarge(f"There is no space left for {shown}; nothing was changed.", "Free some space.")
+            return TooLarge(f"There is no space left for {shown}{end}", "Free some space first.")
         case errno.EFBIG:
-            return TooLarge(f"{shown} would be larger than the file system allows; nothing was changed.")
+            return TooLarge(f"{shown} would be larger than the file system allows{end}")
         case errno.EMFILE | errno.ENFILE:
-            return Unavailable("Too many files are open just now.", "Try again shortly.")
+            return Unavailable(f"Too many files are open just now{end}", "Try again shortly.")
         case _:
-            return Unavailable(f"{shown}: the operating system answers {error.strerror!r}.")
+            return Unavailable(f"{shown} failed: {error.strerror or type(error).__name__}{end}")
 
 
 def _nearby(place: Readable) -> str:

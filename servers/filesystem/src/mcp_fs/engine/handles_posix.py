@@ -10,19 +10,20 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import unicodedata
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from mcp_batteries.errors import Conflict, Refused, quote
 from mcp_fs.engine import syscalls
+from mcp_fs.engine.names import folded, may_have_another_spelling
 from mcp_fs.policy import Readable
 
 __all__ = ["Folder", "Spot", "resolve"]
 
 P = TypeVar("P", bound=Readable)
+P_co = TypeVar("P_co", bound=Readable, covariant=True)
 
 _PASS = getattr(os, "O_PATH", os.O_RDONLY)
 _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -30,7 +31,7 @@ _MAX_LINKS = 40  # as Linux counts, path_resolution(7)
 _IS_LINK = (errno.ELOOP, errno.ENOTDIR, errno.EMLINK)  # EMLINK: FreeBSD's answer to O_NOFOLLOW
 
 
-class Folder(Generic[P]):
+class Folder(Generic[P_co]):
     """An open folder and the trusted place it was reached as; every name is used by its handle, links unfollowed.
 
     A context manager that closes the descriptor. `name` is always one entry, never a path.
@@ -38,11 +39,11 @@ class Folder(Generic[P]):
 
     __slots__ = ("fd", "place")
 
-    def __init__(self, fd: int, place: P) -> None:
+    def __init__(self, fd: int, place: P_co) -> None:
         self.fd = fd
         self.place = place
 
-    def __enter__(self) -> Folder[P]:
+    def __enter__(self) -> Folder[P_co]:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -53,7 +54,7 @@ class Folder(Generic[P]):
             fd, self.fd = self.fd, -1
             os.close(fd)
 
-    def folder(self, name: str) -> Folder[P]:
+    def folder(self, name: str) -> Folder[P_co]:
         """The folder `name` in this one, open for listing."""
         place = self.place if name == "." else self.place / name
         return Folder(os.open(name, os.O_RDONLY | _FOLDER, dir_fd=self.fd), place)
@@ -78,8 +79,12 @@ class Folder(Generic[P]):
     def read_link(self, name: str) -> str:
         return os.readlink(name, dir_fd=self.fd)
 
-    def make_folder(self, name: str) -> None:
-        os.mkdir(name, dir_fd=self.fd)
+    def make_folder(self, name: str, mode: int = 0o777) -> None:
+        os.mkdir(name, mode, dir_fd=self.fd)
+
+    def set_mode(self, mode: int) -> None:
+        """Give this folder, opened for listing, permission bits."""
+        os.fchmod(self.fd, mode)
 
     def make_link(self, text: str, name: str) -> None:
         os.symlink(text, name, dir_fd=self.fd)
@@ -90,11 +95,15 @@ class Folder(Generic[P]):
     def remove_folder(self, name: str) -> None:
         os.rmdir(name, dir_fd=self.fd)
 
-    def rename(self, name: str, folder: Folder[P], new: str) -> None:
+    def add_name(self, name: str, new: str) -> None:
+        """Give the file `name` a second name in this folder; link(2)."""
+        os.link(name, new, src_dir_fd=self.fd, dst_dir_fd=self.fd, follow_symlinks=False)
+
+    def rename(self, name: str, folder: Folder[Any], new: str) -> None:
         """Rename into `folder`, replacing what rename(2) replaces."""
         os.rename(name, new, src_dir_fd=self.fd, dst_dir_fd=folder.fd)
 
-    def rename_new(self, name: str, folder: Folder[P], new: str) -> None:
+    def rename_new(self, name: str, folder: Folder[Any], new: str) -> None:
         """Rename into `folder`; FileExistsError when `new` is taken, decided by the kernel."""
         syscalls.rename_new(name, self.fd, new, folder.fd)
 
@@ -111,21 +120,21 @@ class Folder(Generic[P]):
 
 
 @dataclass(frozen=True)
-class Spot(Generic[P]):
+class Spot(Generic[P_co]):
     """Where a place really is: an open folder and the one name in it, which was no link when it was looked at.
 
     `name` is `.` when the place is the served folder itself or a link that ends in `..`.
     """
 
-    folder: Folder[P]
+    folder: Folder[P_co]
     name: str
 
     @property
-    def place(self) -> P:
+    def place(self) -> P_co:
         """The place with every link resolved."""
         return self.folder.place if self.name == "." else self.folder.place / self.name
 
-    def __enter__(self) -> Spot[P]:
+    def __enter__(self) -> Spot[P_co]:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -246,7 +255,7 @@ def _spelled(dir_fd: int, name: str) -> str:
     Raises:
         Conflict: several names read alike and none is exact.
     """
-    if name.isascii() and " " not in name:
+    if not may_have_another_spelling(name):
         return name
     try:
         os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
@@ -265,8 +274,3 @@ def _spelled(dir_fd: int, name: str) -> str:
     if len(alike) > 1:
         raise Conflict(f"{len(alike)} names read like {quote(name)} and none is exactly that.", "Use the URI.")
     return alike[0] if alike else name
-
-
-def folded(name: str) -> str:
-    """`name` with what tells apart only spellings removed: NFC, and blanks that do not break as plain ones."""
-    return unicodedata.normalize("NFC", name).replace("\u202f", " ").replace("\u00a0", " ")

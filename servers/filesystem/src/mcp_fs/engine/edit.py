@@ -1,0 +1,201 @@
+"""Replacing text exactly: found once or refused, with the nearest text to try again with.
+
+Only line ends are met half-way, since no model sees them: a request written with LF finds text that has CRLF,
+and what it puts there gets the line ends of its surroundings. Everything else, indentation above all, has to be
+as it is in the file; what is guessed wrong there is damage that nobody notices.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mcp_batteries.errors import Conflict, Invalid, NotFound
+from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
+
+__all__ = ["Replacement", "lines_of", "nearest", "replace", "unified_diff"]
+
+_LINE_END = re.compile(r"\r\n|\n|\r")
+_MOST_COMPARED = 5000  # lines that are looked at one by one for something alike
+_MOST_DIFFED = 4000  # lines; difflib can take time that grows with their square
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """`old` becomes `new`: where it stands, once, or with `everywhere` at each place."""
+
+    old: str
+    new: str
+    everywhere: bool = False
+
+
+def replace(text: str, replacements: Sequence[Replacement], shown: str, stop: Stop) -> str:
+    """`text` with all `replacements` made, each on the outcome of those before it.
+
+    Args:
+        shown: the file's name for messages.
+
+    Raises:
+        Invalid: a replacement is empty or changes nothing.
+        NotFound: its old text is not there; quotes the nearest.
+        Conflict: it is there more than once; names the lines.
+    """
+    for number, item in enumerate(replacements, 1):
+        stop.check()
+        which = f"Edit {number}" if len(replacements) > 1 else "The edit"
+        if not item.old:
+            raise Invalid(f"{which} has an empty `old_text`.", "Quote the text that stands where the new one goes.")
+        if item.old == item.new:
+            raise Invalid(f"{which} replaces text by the same text.")
+        places = _find(text, item)
+        if not places:
+            raise NotFound(f"{which}: the old text is not in {shown}.", nearest(text, item.old))
+        if len(places) > 1 and not item.everywhere:
+            raise Conflict(
+                f"{which}: the old text is in {shown} {len(places)} times, at lines {_lines(text, places)}.",
+                "Quote more of the lines around it, or set `replace_all`.",
+            )
+        text = _put(text, places, item)
+    return text
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of `text` with their ends: CRLF, LF or CR, and none of what else Unicode counts as one."""
+    lines: list[str] = []
+    start = 0
+    for end in _LINE_END.finditer(text):
+        lines.append(text[start : end.end()])
+        start = end.end()
+    return [*lines, text[start:]] if start < len(text) else lines
+
+
+def nearest(text: str, wanted: str) -> str:
+    """Where `text` comes nearest to `wanted`, as advice: the line and the words that are really there."""
+    lines, sought = lines_of(text), wanted.splitlines() or [wanted]
+    start = _by_equal_lines(lines, sought)
+    if start is None:
+        start = _by_like_line(lines, sought)
+    if start is None:
+        return "Nothing there is like it; read the file again."
+    found = "".join(lines[start : start + min(len(sought), 12)]).replace("\r\n", "\n").rstrip("\n")
+    return f"The nearest is at line {start + 1}; copy it exactly, blanks included:\n{found[:1500]}"
+
+
+def unified_diff(old: str, new: str, path: str, *, created: bool = False, deleted: bool = False) -> str:
+    """The change from `old` to `new` as a unified diff, LF only; what is too long for one is counted."""
+    before, after = lines_of(old), lines_of(new)
+    head, tail = _common(before, after), 0
+    tail = _common(before[head:][::-1], after[head:][::-1])
+    removed, added = len(before) - head - tail, len(after) - head - tail
+    source, target = "/dev/null" if created else f"a/{path}", "/dev/null" if deleted else f"b/{path}"
+    if max(removed, added) > _MOST_DIFFED:
+        return f"--- {source}\n+++ {target}\n{removed:,} lines from line {head + 1} on became {added:,}\n"
+    first, last = max(0, head - 3), max(0, tail - 3)
+    # difflib numbers lines from where it is given them: the hunks are moved to where they really are.
+    hunks = difflib.unified_diff(
+        before[first : len(before) - last], after[first : len(after) - last], source, target, lineterm="\n"
+    )
+    lines: list[str] = []
+    for line in hunks:
+        if line.startswith("@@"):
+            line = _HUNK.sub(lambda found: f"{found[1]}{int(found[2]) + first}", line)
+        body = line.rstrip("\r\n")
+        lines.append(body if body != line else f"{body}\n\\ No newline at end of file")
+    diff = "\n".join(lines)
+    if len(diff) > DEFAULT_PAGE_BYTES:
+        return f"[diff cut to {DEFAULT_PAGE_BYTES:,} of {len(diff):,} characters]\n{diff[:DEFAULT_PAGE_BYTES]}"
+    return diff
+
+
+_HUNK = re.compile(r"(?<= )([-+])(\d+)")
+
+
+def _find(text: str, item: Replacement) -> list[tuple[int, int]]:
+    """(start, end) of each place of the old text; without `everywhere`, overlapping ones count."""
+    places = _exact(text, item)
+    if _LINE_END.search(item.old) and (not places or item.everywhere):
+        pattern = re.compile(r"(?:\r\n|\n|\r)".join(re.escape(part) for part in _LINE_END.split(item.old)))
+        places = [found.span() for found in pattern.finditer(text)]
+    return places
+
+
+def _exact(text: str, item: Replacement) -> list[tuple[int, int]]:
+    places: list[tuple[int, int]] = []
+    start = text.find(item.old)
+    while start >= 0:
+        places.append((start, start + len(item.old)))
+        start = text.find(item.old, start + (len(item.old) if item.everywhere else 1))
+    return places
+
+
+def _put(text: str, places: Sequence[tuple[int, int]], item: Replacement) -> str:
+    pieces: list[str] = []
+    done = 0
+    for start, end in places:
+        new = item.new
+        # CR in an old text that matched as it stands: the caller knows the line ends, and means them.
+        if not ("\r" in item.old and text[start:end] == item.old):
+            new = _LINE_END.sub(_local_end(text, start, end), new)
+        pieces += [text[done:start], new]
+        done = end
+    return "".join([*pieces, text[done:]])
+
+
+def _local_end(text: str, start: int, end: int) -> str:
+    """The line end in use at a place: in it, else after it, else before it."""
+    found = _LINE_END.search(text, start, end) or _LINE_END.search(text, max(start, end - 1))
+    if found is None:
+        before = max(text.rfind("\n", 0, start), text.rfind("\r", 0, start))
+        found = _LINE_END.search(text, max(0, before - 1)) if before >= 0 else None
+    return found[0] if found else "\n"
+
+
+def _lines(text: str, places: Sequence[tuple[int, int]]) -> str:
+    numbers: list[int] = []
+    line = done = 0
+    for start, _ in places[:10]:
+        line += len(_LINE_END.findall(text, done, start))
+        done = start
+        numbers.append(line + 1)
+    more = f" and {len(places) - 10} more" if len(places) > 10 else ""
+    return ", ".join(str(number) for number in dict.fromkeys(numbers)) + more
+
+
+def _by_equal_lines(lines: Sequence[str], sought: Sequence[str]) -> int | None:
+    """The start that most lines of `sought` agree on when blanks at both ends do not count."""
+    wanted: dict[str, list[int]] = {}
+    for index, line in enumerate(sought):
+        if line.strip():
+            wanted.setdefault(line.strip(), []).append(index)
+    votes = Counter[int]()
+    for number, line in enumerate(lines):
+        for index in wanted.get(line.strip(), ())[:20]:
+            votes[max(0, number - index)] += 1
+    if not votes:
+        return None
+    most = max(votes.values())
+    return min(start for start, count in votes.items() if count == most)
+
+
+def _by_like_line(lines: Sequence[str], sought: Sequence[str]) -> int | None:
+    """The start at which the longest line of `sought` meets the line most like it."""
+    index = max(range(len(sought)), key=lambda number: len(sought[number].strip()))
+    matcher = difflib.SequenceMatcher(autojunk=False)
+    matcher.set_seq2(sought[index].strip()[:200])
+    best, start = 0.5, None
+    for number, line in enumerate(lines[:_MOST_COMPARED]):
+        matcher.set_seq1(line.strip()[:200])
+        if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best and matcher.ratio() > best:
+            best, start = matcher.ratio(), max(0, number - index)
+    return start
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many items at the beginning are equal."""
+    for index, (left, right) in enumerate(zip(one, other, strict=False)):
+        if left != right:
+            return index
+    return min(len(one), len(other))

@@ -1,0 +1,20 @@
+"""When two spellings are one name: what every look-up and every lock must agree on."""
+
+from __future__ import annotations
+
+import unicodedata
+
+__all__ = ["folded", "may_have_another_spelling"]
+
+# macOS puts the first into the names of screenshots and the second is what keyboards make of Option-blank.
+_BLANKS = str.maketrans({"\u202f": " ", "\u00a0": " "})
+
+
+def folded(name: str) -> str:
+    """`name` without what only spellings differ in: composed (NFC), every blank a plain one."""
+    return name if name.isascii() else unicodedata.normalize("NFC", name).translate(_BLANKS)
+
+
+def may_have_another_spelling(name: str) -> bool:
+    """False for names, nearly all of them, that no other name folds to."""
+    return " " in name or not name.isascii()
