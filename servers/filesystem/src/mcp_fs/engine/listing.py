@@ -10,7 +10,7 @@ import heapq
 import os
 import stat
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
@@ -23,7 +23,7 @@ from mcp_fs.engine.walk import Filter, Skipped, shown, walk
 from mcp_fs.models import Entry, FolderPage, Tree
 from mcp_fs.policy import Readable
 
-__all__ = ["Sort", "list_folder", "list_tree", "moment"]
+__all__ = ["Sort", "list_folder", "list_roots", "list_tree", "moment"]
 
 Sort = Literal["name", "size", "modified"]
 
@@ -65,6 +65,12 @@ def list_folder(
         seen.left_out,
         None if last is None else Cursor.encode("folder", [last.rank, last.name], scope),
     )
+
+
+def list_roots(places: Sequence[Readable]) -> FolderPage:
+    """The served folders, as entries."""
+    entries = tuple(Entry(place.display, "folder", None, moment(status(place).st_mtime)) for place in places)
+    return FolderPage("served folders", entries, len(entries), "name", 0, None)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -124,7 +130,7 @@ def list_tree(
     top = _grown(place, wanted or Filter(), depth, max_bytes, stop, skipped)
     _unfold(top, depth, max_bytes)
     lines = tuple(_drawn(top))
-    folded = sum(1 for branch in _all(top) if branch.drawn and not branch.open and branch.size)
+    folded = sum(1 for branch in _all_drawn(top) if not branch.open and branch.size)
     return Tree(place.display, lines, top.files, top.folders, folded, skipped.notes())
 
 
@@ -138,7 +144,6 @@ class _Branch:
         own: files directly in it.
         files: files in all of it; `folders` likewise.
         open: whether its contents are drawn.
-        drawn: whether there is a line for it.
         shown: how many of `own` are among the names drawn.
     """
 
@@ -149,7 +154,6 @@ class _Branch:
     files: int = 0
     folders: int = 0
     open: bool = False
-    drawn: bool = False
     shown: int = 0
 
     @property
@@ -205,7 +209,6 @@ def _unfold(top: _Branch, depth: int, max_bytes: int) -> None:
     """Open folders, level by level, as long as their lines fit; then as many of their files as fit."""
     left = max_bytes - _bytes(top.folded_line) - 200  # for the first line
     todo = deque([(top, 0)])
-    top.drawn = True
     while todo:
         branch, level = todo.popleft()
         cost = sum(_bytes(inner.folded_line) for inner in branch.branches) + 30  # for the line about more files
@@ -214,7 +217,6 @@ def _unfold(top: _Branch, depth: int, max_bytes: int) -> None:
         left -= cost
         branch.open = True
         for inner in branch.branches:
-            inner.drawn = True
             todo.append((inner, level + 1))
         for number, name in enumerate(branch.names):
             left -= _bytes(name) + 2
@@ -242,10 +244,10 @@ def _drawn(branch: _Branch) -> Iterator[str]:
         yield from _drawn(inner)
 
 
-def _all(branch: _Branch) -> Iterator[_Branch]:
+def _all_drawn(branch: _Branch) -> Iterator[_Branch]:
     yield branch
-    for inner in branch.branches:
-        yield from _all(inner)
+    for inner in branch.branches if branch.open else ():
+        yield from _all_drawn(inner)
 
 
 def _entry(folder: Folder[Readable], name: str) -> Entry:

@@ -1,0 +1,151 @@
+"""Files for eyes and ears: images, sound, pages of PDF; what is none of these is handed over or named.
+
+What a file is, its first bytes say, not its name: a wrong MIME type makes hosts and models refuse a result.
+"""
+
+from __future__ import annotations
+
+import mimetypes
+import os
+import struct
+import threading
+import zlib
+from typing import Any
+
+from mcp_batteries.errors import Invalid, quote
+from mcp_fs.engine.handles import open_file
+from mcp_fs.engine.text import SAMPLE_BYTES, sniff
+from mcp_fs.models import Media
+from mcp_fs.policy import Readable
+
+__all__ = ["mime_type", "view"]
+
+_MOST_SHOWN = 10 * 1024 * 1024
+_MOST_HANDED = 1024 * 1024
+_MOST_PDF = 64 * 1024 * 1024
+_RENDER_SCALE = 1.5  # 108 dots per inch: readable, and below the size at which hosts scale images down
+
+# (offset, bytes, MIME type); the first that fits. RIFF, ISO media and Ogg say in a second place what they hold.
+_MAGIC = (
+    (0, b"\x89PNG\r\n\x1a\n", "image/png"),
+    (0, b"\xff\xd8\xff", "image/jpeg"),
+    (0, b"GIF87a", "image/gif"),
+    (0, b"GIF89a", "image/gif"),
+    (8, b"WEBP", "image/webp"),
+    (0, b"BM", "image/bmp"),
+    (0, b"II*\0", "image/tiff"),
+    (0, b"MM\0*", "image/tiff"),
+    (4, b"ftypavif", "image/avif"),
+    (4, b"ftypheic", "image/heic"),
+    (0, b"\0\0\1\0", "image/vnd.microsoft.icon"),
+    (8, b"WAVE", "audio/wav"),
+    (8, b"AIFF", "audio/aiff"),
+    (0, b"fLaC", "audio/flac"),
+    (0, b"ID3", "audio/mpeg"),
+    (0, b"\xff\xfb", "audio/mpeg"),
+    (0, b"\xff\xf3", "audio/mpeg"),
+    (0, b"\xff\xf2", "audio/mpeg"),
+    (0, b"\xff\xf1", "audio/aac"),
+    (0, b"\xff\xf9", "audio/aac"),
+    (0, b"OggS", "audio/ogg"),
+    (4, b"ftypM4A", "audio/mp4"),
+    (4, b"ftyp", "video/mp4"),
+    (0, b"\x1aE\xdf\xa3", "video/webm"),
+    (0, b"%PDF-", "application/pdf"),
+    (0, b"PK\3\4", "application/zip"),
+    (0, b"\x1f\x8b", "application/gzip"),
+    (0, b"SQLite format 3\0", "application/vnd.sqlite3"),
+    (0, b"\x7fELF", "application/x-elf"),
+)
+_pdfium = threading.Lock()  # PDFium is not thread-safe
+
+
+def mime_type(head: bytes, name: str) -> str:
+    """The MIME type of a file: by its first bytes, else for what is no image or sound by its name."""
+    for offset, magic, kind in _MAGIC:
+        if head.startswith(magic, offset) and (kind != "image/bmp" or head[6:10] == b"\0\0\0\0"):
+            return _zipped(name) if kind == "application/zip" else kind
+    guessed = mimetypes.guess_type(name, strict=False)[0]
+    if sniff(head[:SAMPLE_BYTES]) is not None:
+        return guessed if guessed is not None and not guessed.startswith(("audio", "video")) else "text/plain"
+    return guessed if guessed is not None and guessed.startswith("application/") else "application/octet-stream"
+
+
+def view(place: Readable, page: int = 1) -> list[Media]:
+    """The file at `place` as what can be shown of it; never nothing.
+
+    Args:
+        page: of a PDF, from 1: its text, or its picture when there is no text on it.
+
+    Raises:
+        Invalid: the file is empty or text, or has no such page.
+        Problem: it can't be opened.
+    """
+    with open_file(place) as file:
+        size = os.fstat(file.fileno()).st_size
+        head = file.read(SAMPLE_BYTES)
+        kind = mime_type(head, place.name)
+        if not head:
+            raise Invalid(f"{quote(place.display)} is empty.", "There is nothing to show.")
+        if sniff(head) is not None and kind != "application/pdf":
+            raise Invalid(f"{quote(place.display)} is text ({kind}).", "Use `read_text`.")
+        family = kind.partition("/")[0]
+        shown = family in ("image", "audio")
+        limit = _MOST_PDF if kind == "application/pdf" else _MOST_SHOWN if shown else _MOST_HANDED
+        facts = f"{place.display}: {kind}, {size:,} bytes"
+        if size > limit:
+            note = f"{facts}; too large to send (limit {limit:,}), read the resource {place.uri}"
+            return [Media("link", place.display, place.uri, kind, size, note)]
+        data = head + file.read(limit)
+    if kind == "application/pdf":
+        return _page(place, data, page, facts)
+    return [Media(family if shown else "blob", place.display, place.uri, kind, size, facts, data)]
+
+
+def _zipped(name: str) -> str:
+    guessed = mimetypes.guess_type(name, strict=False)[0] or ""
+    return guessed if guessed.startswith("application/") else "application/zip"
+
+
+def _page(place: Readable, data: bytes, number: int, facts: str) -> list[Media]:
+    try:
+        import pypdfium2  # pyright: ignore[reportMissingTypeStubs]
+    except ImportError:
+        note = f"{facts}; its pages can be read once mcp-fs is installed as mcp-fs[pdf]"
+        if len(data) > _MOST_HANDED:
+            return [Media("link", place.display, place.uri, "application/pdf", len(data), note)]
+        return [Media("blob", place.display, place.uri, "application/pdf", len(data), note, data)]
+    pdfium: Any = pypdfium2
+    with _pdfium:
+        try:
+            document = pdfium.PdfDocument(data)
+        except pdfium.PdfiumError:
+            raise Invalid(f"{quote(place.display)} is damaged or locked by a password.") from None
+        try:
+            if number > len(document):
+                raise Invalid(f"{quote(place.display)} has {len(document)} pages.", "Use a smaller `page`.")
+            page = document[number - 1]
+            text = str(page.get_textpage().get_text_range()).replace("\r\n", "\n")
+            picture = b"" if text.strip() else _png(page.render(scale=_RENDER_SCALE, rev_byteorder=True))
+            more = f"; continue with page={number + 1}" if number < len(document) else ""
+            note = f"{facts}; page {number} of {len(document)}{more}"
+        finally:
+            document.close()
+    if picture:
+        return [Media("image", place.display, place.uri, "image/png", len(data), note + "; no text on it", picture)]
+    return [Media("text", place.display, place.uri, "application/pdf", len(data), note, body=text)]
+
+
+def _png(bitmap: Any) -> bytes:
+    """A bitmap in RGB as PNG (RFC 2083): small enough here to need no imaging library."""
+    width, height, channels = bitmap.width, bitmap.height, bitmap.n_channels
+    pixels = bytes(bitmap.buffer)
+    rows = (pixels[at : at + width * channels] for at in range(0, height * bitmap.stride, bitmap.stride))
+    raw = b"".join(b"\0" + row for row in rows)
+    colour = {1: 0, 3: 2, 4: 6}[channels]
+
+    def chunk(name: bytes, body: bytes) -> bytes:
+        return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, colour, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(raw)) + chunk(b"IEND", b"")

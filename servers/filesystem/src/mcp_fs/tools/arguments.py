@@ -1,0 +1,15 @@
+"""Arguments that several tools share, described in the same words everywhere."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+__all__ = ["DryRun", "Overwrite", "RelativePath"]
+
+RelativePath = Annotated[str, Field(description="Path relative to the served folder, or absolute, or a file:// URI.")]
+
+Overwrite = Annotated[bool, Field(description="Replace a file that exists.")]
+
+DryRun = Annotated[bool, Field(description="Only show the diff.")]

@@ -1,0 +1,157 @@
+"""Reading and listing, as tools."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from mcp.server.mcpserver import Context
+from mcp_types import (
+    AudioContent,
+    BlobResourceContents,
+    ContentBlock,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+)
+from pydantic import Field
+
+from mcp_batteries.declare import tool
+from mcp_batteries.errors import Invalid, Problem
+from mcp_batteries.limits import DEFAULT_PAGE_BYTES, in_thread
+from mcp_fs.engine.info import info
+from mcp_fs.engine.listing import Sort, list_folder, list_roots, list_tree
+from mcp_fs.engine.media import view
+from mcp_fs.engine.read import MAX_PAGE_BYTES, LineIndex, Part, read_part, read_parts
+from mcp_fs.engine.walk import Filter
+from mcp_fs.models import FileInfo, FileSlices, FolderPage, Media, TextSlice, Tree
+from mcp_fs.policy import Policy, Readable
+from mcp_fs.tools.arguments import Cursor, Hidden, Ignored, RelativePath, starts
+
+__all__ = ["ReadTools"]
+
+Number = Annotated[int, Field(ge=1)]
+PageBytes = Annotated[int, Field(ge=1, le=MAX_PAGE_BYTES)]
+
+
+@dataclass(frozen=True)
+class ReadTools:
+    policy: Policy
+    index: LineIndex = field(default_factory=LineIndex)
+
+    @tool("Read text", effect="read")
+    async def read_text(
+        self,
+        path: RelativePath,
+        start_line: Number | None = None,
+        end_line: Number | None = None,
+        head: Number | None = None,
+        tail: Number | None = None,
+        start_column: Annotated[int, Field(ge=1, description="Byte in start_line")] = 1,
+        line_numbers: bool = False,
+        max_bytes: PageBytes = DEFAULT_PAGE_BYTES,
+    ) -> TextSlice:
+        """Read a text file: a range of lines, the first (`head`) or the last (`tail`).
+
+        The first line of the answer says what is shown and how to continue. To look for something use `search_text`.
+        """
+        chosen = [name for name, value in (("head", head), ("tail", tail), ("start_line", start_line)) if value]
+        if len(chosen) > 1 or (end_line and chosen and chosen[0] != "start_line"):
+            raise Invalid("`head`, `tail` and a range of lines exclude one another.", "Use one of them.")
+        place = self.policy.readable(path)
+        part = Part(start_line or 1, start_column, head or end_line, tail, max_bytes, line_numbers)
+        return await in_thread(lambda stop: read_part(place, part, self.index, stop), what="Reading")
+
+    @tool("Read several files", effect="read")
+    async def read_files(
+        self,
+        paths: Annotated[list[str], Field(min_length=1, max_length=50)],
+        line_numbers: bool = False,
+        max_bytes: PageBytes = 2 * DEFAULT_PAGE_BYTES,
+    ) -> FileSlices:
+        """Read the beginnings of several text files; `max_bytes` is shared. One that fails does not stop the others."""
+        places: list[tuple[str, Readable | Problem]] = []
+        for path in paths:
+            try:
+                places.append((path, self.policy.readable(path)))
+            except Problem as problem:
+                places.append((path, problem))
+        part = Part(max_bytes=max_bytes, numbers=line_numbers)
+        return await in_thread(lambda stop: read_parts(places, part, self.index, stop), what="Reading")
+
+    @tool("Read media", effect="read")
+    async def read_media(self, path: RelativePath, page: Number = 1) -> list[ContentBlock]:
+        """Read an image, sound, `page` of a PDF or other binary file."""
+        place = self.policy.readable(path)
+        shown = await in_thread(lambda stop: view(place, page), what="Reading")
+        return [block for media in shown for block in _blocks(media)]
+
+    @tool("Get information", effect="read")
+    async def get_info(self, path: RelativePath) -> FileInfo:
+        """Kind, size, times, mode, encoding, content hash and resource URI of a file or folder."""
+        place = self.policy.readable(path)
+        return await in_thread(lambda stop: info(place), what="Looking it up")
+
+    @tool("List a folder", effect="read")
+    async def list_directory(
+        self,
+        path: RelativePath = ".",
+        sort: Sort = "name",
+        include_hidden: Hidden = True,
+        include_ignored: Ignored = True,
+        limit: Annotated[int, Field(ge=1, le=5000)] = 200,
+        cursor: Cursor = None,
+    ) -> FolderPage:
+        """List a folder's entries with size and time; largest or newest first by `sort`."""
+        places = starts(self.policy, path)
+        if len(places) > 1:
+            return list_roots(places)
+        wanted = Filter(include_hidden, include_ignored)
+        return await in_thread(
+            lambda stop: list_folder(places[0], stop, sort=sort, wanted=wanted, limit=limit, cursor=cursor),
+            what="Listing",
+        )
+
+    @tool("List a tree", effect="read")
+    async def list_tree(
+        self,
+        ctx: Context,
+        path: RelativePath = ".",
+        depth: Annotated[int, Field(ge=1, le=20)] = 3,
+        include_hidden: Hidden = False,
+        include_ignored: Ignored = False,
+        max_bytes: Annotated[int, Field(ge=1000, le=64_000)] = DEFAULT_PAGE_BYTES,
+    ) -> Tree:
+        """Show a folder's tree, large parts folded to counts. To find names use `find_files`."""
+        places = starts(self.policy, path)
+        if len(places) > 1:
+            raise Invalid("Several folders are served.", f"Use one of: {', '.join(p.display for p in places)}.")
+        wanted = Filter(include_hidden, include_ignored)
+        return await in_thread(
+            lambda stop: list_tree(places[0], stop, depth=depth, wanted=wanted, max_bytes=max_bytes),
+            what="Listing",
+            report=ctx.report_progress,
+        )
+
+
+def _blocks(media: Media) -> list[ContentBlock]:
+    note = TextContent(type="text", text=f"[{media.note}]\n{media.body}")
+    data = base64.b64encode(media.data).decode()
+    match media.kind:
+        case "image":
+            return [note, ImageContent(type="image", data=data, mime_type=media.mime_type)]
+        case "audio":
+            return [note, AudioContent(type="audio", data=data, mime_type=media.mime_type)]
+        case "blob":
+            blob = BlobResourceContents(uri=media.uri, mime_type=media.mime_type, blob=data)
+            return [note, EmbeddedResource(type="resource", resource=blob)]
+        case "link":
+            name = media.path
+            link = ResourceLink(
+                type="resource_link", name=name, uri=media.uri, mime_type=media.mime_type, size=media.size
+            )
+            return [note, link]
+        case _:
+            return [note]

@@ -1,0 +1,84 @@
+"""Finding names and searching contents, as tools."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from mcp.server.mcpserver import Context
+from pydantic import Field
+
+from mcp_batteries.declare import tool
+from mcp_batteries.limits import in_thread
+from mcp_fs.engine import ripgrep
+from mcp_fs.engine.find import find
+from mcp_fs.engine.search import Query, search
+from mcp_fs.engine.walk import Filter
+from mcp_fs.models import FoundFiles, Matches
+from mcp_fs.policy import Policy
+from mcp_fs.tools.arguments import Cursor, Hidden, Ignored, RelativePath, starts
+
+__all__ = ["SearchTools"]
+
+Limit = Annotated[int, Field(ge=1, le=5000)]
+
+
+@dataclass(frozen=True)
+class SearchTools:
+    policy: Policy
+
+    @tool("Find files", effect="read")
+    async def find_files(
+        self,
+        ctx: Context,
+        glob: Annotated[str, Field(description="`*.py`, `src/**/*.{ts,tsx}`; `name/` for folders")],
+        path: RelativePath = ".",
+        sort: Literal["path", "modified"] = "path",
+        include_hidden: Hidden = False,
+        include_ignored: Ignored = False,
+        limit: Limit = 200,
+        cursor: Cursor = None,
+    ) -> FoundFiles:
+        """Find files by name, in all folders below `path`; what .gitignore ignores is left out.
+
+        For text inside files use `search_text`.
+        """
+        places = starts(self.policy, path)
+        wanted = Filter(include_hidden, include_ignored)
+        newest = sort == "modified"
+        return await in_thread(
+            lambda stop: find(places, glob, stop, newest_first=newest, wanted=wanted, limit=limit, cursor=cursor),
+            what="Finding files",
+            report=ctx.report_progress,
+        )
+
+    @tool("Search text", effect="read")
+    async def search_text(
+        self,
+        ctx: Context,
+        pattern: Annotated[str, Field(description="RE2 regular expression: no look-around, no back-references")],
+        path: RelativePath = ".",
+        literal: bool = False,
+        ignore_case: bool = False,
+        context: Annotated[int, Field(ge=0, le=20, description="Lines before and after")] = 0,
+        glob: Annotated[str | None, Field(description="`*.py`, `src/**`; `!` in front excludes")] = None,
+        file_type: Annotated[str | None, Field(description="py, ts, ...")] = None,
+        files_only: bool = False,
+        include_hidden: Hidden = False,
+        include_ignored: Ignored = False,
+        max_per_file: Limit = 20,
+        limit: Limit = 100,
+        cursor: Cursor = None,
+    ) -> Matches:
+        """Search the contents of files below `path`, or of one file: `path:line:text`, context `path-line-text`.
+
+        What .gitignore ignores and binary files are left out.
+        """
+        places = starts(self.policy, path)
+        wanted = Filter(include_hidden, include_ignored)
+        query = Query(pattern, literal, ignore_case, context, glob, file_type, max_per_file, limit, files_only, wanted)
+        return await in_thread(
+            lambda stop: search(places, query, cursor, stop, ripgrep.command()),
+            what="Searching",
+            report=ctx.report_progress,
+        )
