@@ -37,9 +37,15 @@ class Hunk:
 
 @dataclass(frozen=True, slots=True)
 class FilePatch:
-    """What a diff does to one file; `path` as the caller wrote it, without the `a/` and `b/` of git."""
+    """What a diff does to one file.
+
+    Attributes:
+        path: without the `a/` or `b/` of git.
+        written: as the diff has it.
+    """
 
     path: str
+    written: str
     creates: bool
     deletes: bool
     hunks: tuple[Hunk, ...]
@@ -79,7 +85,8 @@ def parse(patch: str) -> list[FilePatch]:
                     any(mark in " +" for mark in ends),
                 )
             )
-        patches.append(FilePatch(path, file.source_file == _NONE, file.target_file == _NONE, tuple(hunks)))
+        written = _unquoted(file.target_file if file.source_file == _NONE else file.source_file)
+        patches.append(FilePatch(path, written, file.source_file == _NONE, file.target_file == _NONE, tuple(hunks)))
     return patches
 
 

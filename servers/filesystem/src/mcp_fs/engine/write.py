@@ -14,7 +14,7 @@ from collections.abc import Generator, Iterable
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 
-from mcp_batteries.errors import Conflict, NotFound, Problem, Unavailable, quote
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable, quote
 from mcp_batteries.limits import Stop
 from mcp_fs.engine import syscalls
 from mcp_fs.engine.handles import Folder, Spot, not_a_file, problem, resolve
@@ -56,7 +56,10 @@ def write_file(place: Writable, content: str | bytes, *, overwrite: bool, stop: 
         NotFound: the folder does not exist.
         Refused: something that is no regular file is there.
     """
-    data = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content
+    try:
+        data = content.encode() if isinstance(content, str) else content
+    except UnicodeEncodeError:
+        raise Invalid("The content holds a lone surrogate, which no text file can.") from None
     with writing_to(place) as spot, locked([spot], stop):
         old = regular_status(spot, place)
         if old is not None and not overwrite:
