@@ -61,6 +61,8 @@ class FrontGate:
             # Probes name the address of a container, so this stands before the rules. It tells nothing.
             await PlainTextResponse("ok\n")(scope, receive, send)
             return
+        # White space around a value is no part of it (RFC 9110, section 5.5); httptools leaves it there.
+        scope = {**scope, "headers": [(name, value.strip()) for name, value in scope["headers"]]}
         refusal = self._refusal(Headers(scope=scope))
         if refusal is not None:
             await refusal(scope, receive, send)

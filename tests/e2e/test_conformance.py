@@ -1,0 +1,82 @@
+"""The official conformance suite over HTTP: every scenario that asks for nothing but a server must pass.
+
+The other scenarios ask for tools, resources and prompts of the suite's own and can't pass here, but whatever the
+server says in them too is held against the revision's JSON schema.
+"""
+
+import json
+import subprocess
+from pathlib import Path
+
+import anyio
+import pytest
+
+from e2e import npm
+from e2e.serving import listening
+
+SUITE = "@modelcontextprotocol/conformance"
+VERSION = "0.2.0-alpha.12"
+
+COMMON = {"tools-list", "resources-list", "prompts-list", "server-sse-multiple-streams", "dns-rebinding-protection"}
+SCENARIOS = {
+    "2025-11-25": {
+        *COMMON,
+        "server-initialize",
+        "server-session-lifecycle",
+        "ping",
+        "resources-subscribe",
+        "resources-unsubscribe",
+    },
+    "2026-07-28": {
+        *COMMON,
+        "server-stateless",
+        "caching",
+        "sep-2164-resource-not-found",
+        "http-header-validation",
+        "input-required-result-unsupported-methods",
+    },
+}
+# These checks of `server-stateless` call tools that only a diagnostic server has.
+NEED_A_FIXTURE = {
+    "sep-2575-server-rejects-undeclared-capability",
+    "sep-2575-missing-capability-http-400",
+    "sep-2575-server-sends-prompts-list-changed-on-subscription",
+    "sep-2575-server-sends-tools-list-changed-on-subscription",
+}
+ON_THE_WIRE = "wire-schema-valid"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("revision", SCENARIOS)
+@pytest.mark.parametrize("package", ["mcp_example", "mcp_fs"])
+async def test_conformance(package: str, revision: str, tmp_path: Path) -> None:
+    (tmp_path / "served").mkdir()
+    (tmp_path / "served" / "notes.txt").write_text("one\n", "utf-8")
+    arguments = [str(tmp_path / "served")] if package == "mcp_fs" else []
+    async with listening(package, *arguments) as (_, url):
+        command = [npm.NODE, npm.program(npm.installed(f"{SUITE}@{VERSION}"), SUITE), "server", "--url", url]
+        with anyio.fail_after(240):
+            # Its exit status also counts what needs a fixture.
+            said = await anyio.run_process(
+                [*command, "--suite", "all", "--spec-version", revision, "-o", str(tmp_path / "out")],
+                check=False,
+                stderr=subprocess.STDOUT,
+                env=npm.environment(),
+            )
+    checks = {folder.name: outcomes(folder / "checks.json") for folder in (tmp_path / "out").iterdir()}
+    # A folder is named `server-SCENARIO-TIME`.
+    ours = {name: checks[folder] for name in SCENARIOS[revision] for folder in checks if f"server-{name}-2" in folder}
+    assert ours.keys() == SCENARIOS[revision], said.stdout.decode()
+
+    assert all(found for found in ours.values())
+    failed = [(name, *check) for name, found in ours.items() for check in found if check[1] not in ("SUCCESS", "INFO")]
+    assert [item for item in failed if item[1] not in NEED_A_FIXTURE] == []
+    malformed = [(name, *check) for name, found in checks.items() for check in found if check[0] == ON_THE_WIRE]
+    assert [item for item in malformed if item[2] != "SUCCESS"] == []
+    assert malformed
+
+
+def outcomes(file: Path) -> list[tuple[str, str, str]]:
+    """(id, status, message) of each check."""
+    checks = json.loads(file.read_text("utf-8"))
+    return [(check["id"], check["status"], check.get("errorMessage", "")) for check in checks]
