@@ -321,9 +321,8 @@ async def test_bad_request(wires: dict[str, HttpWire], era: str, name: str) -> N
             headers=encoded,
         )
     assert answer.status_code == case.status, answer.text[:500]
-    assert "Traceback" not in answer.text
-    assert ".py" not in answer.text
-    assert "pydantic" not in answer.text
+    if case.status != 200 or case.code is not None:
+        assert not any(word in answer.text for word in ("Traceback", ".py", "pydantic"))
     said = message_in(answer.headers.get("content-type", ""), answer.text)
     if case.code is not None:
         assert said is not None
