@@ -1,0 +1,161 @@
+"""Results that are longer than a page: kept whole in unnamed files, so that every page shows one moment.
+
+No lock and no transaction is held between two pages, and no row is skipped or told twice, whoever writes meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import tempfile
+import threading
+import weakref
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+from mcp_batteries.errors import Invalid
+from mcp_batteries.limits import Cursor, Stop, in_thread
+from mcp_sqlite.engine.pool import Pool
+from mcp_sqlite.models import RowPage
+from mcp_sqlite.policy import ReadStatement
+
+__all__ = ["Pages", "Scratch"]
+
+_MOST_RESULTS = 8
+_BYTES = 64 * 1024 * 1024
+
+
+class Scratch:
+    """A private folder that goes away with the process."""
+
+    def __init__(self) -> None:
+        self.path = tempfile.mkdtemp(prefix="mcp-sqlite-")
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+    def new(self, ending: str = "") -> str:
+        """The path of a file that does not exist yet."""
+        return os.path.join(self.path, secrets.token_hex(8) + ending)
+
+
+@dataclass
+class _Result:
+    columns: list[str]
+    file: IO[bytes]
+    rest: Any
+    cut: int
+    notes: list[str]
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    finalizer: Any = None
+
+    def __post_init__(self) -> None:
+        self.finalizer = weakref.finalize(self, self.file.close)
+
+
+class Pages:
+    """Queries answered by pages.
+
+    Args:
+        scratch: where a longer result lies, unnamed as soon as it is open.
+    """
+
+    def __init__(self, pool: Pool, scratch: Scratch) -> None:
+        self._pool, self._scratch = pool, scratch
+        self._results: OrderedDict[str, _Result] = OrderedDict()
+
+    async def first(self, statement: ReadStatement, *, limit: int, max_bytes: int, max_cell: int) -> RowPage:
+        """The first page of a statement's rows."""
+        spool = self._scratch.new(".rows")
+        with open(spool, "xb"):  # noqa: ASYNC230 - an empty file in a private folder
+            pass
+        file = open(spool, "rb")  # noqa: ASYNC230, SIM115 - kept with the result
+        try:
+            reply, rest = await self._pool.call_on(
+                {
+                    "do": "query", "path": statement.database.path, "sql": statement.sql,
+                    "parameters": statement.parameters, "limit": limit, "max_bytes": max_bytes, "max_cell": max_cell,
+                    "spool": spool, "spool_bytes": _BYTES,
+                }
+            )  # fmt: skip
+        except BaseException:
+            file.close()
+            os.unlink(spool)
+            raise
+        notes = _notes(reply)
+        cursor = None
+        if rest is None:
+            file.close()
+        else:
+            name = secrets.token_urlsafe(9)
+            self._results[name] = _Result(reply["columns"], file, rest, reply["cut"], notes)
+            while len(self._results) > _MOST_RESULTS:
+                self._results.popitem(last=False)[1].finalizer()
+            cursor = Cursor.encode("rows", [name, 0, reply["rows"]])
+        # Where an open file can't be unnamed it goes with the folder.
+        try:
+            os.unlink(spool)
+        except PermissionError:
+            pass
+        return RowPage(reply["columns"], reply["lines"], 1, reply["rows"], cursor, reply["cut"], notes)
+
+    async def next(self, cursor: str, *, limit: int, max_bytes: int) -> RowPage:
+        """The page at `cursor`.
+
+        Raises:
+            Invalid: it is not known, or not any more.
+        """
+        name, offset, shown = Cursor.decode("rows", cursor)
+        result = self._results.get(name)
+        if result is None:
+            raise Invalid(
+                f"The result behind the `cursor` is gone; the last {_MOST_RESULTS} are kept.", "Run the query again."
+            )
+        self._results.move_to_end(name)
+        await result.rest.done.wait()
+        lines, end, more = await in_thread(
+            lambda stop: _slice(result.file, result.lock, offset, limit, max_bytes, stop)
+        )
+        rows = len(lines)
+        notes = list(result.notes)
+        if not more and result.rest.stopped:
+            notes.append(f"not the end of the result: {result.rest.stopped}; narrow the query or page by a key")
+        following = Cursor.encode("rows", [name, end, shown + rows]) if more else None
+        return RowPage(result.columns, "".join(lines), shown + 1, rows, following, result.cut, notes)
+
+    def close(self) -> None:
+        """Forget all results."""
+        for result in self._results.values():
+            result.finalizer()
+        self._results.clear()
+
+
+def _slice(
+    file: IO[bytes], lock: threading.Lock, offset: int, limit: int, max_bytes: int, stop: Stop
+) -> tuple[list[str], int, bool]:
+    """Whole lines from `offset` on, where they end, and whether more follow."""
+    size = os.fstat(file.fileno()).st_size
+    data = bytearray()
+    while True:
+        stop.check()
+        ends = data.count(b"\n")
+        full = ends > limit or (ends and len(data) > max_bytes + (1 << 16))
+        if full or offset + len(data) >= size:
+            break
+        with lock:  # two pages of one result may be read at once
+            file.seek(offset + len(data))
+            data += file.read(1 << 16)
+    taken: list[str] = []
+    used = 0
+    for line in bytes(data).splitlines(keepends=True):
+        if not line.endswith(b"\n") or len(taken) == limit or (taken and used + len(line) > max_bytes):
+            break
+        taken.append(line.decode())
+        used += len(line)
+    return taken, offset + used, offset + used < size
+
+
+def _notes(reply: dict[str, Any]) -> list[str]:
+    if reply.get("immutable"):
+        return ["opened as a file that can't change: what other programs write is not seen"]
+    return []

@@ -1,0 +1,255 @@
+"""Worker processes, kept warm, and ended when a statement can't be stopped any other way.
+
+A call takes an idle worker and gives it back. A worker that has not answered shortly behind its deadline, or shortly
+behind a cancel, is killed: that bounds even the single opcodes SQLite never looks up from.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+from anyio.abc import Process, TaskGroup
+from anyio.streams.buffered import BufferedByteReceiveStream
+
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
+
+__all__ = ["Pool"]
+
+_HEAD = struct.Struct(">I")
+_LATE_SECONDS = 0.5
+"""How long behind its deadline a worker may still say that the statement was stopped."""
+_CANCEL_SECONDS = 0.06
+_START_SECONDS = 20.0
+_MOST_IDLE = 2
+
+_KINDS: dict[str, type[Problem]] = {
+    "conflict": Conflict,
+    "invalid": Invalid,
+    "not_found": NotFound,
+    "refused": Refused,
+    "stopped": Unavailable,
+    "too_large": TooLarge,
+    "unavailable": Unavailable,
+}
+
+
+class _Worker:
+    def __init__(self, process: Process) -> None:
+        self.process = process
+        assert process.stdout is not None and process.stdin is not None
+        self._frames = BufferedByteReceiveStream(process.stdout)
+        self._requests = process.stdin
+
+    @classmethod
+    async def start(cls) -> _Worker:
+        # -P: no module of the folder the host started us in.
+        command = [sys.executable, "-P", "-m", "mcp_sqlite.worker"]
+        worker = cls(await anyio.open_process(command, stderr=subprocess.DEVNULL))
+        try:
+            with anyio.fail_after(_START_SECONDS):
+                await worker.receive()
+        except BaseException:
+            await worker.kill()
+            raise
+        return worker
+
+    async def send(self, request: Mapping[str, Any]) -> None:
+        body = json.dumps(request, separators=(",", ":")).encode()
+        await self._requests.send(_HEAD.pack(len(body)) + body)
+
+    async def receive(self) -> dict[str, Any]:
+        """The next frame.
+
+        Raises:
+            anyio.IncompleteRead: the process has ended.
+        """
+        size = _HEAD.unpack(await self._frames.receive_exactly(_HEAD.size))[0]
+        return json.loads(await self._frames.receive_exactly(size))
+
+    async def kill(self) -> None:
+        with anyio.CancelScope(shield=True):
+            if self.process.returncode is None:
+                self.process.kill()
+            await self.process.aclose()
+
+
+class Pool:
+    """Worker processes for as long as `running` is entered.
+
+    Args:
+        seconds: a statement's time limit.
+        most: workers that answer calls at once.
+    """
+
+    def __init__(self, *, seconds: float, most: int) -> None:
+        self.seconds = seconds
+        self._most = most
+        self._blocks: list[TaskGroup] = []
+        self._idle: list[_Worker] = []
+        self._busy: set[_Worker] = set()
+        self._own: dict[str, _Worker] = {}
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """Have a worker warm while the block lasts; no process outlives the last block."""
+        if not self._blocks:
+            self._slots = anyio.Semaphore(self._most)
+            self._own_turns: dict[str, anyio.Lock] = {}
+        async with anyio.create_task_group() as tasks:
+            self._blocks.append(tasks)
+            tasks.start_soon(self._warm)
+            try:
+                yield
+            finally:
+                self._blocks.remove(tasks)
+                tasks.cancel_scope.cancel()
+        if not self._blocks:
+            for worker in [*self._idle, *self._busy, *self._own.values()]:
+                await worker.kill()
+            self._idle.clear()
+            self._busy.clear()
+            self._own.clear()
+
+    async def call(self, request: Mapping[str, Any], *, seconds: float | None = None) -> dict[str, Any]:
+        """The first frame that answers `request`; whatever comes behind it is awaited in the background.
+
+        Raises:
+            Problem: the worker refuses, was stopped at the time limit, or died.
+        """
+        reply, _ = await self.call_on(request, seconds=seconds)
+        return reply
+
+    async def call_on(
+        self, request: Mapping[str, Any], *, seconds: float | None = None
+    ) -> tuple[dict[str, Any], _Rest | None]:
+        """Like `call`, with what follows the first frame, if anything does."""
+        limit = self.seconds if seconds is None else seconds
+        await self._slots.acquire()
+        worker: _Worker | None = None
+        handed_on = False
+        try:
+            worker = self._idle.pop() if self._idle else await _Worker.start()
+            self._busy.add(worker)
+            frame = await self._ask(worker, request, limit)
+            if frame.get("end"):
+                return _checked(frame), None
+            rest = _Rest()
+            self._blocks[-1].start_soon(self._await_rest, worker, rest, limit)
+            handed_on = True
+            return frame, rest
+        finally:
+            if not handed_on:
+                await self._give_back(worker)
+
+    async def call_own(self, owner: str, request: Mapping[str, Any], *, seconds: float) -> dict[str, Any]:
+        """Like `call`, always on the same worker while it lives: one that remembers."""
+        async with self._own_turns.setdefault(owner, anyio.Lock()):
+            worker = self._own.pop(owner, None)
+            if worker is None or worker.process.returncode is not None:
+                worker = await _Worker.start()
+            try:
+                self._busy.add(worker)
+                return _checked(await self._ask(worker, request, seconds))
+            finally:
+                self._busy.discard(worker)
+                if worker.process.returncode is None and self._blocks:
+                    self._own[owner] = worker
+                else:
+                    await worker.kill()
+
+    async def _ask(self, worker: _Worker, request: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+        answered = False
+        try:
+            with anyio.move_on_after(seconds + _LATE_SECONDS):
+                await worker.send({**request, "seconds": seconds})
+                frame = await worker.receive()
+                answered = True
+                return frame
+            raise Unavailable(
+                f"SQLite did not stop at the time limit of {seconds:g} s; its process was ended.", "Ask for less."
+            )
+        except anyio.get_cancelled_exc_class():
+            answered = await self._interrupted(worker)
+            raise
+        except (anyio.IncompleteRead, anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            raise Unavailable(
+                "SQLite's process ended in the middle of the statement.", "Other calls still work."
+            ) from None
+        finally:
+            if not answered:
+                await worker.kill()
+
+    async def _interrupted(self, worker: _Worker) -> bool:
+        """Whether `worker` has stopped what it did, and can be used again."""
+        with anyio.CancelScope(shield=True), anyio.move_on_after(_CANCEL_SECONDS, shield=True):
+            try:
+                await worker.send({"cancel": True})
+                while not (await worker.receive()).get("end"):
+                    pass
+                return True
+            except (anyio.IncompleteRead, anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
+                return False
+        return False
+
+    async def _await_rest(self, worker: _Worker, rest: _Rest, seconds: float) -> None:
+        finished = False
+        try:
+            with anyio.move_on_after(seconds + _LATE_SECONDS):
+                frame = await worker.receive()
+                rest.stopped = frame.get("stopped")
+                finished = True
+        except (anyio.IncompleteRead, anyio.EndOfStream, anyio.BrokenResourceError):
+            pass
+        finally:
+            if not finished:
+                rest.stopped = "the query was stopped at its time limit"
+                await worker.kill()
+            rest.done.set()
+            await self._give_back(worker)
+
+    async def _give_back(self, worker: _Worker | None) -> None:
+        self._slots.release()
+        if worker is None:
+            return
+        self._busy.discard(worker)
+        if worker.process.returncode is not None:
+            if self._blocks and not self._idle:
+                self._blocks[-1].start_soon(self._warm)
+        elif self._blocks and len(self._idle) < _MOST_IDLE:
+            self._idle.append(worker)
+        else:
+            await worker.kill()
+
+    async def _warm(self) -> None:
+        worker = await _Worker.start()
+        if len(self._idle) < _MOST_IDLE and self._blocks:
+            self._idle.append(worker)
+        else:
+            await worker.kill()
+
+
+class _Rest:
+    """What a worker does behind its first frame.
+
+    Attributes:
+        done: set when it has ended.
+        stopped: why before its end, in words; None if it came to its end.
+    """
+
+    def __init__(self) -> None:
+        self.done = anyio.Event()
+        self.stopped: str | None = None
+
+
+def _checked(frame: dict[str, Any]) -> dict[str, Any]:
+    if error := frame.get("error"):
+        kind, what, fix = error
+        raise _KINDS[kind](what, fix)
+    return frame

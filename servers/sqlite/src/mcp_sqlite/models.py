@@ -1,0 +1,255 @@
+"""What the tools answer, as text: rows as lines of JSON arrays, everything else as lines a person reads too.
+
+Each result is one text. Rows stand on the wire once: a second, structured copy would double the largest answers, and
+hosts that show only structured content fall back to the text where there is none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Backup", "Catalog", "Change", "Check", "Export", "Hits", "Import", "Plan", "RowPage", "TableInfo"]
+
+_Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class RowPage:
+    """Rows of a result.
+
+    Attributes:
+        lines: a JSON array per row, each with its end of line.
+        start: number of the first row, from 1.
+        cursor: for the next page; None if these rows are the last.
+        cut: cells shortened so far.
+    """
+
+    columns: Sequence[str]
+    lines: str
+    start: int
+    rows: int
+    cursor: str | None
+    cut: int = 0
+    notes: Sequence[str] = ()
+
+    def text(self) -> str:
+        if self.cursor is not None:
+            head = (
+                f"[truncated: rows {self.start} to {self.start + self.rows - 1}; the next page: cursor={self.cursor}]"
+            )
+        elif self.start > 1:
+            head = f"[rows {self.start} to {self.start + self.rows - 1}, the last]"
+        else:
+            head = f"[{_count(self.rows, 'row')}]"
+        notes = [f"[{note}]" for note in self.notes]
+        if self.cut:
+            notes.append(f"[{_count(self.cut, 'cell')} cut; read more with `max_cell` or substr()]")
+        columns = _compact(self.columns)
+        return "\n".join([head, *notes, columns, self.lines])
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """The databases and their tables; one entry per database as the worker's `catalog` has it."""
+
+    databases: Sequence[tuple[str, _Json]]
+    cursor: str | None = None
+
+    def text(self) -> str:
+        blocks = [f"[truncated: the next page: cursor={self.cursor}]"] if self.cursor else []
+        for name, found in self.databases:
+            facts = [_count(found["total"], "table or view", "tables and views"), _size(found["bytes"])]
+            facts.append(f"journal {found['journal']}")
+            if found["immutable"]:
+                facts.append("opened as a file that can't change: what other programs write is not seen")
+            lines = [f"{name}: {', '.join(facts)}; sqlite://{name}/.schema"]
+            lines += [f"- {_table(table)}" for table in found["tables"]]
+            blocks.append("\n".join(lines))
+        return "\n".join(blocks)
+
+
+def _table(table: _Json) -> str:
+    kind = "" if table["kind"] == "table" else f" ({table['kind']})"
+    columns = list(table["columns"])
+    more = f", … {len(columns) - 30} more" if len(columns) > 30 else ""
+    count = "" if table["kind"] == "view" else f" {_rows(table)}"
+    return f"{table['name']}{kind}{count}: {', '.join(columns[:30])}{more}"
+
+
+def _rows(table: _Json) -> str:
+    if table["rows"] is None:
+        return "many rows"
+    return f"{'' if table['exact'] else 'about '}{_count(table['rows'], 'row')}"
+
+
+@dataclass(frozen=True)
+class TableInfo:
+    """One table, as the worker's `describe` has it."""
+
+    uri: str
+    found: _Json
+
+    def text(self) -> str:
+        found = self.found
+        count = "" if found["kind"] == "view" else f", {_rows(found)}"
+        lines = [f"{found['kind']} {found['name']}{count}; {self.uri}", "columns:"]
+        for column in found["columns"]:
+            facts = [str(column["type"] or "any")]
+            if column["key"]:
+                facts.append("primary key" if column["key"] == 1 else f"primary key, part {column['key']}")
+            if column["not_null"]:
+                facts.append("not null")
+            if column["default"] is not None:
+                facts.append(f"default {column['default']}")
+            if column["hidden"] in (2, 3):
+                facts.append("generated")
+            lines.append(f"- {column['name']}: {', '.join(facts)}")
+        keys = [f"- {k['column']} -> {k['table']}.{k['to'] or '(key)'}{_on(k)}" for k in found["refers_to"]]
+        lines += ["refers to:", *keys] if keys else []
+        keys = [f"- {k['table']}.{k['column']} -> {k['to'] or '(key)'}{_on(k)}" for k in found["referred_by"]]
+        lines += ["referred to by:", *keys] if keys else []
+        if found["indexes"]:
+            lines.append("indexes:")
+            for index in found["indexes"]:
+                facts = [word for word in ("unique", "partial") if index[word]]
+                lines.append(
+                    f"- {index['name']} ({', '.join(index['columns'])}){' ' + ' '.join(facts) if facts else ''}"
+                )
+        if found["triggers"]:
+            lines += ["triggers:", *(f"- {name}: {sql}" for name, sql in found["triggers"])]
+        lines += ["definition:", f"{found['sql']};"] if found["sql"] else []
+        if "sample" in found:
+            lines += ["sample rows:", found["sample"].rstrip("\n")]
+        return "\n".join(lines)
+
+
+def _on(key: _Json) -> str:
+    action = key.get("on_delete")
+    return "" if action in (None, "NO ACTION") else f" (on delete {action.lower()})"
+
+
+@dataclass(frozen=True)
+class Hits:
+    """Where a text occurs in the schemas."""
+
+    lines: Sequence[str]
+    more: bool
+
+    def text(self) -> str:
+        head = "[truncated: search for something longer]\n" if self.more else ""
+        return head + ("\n".join(self.lines) or "Nothing in the schema matches.")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What SQLite would do for a statement."""
+
+    tree: str
+    scans: Sequence[str]
+    indexes: Sequence[str]
+
+    def text(self) -> str:
+        lines = [self.tree or "Nothing to plan: the statement reads no table."]
+        if self.scans:
+            lines.append(f"Reads whole: {'; '.join(scan.removeprefix('SCAN ') for scan in self.scans)}.")
+        if self.indexes:
+            lines += ["With these indexes the planner would use them:", *self.indexes]
+        elif self.scans:
+            lines.append("No further index would change the plan.")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Change:
+    """What statements did, or would do."""
+
+    statements: Sequence[_Json]
+    dry_run: bool
+    objects: Sequence[str] | None = None
+    """What the schema gained, lost and kept in another form; None for a change of rows."""
+    broken: Sequence[str] = ()
+
+    def text(self) -> str:
+        lines = ["Dry run, nothing was changed. It would do this:" if self.dry_run else "Done and committed."]
+        for number, step in enumerate(self.statements, 1):
+            if self.objects is not None:
+                break
+            where = f"{number}. " if len(self.statements) > 1 else ""
+            beyond = step["all"] - step["rows"]
+            more = f", and {beyond} more by triggers and foreign keys" if beyond > 0 else ""
+            tables = f" in {', '.join(step['tables'])}" if step["tables"] else ""
+            lines.append(f"{where}{_count(step['rows'], 'row')}{more}{tables}")
+            if step["columns"]:
+                lines += [_compact(step["columns"]), step["lines"].rstrip("\n")]
+                shown = step["lines"].count("\n")
+                if shown < step["returned"]:
+                    lines.append(f"[{step['returned'] - shown} more returned rows not shown]")
+        if self.objects is not None:
+            lines += ["Schema (+ made, - gone, ~ changed):", *(self.objects or ["nothing"])]
+        if self.broken:
+            lines += ["Foreign keys that point nowhere now:", *self.broken]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Check:
+    """What an integrity check found."""
+
+    database: str
+    said: Sequence[str]
+    keys: Sequence[str]
+
+    def text(self) -> str:
+        if not self.said and not self.keys:
+            return f"`{self.database}` is whole: no damage, no foreign key points nowhere."
+        return "\n".join([f"`{self.database}` has problems:", *self.said, *self.keys])
+
+
+@dataclass(frozen=True)
+class Export:
+    name: str
+    rows: int
+    size: int
+
+    def text(self) -> str:
+        return f"Wrote {_count(self.rows, 'row')}, {_size(self.size)}, to `{self.name}`."
+
+
+@dataclass(frozen=True)
+class Import:
+    table: str
+    columns: Sequence[str] = field(default_factory=list[str])
+    rows: int = 0
+    dry_run: bool = False
+
+    def text(self) -> str:
+        verb = "Dry run, nothing was changed; it would insert" if self.dry_run else "Inserted"
+        return f"{verb} {_count(self.rows, 'row')} into `{self.table}` ({', '.join(self.columns)})."
+
+
+@dataclass(frozen=True)
+class Backup:
+    name: str
+    size: int
+
+    def text(self) -> str:
+        return f"Wrote a consistent copy, {_size(self.size)}, to `{self.name}`."
+
+
+def _count(number: int, one: str, several: str = "") -> str:
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
+
+
+def _size(size: int) -> str:
+    for unit in ("bytes", "kB", "MB"):
+        if size < 10_000 or unit == "MB":
+            return f"{size:,} {unit}"
+        size //= 1000
+    raise AssertionError
+
+
+def _compact(names: Sequence[str]) -> str:
+    return json.dumps(list(names), ensure_ascii=False, separators=(",", ":"))

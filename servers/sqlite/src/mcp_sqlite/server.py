@@ -1,0 +1,56 @@
+"""The table of contents."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from mcp_batteries.assemble import Assembled, assemble
+from mcp_sqlite.engine import demo
+from mcp_sqlite.engine.pages import Scratch
+from mcp_sqlite.engine.service import Engine
+from mcp_sqlite.policy import Policy
+from mcp_sqlite.settings import Settings
+from mcp_sqlite.tools.files import FileTools, ImportTools
+from mcp_sqlite.tools.read import ReadTools
+from mcp_sqlite.tools.write import SchemaTools, WriteTools
+
+__all__ = ["build"]
+
+
+def build(settings: Settings) -> Assembled:
+    """The server for the databases in `settings`.
+
+    Raises:
+        Unavailable: one of them can't be served.
+    """
+    scratch = Scratch()
+    example = scratch.new(".db") if settings.demo else None
+    if example is not None:
+        demo.make(example)
+    policy = Policy(settings, demo=example)
+    engine = Engine(scratch, seconds=settings.timeout, workers=settings.workers)
+    return assemble(
+        settings.COMMAND,
+        settings,
+        rooms=[
+            ReadTools(policy, engine),
+            *([WriteTools(policy, engine)] if settings.write else []),
+            *([SchemaTools(policy, engine)] if settings.ddl else []),
+            *([FileTools(policy, engine)] if settings.files else []),
+            *([ImportTools(policy, engine)] if settings.files and settings.write else []),
+        ],
+        opens=[engine],
+        title="SQLite",
+        version=version(settings.COMMAND),
+        instructions=_instructions(policy),
+    )
+
+
+def _instructions(policy: Policy) -> str:
+    names = ", ".join(policy.databases)
+    opened = ["rows" if policy.can_write else "", "the schema" if policy.can_reshape else ""]
+    changes = " and ".join(word for word in opened if word)
+    rule = f"{changes.capitalize()} can be changed; try a dry run first." if changes else "Nothing can be changed."
+    return (
+        f"Serves the SQLite databases {names}. {rule} Begin with `list_tables`; answers that were cut say how to go on."
+    )

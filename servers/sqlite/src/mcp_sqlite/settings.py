@@ -1,0 +1,42 @@
+"""What mcp-sqlite can be told, beyond what every server can."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, ClassVar
+
+from pydantic import Field, field_validator
+
+from mcp_batteries.settings import Positional
+from mcp_batteries.settings import Settings as Common
+
+__all__ = ["Settings"]
+
+
+class Settings(Common):
+    """Serve SQLite databases over MCP: read them safely, follow their changes, and change them only if told to."""
+
+    COMMAND: ClassVar[str] = "mcp-sqlite"
+
+    databases: Annotated[tuple[str, ...], Positional()] = Field(
+        (), description="Database files to serve, each under the name of its file without the ending."
+    )
+    demo: bool = Field(False, description="Also serve `demo`, a small library's database that goes away at the end.")
+    create: bool = Field(False, description="Make a database file that does not exist, instead of refusing to start.")
+    write: bool = Field(False, description="Offer tools that change rows.")
+    ddl: bool = Field(False, description="Offer a tool that changes the schema.")
+    files: str | None = Field(None, description="Folder for exports, imports and backups; without it there are none.")
+    queries: str | None = Field(None, description="Folder of .sql files, each served as a tool and a resource.")
+    timeout: int = Field(10, ge=1, le=600, description="Seconds a statement may take before it is stopped.")
+    workers: int = Field(4, ge=1, le=32, description="Statements that may run at once, each in a process of its own.")
+
+    @field_validator("databases")
+    @classmethod
+    def _absolute(cls, databases: tuple[str, ...]) -> tuple[str, ...]:
+        # Hosts start servers in folders of their own: what the operator meant is fixed here.
+        return tuple(os.path.abspath(os.path.expanduser(path)) for path in databases)
+
+    @field_validator("files", "queries")
+    @classmethod
+    def _absolute_folder(cls, folder: str | None) -> str | None:
+        return None if folder is None else os.path.abspath(os.path.expanduser(folder))

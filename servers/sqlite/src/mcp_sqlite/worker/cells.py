@@ -1,0 +1,115 @@
+"""SQLite's values as JSON and back, exact.
+
+JSON has no bytes, no infinity, and readers that take every number for a double. So an integer beyond 2**53 is its
+digits as text, an infinite real is `"Infinity"` or `"-Infinity"` (SQLite knows no NaN: it stores NULL), bytes are
+`{"base64": ...}`, and text that is not UTF-8 is the same with `"text": true`.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = ["Failure", "Lines", "NotUtf8", "parameters", "text_or_bytes"]
+
+_EXACT = 2**53
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
+
+
+class Failure(Exception):
+    """Raised when a request fails for a reason the caller can understand.
+
+    Args:
+        kind: the name of the `Problem` the server makes of it, in lower case.
+    """
+
+    def __init__(self, kind: str, what: str, fix: str = "") -> None:
+        super().__init__(what)
+        self.kind, self.what, self.fix = kind, what, fix
+
+
+class NotUtf8(bytes):
+    """The bytes of a TEXT value that is not UTF-8."""
+
+
+def text_or_bytes(raw: bytes) -> str | NotUtf8:
+    """The `text_factory` of a connection that reads any database."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return NotUtf8(raw)
+
+
+class Lines:
+    """Rows as lines of JSON arrays, with long cells cut.
+
+    Args:
+        max_cell: characters of a text and bytes of a blob beyond which it is cut, and says so.
+    """
+
+    def __init__(self, max_cell: int) -> None:
+        self.max_cell = max_cell
+        self.cut = 0
+        """Cells cut so far."""
+
+    def line(self, row: Sequence[Any]) -> str:
+        """One line for `row`, with its end."""
+        return _encode([value if value is None else self._cell(value) for value in row]) + "\n"
+
+    def _cell(self, value: Any) -> Any:
+        match value:
+            case int():
+                return value if -_EXACT <= value <= _EXACT else str(value)
+            case float():
+                return value if math.isfinite(value) else ("Infinity" if value > 0 else "-Infinity")
+            case str():
+                if len(value) <= self.max_cell:
+                    return value
+                self.cut += 1
+                return f"{value[: self.max_cell]}…[{len(value) - self.max_cell} more characters]"
+            case _:
+                return self._bytes(value)
+
+    def _bytes(self, value: bytes) -> dict[str, Any]:
+        shown: dict[str, Any] = {"base64": base64.b64encode(value[: self.max_cell]).decode()}
+        if len(value) > self.max_cell:
+            self.cut += 1
+            shown["more_bytes"] = len(value) - self.max_cell
+        if isinstance(value, NotUtf8):
+            shown["text"] = True
+        return shown
+
+
+def parameters(given: Any) -> list[Any] | dict[str, Any]:
+    """Values to bind, from JSON.
+
+    Raises:
+        Failure: one is a list, an object other than `{"base64": ...}`, or an integer beyond 64 bits.
+    """
+    if isinstance(given, dict):
+        return {name.lstrip(":@$"): _bound(value, f"`{name}`") for name, value in given.items()}  # pyright: ignore
+    return [_bound(value, f"number {number}") for number, value in enumerate(given or (), 1)]
+
+
+def _bound(value: Any, where: str) -> Any:
+    match value:
+        case None | float() | str() | bool():
+            return value
+        case int() if -(2**63) <= value < 2**63:
+            return value
+        case {"base64": str() as encoded}:
+            try:
+                return base64.b64decode(encoded, validate=True)
+            except binascii.Error:
+                pass
+        case _:
+            pass
+    raise Failure(
+        "invalid",
+        f"Parameter {where} can't be bound.",
+        'A parameter is text, a number of at most 64 bits, true, false, null, or {"base64": "..."} for bytes.',
+    )

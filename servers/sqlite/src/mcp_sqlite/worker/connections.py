@@ -1,0 +1,179 @@
+"""Connections kept open, guarded, and never to another file than the path names now."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+from mcp_sqlite.worker.cells import Failure, text_or_bytes
+from mcp_sqlite.worker.guard import Guard, Mode, apply_limits
+
+__all__ = ["Connections", "Database", "Interrupt", "file_uri"]
+
+_STEPS = 1000
+"""Virtual machine steps between two looks at the clock: unmeasurable cost, 40 ms of delay at most."""
+_BUSY_MS = 5000
+
+
+class Interrupt:
+    """Why the running statement has to end: its deadline, or the caller's cancel, set from another thread."""
+
+    def __init__(self) -> None:
+        self.deadline = float("inf")
+        self._cancelled = False
+        self._running: set[sqlite3.Connection] = set()
+        self._lock = threading.Lock()
+
+    def start(self, seconds: float) -> None:
+        """A new request, which has `seconds`."""
+        self._cancelled = False
+        self.deadline = time.monotonic() + seconds
+
+    def cancel(self) -> None:
+        with self._lock:
+            self._cancelled = True
+            for connection in self._running:
+                connection.interrupt()
+
+    @property
+    def is_due(self) -> bool:
+        return self._cancelled or time.monotonic() > self.deadline
+
+    def check(self) -> None:
+        """Return, or raise what SQLite raises when it is interrupted."""
+        if self.is_due:
+            raise sqlite3.OperationalError("interrupted")
+
+    @contextmanager
+    def over(self, connection: sqlite3.Connection) -> Generator[None]:
+        """Let a cancel reach `connection` for as long as the block lasts."""
+        with self._lock:
+            self._running.add(connection)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._running.discard(connection)
+
+    @contextmanager
+    def within(self, seconds: float) -> Generator[None]:
+        """An earlier deadline for a part of the work."""
+        deadline, self.deadline = self.deadline, min(self.deadline, time.monotonic() + seconds)
+        try:
+            yield
+        finally:
+            self.deadline = deadline
+
+
+class Database:
+    """One open connection with its guard.
+
+    Attributes:
+        identity: device and inode of the file that was opened.
+        immutable: whether it was opened as a file that can't change, and what the write-ahead log holds is not seen.
+    """
+
+    def __init__(self, path: str, interrupt: Interrupt, *, writable: bool) -> None:
+        self.path, self.writable = path, writable
+        self.guard = Guard()
+        self.interrupt = interrupt
+        found = os.stat(path)
+        self.identity = (found.st_dev, found.st_ino)
+        self.immutable = False
+        self.connection = self._open("rw" if writable else "ro")
+        if not writable:
+            self._try()
+
+    def _open(self, mode: str) -> sqlite3.Connection:
+        uri = f"{file_uri(self.path)}?mode={mode}" + ("&immutable=1" if self.immutable else "")
+        connection = sqlite3.connect(
+            uri, uri=True, isolation_level=None, check_same_thread=False, timeout=_BUSY_MS / 1000
+        )
+        connection.text_factory = text_or_bytes
+        self.guard.begin(Mode.OWN)
+        apply_limits(connection, self.guard, read_only=not self.writable)
+        self.connection = connection
+        self.watch()
+        return connection
+
+    def watch(self) -> None:
+        """Look at the clock while statements run."""
+        self.connection.set_progress_handler(lambda: self.interrupt.is_due, _STEPS)
+
+    def _try(self) -> None:
+        # A database in WAL mode whose folder can't be written to has no shared memory and no other way in. The same
+        # error means a transaction that somebody's crash left half-way; then there is a journal.
+        try:
+            self.own("SELECT count(*) FROM sqlite_master")
+        except sqlite3.OperationalError as error:
+            if not _is_readonly_wal(self.path, error):
+                raise
+            self.connection.close()
+            self.immutable = True
+            self.connection = self._open("ro")
+            self.own("SELECT count(*) FROM sqlite_master")
+
+    def own(self, sql: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
+        """All rows of a statement of this program's."""
+        self.guard.begin(Mode.OWN)
+        with self.interrupt.over(self.connection):
+            return self.connection.execute(sql, parameters).fetchall()
+
+    def close(self) -> None:
+        self.guard.begin(Mode.OWN)
+        self.connection.close()
+
+
+class Connections:
+    """What this worker has open; one connection per database and purpose."""
+
+    def __init__(self, interrupt: Interrupt) -> None:
+        self.interrupt = interrupt
+        self._open: dict[tuple[str, bool], Database] = {}
+
+    def reader(self, path: str) -> Database:
+        """A connection that can't change the file at `path`."""
+        return self._get(path, writable=False)
+
+    def writer(self, path: str) -> Database:
+        """A connection that can."""
+        return self._get(path, writable=True)
+
+    def _get(self, path: str, *, writable: bool) -> Database:
+        known = self._open.get((path, writable))
+        try:
+            found = os.stat(path)
+        except OSError:
+            self._forget(path)
+            raise Failure("not_found", "The database's file is gone.", "Ask the operator to put it back.") from None
+        if known is not None and known.identity == (found.st_dev, found.st_ino):
+            return known
+        self._forget(path)
+        opened = self._open[path, writable] = Database(path, self.interrupt, writable=writable)
+        return opened
+
+    def _forget(self, path: str) -> None:
+        for key in [key for key in self._open if key[0] == path]:
+            self._open.pop(key).close()
+
+
+def file_uri(path: str) -> str:
+    """The `file:` URI of an absolute path, as SQLite reads it (https://sqlite.org/uri.html)."""
+    from urllib.parse import quote_from_bytes
+
+    if os.name == "nt":
+        return "file:///" + quote_from_bytes(path.replace("\\", "/").encode("utf-8", "surrogatepass"), safe="/:")
+    return "file:" + quote_from_bytes(os.fsencode(path))
+
+
+def _is_readonly_wal(path: str, error: sqlite3.OperationalError) -> bool:
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF not in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
+        return False
+    with open(path, "rb") as file:
+        header = file.read(20)
+    return header[18:20] == b"\2\2"

@@ -1,0 +1,198 @@
+"""What a statement may do, decided by SQLite itself: an authorizer per connection, and the engine's limits.
+
+SQLite asks the authorizer about each thing that a statement it compiles would touch, after views, triggers and names
+are resolved (https://sqlite.org/c3ref/set_authorizer.html). What is not allowed here by name is denied. No text of a
+statement is ever looked at.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from enum import StrEnum
+
+__all__ = ["SCHEMA_CHANGE", "Guard", "Mode", "apply_limits"]
+
+
+class Mode(StrEnum):
+    """What the statement being compiled is for."""
+
+    READ = "read"
+    EXPLAIN = "explain"
+    """Compiled and never run: data changes may be explained too."""
+    WRITE = "write"
+    """Rows may change."""
+    SCHEMA = "schema"
+    """The schema may change, and rows only as a part of that."""
+    OWN = "own"
+    """A statement of this program's, no word of it the caller's."""
+
+
+_PLAIN_PRAGMAS = frozenset({
+    "application_id", "auto_vacuum", "busy_timeout", "cache_size", "collation_list", "compile_options", "data_version",
+    "encoding", "foreign_keys", "freelist_count", "function_list", "journal_mode", "journal_size_limit",
+    "locking_mode", "max_page_count", "mmap_size", "module_list", "page_count", "page_size", "pragma_list",
+    "query_only", "recursive_triggers", "schema_version", "secure_delete", "synchronous", "temp_store", "threads",
+    "user_version", "wal_autocheckpoint",
+})  # fmt: skip
+_SCHEMA_PRAGMAS = frozenset({
+    "foreign_key_check", "foreign_key_list", "index_info", "index_list", "index_xinfo", "integrity_check",
+    "quick_check", "table_info", "table_list", "table_xinfo",
+})  # fmt: skip
+"""Those whose argument says what to look at; an argument of any other sets something. `database_list` is missing
+because it tells the path of the file."""
+
+_CLOSED_FUNCTIONS = frozenset({
+    "edit", "fts3_tokenizer", "load_extension", "optimize", "readfile", "sqlite_log", "writefile",
+})  # fmt: skip
+
+_MODULES = frozenset({"fts3", "fts4", "fts5", "geopoly", "rtree", "rtree_i32"})
+
+_ROWS = {sqlite3.SQLITE_INSERT: "insert into", sqlite3.SQLITE_UPDATE: "update", sqlite3.SQLITE_DELETE: "delete from"}
+_SCHEMA = {
+    sqlite3.SQLITE_CREATE_INDEX: "create the index",
+    sqlite3.SQLITE_CREATE_TABLE: "create the table",
+    sqlite3.SQLITE_CREATE_TRIGGER: "create the trigger",
+    sqlite3.SQLITE_CREATE_VIEW: "create the view",
+    sqlite3.SQLITE_DROP_INDEX: "drop the index",
+    sqlite3.SQLITE_DROP_TABLE: "drop the table",
+    sqlite3.SQLITE_DROP_TRIGGER: "drop the trigger",
+    sqlite3.SQLITE_DROP_VIEW: "drop the view",
+    sqlite3.SQLITE_REINDEX: "rebuild the index",
+    sqlite3.SQLITE_ANALYZE: "gather statistics of",
+    sqlite3.SQLITE_DROP_VTABLE: "drop the virtual table",
+}
+_OTHER = {
+    sqlite3.SQLITE_ALTER_TABLE: "alter a table of",
+    sqlite3.SQLITE_ATTACH: "attach the file",
+    sqlite3.SQLITE_CREATE_TEMP_INDEX: "create the temporary index",
+    sqlite3.SQLITE_CREATE_TEMP_TABLE: "create the temporary table",
+    sqlite3.SQLITE_CREATE_TEMP_TRIGGER: "create the temporary trigger",
+    sqlite3.SQLITE_CREATE_TEMP_VIEW: "create the temporary view",
+    sqlite3.SQLITE_CREATE_VTABLE: "create the virtual table",
+    sqlite3.SQLITE_DETACH: "detach",
+    sqlite3.SQLITE_FUNCTION: "call the function",
+    sqlite3.SQLITE_PRAGMA: "set or read the pragma",
+    sqlite3.SQLITE_SAVEPOINT: "use a savepoint:",
+    sqlite3.SQLITE_TRANSACTION: "control transactions:",
+}
+
+
+SCHEMA_CHANGE = "change the schema"
+
+
+class Guard:
+    """The authorizer of one connection; `begin` names what the next statement is for."""
+
+    def __init__(self) -> None:
+        self.mode = Mode.OWN
+        self.begin(Mode.OWN)
+
+    def begin(self, mode: Mode) -> None:
+        """Forget what was seen, and allow from now on what `mode` allows."""
+        self.mode = mode
+        self.denied: str | None = None
+        """What the statement was refused for, as a verb and a name."""
+        self.denied_action = 0
+        self.written: dict[str, str | None] = {}
+        """Tables whose rows the statement changes, and the trigger that does it where it is one."""
+        self.reads: dict[tuple[str, str], None] = {}
+        """Columns the statement reads, as (table, column)."""
+        self._reshaped: set[str] = set()
+        self._reshapes = False
+
+    def __call__(self, action: int, one: str | None, two: str | None, schema: str | None, inner: str | None) -> int:
+        if self.mode is Mode.OWN or self._allows(action, one or "", two or "", schema or "", inner):
+            return sqlite3.SQLITE_OK
+        if self.denied is None:
+            verb = _ROWS.get(action) or _SCHEMA.get(action) or _OTHER.get(action) or "do"
+            name = two if action == sqlite3.SQLITE_FUNCTION else one
+            self.denied, self.denied_action = f"{verb} `{(name or '')[:100]}`", action
+            if action in _ROWS and name == "sqlite_master":
+                self.denied = SCHEMA_CHANGE
+        return sqlite3.SQLITE_DENY
+
+    def _allows(self, action: int, one: str, two: str, schema: str, inner: str | None) -> bool:
+        match action:
+            case sqlite3.SQLITE_SELECT | sqlite3.SQLITE_RECURSIVE:
+                return True
+            case sqlite3.SQLITE_READ:
+                self.reads[one, two] = None
+                return True
+            case sqlite3.SQLITE_FUNCTION:
+                return two.lower() not in _CLOSED_FUNCTIONS
+            case sqlite3.SQLITE_PRAGMA:
+                name = one.lower()
+                return name in _SCHEMA_PRAGMAS or (not two and name in _PLAIN_PRAGMAS)
+            case sqlite3.SQLITE_INSERT | sqlite3.SQLITE_UPDATE | sqlite3.SQLITE_DELETE:
+                return self._allows_rows(action, one, schema, inner)
+            case sqlite3.SQLITE_ALTER_TABLE:
+                self._reshapes = True
+                return self.mode is Mode.SCHEMA and one == "main"
+            case sqlite3.SQLITE_CREATE_VTABLE:
+                self._reshaped.add(one)
+                self._reshapes = True
+                return self.mode is Mode.SCHEMA and two.lower() in _MODULES
+            case _ if action in _SCHEMA:
+                self._reshaped.add(one)
+                self._reshapes = True
+                return self.mode is Mode.SCHEMA
+            case _:
+                return False
+
+    def _allows_rows(self, action: int, table: str, schema: str, trigger: str | None) -> bool:
+        name = table.lower()
+        if name == "sqlite_master":
+            # Up to 3.50 the first use of a virtual table asks for this, whoever uses it. A real UPDATE of the schema
+            # table is refused by SQLite, unless `writable_schema` is on; that pragma is closed.
+            return self.mode is Mode.SCHEMA or action == sqlite3.SQLITE_UPDATE
+        if name == "sqlite_temp_master":
+            return self.mode is Mode.SCHEMA and action == sqlite3.SQLITE_UPDATE and self._reshapes
+        if self.mode is Mode.SCHEMA:
+            internal = name == "sqlite_sequence" or name.startswith("sqlite_stat")
+            return schema == "main" and (table in self._reshaped or (internal and self._reshapes))
+        if self.mode is Mode.EXPLAIN:
+            return True
+        if self.mode is not Mode.WRITE or schema != "main" or name.startswith("sqlite_"):
+            return False
+        self.written.setdefault(table, trigger)
+        return True
+
+
+_LENGTH = 64_000_000
+_LIMITS = {
+    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
+    sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 100,
+    sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 200,
+    sqlite3.SQLITE_LIMIT_FUNCTION_ARG: 100,
+    sqlite3.SQLITE_LIMIT_LENGTH: _LENGTH,
+    sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 200,
+    sqlite3.SQLITE_LIMIT_SQL_LENGTH: 1_000_000,
+    sqlite3.SQLITE_LIMIT_VDBE_OP: 100_000,
+    sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
+}
+_SWITCHES = {
+    "SQLITE_DBCONFIG_DEFENSIVE": True,
+    "SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER": False,
+    "SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION": False,
+    "SQLITE_DBCONFIG_TRUSTED_SCHEMA": False,
+    "SQLITE_DBCONFIG_WRITABLE_SCHEMA": False,
+}
+_HEAP = 512 * 1024 * 1024
+
+
+def apply_limits(connection: sqlite3.Connection, guard: Guard, *, read_only: bool) -> None:
+    """Close on `connection` what SQLite lets one close; `guard` stays asked for as long as it is open."""
+    for limit, most in _LIMITS.items():
+        connection.setlimit(limit, most)
+    if hasattr(connection, "setconfig"):  # from Python 3.12
+        for name, value in _SWITCHES.items():
+            connection.setconfig(getattr(sqlite3, name), value)
+    else:
+        connection.execute("PRAGMA trusted_schema = OFF").close()
+    connection.execute(f"PRAGMA hard_heap_limit = {_HEAP}").close()
+    connection.execute("PRAGMA cell_size_check = ON").close()
+    if read_only:
+        connection.execute("PRAGMA query_only = ON").close()
+    else:
+        connection.execute("PRAGMA foreign_keys = ON").close()
+    connection.set_authorizer(guard)

@@ -1,0 +1,70 @@
+"""What a worker can be asked for, by name."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from typing import Any
+
+from mcp_sqlite.worker import files, plan, rows, schema, statements, watch
+from mcp_sqlite.worker.cells import Failure
+from mcp_sqlite.worker.connections import Connections
+
+__all__ = ["run"]
+
+_OPERATIONS: dict[str, Callable[[Connections, dict[str, Any]], dict[str, Any]]] = {
+    "back_up": files.back_up,
+    "catalog": schema.catalog,
+    "change": statements.change,
+    "describe": schema.describe,
+    "explain": plan.explain,
+    "export": files.export_rows,
+    "find": schema.find,
+    "import": files.import_rows,
+    "names": schema.names,
+    "row": rows.row,
+    "rows": rows.rows,
+    "schema": schema.schema,
+    "search": schema.search,
+    "watch": watch.look,
+}
+
+
+def run(connections: Connections, request: dict[str, Any], send: statements.Send) -> dict[str, Any]:
+    """The last frame of the answer to `request`; earlier ones go to `send`.
+
+    Raises:
+        Failure: It can't be answered, in words for the caller.
+    """
+    try:
+        match request["do"]:
+            case "query":
+                return statements.query(connections, request, send)
+            case "check":
+                return _check(connections, request)
+            case other:
+                return _OPERATIONS[other](connections, request)
+    except Failure:
+        raise
+    except sqlite3.OperationalError as error:
+        if str(error) == "interrupted":
+            raise Failure("stopped", "It was stopped at its time limit.", "Ask for less.") from None
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        kind = "unavailable" if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) else "refused"
+        raise Failure(kind, f"SQLite says: {error}.", "Try again, or ask the operator about the file.") from None
+    except (sqlite3.Error, MemoryError) as error:
+        raise Failure(
+            "unavailable", f"SQLite says: {error or 'out of memory'}.", "Ask the operator about the file."
+        ) from None
+
+
+def _check(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
+    """The complaints of integrity_check (or quick_check) and of foreign_key_check, at most 100 each."""
+    database = connections.reader(request["path"])
+    name = "quick_check" if request["quick"] else "integrity_check"
+    said = [str(row[0]) for row in database.own(f"PRAGMA {name}(100)")]
+    keys = database.own('SELECT "table", rowid, parent FROM pragma_foreign_key_check LIMIT 100')
+    return {
+        "said": [] if said == ["ok"] else said,
+        "keys": [f"{table} row {rowid} refers to a missing row of {parent}" for table, rowid, parent in keys],
+    }

@@ -1,0 +1,96 @@
+"""What SQLite would do for a statement, and which index it would use if it had it.
+
+The advice is SQLite's own: in an empty copy of the schema every plausible index on the columns that the statement
+reads is made, and the planner is asked again; what it then uses would help. (The method of SQLite's `.expert`.)
+"""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+from typing import Any
+
+from mcp_sqlite.worker.cells import parameters
+from mcp_sqlite.worker.connections import Connections, Database
+from mcp_sqlite.worker.guard import Guard, Mode, apply_limits
+from mcp_sqlite.worker.schema import quoted
+from mcp_sqlite.worker.statements import execute
+
+__all__ = ["explain"]
+
+_MOST_CANDIDATES = 60
+_PREFIX = "mcp_candidate_"
+
+
+def explain(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
+    """The query plan as a tree, the tables it scans whole, and indexes the planner would take."""
+    database = connections.reader(request["path"])
+    sql = "EXPLAIN QUERY PLAN " + request["sql"]
+    with database.interrupt.over(database.connection):
+        steps = execute(database, Mode.EXPLAIN, sql, request.get("parameters")).fetchall()
+    reads = list(database.guard.reads)
+    scans = [detail for _, _, _, detail in steps if detail.startswith("SCAN ") and "CONSTANT ROW" not in detail]
+    return {"tree": _tree(steps), "scans": scans, "indexes": _advice(database, sql, request, reads) if steps else []}
+
+
+def _tree(steps: list[tuple[int, int, int, str]]) -> str:
+    depth: dict[int, int] = {0: -1}
+    lines: list[str] = []
+    for step, parent, _, detail in steps:
+        depth[step] = depth.get(parent, -1) + 1
+        lines.append("  " * depth[step] + detail)
+    return "\n".join(lines)
+
+
+def _advice(database: Database, sql: str, request: dict[str, Any], reads: list[tuple[str, str]]) -> list[str]:
+    columns: dict[str, list[str]] = {}
+    tables = {
+        str(name) for (name,) in database.own("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
+    }
+    for table, column in reads:
+        if table in tables and column and column != "ROWID" and not table.startswith("sqlite_"):
+            columns.setdefault(table, []).append(column)
+    candidates = [
+        (table, combination)
+        for size in (1, 2)
+        for table, names in columns.items()
+        for combination in itertools.permutations(names[:6], size)
+    ][:_MOST_CANDIDATES]
+    if not candidates:
+        return []
+    copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    try:
+        guard = Guard()
+        apply_limits(copy, guard, read_only=False)
+        copy.set_progress_handler(lambda: database.interrupt.is_due, 1000)
+        objects = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type = 'index', rowid"
+        for (statement,) in database.own(objects):
+            guard.begin(Mode.SCHEMA)
+            try:
+                copy.execute(statement)
+            except sqlite3.Error:
+                continue  # sqlite_* tables, shadow tables that their virtual table has made already
+        made: dict[str, str] = {}
+        guard.begin(Mode.OWN)
+        for number, (table, combination) in enumerate(candidates):
+            name = f"{_PREFIX}{number}"
+            listed = ", ".join(quoted(column) for column in combination)
+            try:
+                copy.execute(f"CREATE INDEX {name} ON {quoted(table)}({listed})")
+                made[name] = _ddl(table, combination)
+            except sqlite3.Error:
+                continue
+        guard.begin(Mode.EXPLAIN)
+        steps = copy.execute(sql, parameters(request.get("parameters"))).fetchall()
+        used = [made[word] for step in steps for word in step[3].split() if word in made]
+        return list(dict.fromkeys(used))
+    except sqlite3.Error:
+        return []
+    finally:
+        guard.begin(Mode.OWN)
+        copy.close()
+
+
+def _ddl(table: str, columns: tuple[str, ...]) -> str:
+    listed = ", ".join(quoted(column) for column in columns)
+    return f"CREATE INDEX {quoted('_'.join((table, *columns)))} ON {quoted(table)} ({listed});"

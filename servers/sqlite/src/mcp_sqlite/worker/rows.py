@@ -1,0 +1,62 @@
+"""Rows of a table as its resources show them: a bounded page, those with one value, the one with a key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcp_sqlite.worker.cells import Failure
+from mcp_sqlite.worker.connections import Connections, Database
+from mcp_sqlite.worker.schema import name_of, quoted
+from mcp_sqlite.worker.statements import query
+
+__all__ = ["row", "rows"]
+
+_BYTES = 100_000
+_CELL = 10_000
+
+
+def rows(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
+    """The first `limit` rows in the order of the key, of those whose `column` is `value` if that is asked."""
+    database = connections.reader(request["path"])
+    table = name_of(database, request["table"])
+    keys = key_columns(database, table)
+    order = f" ORDER BY {', '.join(keys)}" if keys else ""
+    where, values = "", []
+    if "column" in request:
+        known = {str(item[1]).lower(): str(item[1]) for item in database.own(f"PRAGMA table_xinfo({quoted(table)})")}
+        column = known.get(request["column"].lower())
+        if column is None:
+            raise Failure(
+                "not_found", f"`{table}` has no column `{request['column'][:100]}`.", "`get_table` lists them."
+            )
+        where, values = f" WHERE {quoted(column)} = ?", [request["value"]]
+    sql = f"SELECT * FROM {quoted(table)}{where}{order}"  # noqa: S608 - names are looked up and quoted
+    return _page(connections, request, sql, values, request["limit"])
+
+
+def row(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
+    """The row whose primary key, or rowid where there is none, is `key`."""
+    database = connections.reader(request["path"])
+    table = name_of(database, request["table"])
+    keys = key_columns(database, table)
+    if len(keys) != len(request["key"]):
+        raise Failure("not_found", f"A row of `{table}` has a key of {len(keys)} values.", "Separate them by commas.")
+    where = " AND ".join(f"{key} = ?" for key in keys)
+    sql = f"SELECT * FROM {quoted(table)} WHERE {where}"  # noqa: S608 - names are looked up and quoted
+    found = _page(connections, request, sql, request["key"], 1)
+    if not found["rows"]:
+        raise Failure("not_found", f"`{table}` has no row with this key.", "")
+    return found
+
+
+def key_columns(database: Database, table: str) -> list[str]:
+    """The primary key's columns, quoted; `rowid` where there is none; nothing for a view."""
+    columns = database.own(f"PRAGMA table_info({quoted(table)})")
+    keys = [quoted(str(name)) for number, name in sorted((item[5], item[1]) for item in columns if item[5])]
+    kind = database.own("SELECT type FROM sqlite_master WHERE name = ?", [table])
+    return keys or (["rowid"] if kind and kind[0][0] == "table" else [])
+
+
+def _page(connections: Connections, request: dict[str, Any], sql: str, values: list[Any], limit: int) -> dict[str, Any]:
+    wanted = {"path": request["path"], "sql": sql, "parameters": values, "limit": limit}
+    return query(connections, {**wanted, "max_bytes": _BYTES, "max_cell": _CELL}, lambda _: None)

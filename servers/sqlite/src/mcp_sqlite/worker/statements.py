@@ -1,0 +1,300 @@
+"""Callers' statements: rows by page, changes in one transaction."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO
+
+from mcp_sqlite.worker.cells import Failure, Lines, parameters
+from mcp_sqlite.worker.connections import Connections, Database
+from mcp_sqlite.worker.guard import SCHEMA_CHANGE, Guard, Mode
+
+__all__ = ["change", "query", "split"]
+
+Send = Callable[[dict[str, Any]], None]
+
+_RETURNED = 100
+"""Rows of RETURNING that are shown; the rest is counted."""
+
+
+def query(connections: Connections, request: dict[str, Any], send: Send) -> dict[str, Any]:
+    """The first page of a query's rows; all others go to the file `spool`, from which later pages are read.
+
+    The page is sent as soon as it is full. The rest is read to its end then and there, within the deadline and
+    `spool_bytes`, so that all pages show one moment and no lock outlives the query.
+    """
+    database = connections.reader(request["path"])
+    lines = Lines(request["max_cell"])
+    with database.interrupt.over(database.connection):
+        cursor = execute(database, Mode.READ, request["sql"], request.get("parameters"))
+        if cursor.description is None:
+            raise Failure("invalid", "There is no statement in `sql`.", "Pass one SELECT.")
+        page: dict[str, Any] = {
+            "columns": [column[0] for column in cursor.description],
+            "immutable": database.immutable,
+        }
+        rows = _rows(database, cursor)
+        taken: list[str] = []
+        size = 0
+        more: str | None = None
+        for row in rows:
+            text = lines.line(row)
+            size += len(text.encode())
+            if taken and (size > request["max_bytes"] or len(taken) == request["limit"]):
+                more = text
+                break
+            taken.append(text)
+        page |= {"lines": "".join(taken), "rows": len(taken), "more": more is not None, "cut": lines.cut}
+        if more is None or not request.get("spool"):
+            cursor.close()
+            return page
+        with open(request["spool"], "ab", buffering=1 << 18) as spool:
+            # Open before the page is sent: then the server takes the file's name away.
+            send(page)
+            return _spool(spool, rows, lines, more, request)
+
+
+def _spool(
+    file: BinaryIO, rows: Iterator[tuple[Any, ...]], lines: Lines, text: str, request: dict[str, Any]
+) -> dict[str, Any]:
+    room: int = request["spool_bytes"]
+    count = 0
+    stopped: str | None = None
+    try:
+        while True:
+            data = text.encode()
+            room -= len(data)
+            if room < 0:
+                stopped = f"only {request['spool_bytes']:,} bytes of a result are kept"
+                break
+            file.write(data)
+            count += 1
+            row = next(rows, None)
+            if row is None:
+                break
+            text = lines.line(row)
+    except Failure as failure:
+        stopped = failure.what
+    return {"spooled": count, "stopped": stopped}
+
+
+def change(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
+    """What statements do, in one transaction that is kept unless `dry_run`: rows per statement, objects of the schema.
+
+    `mode` is `write` or `schema`; nothing is kept when one statement fails.
+    """
+    database = connections.writer(request["path"])
+    mode = Mode(request["mode"])
+    statements = split(request["sql"])
+    if not statements:
+        raise Failure("invalid", "There is no statement in `sql`.", "Pass at least one.")
+    given = request.get("parameters")
+    if given and len(statements) > 1:
+        raise Failure("invalid", "`parameters` go with one statement.", "Send the statements one at a time.")
+    done: list[dict[str, Any]] = []
+    with transaction(database, keep=not request["dry_run"]):
+        before = _objects(database) if mode is Mode.SCHEMA else {}
+        lines = Lines(request["max_cell"])
+        for number, sql in enumerate(statements, 1):
+            try:
+                done.append(_step(database, mode, sql, given, lines))
+            except Failure as failure:
+                where = f"Statement {number} of {len(statements)}: " if len(statements) > 1 else ""
+                raise Failure(failure.kind, where + failure.what, f"{failure.fix} Nothing was changed.") from None
+        after = _objects(database) if mode is Mode.SCHEMA else {}
+        broken = _broken_keys(database) if mode is Mode.SCHEMA else []
+    objects = [f"+ {name}" for name in after.keys() - before.keys()]
+    objects += [f"- {name}" for name in before.keys() - after.keys()]
+    objects += [f"~ {name}" for name in after.keys() & before.keys() if after[name] != before[name]]
+    return {"statements": done, "objects": sorted(objects), "broken": broken}
+
+
+def _step(database: Database, mode: Mode, sql: str, given: Any, lines: Lines) -> dict[str, Any]:
+    started = database.connection.total_changes
+    cursor = execute(database, mode, sql, given)
+    returned: list[str] = []
+    count = 0
+    for row in _rows(database, cursor):
+        count += 1
+        if count <= _RETURNED:
+            returned.append(lines.line(row))
+    guard = database.guard
+    return {
+        "rows": max(cursor.rowcount, 0),
+        "all": database.connection.total_changes - started,
+        "tables": [
+            name if trigger is None else f"{name} (trigger {trigger})" for name, trigger in guard.written.items()
+        ],
+        "columns": [column[0] for column in cursor.description] if cursor.description else None,
+        "lines": "".join(returned),
+        "returned": count,
+    }
+
+
+class transaction:  # noqa: N801 - reads as a statement
+    """A block in one transaction that holds the write lock; kept at its end if `keep` and nothing was raised."""
+
+    def __init__(self, database: Database, *, keep: bool) -> None:
+        self.database, self.keep = database, keep
+
+    def __enter__(self) -> None:
+        try:
+            self.database.own("BEGIN IMMEDIATE")
+        except sqlite3.Error as error:
+            raise explained(self.database, error) from None
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        database = self.database
+        database.interrupt.deadline = float("inf") if kind else database.interrupt.deadline
+        database.connection.set_progress_handler(None, 0)
+        try:
+            if not database.connection.in_transaction:
+                if kind is None:
+                    raise Failure("conflict", "The statement ended its transaction.", "Nothing was changed.")
+            elif kind is None and self.keep:
+                database.own("COMMIT")
+            else:
+                database.own("ROLLBACK")
+        except sqlite3.Error as error:
+            if database.connection.in_transaction:
+                database.own("ROLLBACK")
+            raise explained(database, error) from None
+        finally:
+            database.watch()
+
+
+def execute(database: Database, mode: Mode, sql: str, given: Any) -> sqlite3.Cursor:
+    """The cursor of one statement of a caller's, compiled under `mode`; its first row may have been read.
+
+    Raises:
+        Failure: It may not run, is wrong, or was stopped.
+    """
+    values = parameters(given)
+    database.guard.begin(mode)
+    try:
+        return database.connection.execute(sql, values)
+    except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as error:
+        raise explained(database, error) from None
+
+
+def _rows(database: Database, cursor: sqlite3.Cursor) -> Iterator[tuple[Any, ...]]:
+    try:
+        for number, row in enumerate(cursor):
+            if not number % 256:
+                database.interrupt.check()
+            yield row
+    except (sqlite3.Error, sqlite3.Warning, ValueError, MemoryError) as error:
+        raise explained(database, error) from None
+
+
+_WAYS = {
+    "rows": "Rows are changed by `write_rows`, if the operator started the server with `--write`.",
+    "schema": "The schema is changed by `edit_schema`, if the operator started the server with `--ddl`.",
+    "other": "That stays closed in every mode.",
+}
+
+
+def explained(database: Database, error: BaseException) -> Failure:
+    """What went wrong, in words for the caller."""
+    guard, said = database.guard, str(error)
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if guard.denied is not None:
+        return Failure("refused", f"The statement would {guard.denied}.", _WAYS[_way(guard)])
+    if code == sqlite3.SQLITE_INTERRUPT or said == "interrupted":
+        return Failure(
+            "stopped", "The statement was stopped at its time limit.", "Ask for less: a narrower WHERE, an index."
+        )
+    if code in (sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_TOOBIG) or isinstance(error, MemoryError):
+        return Failure(
+            "too_large", f"A value or an intermediate result is too big: {said or 'out of memory'}.", "Ask for less."
+        )
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return Failure("unavailable", "Another program holds the database locked.", "Try again in a moment.")
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
+        return Failure(
+            "refused", f"SQLite can't do that here: {said}.", "The operator can look at the file's permissions."
+        )
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return Failure("unavailable", f"The file is damaged or no database: {said}.", "`run_check` tells more.")
+    if code == sqlite3.SQLITE_CONSTRAINT:
+        return Failure("conflict", f"A constraint forbids it: {said}.", "")
+    if "one statement at a time" in said:
+        return Failure("invalid", "`sql` holds more than one statement.", "Send one at a time.")
+    return Failure("invalid", f"SQLite says: {said}.", _hint(database, said))
+
+
+def _way(guard: Guard) -> str:
+    action, mode = guard.denied_action, guard.mode
+    if guard.denied == SCHEMA_CHANGE:
+        return "schema"
+    if action in (sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE) and mode is not Mode.WRITE:
+        return "rows"
+    schema = range(sqlite3.SQLITE_CREATE_INDEX, sqlite3.SQLITE_DROP_VIEW + 1)
+    temporary = "TEMP" in _NAMES.get(action, "")
+    more = (sqlite3.SQLITE_ALTER_TABLE, sqlite3.SQLITE_REINDEX, sqlite3.SQLITE_ANALYZE)
+    vtables = (sqlite3.SQLITE_CREATE_VTABLE, sqlite3.SQLITE_DROP_VTABLE)
+    opens = not temporary and (action in schema or action in more or action in vtables) and mode is not Mode.SCHEMA
+    return "schema" if opens else "other"
+
+
+_NAMES = {
+    value: name for name, value in vars(sqlite3).items() if name.startswith(("SQLITE_CREATE_TEMP", "SQLITE_DROP_TEMP"))
+}
+
+
+def _hint(database: Database, said: str) -> str:
+    import difflib
+
+    kind, _, name = said.partition(": ")
+    if kind not in ("no such table", "no such column"):
+        return ""
+    known = [row[0] for row in database.own("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")]
+    if kind == "no such column":
+        known = [
+            row[0]
+            for row in database.own(
+                "SELECT DISTINCT i.name FROM sqlite_master m, pragma_table_info(m.name) i WHERE m.type IN ('table', 'view')"
+            )
+        ]
+    near = difflib.get_close_matches(name.rpartition(".")[2], known, n=3, cutoff=0.5)
+    said = " or ".join(f"`{item}`" for item in near)
+    return f"Did you mean {said}?" if near else "`list_tables` and `get_table` tell the names."
+
+
+def split(sql: str) -> list[str]:
+    """The statements in `sql`, told apart by SQLite's own tokenizer."""
+    statements: list[str] = []
+    start = 0
+    position = sql.find(";")
+    while position >= 0:
+        if sqlite3.complete_statement(sql[start : position + 1]):
+            statements.append(sql[start : position + 1])
+            start = position + 1
+        position = sql.find(";", position + 1)
+    statements.append(sql[start:])
+    return [item for item in statements if item.strip(" \t\r\n\f;")]
+
+
+def _objects(database: Database) -> dict[str, str]:
+    rows = database.own(
+        "SELECT type || ' ' || name, coalesce(sql, '') FROM sqlite_master WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!'"
+    )
+    return {str(name): str(sql) for name, sql in rows}
+
+
+def _broken_keys(database: Database) -> list[str]:
+    rows = database.own('SELECT "table", rowid, parent FROM pragma_foreign_key_check LIMIT 10')
+    return [f"{table} row {rowid} refers to a missing row of {parent}" for table, rowid, parent in rows]
+
+
+def create_exclusively(folder: str, name: str) -> int:
+    """A descriptor of a new, empty file `name` directly in `folder`; nothing that exists is opened."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        return os.open(os.path.join(folder, name), flags, 0o666)
+    except FileExistsError:
+        raise Failure("conflict", f"`{name}` exists already.", "Choose another name.") from None
+    except OSError as error:
+        raise Failure("refused", f"`{name}` can't be created: {error.strerror}.", "Choose another name.") from None
