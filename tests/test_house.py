@@ -57,7 +57,8 @@ def test_readme_and_snapshot_are_current(folder: Path, tmp_path: Path, capsys: p
     package = package_of(folder)
     kind = importlib.import_module(f"{package}.settings").Settings
     (tmp_path / "sample").mkdir()
-    seen = snapshot(importlib.import_module(f"{package}.server").build(load(kind, [str(tmp_path / "sample")])))
+    settings = load(kind, kind.documented(str(tmp_path / "sample")))
+    seen = snapshot(importlib.import_module(f"{package}.server").build(settings))
     seen["resources"] = []
     with capsys.disabled():
         print(f"\n{kind.COMMAND}: {seen['bytes']}")

@@ -1,6 +1,8 @@
 """What each server is tried with. A member without a case here fails `test_contract`."""
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from mcp_batteries.testing.case import Case
@@ -35,6 +37,40 @@ def filesystem(scratch: Path) -> Case:
     )
 
 
+def sqlite(scratch: Path) -> Case:
+    served, files = scratch / "served", scratch / "files"
+    served.mkdir()
+    files.mkdir()
+    with closing(sqlite3.connect(served / "app.db")) as database:
+        database.executescript(
+            "CREATE TABLE people (id INTEGER PRIMARY KEY, name); INSERT INTO people VALUES (1, 'Ada')"
+        )
+    (scratch / "secret.txt").write_text("the secret", "utf-8")
+    return Case(
+        package="mcp_sqlite",
+        arguments=["--write", "--ddl", "--files", str(files), str(served / "app.db")],
+        read=("query_rows", {"sql": "SELECT * FROM people"}),
+        uri="sqlite://app/people",
+        refused=[
+            ("query_rows", {"sql": "DELETE FROM people"}),
+            ("query_rows", {"sql": "SELEC 1"}),
+            ("query_rows", {"sql": "SELECT * FROM nothing"}),
+            ("query_rows", {"sql": f"ATTACH '{scratch / 'other.db'}' AS other"}),
+            ("query_rows", {"sql": "PRAGMA database_list"}),
+            ("query_rows", {"sql": "SELECT file FROM pragma_database_list"}),
+            ("query_rows", {"sql": "SELECT 1", "database": "other"}),
+            ("query_rows", {"cursor": "garbage"}),
+            ("get_table", {"table": "nothing"}),
+            ("write_rows", {"sql": "DROP TABLE people"}),
+            ("edit_schema", {"sql": "DELETE FROM people"}),
+            ("copy_to_file", {"sql": "SELECT 1", "file": "../new.csv"}),
+            ("copy_from_file", {"table": "people", "file": "secret.txt"}),
+            ("copy_database", {"file": "missing/copy.db"}),
+        ],
+        foreign=["the secret", str(served)],
+    )
+
+
 def example(scratch: Path) -> Case:
     return Case(
         package="mcp_example",
@@ -50,4 +86,4 @@ def example(scratch: Path) -> Case:
     )
 
 
-CASES: dict[str, Callable[[Path], Case]] = {"mcp_fs": filesystem, "mcp_example": example}
+CASES: dict[str, Callable[[Path], Case]] = {"mcp_fs": filesystem, "mcp_sqlite": sqlite, "mcp_example": example}

@@ -40,6 +40,9 @@ class Settings(BaseModel):
     COMMAND: ClassVar[str]
     """The command, the distribution and, in capitals with an underscore, the prefix of the variables."""
 
+    DOCUMENTED: ClassVar[tuple[str, ...]] = ("{folder}",)
+    """The command line that opens everything the documents describe; `{folder}` is an empty folder."""
+
     transport: Transport = Field("stdio", description="How clients reach the server; sse is for old clients only.")
     host: str = Field("127.0.0.1", description="Address to listen on, for http and sse.")
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on, for http and sse; 0 takes a free one.")
@@ -62,6 +65,11 @@ class Settings(BaseModel):
     check: bool = Field(False, description="Try this very configuration with a real client, print a report, exit.")
     print_config: Host | None = Field(None, description="Print the entry for a host's configuration file, exit.")
     version: bool = Field(False, description="Print the version, exit.")
+
+    @classmethod
+    def documented(cls, folder: str) -> list[str]:
+        """`DOCUMENTED` for an empty `folder`."""
+        return [item.format(folder=folder) for item in cls.DOCUMENTED]
 
     def arguments(self) -> list[str]:
         """The command line that gives these settings again: what differs from the defaults."""

@@ -28,6 +28,7 @@ __all__ = [
     "Subject",
     "Table",
     "WriteStatement",
+    "escaped",
 ]
 
 MAX_SQL = 100_000
@@ -222,6 +223,10 @@ class Policy:
             raise Invalid(f"{quote(name)} has the wrong ending.", f"It must end in {' or '.join(endings)}.")
         return self.folder, name
 
+    def table_uri(self, database: Database, name: str) -> str:
+        """The URI of a table's first rows."""
+        return f"sqlite://{database.name}/{escaped(name)}"
+
     def subject(self, uri: str) -> Subject | None:
         """What a `sqlite://` URI means; None for URIs of another kind.
 
@@ -241,14 +246,14 @@ class Policy:
                 return Subject(f"{top}/.schema", database, {"do": "schema"})
             case [table, ".schema"] if table and not options:
                 name = _name(unquote(table))
-                return Subject(f"{top}/{_escaped(name)}/.schema", database, {"do": "schema", "table": name})
+                return Subject(f"{top}/{escaped(name)}/.schema", database, {"do": "schema", "table": name})
             case [table] if table:
                 return _rows(top, database, _name(unquote(table)), options)
             case [table, key] if table and not options:
                 name, values = _name(unquote(table)), [unquote(value) for value in key.split(",")]
-                spelled = ",".join(map(_escaped, values))
+                spelled = ",".join(map(escaped, values))
                 return Subject(
-                    f"{top}/{_escaped(name)}/{spelled}", database, {"do": "row", "table": name, "key": values}
+                    f"{top}/{escaped(name)}/{spelled}", database, {"do": "row", "table": name, "key": values}
                 )
             case _:
                 raise NotFound(f"No resource has the URI {quote(uri)}.", f"`{top}/.schema` is the schema.")
@@ -262,12 +267,13 @@ def _rows(top: str, database: Database, table: str, options: dict[str, str]) -> 
         raise Invalid("The query of the URI is not understood.", "It takes `limit`, and `column` with `value`.")
     request = {"do": "rows", "table": table, "limit": int(limit), **options}
     query = "&".join(
-        f"{name}={_escaped(str(request[name]))}" for name in ("column", "value", "limit") if name in request
+        f"{name}={escaped(str(request[name]))}" for name in ("column", "value", "limit") if name in request
     )
-    return Subject(f"{top}/{_escaped(table)}?{query}", database, request)
+    return Subject(f"{top}/{escaped(table)}?{query}", database, request)
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """`text` as one segment of a URI; a leading dot is escaped too, so that no name means `.schema`."""
     escaped = quote_from_bytes(text.encode("utf-8", "surrogatepass"), safe="")
     return "%2E" + escaped[1:] if escaped.startswith(".") else escaped
 

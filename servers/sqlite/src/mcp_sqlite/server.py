@@ -5,12 +5,18 @@ from __future__ import annotations
 from importlib.metadata import version
 
 from mcp_batteries.assemble import Assembled, assemble
+from mcp_sqlite.changes import DatabaseWatcher
+from mcp_sqlite.completions import Completions
 from mcp_sqlite.engine import demo
+from mcp_sqlite.engine.insights import Insights
 from mcp_sqlite.engine.pages import Scratch
 from mcp_sqlite.engine.service import Engine
 from mcp_sqlite.policy import Policy
+from mcp_sqlite.prompts import Prompts
+from mcp_sqlite.resources import Resources
 from mcp_sqlite.settings import Settings
 from mcp_sqlite.tools.files import FileTools, ImportTools
+from mcp_sqlite.tools.insights import InsightTools
 from mcp_sqlite.tools.read import ReadTools
 from mcp_sqlite.tools.write import SchemaTools, WriteTools
 
@@ -29,6 +35,8 @@ def build(settings: Settings) -> Assembled:
         demo.make(example)
     policy = Policy(settings, demo=example)
     engine = Engine(scratch, seconds=settings.timeout, workers=settings.workers)
+    insights = Insights()
+    resources = Resources(policy, engine, insights)
     return assemble(
         settings.COMMAND,
         settings,
@@ -38,8 +46,13 @@ def build(settings: Settings) -> Assembled:
             *([SchemaTools(policy, engine)] if settings.ddl else []),
             *([FileTools(policy, engine)] if settings.files else []),
             *([ImportTools(policy, engine)] if settings.files and settings.write else []),
+            InsightTools(insights),
+            resources,
+            Prompts(policy, resources),
+            Completions(policy, engine),
         ],
         opens=[engine],
+        sources=[DatabaseWatcher(policy, engine)],
         title="SQLite",
         version=version(settings.COMMAND),
         instructions=_instructions(policy),

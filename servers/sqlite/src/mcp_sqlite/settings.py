@@ -17,6 +17,7 @@ class Settings(Common):
     """Serve SQLite databases over MCP: read them safely, follow their changes, and change them only if told to."""
 
     COMMAND: ClassVar[str] = "mcp-sqlite"
+    DOCUMENTED: ClassVar[tuple[str, ...]] = ("--demo", "--write", "--ddl", "--files", "{folder}")
 
     databases: Annotated[tuple[str, ...], Positional()] = Field(
         (), description="Database files to serve, each under the name of its file without the ending."

@@ -131,7 +131,7 @@ def _main(folders: list[str]) -> None:
         with tempfile.TemporaryDirectory() as scratch:
             sample = Path(scratch) / "sample"
             sample.mkdir()
-            seen = snapshot(import_module(f"{package}.server").build(load(kind, [str(sample)])))
+            seen = snapshot(import_module(f"{package}.server").build(load(kind, kind.documented(str(sample)))))
         seen["resources"] = []  # depends on what is served
         readme = folder / "README.md"
         readme.write_text(filled(readme.read_text("utf-8"), tables(kind, seen)), "utf-8")

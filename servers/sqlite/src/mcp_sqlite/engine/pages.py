@@ -5,6 +5,7 @@ No lock and no transaction is held between two pages, and no row is skipped or t
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shutil
@@ -93,10 +94,8 @@ class Pages:
                 self._results.popitem(last=False)[1].finalizer()
             cursor = Cursor.encode("rows", [name, 0, reply["rows"]])
         # Where an open file can't be unnamed it goes with the folder.
-        try:
+        with contextlib.suppress(PermissionError):
             os.unlink(spool)
-        except PermissionError:
-            pass
         return RowPage(reply["columns"], reply["lines"], 1, reply["rows"], cursor, reply["cut"], notes)
 
     async def next(self, cursor: str, *, limit: int, max_bytes: int) -> RowPage:

@@ -13,7 +13,7 @@ from mcp_batteries.limits import DEFAULT_PAGE_BYTES
 from mcp_sqlite.engine.service import Engine
 from mcp_sqlite.models import Catalog, Check, Hits, Plan, RowPage, TableInfo
 from mcp_sqlite.policy import Database, Policy
-from mcp_sqlite.tools.arguments import Cursor, DatabaseName, Parameters, Sql, TableName
+from mcp_sqlite.tools.arguments import Cursor, DatabaseName, OptionalSql, OptionalTable, Parameters, Sql, TableName
 
 __all__ = ["LONGEST", "ReadTools"]
 
@@ -52,12 +52,12 @@ class ReadTools:
     @tool("Query", seconds=LONGEST)
     async def query_rows(
         self,
-        sql: Annotated[str | None, Sql.__metadata__[0]] = None,
+        sql: OptionalSql = None,
         parameters: Parameters = None,
         database: DatabaseName = None,
         limit: Limit = 100,
-        max_bytes: Annotated[int, Field(ge=1000, le=1_000_000)] = DEFAULT_PAGE_BYTES,
-        max_cell: Annotated[int, Field(ge=1, le=1_000_000)] = 2000,
+        max_bytes: Annotated[int, Field(ge=1000, le=1_000_000, description="Size of one answer.")] = DEFAULT_PAGE_BYTES,
+        max_cell: Annotated[int, Field(ge=1, le=1_000_000, description="Longest cell shown whole.")] = 2000,
         cursor: Cursor = None,
     ) -> RowPage:
         """Query with one statement that only reads: SELECT, WITH, VALUES, EXPLAIN or a reading PRAGMA.
@@ -83,7 +83,7 @@ class ReadTools:
     async def search_text(
         self,
         query: Words,
-        table: Annotated[str | None, TableName.__metadata__[0]] = None,
+        table: OptionalTable = None,
         database: DatabaseName = None,
         limit: Limit = 20,
     ) -> RowPage:

@@ -52,7 +52,7 @@ def export_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
                         file.write(lines.line(row))
                 size = file.tell()
         except BaseException as error:
-            os.unlink(os.path.join(request["folder"], request["name"]))
+            os.unlink(os.path.join(str(request["folder"]), str(request["name"])))
             if isinstance(error, sqlite3.Error):
                 raise explained(database, error) from None
             if isinstance(error, OSError):
@@ -116,7 +116,7 @@ def _records(folder: str, name: str) -> Iterator[dict[str, Any]]:
         try:
             if name.endswith(".csv"):
                 reader = csv.reader(file, strict=True)
-                header = next(reader, [])
+                header: list[str] = next(reader, list[str]())
                 for number, row in enumerate(reader, 1):
                     if len(row) != len(header):
                         raise Failure(

@@ -184,9 +184,9 @@ def apply_limits(connection: sqlite3.Connection, guard: Guard, *, read_only: boo
     """Close on `connection` what SQLite lets one close; `guard` stays asked for as long as it is open."""
     for limit, most in _LIMITS.items():
         connection.setlimit(limit, most)
-    if hasattr(connection, "setconfig"):  # from Python 3.12
+    if (setconfig := getattr(connection, "setconfig", None)) is not None:  # from Python 3.12
         for name, value in _SWITCHES.items():
-            connection.setconfig(getattr(sqlite3, name), value)
+            setconfig(getattr(sqlite3, name), value)
     else:
         connection.execute("PRAGMA trusted_schema = OFF").close()
     connection.execute(f"PRAGMA hard_heap_limit = {_HEAP}").close()

@@ -59,8 +59,8 @@ def _advice(database: Database, sql: str, request: dict[str, Any], reads: list[t
     if not candidates:
         return []
     copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    guard = Guard()
     try:
-        guard = Guard()
         apply_limits(copy, guard, read_only=False)
         copy.set_progress_handler(lambda: database.interrupt.is_due, 1000)
         objects = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type = 'index', rowid"

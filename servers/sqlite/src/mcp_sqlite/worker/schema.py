@@ -182,7 +182,7 @@ def schema(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     if request.get("table") is not None:
         where, values = "AND tbl_name = ?", [name_of(database, request["table"])]
     rows = database.own(
-        f"SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite!_%' ESCAPE '!' {where} "  # noqa: S608
+        f"SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite!_%' ESCAPE '!' {where} "
         "ORDER BY tbl_name, CASE type WHEN 'table' THEN 0 WHEN 'view' THEN 1 ELSE 2 END, name",
         values,
     )
@@ -264,7 +264,7 @@ def search(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
         except sqlite3.OperationalError as error:
             database.interrupt.check()
             if attempt == plain:
-                raise Failure("invalid", f"SQLite says: {error}.", "Search for plain words.") from None
+                raise Failure("invalid", f"SQLite says: `{error}`.", "Search for plain words.") from None
             continue
         shown = rows[: request["limit"]]
         return {

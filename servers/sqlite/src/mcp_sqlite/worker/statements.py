@@ -133,7 +133,7 @@ def _step(database: Database, mode: Mode, sql: str, given: Any, lines: Lines) ->
     }
 
 
-class transaction:  # noqa: N801 - reads as a statement
+class transaction:
     """A block in one transaction that holds the write lock; kept at its end if `keep` and nothing was raised."""
 
     def __init__(self, database: Database, *, keep: bool) -> None:
@@ -222,7 +222,7 @@ def explained(database: Database, error: BaseException) -> Failure:
         return Failure("conflict", f"A constraint forbids it: {said}.", "")
     if "one statement at a time" in said:
         return Failure("invalid", "`sql` holds more than one statement.", "Send one at a time.")
-    return Failure("invalid", f"SQLite says: {said}.", _hint(database, said))
+    return Failure("invalid", f"SQLite says: `{said}`.", _hint(database, said))
 
 
 def _way(guard: Guard) -> str:
@@ -255,7 +255,8 @@ def _hint(database: Database, said: str) -> str:
         known = [
             row[0]
             for row in database.own(
-                "SELECT DISTINCT i.name FROM sqlite_master m, pragma_table_info(m.name) i WHERE m.type IN ('table', 'view')"
+                "SELECT DISTINCT i.name FROM sqlite_master m, pragma_table_info(m.name) i "
+                "WHERE m.type IN ('table', 'view')"
             )
         ]
     near = difflib.get_close_matches(name.rpartition(".")[2], known, n=3, cutoff=0.5)

@@ -1,0 +1,88 @@
+"""Schemas, rows and the insights memo as resources; what `changes` tells about is read here."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_types import Resource, TextResourceContents
+
+from mcp_batteries.declare import lists_resources, resource
+from mcp_batteries.errors import NotFound, quote
+from mcp_sqlite.engine.insights import Insights
+from mcp_sqlite.engine.service import Engine
+from mcp_sqlite.policy import Policy
+
+__all__ = ["MEMO", "Resources"]
+
+MEMO = "memo://insights"
+_LISTED = 200
+"""Tables of one database in the list; all others are read by their URI all the same."""
+_SQL, _JSON = "application/sql", "application/json"
+
+
+@dataclass(frozen=True)
+class Resources:
+    policy: Policy
+    engine: Engine
+    insights: Insights
+
+    @lists_resources
+    async def databases_and_their_tables(self) -> list[Resource]:
+        """The schema of each database, and each of its tables and views."""
+        listed: list[Resource] = []
+        for database in self.policy.databases.values():
+            top = self.policy.subject(f"sqlite://{database.name}/.schema")
+            assert top is not None
+            listed.append(Resource(uri=top.uri, name=f"{database.name} schema", title="Schema", mime_type=_SQL))
+            for name in (await self.engine.names(database, ""))[:_LISTED]:
+                table = f"{database.name}.{name}"
+                listed.append(Resource(uri=self.policy.table_uri(database, name), name=table, mime_type=_JSON))
+        return listed
+
+    @resource("memo://insights", name="insights", title="Insights noted so far", mime_type="text/markdown")
+    async def read_insights(self) -> TextResourceContents:
+        """What `create_insight` has noted since the start."""
+        return TextResourceContents(uri=MEMO, mime_type="text/markdown", text=self.insights.text())
+
+    @resource("sqlite://{database}/.schema", name="schema", title="A database's schema", mime_type=_SQL)
+    async def read_schema(self, uri: str) -> TextResourceContents:
+        """The definitions of everything in a database, comments included."""
+        return await self._read(uri)
+
+    @resource("sqlite://{database}/{table}/.schema", name="table schema", title="A table's schema", mime_type=_SQL)
+    async def read_table_schema(self, uri: str) -> TextResourceContents:
+        """The definitions of a table, its indexes and its triggers."""
+        return await self._read(uri)
+
+    @resource(
+        "sqlite://{database}/{table}{?column,value,limit}",
+        name="rows",
+        title="A table's first rows in the order of its key, or those where a column has a value",
+        mime_type=_JSON,
+    )
+    async def read_rows(self, uri: str) -> TextResourceContents:
+        """At most 100 rows as `{"columns": [...], "rows": [[...]], "truncated": ...}`."""
+        return await self._read(uri)
+
+    @resource("sqlite://{database}/{table}/{key}", name="row", title="The row with a key", mime_type=_JSON)
+    async def read_row(self, uri: str) -> TextResourceContents:
+        """One row by its primary key, or rowid where there is none; parts of a key are separated by commas."""
+        return await self._read(uri)
+
+    async def _read(self, uri: str) -> TextResourceContents:
+        subject = self.policy.subject(uri)
+        if subject is None:
+            raise NotFound(f"No resource has the URI {quote(uri)}.")
+        found = await self.engine.read(subject)
+        if "sql" in found:
+            return TextResourceContents(uri=uri, mime_type=_SQL, text=found["sql"])
+        return TextResourceContents(uri=uri, mime_type=_JSON, text=_document(found))
+
+
+def _document(found: dict[str, Any]) -> str:
+    columns = json.dumps(found["columns"], ensure_ascii=False, separators=(",", ":"))
+    rows = ",\n".join(found["lines"].split("\n")[:-1])
+    truncated = ',"truncated":true' if found["more"] else ""
+    return f'{{"columns":{columns},"rows":[\n{rows}]{truncated}}}\n'
