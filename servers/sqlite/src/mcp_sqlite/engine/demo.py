@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 
 __all__ = ["make"]
@@ -78,10 +79,8 @@ def make(path: str) -> None:
             returned = None if number % 4 == 0 else f"2026-{number % 9 + 1:02}-28"
             values = (number * 5 % 12 + 1, number * 3 % 8 + 1, f"2026-{number % 9 + 1:02}-10", returned)
             connection.execute("INSERT INTO loans (book_id, member_id, lent, returned) VALUES (?, ?, ?, ?)", values)
-        try:
+        with contextlib.suppress(sqlite3.OperationalError):  # a SQLite without FTS5
             connection.executescript(_FTS)
-        except sqlite3.OperationalError:
-            pass  # a SQLite without FTS5
         connection.commit()
     finally:
         connection.close()

@@ -17,7 +17,7 @@ __all__ = ["Connections", "Database", "Interrupt", "file_uri"]
 
 _STEPS = 1000
 """Virtual machine steps between two looks at the clock: unmeasurable cost, 40 ms of delay at most."""
-_BUSY_MS = 5000
+_BUSY_SECONDS = 5.0
 
 
 class Interrupt:
@@ -91,8 +91,9 @@ class Database:
 
     def _open(self, mode: str) -> sqlite3.Connection:
         uri = f"{file_uri(self.path)}?mode={mode}" + ("&immutable=1" if self.immutable else "")
+        # Nothing cached: the authorizer is asked when a statement is compiled, and each is compiled for its purpose.
         connection = sqlite3.connect(
-            uri, uri=True, isolation_level=None, check_same_thread=False, timeout=_BUSY_MS / 1000
+            uri, uri=True, isolation_level=None, check_same_thread=False, timeout=_BUSY_SECONDS, cached_statements=0
         )
         connection.text_factory = text_or_bytes
         self.guard.begin(Mode.OWN)

@@ -14,7 +14,7 @@ from typing import Any
 from mcp_sqlite.worker.cells import Failure, Lines, NotUtf8
 from mcp_sqlite.worker.connections import Connections
 from mcp_sqlite.worker.guard import Mode
-from mcp_sqlite.worker.schema import name_of, quoted
+from mcp_sqlite.worker.schema import name_of, quoted, shadows
 from mcp_sqlite.worker.statements import create_exclusively, execute, explained, transaction
 
 __all__ = ["back_up", "export_rows", "import_rows"]
@@ -76,6 +76,7 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
     known = [row[1] for row in database.own(f"PRAGMA table_info({quoted(table)})")]
     count = 0
     with transaction(database, keep=not request["dry_run"]):
+        database.guard.shadows = shadows(database)
         statement, columns = "", []
         for record in _records(request["folder"], request["name"]):
             count += 1

@@ -85,6 +85,9 @@ class Guard:
 
     def __init__(self) -> None:
         self.mode = Mode.OWN
+        self.shadows: dict[str, str] = {}
+        """Tables in which virtual ones keep what they hold, in lower case, and theirs: only through those may rows of
+        them change. SQLite has a switch for that (SQLITE_DBCONFIG_DEFENSIVE), which Python can turn from 3.12 on."""
         self.begin(Mode.OWN)
 
     def begin(self, mode: Mode) -> None:
@@ -98,7 +101,8 @@ class Guard:
         self.reads: dict[tuple[str, str], None] = {}
         """Columns the statement reads, as (table, column)."""
         self._reshaped: set[str] = set()
-        self._reshapes = False
+        self.reshapes = False
+        """Whether the statement changes the schema."""
 
     def __call__(self, action: int, one: str | None, two: str | None, schema: str | None, inner: str | None) -> int:
         if self.mode is Mode.OWN or self._allows(action, one or "", two or "", schema or "", inner):
@@ -126,18 +130,25 @@ class Guard:
             case sqlite3.SQLITE_INSERT | sqlite3.SQLITE_UPDATE | sqlite3.SQLITE_DELETE:
                 return self._allows_rows(action, one, schema, inner)
             case sqlite3.SQLITE_ALTER_TABLE:
-                self._reshapes = True
-                return self.mode is Mode.SCHEMA and one == "main"
+                self._reshape(two)
+                return self.mode is Mode.SCHEMA and one == "main" and self._is_owned(two)
             case sqlite3.SQLITE_CREATE_VTABLE:
-                self._reshaped.add(one)
-                self._reshapes = True
-                return self.mode is Mode.SCHEMA and two.lower() in _MODULES
+                self._reshape(one)
+                return self.mode is Mode.SCHEMA and schema == "main" and two.lower() in _MODULES
             case _ if action in _SCHEMA:
-                self._reshaped.add(one)
-                self._reshapes = True
-                return self.mode is Mode.SCHEMA
+                self._reshape(one)
+                return self.mode is Mode.SCHEMA and schema == "main" and self._is_owned(one) and self._is_owned(two)
             case _:
                 return False
+
+    def _reshape(self, name: str) -> None:
+        self._reshaped.add(name)
+        self.reshapes = True
+
+    def _is_owned(self, name: str) -> bool:
+        """Not a table that a virtual one keeps, or the statement is about that one."""
+        owner = self.shadows.get(name.lower())
+        return owner is None or owner in self._reshaped or owner in self.written
 
     def _allows_rows(self, action: int, table: str, schema: str, trigger: str | None) -> bool:
         name = table.lower()
@@ -146,13 +157,15 @@ class Guard:
             # table is refused by SQLite, unless `writable_schema` is on; that pragma is closed.
             return self.mode is Mode.SCHEMA or action == sqlite3.SQLITE_UPDATE
         if name == "sqlite_temp_master":
-            return self.mode is Mode.SCHEMA and action == sqlite3.SQLITE_UPDATE and self._reshapes
+            return self.mode is Mode.SCHEMA and action == sqlite3.SQLITE_UPDATE and self.reshapes
         if self.mode is Mode.SCHEMA:
             internal = name == "sqlite_sequence" or name.startswith("sqlite_stat")
-            return schema == "main" and (table in self._reshaped or (internal and self._reshapes))
+            return schema == "main" and (table in self._reshaped or (internal and self.reshapes))
         if self.mode is Mode.EXPLAIN:
             return True
         if self.mode is not Mode.WRITE or schema != "main" or name.startswith("sqlite_"):
+            return False
+        if not self._is_owned(name):
             return False
         self.written.setdefault(table, trigger)
         return True

@@ -8,7 +8,7 @@ from typing import Any
 from mcp_sqlite.worker.cells import Failure, Lines
 from mcp_sqlite.worker.connections import Connections, Database
 
-__all__ = ["FTS", "catalog", "describe", "find", "name_of", "quoted"]
+__all__ = ["FTS", "catalog", "describe", "find", "name_of", "quoted", "shadows"]
 
 _COUNT_SECONDS = 0.03
 _TABLES = """
@@ -53,8 +53,8 @@ def catalog(connections: Connections, request: dict[str, Any]) -> dict[str, Any]
     """
     database = connections.reader(request["path"])
     entries = [(str(name), kind, sql) for name, kind, sql in database.own(_TABLES)]
-    shadows = _shadows([(name, sql) for name, _, sql in entries])
-    entries = [entry for entry in entries if entry[0] not in shadows]
+    hidden = shadows(database)
+    entries = [entry for entry in entries if entry[0].lower() not in hidden]
     start = request.get("after")
     page = [entry for entry in entries if start is None or entry[0] > start]
     budget: float = request["budget"]
@@ -82,14 +82,20 @@ def _kind(kind: str, sql: str) -> str:
     return kind
 
 
-def _shadows(entries: list[tuple[str, str]]) -> set[str]:
-    """Tables that belong to a virtual one: SQLite protects them, nobody asks for them."""
-    owners = [name for name, sql in entries if sql[:20].upper().startswith("CREATE VIRTUAL")]
-    return {name for name, sql in entries if any(name.startswith(f"{owner}_") for owner in owners) and _plain(sql)}
+_SHADOWS = (
+    "_config", "_content", "_data", "_docsize", "_idx", "_node", "_parent", "_rowid", "_segdir", "_segments", "_stat",
+)  # fmt: skip
+"""What FTS3 to FTS5 and R-Tree append to their names."""
 
 
-def _plain(sql: str) -> bool:
-    return sql.upper().startswith("CREATE TABLE '")  # as FTS and R-Tree spell it
+def shadows(database: Database) -> dict[str, str]:
+    """Tables that hold what a virtual one shows, in lower case, and that one's name: nobody asks for them."""
+    rows = database.own("SELECT name, sql LIKE 'CREATE VIRTUAL%' FROM sqlite_master WHERE type = 'table'")
+    owners = [str(name) for name, is_virtual in rows if is_virtual]
+    names = {str(name).lower() for name, _ in rows}
+    return {
+        (owner + ending).lower(): owner for owner in owners for ending in _SHADOWS if (owner + ending).lower() in names
+    }
 
 
 def _count(database: Database, name: str, kind: str, budget: float) -> tuple[int | None, bool, float]:
@@ -193,7 +199,8 @@ def names(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     """Names of tables and views, or of one table's columns, that begin with `typed`; for completions."""
     database = connections.reader(request["path"])
     if request.get("table") is None:
-        found = [str(row[0]) for row in database.own(_TABLES)]
+        hidden = shadows(database)
+        found = [str(row[0]) for row in database.own(_TABLES) if str(row[0]).lower() not in hidden]
     else:
         found = [str(row[1]) for row in _safe(database, f"PRAGMA table_info({quoted(request['table'])})")]
     typed = request["typed"].casefold()
@@ -208,9 +215,9 @@ def find(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     objects = database.own(
         "SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master ORDER BY tbl_name, type DESC"
     )
-    shadows = _shadows([(str(name), str(sql)) for kind, name, _, sql in objects if kind == "table"])
+    hidden = shadows(database)
     for kind, name, table, sql in objects:
-        if table in shadows:
+        if str(table).lower() in hidden:
             continue
         if len(hits) > request["limit"]:
             break

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
+from mcp_sqlite.worker import schema
 from mcp_sqlite.worker.cells import Failure, Lines, parameters
 from mcp_sqlite.worker.connections import Connections, Database
 from mcp_sqlite.worker.guard import SCHEMA_CHANGE, Guard, Mode
@@ -95,6 +96,7 @@ def change(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
         raise Failure("invalid", "`parameters` go with one statement.", "Send the statements one at a time.")
     done: list[dict[str, Any]] = []
     with transaction(database, keep=not request["dry_run"]):
+        database.guard.shadows = schema.shadows(database)
         before = _objects(database) if mode is Mode.SCHEMA else {}
         lines = Lines(request["max_cell"])
         for number, sql in enumerate(statements, 1):
@@ -121,6 +123,8 @@ def _step(database: Database, mode: Mode, sql: str, given: Any, lines: Lines) ->
         if count <= _RETURNED:
             returned.append(lines.line(row))
     guard = database.guard
+    if cursor.description is None and not guard.written and not guard.reshapes:
+        raise Failure("invalid", "There is a statement that does nothing.", "A comment alone is none.")
     return {
         "rows": max(cursor.rowcount, 0),
         "all": database.connection.total_changes - started,
