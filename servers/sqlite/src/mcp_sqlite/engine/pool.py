@@ -28,6 +28,8 @@ _LATE_SECONDS = 0.5
 _CANCEL_SECONDS = 0.06
 _START_SECONDS = 20.0
 _MOST_IDLE = 2
+_CHANGES = ("back_up", "change", "export", "import")
+"""What is not tried again when its worker died."""
 
 _KINDS: dict[str, type[Problem]] = {
     "conflict": Conflict,
@@ -38,6 +40,10 @@ _KINDS: dict[str, type[Problem]] = {
     "too_large": TooLarge,
     "unavailable": Unavailable,
 }
+
+
+class _Died(Unavailable):
+    """Raised when a worker ends before it has answered."""
 
 
 class _Worker:
@@ -131,6 +137,15 @@ class Pool:
     ) -> tuple[dict[str, Any], _Rest | None]:
         """Like `call`, with what follows the first frame, if anything does."""
         limit = self.seconds if seconds is None else seconds
+        try:
+            return await self._try(request, limit)
+        except _Died:
+            if request["do"] in _CHANGES:
+                raise
+            # Perhaps it was dead already.
+            return await self._try(request, limit)
+
+    async def _try(self, request: Mapping[str, Any], limit: float) -> tuple[dict[str, Any], _Rest | None]:
         await self._slots.acquire()
         worker: _Worker | None = None
         handed_on = False

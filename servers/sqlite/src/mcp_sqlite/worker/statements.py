@@ -104,7 +104,9 @@ def change(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
                 done.append(_step(database, mode, sql, given, lines))
             except Failure as failure:
                 where = f"Statement {number} of {len(statements)}: " if len(statements) > 1 else ""
-                raise Failure(failure.kind, where + failure.what, f"{failure.fix} Nothing was changed.") from None
+                raise Failure(
+                    failure.kind, where + failure.what, f"{failure.fix} Nothing was changed.".strip()
+                ) from None
         after = _objects(database) if mode is Mode.SCHEMA else {}
         broken = _broken_keys(database) if mode is Mode.SCHEMA else []
     objects = [f"+ {name}" for name in after.keys() - before.keys()]

@@ -1,0 +1,133 @@
+"""What other programs commit, told to those it concerns: both eras, both transports, both journal modes."""
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from e2e.serving import TRANSPORTS, connected
+from mcp_batteries.testing.wire import MODERN, Wire
+from sqlite.serving import make, run, served
+
+UPDATED = "notifications/resources/updated"
+LISTED = "notifications/resources/list_changed"
+T, ROW, OTHER, U = "sqlite://app/t", "sqlite://app/t/1", "sqlite://app/t/2", "sqlite://app/u"
+BY_VALUE = "sqlite://app/t?column=name&value=b"
+SCHEMA, T_SCHEMA = "sqlite://app/.schema", "sqlite://app/t/.schema"
+
+
+async def told(wire: Wire, *uris: str) -> None:
+    """Wait until each of `uris` was announced; then nothing else may have been."""
+    for uri in uris:
+        await wire.notification(UPDATED, lambda params, uri=uri: params.get("uri") == uri)
+    await wire.request("tools/list")
+    others = {item["params"]["uri"] for item in wire.notifications if item["method"] == UPDATED}
+    assert others <= set(uris)
+    wire.messages.clear()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("journal", ["delete", "wal"])
+async def test_a_foreign_commit_reaches_those_it_concerns(
+    journal: str, transport: str, revision: str, tmp_path: Path
+) -> None:
+    path = make(tmp_path / "app.db", journal)
+    async with connected(transport, revision, "mcp_sqlite", [str(path)]) as wire:
+        await wire.request("resources/list")
+        if wire.modern:
+            await wire.listen({"resourcesListChanged": True})
+        for uri in (T, ROW, OTHER, U, BY_VALUE, SCHEMA, T_SCHEMA):
+            await wire.subscribe(uri)
+        run(path, "UPDATE t SET name = 'A' WHERE id = 1")
+        await told(wire, T, ROW)
+        run(path, "UPDATE u SET note = 'new'")
+        await told(wire, U)
+        run(path, "UPDATE t SET name = 'b2' WHERE id = 2")
+        await told(wire, T, OTHER, BY_VALUE)
+        run(path, "DELETE FROM t WHERE id = 1")
+        await told(wire, T, ROW)
+        run(path, "CREATE TABLE later (a)")
+        await wire.notification(LISTED)
+        await told(wire, SCHEMA)
+        run(path, "CREATE INDEX t_id ON t (id)")
+        await told(wire, SCHEMA, T_SCHEMA)
+        # A commit that changes nothing of what is followed, then one that does: only the second is heard.
+        run(path, "INSERT INTO later VALUES (1)")
+        run(path, "UPDATE u SET note = 'newer'")
+        await told(wire, U)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("journal", ["delete", "wal"])
+async def test_nothing_is_missed_after_vacuum_checkpoint_and_replacement(journal: str, tmp_path: Path) -> None:
+    path = make(tmp_path / "app.db", journal)
+    async with served(path) as wire:
+        await wire.subscribe(ROW)
+        await wire.subscribe(U)
+        for number, between in enumerate(["VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)", "ANALYZE", "REINDEX"]):
+            run(path, between)
+            run(path, f"UPDATE t SET name = 'v{number}' WHERE id = 1")
+            await told(wire, ROW)
+        other = make(tmp_path / "other.db", journal)
+        run(other, "UPDATE t SET name = 'replaced' WHERE id = 1; PRAGMA wal_checkpoint(TRUNCATE)")
+        for leftover in (f"{path}-wal", f"{path}-shm"):
+            Path(leftover).unlink(missing_ok=True)
+        os.replace(other, path)
+        await told(wire, ROW)
+        run(path, "UPDATE t SET name = 'after' WHERE id = 1")
+        await told(wire, ROW)
+        run(path, "UPDATE u SET note = 'after'")
+        await told(wire, U)
+
+
+@pytest.mark.anyio
+async def test_a_rollback_and_an_open_transaction_tell_nothing(tmp_path: Path) -> None:
+    path = make(tmp_path / "app.db", "wal")
+    async with served(path) as wire:
+        await wire.subscribe(T)
+        await wire.subscribe(U)
+        with closing(sqlite3.connect(path, isolation_level=None)) as writer:
+            writer.execute("BEGIN")
+            writer.execute("UPDATE t SET name = 'x'")
+            writer.execute("ROLLBACK")
+            writer.execute("UPDATE u SET note = 'marks the end'")
+            await told(wire, U)
+            writer.execute("BEGIN")
+            writer.execute("UPDATE t SET name = 'y'")
+            assert await wire.silent(UPDATED)
+            writer.execute("COMMIT")
+            await told(wire, T)
+
+
+@pytest.mark.anyio
+async def test_our_own_writes_and_insights_are_told_too(tmp_path: Path) -> None:
+    path = make(tmp_path / "app.db")
+    async with served("--write", path) as wire:
+        await wire.subscribe(T)
+        await wire.subscribe("memo://insights")
+        await wire.call("write_rows", sql="UPDATE t SET name = 'x' WHERE id = 1", dry_run=True)
+        await wire.call("create_insight", text="t has three rows")
+        await told(wire, "memo://insights")
+        await wire.call("write_rows", sql="UPDATE t SET name = 'x' WHERE id = 1")
+        await told(wire, T)
+        memo = await wire.request("resources/read", {"uri": "memo://insights"})
+        assert "t has three rows" in memo["contents"][0]["text"]
+
+
+@pytest.mark.anyio
+async def test_a_view_without_end_is_followed_without_harm(tmp_path: Path) -> None:
+    path = make(tmp_path / "app.db")
+    run(
+        path,
+        "CREATE VIEW endless AS WITH RECURSIVE c(x) AS (VALUES(1) UNION ALL SELECT x+1 FROM c) SELECT max(x) FROM c",
+    )
+    async with served("--timeout", 1, path) as wire:
+        await wire.subscribe("sqlite://app/endless")
+        await wire.subscribe(ROW)
+        run(path, "UPDATE t SET name = 'x' WHERE id = 1")
+        # What can't be compared may have changed.
+        await told(wire, ROW, "sqlite://app/endless")

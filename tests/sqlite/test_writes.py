@@ -1,0 +1,156 @@
+"""Changes: dry runs, all or nothing, and what a crash leaves."""
+
+import json
+import os
+import random
+import signal
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+
+import anyio
+import pytest
+
+from mcp_batteries.testing.wire import WireClosed
+from sqlite.serving import make, run, served, text_of
+
+
+def rows(path: Path, sql: str = "SELECT id, name FROM t") -> list[tuple]:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(sql).fetchall()
+
+
+@pytest.mark.anyio
+async def test_a_dry_run_shows_and_keeps_nothing(tmp_path: Path) -> None:
+    path = make(tmp_path / "app.db")
+    run(path, "CREATE TRIGGER log AFTER DELETE ON t BEGIN INSERT INTO u VALUES (NULL, OLD.name); END")
+    async with served("--write", "--ddl", path) as wire:
+        said = text_of(await wire.call("write_rows", sql="DELETE FROM t WHERE id > 1 RETURNING id", dry_run=True))
+        assert said.startswith("Dry run, nothing was changed.")
+        assert "2 rows, and 2 more" in said and "u (trigger log)" in said and "[2]\n[3]" in said
+        said = text_of(await wire.call("edit_schema", sql="DROP VIEW v; CREATE TABLE n (a)", dry_run=True))
+        assert "- view v" in said and "+ table n" in said
+    assert len(rows(path)) == 3
+    assert rows(path, "SELECT name FROM sqlite_master WHERE name IN ('v', 'n')") == [("v",)]
+
+
+@pytest.mark.anyio
+async def test_statements_are_all_kept_or_none(tmp_path: Path) -> None:
+    path = make(tmp_path / "app.db")
+    async with served("--write", path) as wire:
+        broken = "UPDATE t SET name = 'x;y'; INSERT INTO t VALUES (1, 'again')"
+        said = text_of(await wire.call("write_rows", sql=broken))
+        assert "Statement 2 of 2" in said and "UNIQUE" in said and "Nothing was changed" in said
+        assert rows(path)[0] == (1, "a")
+        said = text_of(await wire.call("write_rows", sql="INSERT INTO u VALUES (77, 'no such t')"))
+        assert "FOREIGN KEY" in said
+        await wire.call("write_rows", sql="UPDATE t SET name = ? WHERE id = ?", parameters=["x;y", 1])
+        assert rows(path)[0] == (1, "x;y")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("word", ["COMMIT", "ROLLBACK", "BEGIN IMMEDIATE", "PRAGMA query_only = ON"])
+async def test_our_own_statements_are_not_the_callers(word: str, tmp_path: Path) -> None:
+    path = make(tmp_path / "app.db")
+    async with served("--write", path) as wire:
+        for _ in range(3):
+            await wire.call("write_rows", sql="UPDATE t SET name = 'x' WHERE id = 1")
+            result = await wire.call("write_rows", sql=f"UPDATE t SET name = 'y'; {word}")
+            assert result["isError"] and "would" in text_of(result)
+    assert rows(path) == [(1, "x"), (2, "b"), (3, "c")]
+
+
+@pytest.mark.anyio
+async def test_a_locked_database_is_said(tmp_path: Path) -> None:
+    path = make(tmp_path / "app.db")
+    async with served("--write", path) as wire:
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            result = await wire.request(
+                "tools/call", {"name": "write_rows", "arguments": {"sql": "DELETE FROM t"}}, seconds=20
+            )
+            assert result["isError"] and "locked" in text_of(result)
+            other.execute("ROLLBACK")
+        assert "3 rows" in text_of(await wire.call("write_rows", sql="UPDATE t SET name = 'x'"))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("journal", ["delete", "wal"])
+async def test_killed_while_writing_the_database_is_whole(journal: str, tmp_path: Path) -> None:
+    path = make(tmp_path / "app.db", journal)
+    run(path, "CREATE TABLE log (n INTEGER PRIMARY KEY, filler)")
+    rounds = int(os.environ.get("MCP_TEST_KILLS", "10"))
+    chance = random.Random(journal)
+    acknowledged: list[int] = []
+    number = 0
+    for _ in range(rounds):
+        async with served("--write", path) as wire:
+            for _ in range(chance.randrange(1, 4)):
+                number += 1
+                sql = "INSERT INTO log VALUES (?, hex(zeroblob(?)))"
+                await wire.call("write_rows", sql=sql, parameters=[number, chance.randrange(200_000)])
+                acknowledged.append(number)
+            number += 1
+            sql = (
+                "WITH RECURSIVE c(x) AS (VALUES(1) UNION ALL SELECT x+1 FROM c LIMIT 3000) "
+                "INSERT INTO log SELECT ? + x * 1000000, hex(zeroblob(300)) FROM c"
+            )
+            async with anyio.create_task_group() as tasks:
+
+                async def write(sql: str = sql, number: int = number) -> None:
+                    try:
+                        result = await wire.call("write_rows", sql=sql, parameters=[number])
+                    except WireClosed:
+                        return
+                    if not result.get("isError"):
+                        acknowledged.append(number + 1_000_000)
+
+                tasks.start_soon(write)
+                # A random moment of the write: so many turns of this loop.
+                for _ in range(chance.randrange(400)):
+                    await anyio.lowlevel.checkpoint()
+                wire.process.send_signal(signal.SIGKILL)
+                await wire.wait()
+        with closing(sqlite3.connect(path, timeout=20)) as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            held = {row[0] for row in connection.execute("SELECT n FROM log")}
+            assert held >= set(acknowledged)
+            # Each of the large writes is there whole or not at all.
+            large = Counter(n % 1_000_000 for n in held if n > 1_000_000)
+            assert set(large.values()) <= {3000}
+
+
+@pytest.mark.anyio
+async def test_files_go_out_and_come_in_unchanged(tmp_path: Path) -> None:
+    path, folder = make(tmp_path / "app.db"), tmp_path / "files"
+    folder.mkdir()
+    async with served("--write", "--files", folder, path) as wire:
+        for name in ("t.csv", "t.jsonl"):
+            assert "3 rows" in text_of(await wire.call("copy_to_file", sql="SELECT * FROM t", file=name))
+        assert (folder / "t.csv").read_text("utf-8") == "id,name\n1,a\n2,b\n3,c\n"
+        assert (folder / "t.jsonl").read_text("utf-8").splitlines() == [
+            '["id","name"]',
+            '[1,"a"]',
+            '[2,"b"]',
+            '[3,"c"]',
+        ]
+        result = await wire.call("copy_to_file", sql="SELECT 1", file="t.csv")
+        assert result["isError"] and "exists" in text_of(result)
+        (folder / "more.csv").write_text('id,name\n10,"x, y"\n11,é\n', "utf-8")
+        (folder / "more.json").write_text(json.dumps([{"id": 20, "name": None}]), "utf-8")
+        (folder / "bad.csv").write_text("id,name\n30,z\n1,twice\n", "utf-8")
+        dry = text_of(await wire.call("copy_from_file", table="t", file="more.csv", dry_run=True))
+        assert "Dry run" in dry and len(rows(path)) == 3
+        for name in ("more.csv", "more.json"):
+            assert not (await wire.call("copy_from_file", table="t", file=name)).get("isError")
+        result = await wire.call("copy_from_file", table="t", file="bad.csv")
+        assert result["isError"] and "Record 2" in text_of(result)
+        assert rows(path)[3:] == [(10, "x, y"), (11, "é"), (20, None)]
+        assert "consistent copy" in text_of(await wire.call("copy_database", file="copy.db"))
+        assert rows(folder / "copy.db") == rows(path)
+        (folder / "link.csv").symlink_to(path)
+        assert (await wire.call("copy_from_file", table="t", file="link.csv"))["isError"]
+        (folder / "dangling.csv").symlink_to(tmp_path / "outside.csv")
+        assert (await wire.call("copy_to_file", sql="SELECT 1", file="dangling.csv"))["isError"]
+        assert not (tmp_path / "outside.csv").exists()
