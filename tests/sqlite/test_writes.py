@@ -24,7 +24,7 @@ def rows(path: Path, sql: str = "SELECT id, name FROM t") -> list[tuple]:
 @pytest.mark.anyio
 async def test_a_dry_run_shows_and_keeps_nothing(tmp_path: Path) -> None:
     path = make(tmp_path / "app.db")
-    run(path, "CREATE TRIGGER log AFTER DELETE ON t BEGIN INSERT INTO u VALUES (NULL, OLD.name); END")
+    run(path, "CREATE TRIGGER log AFTER DELETE ON t BEGIN UPDATE u SET note = OLD.name; END")
     async with served("--write", "--ddl", path) as wire:
         said = text_of(await wire.call("write_rows", sql="DELETE FROM t WHERE id > 1 RETURNING id", dry_run=True))
         assert said.startswith("Dry run, nothing was changed.")

@@ -143,14 +143,16 @@ class Pool:
             if request["do"] in _CHANGES:
                 raise
             # Perhaps it was dead already.
-            return await self._try(request, limit)
+            return await self._try(request, limit, fresh=True)
 
-    async def _try(self, request: Mapping[str, Any], limit: float) -> tuple[dict[str, Any], _Rest | None]:
+    async def _try(
+        self, request: Mapping[str, Any], limit: float, *, fresh: bool = False
+    ) -> tuple[dict[str, Any], _Rest | None]:
         await self._slots.acquire()
         worker: _Worker | None = None
         handed_on = False
         try:
-            worker = self._idle.pop() if self._idle else await _Worker.start()
+            worker = self._idle.pop() if self._idle and not fresh else await _Worker.start()
             self._busy.add(worker)
             frame = await self._ask(worker, request, limit)
             if frame.get("end"):
