@@ -82,6 +82,13 @@ async def test_a_taken_port_is_said_in_one_line() -> None:
         await serve(server, HttpOptions(port=taken.getsockname()[1]))
 
 
+async def test_an_open_door_is_said_aloud() -> None:
+    async with running([*TOY, "host=0.0.0.0", "allow_remote=True"]) as subject:
+        assert "can use this server" in " ".join(subject.said.split())
+    async with running(TOY) as subject:
+        assert "can use this server" not in " ".join(subject.said.split())
+
+
 async def test_answers_leave_at_once() -> None:
     """asyncio switches Nagle's delay off only where the socket says that it is TCP."""
     with bind("127.0.0.1", 0, allow_remote=False) as listener:
@@ -166,7 +173,7 @@ async def test_the_lifespan_is_entered_once_for_all_clients_of_the_old_transport
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-async def test_an_idle_server_ends_with_the_status_of_the_signal(number: int, status: int) -> None:
+async def test_an_idle_server_ends_with_the_status_of_the_signal(number: signal.Signals, status: int) -> None:
     async with running(TOY) as subject:
         subject.process.send_signal(number)
         assert await subject.ends() == status
