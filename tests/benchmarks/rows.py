@@ -196,7 +196,7 @@ def throughput(run: Run) -> list[Row]:
 
 
 def large_reads(run: Run) -> list[Row]:
-    """Whole files of 1 MB and 10 MB: a tool's answer where a tool gives so much, else the resource."""
+    """Whole files of 1 MB and 10 MB in one answer."""
     small = data.small(run.root).small
     found: list[Row] = []
     for name, label in (("1m.txt", "read 1 MB"), ("10m.txt", "read 10 MB")):
@@ -204,10 +204,7 @@ def large_reads(run: Run) -> list[Row]:
 
         def turn(peer: Peer, server: Server, name=name, row=row, size=size) -> None:
             file = small / name
-            if "whole" in peer.calls:
-                line = server.call_line(*peer.calls["whole"](file))
-            else:
-                line = server.message("resources/read", {"uri": file.as_uri()})[1]
+            line = server.call_line(*peer.calls["whole"](file))
             begun = time.perf_counter()
             server.send(line)
             answer = server.line()
@@ -216,7 +213,7 @@ def large_reads(run: Run) -> list[Row]:
             if len(answer) < file.stat().st_size:
                 raise Failed(f"{len(answer):,} B: {answer[-150:].decode(errors='replace')}"[:60])
 
-        found += interleaved(run, run.peers, [row, size], small, turn)
+        found += interleaved(run, run.able("whole"), [row, size], small, turn)
     return found
 
 
