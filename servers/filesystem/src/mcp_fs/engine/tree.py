@@ -14,7 +14,7 @@ from contextlib import ExitStack
 
 from mcp_batteries.errors import Conflict, Invalid, Refused, TooLarge, Unavailable, quote
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.handles import Folder, Spot, not_a_file, open_regular, problem, resolve
+from mcp_fs.engine.handles import Folder, Spot, not_a_file, open_regular, problem, resolve, told
 from mcp_fs.engine.leftovers import hold, remove_all, remove_quietly, temporary_name
 from mcp_fs.engine.locks import locked
 from mcp_fs.engine.names import folded
@@ -66,7 +66,8 @@ def copy(source: Readable, target: Writable, *, overwrite: bool, stop: Stop) -> 
         TooLarge: the folder has more than 100,000 entries.
     """
     with resolve(source, follow=False) as start, writing_to(target, follow=False) as end, locked([end], stop):
-        found = start.folder.stat(start.name)
+        with told(source):
+            found = start.folder.stat(start.name)
         if stat.S_ISREG(found.st_mode):
             notes = _copy_file(start, source, end, target, overwrite, stop)
         else:
@@ -94,7 +95,8 @@ def move(source: Writable, target: Writable, *, overwrite: bool, stop: Stop) -> 
             "Only the operator can rename it.",
         )
     with resolve(source, follow=False) as start, writing_to(target, follow=False) as end, locked([start, end], stop):
-        found = start.folder.stat(start.name)
+        with told(source):
+            found = start.folder.stat(start.name)
         respelled = _is_same(start, end)
         try:
             if respelled:
