@@ -152,15 +152,26 @@ class _Reader:
 class _Topic:
     """One thing that can change, and who wants to hear which notice when it does."""
 
+    __slots__ = ("audience", "changed_again", "failed", "key", "origin", "resting", "unsettled")
+
     def __init__(self, origin: _Origin | None, key: Hashable) -> None:
         self.origin, self.key = origin, key
-        self.audience: dict[_Reader, set[ServerEvent]] = {}
-        self.settled = anyio.Event()
+        self.audience: dict[_Reader, tuple[ServerEvent, ...]] = {}
+        self.unsettled = None if origin is None else anyio.Event()
         self.failed = False
         self.resting = False
         self.changed_again = False
-        if origin is None:
-            self.settled.set()
+
+    def settle(self, *, failed: bool = False) -> None:
+        self.failed = failed
+        if self.unsettled is not None:
+            self.unsettled.set()
+            self.unsettled = None
+
+    async def settled(self) -> None:
+        """Return once it is watched, cannot be, or need not be any more."""
+        if self.unsettled is not None:
+            await self.unsettled.wait()
 
 
 class _Origin:
@@ -263,7 +274,7 @@ class Changes:
             if uri not in reader.uris and len(reader.uris) >= MAX_URIS:
                 raise TooLarge(f"This connection has {MAX_URIS:,} subscriptions, the limit.", "Unsubscribe from some.")
             topic = self._lease_uri(reader, uri)
-            await topic.settled.wait()
+            await topic.settled()
             if topic.failed:
                 self._release_uri(reader, uri)
                 raise Unavailable(f"{quote(uri)} cannot be watched now.", "Read it again when you need it.")
@@ -281,7 +292,7 @@ class Changes:
             return
         reader = self._reader(connection_of(ctx.session))
         for topic in self._lease_list(reader):
-            await topic.settled.wait()
+            await topic.settled()
 
     async def _listen(self, ctx: _Context, params: SubscriptionsListenRequestParams) -> SubscriptionsListenResult:
         # The SDK's own handler buffers every event and ends a stream with 1,024 unread ones, which one `git checkout`
@@ -329,7 +340,7 @@ class Changes:
             except Problem as problem:
                 logger.info("Not watched: %s", problem)
         for topic in (*topics, *reader.uris.values()):
-            await topic.settled.wait()
+            await topic.settled()
         for uri in [uri for uri, topic in reader.uris.items() if topic.failed]:
             self._release_uri(reader, uri)
         return SubscriptionFilter(
@@ -387,10 +398,10 @@ class Changes:
             topic = self._topics[origin, key] = _Topic(origin, key)
             if origin is not None:
                 origin.touch(key)
-        notices = topic.audience.setdefault(reader, set())
+        events = topic.audience.setdefault(reader, ())
         reader.topics.add(topic)
-        if event is not None:
-            notices.add(event)
+        if event is not None and event not in events:
+            topic.audience[reader] = (*events, event)
         return topic
 
     def _release_uri(self, reader: _Reader, uri: str) -> None:
@@ -399,9 +410,9 @@ class Changes:
             return
         event = ResourceUpdated(uri)
         reader.forget(event)
-        topic.audience[reader].discard(event)
+        left = topic.audience[reader] = tuple(other for other in topic.audience[reader] if other != event)
         is_listed = topic.origin is not None and topic.key in topic.origin.source.list_keys
-        if not topic.audience[reader] and not is_listed:
+        if not left and not is_listed:
             self._release(reader, topic)
 
     def _release_all(self, reader: _Reader) -> None:
@@ -414,7 +425,7 @@ class Changes:
         del topic.audience[reader]
         if not topic.audience:
             del self._topics[topic.origin, topic.key]
-            topic.settled.set()
+            topic.settle()
             if topic.origin is not None:
                 topic.origin.touch(topic.key)
 
@@ -477,8 +488,7 @@ class Changes:
                     origin.source.discard(leased)
             for key in dirty:
                 if (topic := self._topics.get((origin, key))) is not None:
-                    topic.failed = failed and key not in origin.watched
-                    topic.settled.set()
+                    topic.settle(failed=failed and key not in origin.watched)
 
     async def _pump(self, reader: _Reader) -> None:
         try:

@@ -5,8 +5,8 @@ rename, a file deleted and made again, and a moved or late parent are all seen, 
 What an event names is looked at, and told only if it really differs from what was last seen.
 
 The watching is watchfiles' `RustNotify`, used directly: constructing it returns with the watches armed. It cannot
-be given another folder later. So there are two: a young one, replaced whenever a folder comes along, and a main one
-that takes over the young one's folders when they have become many. Each costs one thread that sleeps.
+be given another folder later. So there are three: a small one, replaced whenever a folder comes along, and two larger
+ones, replaced when they take over what the smaller have gathered. Each costs one thread that sleeps.
 
 Where the kernel reports nothing, the things subscribed to are looked at twice a second.
 """
@@ -42,7 +42,9 @@ _OVERLAP_SECONDS = 0.05
 """How long a replaced watcher goes on, to hand over what it had heard: more than debounce and step."""
 _MOST_ENDING = 32
 """Replaced watchers at once: each is an inotify instance, of which a user may have 128."""
-_MOST_YOUNG = 16
+_LEVELS = 3
+_FEW = 16
+"""Folders for which the smallest watcher may be replaced, however few there are in all."""
 _MOST_TRIES = 10
 
 _COARSE_NS = 20_000_000
@@ -144,8 +146,7 @@ class FileWatcher:
         self._armed: dict[str, _Watch] = {}
         self._moved: set[str] = set()
         """Folders that were moved or removed since `_arm` last began."""
-        self._main: _Watch | None = None
-        self._young: _Watch | None = None
+        self._levels: list[_Watch | None] = [None] * _LEVELS
         self._polled: set[_Lease] = set()
         self._stale: set[_Lease] = set()
         self._flooded = self._outgrown = self._exhausted = False
@@ -171,7 +172,7 @@ class FileWatcher:
         if not self._leases:
             self._end_watches()
             self._reset()
-        elif len(self._armed) > 2 * len(self._on_way) + _MOST_YOUNG:
+        elif len(self._armed) > 2 * len(self._on_way) + _FEW:
             self._outgrown = True
             self._wake.set()
 
@@ -291,29 +292,31 @@ class FileWatcher:
 
     # What happens
 
-    async def _arm(self, missing: set[str], *, merge: bool = False) -> bool:
+    async def _arm(self, missing: set[str], *, everything: bool = False) -> bool:
         """Watch `missing` as well; False if no more can be watched."""
         if self._exhausted:
             return False
-        folders = missing | self._needed(self._young)
-        everything = folders | self._needed(self._main)
-        merge = merge or len(folders) > max(_MOST_YOUNG, math.isqrt(len(everything)))
+        # With n folders that come one by one, each is armed about 3/2 n^(1/3) times.
+        grain = max(_FEW, round(len(self._on_way) ** (1 / _LEVELS)))
+        level, folders = 0, missing | self._needed(0)
+        while level < _LEVELS - 1 and (everything or len(folders) > grain ** (level + 1)):
+            level += 1
+            folders |= self._needed(level)
         self._moved.clear()
         try:
-            watch = await self._in_thread(lambda: _watch(everything if merge else folders))
+            watch = await self._in_thread(lambda: _watch(folders))
         except (FileNotFoundError, PermissionError):
             return True
         except (OSError, WatchfilesRustInternalError) as error:
             self._exhausted = True
             self._say(f"No more folders can be watched, the rest is looked at twice a second: {error}")
             return False
-        replaced = [self._young, self._main] if merge else [self._young]
-        for old in filter(None, replaced):
+        for old in filter(None, self._levels[: level + 1]):
             for folder in old.folders:
                 if self._armed.get(folder) is old:
                     del self._armed[folder]
             old.end(_OVERLAP_SECONDS)
-        self._young, self._main = (None, watch) if merge else (watch, self._main)
+        self._levels[: level + 1] = [None] * level + [watch]
         self._armed.update({folder: watch for folder in watch.folders if fold(folder) not in self._moved})
         self._watches.add(watch)
         self._tasks.start_soon(self._follow, watch)
@@ -323,7 +326,8 @@ class FileWatcher:
             await self._ended.wait()
         return True
 
-    def _needed(self, watch: _Watch | None) -> set[str]:
+    def _needed(self, level: int) -> set[str]:
+        watch = self._levels[level]
         return {folder for folder in watch.folders if fold(folder) in self._on_way} if watch else set()
 
     async def _follow(self, watch: _Watch) -> None:
@@ -376,8 +380,7 @@ class FileWatcher:
         for folder in watch.folders:
             if self._armed.get(folder) is watch:
                 del self._armed[folder]
-        self._young = None if self._young is watch else self._young
-        self._main = None if self._main is watch else self._main
+        self._levels = [None if at is watch else at for at in self._levels]
         self._stale.update(*self._ways.values())
         self._wake.set()
 
@@ -396,7 +399,7 @@ class FileWatcher:
             if self._outgrown:
                 self._outgrown = False
                 async with self._arming:
-                    await self._arm(set(), merge=True)
+                    await self._arm(set(), everything=True)
 
     async def _poll(self) -> None:
         while True:
