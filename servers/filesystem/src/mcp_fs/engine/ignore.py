@@ -59,12 +59,10 @@ class Rules:
     """The rules that hold in one folder: its own and those of the folders above.
 
     Attributes:
-        has_git: whether the folder is the top of a repository.
         chains: for each kind of file, the nearest first, the rules and the length of the path above them.
         brings_back: whether some rule brings back what another leaves out.
     """
 
-    has_git: bool
     chains: tuple[_Chain, ...]
     brings_back: bool
 
@@ -79,17 +77,17 @@ class Rules:
         has_git = ".git" in names
         own = [_load(folder, name) if name in names else None for name in IGNORE_FILES]
         own.append(_excluded(folder) if has_git else None)
-        if parent is not None and not has_git and not parent.has_git and own == [None] * 4:
+        if parent is not None and not has_git and own == [None] * 4:
             return parent
         above = parent.chains if parent is not None else ((), (), (), ())
         length = sum(len(os.fsencode(part)) + 1 for part in folder.place.parts)
         chains: list[_Chain] = []
         for number, rules in enumerate(own):
             # What git ignores ends at the top of a repository; the other two kinds reach into it.
-            inherited = above[number] if number < 2 or parent is None or not parent.has_git else ()
+            inherited = above[number] if number < 2 or not has_git else ()
             chains.append(inherited if rules is None else ((rules, length), *inherited))
         back = any(rules is not None and rules.brings_back for rules in own)
-        return cls(has_git, tuple(chains), back or (parent is not None and parent.brings_back))
+        return cls(tuple(chains), back or (parent is not None and parent.brings_back))
 
     @classmethod
     def above(cls, place: Readable) -> Rules | None:
@@ -128,8 +126,8 @@ class Rules:
         return gone
 
 
-def _none(_: bytes) -> list[int]:
-    return []
+def _none(_: bytes) -> None:
+    return None
 
 
 @lru_cache(maxsize=256)

@@ -16,8 +16,8 @@ __all__ = ["LineSearch", "PathSet", "line_search", "path_set"]
 LineSearch = Callable[[bytes, int], tuple[int, int] | None]
 """(text, offset) -> where the first match from the offset on begins and ends; no match crosses a line."""
 
-PathSet = Callable[[bytes], list[int]]
-"""path -> indices of the expressions that match all of it, in no order."""
+PathSet = Callable[[bytes], list[int] | None]
+"""path -> indices of the expressions that match all of it, in no order; nothing or None when there are none."""
 
 _MEMORY = 64 << 20
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from mcp_batteries.errors import Invalid, Problem
+from mcp_batteries.errors import Invalid, NotFound, Problem
 from mcp_batteries.limits import Cursor, Stop
 from mcp_fs.engine import ripgrep
 from mcp_fs.engine.filetypes import globs_of
@@ -175,7 +175,7 @@ class _Search:
                 found = grep(fd, self.find, self.query.context, most, after_line, self.stop)
             finally:
                 os.close(fd)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotFound):
             return Hits()  # removed since it was listed
         except (OSError, Problem) as error:
             self.skipped.add((getattr(error, "strerror", None) or "could not be opened").lower(), file.path)

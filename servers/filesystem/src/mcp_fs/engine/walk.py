@@ -20,7 +20,7 @@ from mcp_fs.policy import Readable
 __all__ = ["Filter", "Sight", "Skipped", "Visit", "order", "shown", "walk"]
 
 _MOST_NAMED = 5
-_NO_RULES = Rules(False, ((),) * 4, False)
+_NO_RULES = Rules(((),) * 4, False)
 _UNSPEAKABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
