@@ -122,7 +122,8 @@ async def test_the_read_call_answers_in_one_text_block(case: Case, mode: str) ->
         tool = next(tool for tool in (await client.list_tools()).tools if tool.name == name)
         assert (result.structured_content is None) == (tool.output_schema is None)
         if tool.output_schema is not None:
-            Draft202012Validator(tool.output_schema).validate(result.structured_content)
+            validator: Any = Draft202012Validator(tool.output_schema)
+            validator.validate(result.structured_content)
 
 
 @pytest.mark.anyio
