@@ -167,8 +167,9 @@ def _http_app(
         transport_security=security,
     )
     manager = server.session_manager
+    # In the place of the SDK's own limit for bodies.
     manager.asgi_app = MessageGate(
-        manager.asgi_app,
+        manager.asgi_app.app,
         max_body=options.max_body,
         seconds=options.body_seconds,
         json_response=options.json_response,
