@@ -13,6 +13,7 @@ import sys
 from collections.abc import Generator, Iterable
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable, quote
 from mcp_batteries.limits import Stop
@@ -31,6 +32,7 @@ if sys.platform == "darwin":
 
 __all__ = [
     "Staged",
+    "confirm",
     "copy_attributes",
     "inherit_new",
     "regular_status",
@@ -178,13 +180,25 @@ class Staged:
         return False
 
     def make_durable(self) -> None:
-        try:
-            self.folder.sync()
-        except OSError as error:
-            raise Unavailable(
-                f"{quote(self.shown.display)} was written, but the disk does not confirm it: {error.strerror}.",
-                "Read it to see what it holds; a power failure now may bring the old content back.",
-            ) from error
+        confirm(self.folder, self.shown, "written")
+
+
+def confirm(folder: Folder[Any], shown: Readable, did: str) -> None:
+    """Make the entries of a folder durable after a change.
+
+    Args:
+        did: what was done to `shown`, for the message.
+
+    Raises:
+        Unavailable: it is done, but the disk does not confirm it.
+    """
+    try:
+        folder.sync()
+    except OSError as error:
+        raise Unavailable(
+            f"{quote(shown.display)} was {did}, but the disk does not confirm it: {error.strerror}.",
+            "Look at what is there now; a power failure may bring the old state back.",
+        ) from error
 
 
 @contextmanager
