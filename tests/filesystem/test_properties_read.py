@@ -25,6 +25,7 @@ from mcp_fs.engine.search import Query, search
 from mcp_fs.engine.walk import Filter
 
 RIPGREP = ripgrep.command()
+_RULE_FILES = [".gitignore", ".ignore", ".rgignore", ".git/info/exclude"]
 needs_ripgrep = pytest.mark.skipif(RIPGREP is None, reason="ripgrep is not installed")
 slow = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 
@@ -176,10 +177,7 @@ contents = st.lists(st.sampled_from(["x", "ax b", "é x", "none", "X", "", "x\r\
 trees = st.tuples(
     st.dictionaries(paths, contents, min_size=1, max_size=8),
     st.dictionaries(
-        st.tuples(
-            st.sampled_from(["", "a/", "b/", "a/b/"]),
-            st.sampled_from([".gitignore", ".ignore", ".rgignore", ".git/info/exclude"]),
-        ).map("".join),
+        st.tuples(st.sampled_from(["", "a/", "b/", "a/b/"]), st.sampled_from(_RULE_FILES)).map("".join),
         rules,
         max_size=4,
     ),
@@ -247,19 +245,15 @@ def test_contents_are_the_same_with_ripgrep_and_without(
 def test_contents_are_those_ripgrep_prints(tree: tuple[dict[str, bytes], dict[str, str]], pattern: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         _grow(Path(folder), tree)
-        command = [
-            str(RIPGREP),
-            "--no-config",
-            "--no-require-git",
-            "--no-ignore-parent",
-            "--no-ignore-global",
-            "--crlf",
-        ]
-        command += ["--no-messages", "--no-heading", "--line-number", "--null", "--with-filename", "-e", pattern, "."]
+        command = [str(RIPGREP), "--no-config", "--no-require-git", "--no-ignore-parent", "--no-ignore-global"]
+        command += ["--crlf", "--no-messages", "--line-number", "--null", "--with-filename", "-e", pattern, "."]
         printed = subprocess.run(command, cwd=folder, capture_output=True, check=False).stdout
         found = search([served(Path(folder)).readable(".")], Query(pattern), None, Stop())
-    lines = [line for line in printed.split(b"\n") if b"\0" in line and not line.endswith(b" offset)")]
-    listed = sorted(
-        (path.removeprefix(b"./"), int(rest.split(b":")[0])) for path, _, rest in (x.partition(b"\0") for x in lines)
-    )
-    assert sorted((path.encode(), match.line) for path, matches, _ in found.files for match in matches) == listed
+    listed: list[tuple[bytes, int]] = []
+    for line in printed.split(b"\n"):
+        path, _, rest = line.removeprefix(b"./").partition(b"\0")
+        # Of a file with a NUL byte ripgrep may show what lies before it, with a warning; such a file is binary here.
+        if rest and b"\0" not in tree[0].get(path.decode(), b"") and b"WARNING" not in path:
+            listed.append((path, int(rest.split(b":")[0])))
+    shown = [(path.encode(), match.line) for path, matches, _ in found.files for match in matches]
+    assert sorted(shown) == sorted(listed)

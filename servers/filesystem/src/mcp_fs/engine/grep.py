@@ -52,7 +52,7 @@ class Hits:
 def grep(fd: int, find: LineSearch, context: int, most: int, after_line: int, stop: Stop) -> Hits:
     """The first `most` lines that match, from behind `after_line` on; none in a binary file.
 
-    As in ripgrep a file is binary from its first NUL byte on, and a byte order mark tells UTF-16.
+    A file is binary from the block with its first NUL byte on, and a byte order mark tells UTF-16, as in ripgrep.
 
     Raises:
         OSError: it can't be read.
