@@ -38,8 +38,8 @@ _STEP_MS = 5
 _DEBOUNCE_MS = 20
 _MODIFIED = 2
 
-_OVERLAP_SECONDS = 0.05
-"""How long a replaced watcher goes on, to hand over what it had heard: more than debounce and step."""
+_OVERLAP_STEPS = _DEBOUNCE_MS // _STEP_MS + 3
+"""How long a replaced watcher goes on, to hand over what it had heard. In steps: a busy machine counts no time."""
 _MOST_ENDING = 32
 """Replaced watchers at once: each is an inotify instance, of which a user may have 128."""
 _LEVELS = 3
@@ -81,22 +81,24 @@ class _Watch:
         # The outer ones first: what happens to an inner one before it is armed is then an event.
         self.folders = sorted(folders, key=len)
         self._notify = RustNotify(self.folders, False, False, 0, False, False)
-        self._ends = math.inf
+        self._steps_left = math.inf
 
     def read(self) -> set[tuple[int, str]] | None:
         """Wait for events; None at the end."""
         events = self._notify.watch(_DEBOUNCE_MS, _STEP_MS, 0, self)
         return None if isinstance(events, str) else events
 
-    def end(self, seconds: float = 0.0) -> None:
-        self._ends = min(self._ends, time.monotonic() + seconds)
+    def end(self, after_steps: int = 0) -> None:
+        self._steps_left = min(self._steps_left, after_steps)
 
     @property
     def ending(self) -> bool:
-        return self._ends < math.inf
+        return self._steps_left < math.inf
 
     def is_set(self) -> bool:
-        return time.monotonic() >= self._ends
+        """What `RustNotify` asks in each step; the answer "yes" makes it forget what it has not yet reported."""
+        self._steps_left -= 1
+        return self._steps_left < 0
 
 
 class FileWatcher:
@@ -315,7 +317,7 @@ class FileWatcher:
             for folder in old.folders:
                 if self._armed.get(folder) is old:
                     del self._armed[folder]
-            old.end(_OVERLAP_SECONDS)
+            old.end(_OVERLAP_STEPS)
         self._levels[: level + 1] = [None] * level + [watch]
         self._armed.update({folder: watch for folder in watch.folders if fold(folder) not in self._moved})
         self._watches.add(watch)
