@@ -338,7 +338,7 @@ def _open_inner(root: Root, parts: tuple[str, ...], taken: set[str]) -> Root:
     fd = root.fd
     try:
         for part in () if _WINDOWS else parts:
-            inner = os.open(part, _OPEN_ROOT | os.O_NOFOLLOW, dir_fd=fd)
+            inner = os.open(part, _OPEN_ROOT | getattr(os, "O_NOFOLLOW", 0), dir_fd=fd)
             if fd != root.fd:
                 os.close(fd)
             fd = inner

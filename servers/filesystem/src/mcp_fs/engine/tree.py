@@ -204,10 +204,10 @@ def _copy_other(
             if _path(end.folder.place)[: len(_path(folder.place))] == _path(folder.place):
                 raise Invalid(f"{quote(source.display)} can't be copied into itself.", "Choose a place outside of it.")
             end.folder.make_folder(temporary, 0o700)
-            made = stack.enter_context(end.folder.folder(temporary))
-            hold(made.fd)
-            skipped = _Copier(stop).copy(folder, made)
-            made.set_mode(stat.S_IMODE(found.st_mode))
+            with end.folder.folder(temporary) as made:
+                hold(made.fd)
+                skipped = _Copier(stop).copy(folder, made)
+                made.set_mode(stat.S_IMODE(found.st_mode))
         else:
             raise not_a_file(source, stat.S_IFMT(found.st_mode))
         try:
