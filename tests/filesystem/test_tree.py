@@ -354,7 +354,7 @@ class TestDelete:
     def test_a_full_folder_only_when_told(self, here: Ground) -> None:
         make(here, "a/b/f", "a/g")
         (here.root / "a/l").symlink_to(here.outside)
-        with pytest.raises(Conflict, match="`a` is a folder that is not empty. Allow `recursive`"):
+        with pytest.raises(Conflict, match=r"`a` is a folder that is not empty. Allow `recursive`"):
             delete(here, "a")
         assert delete(here, "a", recursive=True).text() == "deleted a, with 4 entries"
         assert os.listdir(here.root) == []
