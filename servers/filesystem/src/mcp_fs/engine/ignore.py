@@ -16,7 +16,7 @@ from functools import lru_cache
 from mcp_batteries.errors import Problem
 from mcp_fs.engine.glob import GlobError, translate
 from mcp_fs.engine.handles import Folder, open_file, open_folder, open_regular
-from mcp_fs.engine.regex import path_set
+from mcp_fs.engine.regex import path_hint, path_set
 from mcp_fs.policy import Readable
 
 __all__ = ["IGNORE_FILES", "Rules"]
@@ -39,7 +39,8 @@ class _RuleFile:
             if rule is not None:
                 globs.append(rule[0])
                 self._kinds.append(rule[1:])
-        self._matching = path_set(globs) if globs else _none
+        self._matching = path_set(globs)
+        self.may_speak_of = path_hint(globs) if globs else _never
         self.brings_back = any(back for back, _ in self._kinds)
 
     def decide(self, path: bytes, is_folder: bool) -> bool | None:
@@ -111,11 +112,20 @@ class Rules:
             folder: path below the served folder of where they lie, empty or with a slash at its end.
             hidden: whether hidden names are wanted.
         """
-        deciders = [(rules.decide, folder[length:]) for chain in self.chains for rules, length in chain]
+        paths = [name.encode("utf-8", _ERRORS) for name in names]
+        deciders = [
+            (rules.decide, above)
+            for chain in self.chains
+            for rules, length in chain
+            for above in (folder[length:],)
+            if rules.may_speak_of(above + (b"\n" + above).join(paths))
+        ]
+        if not deciders:
+            return set() if hidden else {name for name in names if name.startswith(".")}
         gone: set[str] = set()
-        for name in names:
+        for name, path in zip(names, paths, strict=True):
             for decide, above in deciders:
-                decision = decide(above + name.encode("utf-8", _ERRORS), are_folders)
+                decision = decide(above + path, are_folders)
                 if decision is not None:
                     if decision:
                         gone.add(name)
@@ -126,8 +136,8 @@ class Rules:
         return gone
 
 
-def _none(_: bytes) -> None:
-    return None
+def _never(_: bytes) -> bool:
+    return False
 
 
 @lru_cache(maxsize=256)
