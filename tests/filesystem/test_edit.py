@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import shutil
@@ -151,18 +150,6 @@ def test_our_diff_applied_gives_the_new_text(old: str, new: str) -> None:
     (patch,) = parse(unified_diff(old, new, "f", created=not old))
     assert patch.path == "f"
     assert apply_hunks(old, patch, "`f`") == new
-
-
-@given(old=ended, new=ended)
-def test_our_diff_is_that_of_difflib(old: str, new: str) -> None:
-    if not (old.endswith("\n") and new.endswith("\n")) or old == new:
-        return
-    ours = unified_diff(old, new, "f").split("\n")
-    added = [line[1:] for line in ours[2:] if line.startswith("+")]
-    theirs = list(difflib.unified_diff(old.split("\n")[:-1], new.split("\n")[:-1], n=3, lineterm=""))[2:]
-    assert len(added) - sum(line.startswith("-") for line in ours[2:]) == (
-        sum(line.startswith("+") for line in theirs) - sum(line.startswith("-") for line in theirs)
-    )
 
 
 @pytest.mark.skipif(shutil.which("patch") is None, reason="needs patch(1)")
