@@ -66,13 +66,13 @@ def _follow(server: Server, revision: str, uris: list[str]) -> None:
         server.send(server.message("subscriptions/listen", wanted)[1])
         answer = server.line()
         if b"notifications/subscriptions/acknowledged" not in answer:
-            raise Failed(answer[:80].decode(errors="replace"))
+            raise Failed(json.loads(answer)["error"]["message"])
         return
     server.send(b"".join(server.message("resources/subscribe", {"uri": uri})[1] for uri in uris))
     for _ in uris:
         answer = server.line()
         if b'"error"' in answer:
-            raise Failed(json.loads(answer)["error"]["message"][:60])
+            raise Failed(json.loads(answer)["error"]["message"])
 
 
 def _quiet(server: Server, seconds: float) -> None:
