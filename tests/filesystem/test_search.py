@@ -208,6 +208,37 @@ def test_pages_neither_skip_nor_repeat(tmp_path: Path, program: str | None, limi
     assert all(sum(match.hit for _, lines, _ in page.files for match in lines) <= limit for page in pages)
 
 
+@pytest.mark.parametrize("limit", [1, 2, 5])
+def test_context_is_complete_over_pages(tmp_path: Path, program: str | None, limit: int) -> None:
+    text = "".join("hit\n" if number % 7 in (0, 3) else f"{number}\n" for number in range(40))
+    fill(tmp_path, {"a": text, "b": "hit\n"})
+    one = search([served(tmp_path).readable(".")], Query("hit", context=2), None, Stop(), program)
+    pages = paged(tmp_path, Query("hit", context=2, limit=limit), program)
+    assert len(pages) > 1
+    assert [(path, match) for page in pages for path, lines, _ in page.files for match in lines] == [
+        (path, match) for path, lines, _ in one.files for match in lines
+    ]
+
+
+def test_one_file_is_searched_page_by_page(tmp_path: Path) -> None:
+    fill(tmp_path, {"a": "hit\n" * 9})
+    place, cursor, lines = served(tmp_path).readable("a"), None, list[int]()
+    while True:
+        page = search([place], Query("hit", limit=2), cursor, Stop())
+        lines += [match.line for _, matches, _ in page.files for match in matches]
+        cursor = page.cursor
+        if cursor is None:
+            break
+    assert lines == [*range(1, 10)]
+
+
+def test_long_matches_fill_a_page_sooner(tmp_path: Path) -> None:
+    fill(tmp_path, {"a": ("hit" + "x" * 250 + "\n") * 20})
+    page = search([served(tmp_path).readable(".")], Query("hit", limit=10), None, Stop())
+    assert page.cursor is not None
+    assert len(page.text()) < 2000
+
+
 def test_a_file_with_too_many_matches_says_so(tmp_path: Path, program: str | None) -> None:
     fill(tmp_path, {"a": "hit\n" * 50, "b": "hit\n"})
     answer = search([served(tmp_path).readable(".")], Query("hit", max_per_file=2), None, Stop(), program).text()
