@@ -313,6 +313,8 @@ class FileWatcher:
             self._exhausted = True
             self._say(f"No more folders can be watched, the rest is looked at twice a second: {error}")
             return False
+        if not self._leases:
+            return True  # All gone meanwhile, and all watchers with them.
         for old in filter(None, self._levels[: level + 1]):
             for folder in old.folders:
                 if self._armed.get(folder) is old:
@@ -322,8 +324,6 @@ class FileWatcher:
         self._armed.update({folder: watch for folder in watch.folders if fold(folder) not in self._moved})
         self._watches.add(watch)
         self._tasks.start_soon(self._follow, watch)
-        if not self._leases:
-            watch.end()
         while len(self._watches) > _MOST_ENDING:
             await self._ended.wait()
         return True
