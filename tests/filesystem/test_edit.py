@@ -77,6 +77,10 @@ class TestReplace:
         with pytest.raises(NotFound, match=r"line 301; .*\ndef compute\(total\):"):
             swap(text, "def compute(totals):", "")
 
+    def test_an_edit_that_was_made_already_is_said_so(self) -> None:
+        with pytest.raises(NotFound, match="The new text stands at line 2 already"):
+            swap("a\nnew\n", "old", "new")
+
     def test_nothing_alike_is_said_so(self) -> None:
         with pytest.raises(NotFound, match="Nothing there is like it"):
             swap("abc\n", "12345", "")

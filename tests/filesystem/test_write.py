@@ -12,9 +12,10 @@ import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
+import anyio
 import pytest
 
-from filesystem.places import Ground, ground, stop
+from filesystem.places import Ground, Told, ground, stop
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused
 from mcp_batteries.limits import Stop, Stopped
 from mcp_fs.engine import leftovers, write
@@ -23,6 +24,8 @@ from mcp_fs.engine.leftovers import PREFIX, clean_leftovers
 from mcp_fs.engine.locks import locked
 from mcp_fs.engine.text import content_hash
 from mcp_fs.models import Written
+from mcp_fs.policy import Policy
+from mcp_fs.upkeep import tidied
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX attributes")
 
@@ -298,3 +301,19 @@ class TestLeftovers:
         (here.root / f"{PREFIX}0").write_text("")
         assert clean_leftovers(here.policy, stop()) == 0
         (here.root / f"{PREFIX}0").unlink()
+
+    @pytest.mark.anyio
+    async def test_the_server_cleans_beside_its_first_requests(self, here: Ground) -> None:
+        (here.root / f"{PREFIX}0").write_text("")
+        async with tidied(here.policy):
+            with anyio.fail_after(30):
+                while here.temporary():
+                    await anyio.sleep(0.01)
+
+    @pytest.mark.anyio
+    async def test_a_read_only_server_cleans_nothing(self, here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+        cleaned: list[object] = []
+        monkeypatch.setattr("mcp_fs.upkeep.in_thread", cleaned.append)
+        async with tidied(Policy(Told((str(here.root),), read_only=True))):
+            await anyio.sleep(0)
+        assert cleaned == []

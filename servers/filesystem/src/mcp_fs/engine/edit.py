@@ -53,7 +53,12 @@ def replace(text: str, replacements: Sequence[Replacement], shown: str, stop: St
             raise Invalid(f"{which} replaces text by the same text.")
         places = _find(text, item)
         if not places:
-            raise NotFound(f"{which}: the old text is not in {shown}.", nearest(text, item.old))
+            done = _exact(text, Replacement(item.new, "")) if item.new else []
+            if len(done) == 1:
+                hint = f"The new text stands at line {_lines(text, done)} already."
+            else:
+                hint = nearest(text, item.old)
+            raise NotFound(f"{which}: the old text is not in {shown}.", hint)
         if len(places) > 1 and not item.everywhere:
             raise Conflict(
                 f"{which}: the old text is in {shown} {len(places)} times, at lines {_lines(text, places)}.",
