@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from mcp_fs.policy import Policy
+
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="needs names of any bytes, FIFOs and /proc")
 
 
 @dataclass(frozen=True)

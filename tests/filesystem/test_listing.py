@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from filesystem.reading import fill, served
+from filesystem.reading import fill, on_linux, served
 from mcp_batteries.errors import Invalid, NotFound
 from mcp_batteries.limits import Stop, Stopped
 from mcp_fs.engine.listing import Sort, list_folder, list_tree
@@ -57,6 +57,7 @@ def test_a_page_of_a_huge_folder_takes_bounded_memory(tmp_path: Path) -> None:
     assert peak < 1024 * 1024
 
 
+@on_linux
 def test_every_kind_of_entry_is_listed_as_what_it_is(tmp_path: Path) -> None:
     fill(tmp_path, {"served/dir/x": "", "served/a b": "12345", "served/id_rsa": "secret", "outside/x": ""})
     folder = tmp_path / "served"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from filesystem.reading import fill, served
+from filesystem.reading import fill, on_linux, served
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused
 from mcp_batteries.limits import Stop
 from mcp_fs.engine import media
@@ -158,6 +158,7 @@ def test_a_line_that_does_not_exist_is_told_so(tmp_path: Path) -> None:
     assert read(tmp_path, "empty").text().startswith("[empty file, utf-8")
 
 
+@on_linux
 def test_what_is_no_text_file_is_refused_at_once(tmp_path: Path) -> None:
     fill(tmp_path, {"image.png": PNG, "dir/x": "x"})
     os.mkfifo(tmp_path / "pipe")

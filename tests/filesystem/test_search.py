@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import anyio
 import pytest
 
-from filesystem.reading import fill, served
+from filesystem.reading import fill, on_linux, served
 from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.limits import Stop, Stopped, in_thread
 from mcp_fs.engine import ripgrep
@@ -258,7 +257,7 @@ def test_an_expression_that_blows_up_elsewhere_ends(tmp_path: Path, grep: Grep) 
     assert grep(r"(a*)*b") == []
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+@on_linux
 def test_a_cancelled_search_ends_ripgrep_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search_module, "_OWN_FILES", 0)
     fill(tmp_path, {"served/a": "x"})
@@ -282,6 +281,7 @@ def test_a_cancelled_search_ends_ripgrep_too(tmp_path: Path, monkeypatch: pytest
     anyio.run(run)
 
 
+@on_linux
 def test_a_broken_ripgrep_changes_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search_module, "_OWN_FILES", 0)
     fill(tmp_path, {"served/a": "x", "rg": "#!/bin/sh\necho 'error: no such flag' >&2\nexit 2\n"})
@@ -290,6 +290,7 @@ def test_a_broken_ripgrep_changes_no_answer(tmp_path: Path, monkeypatch: pytest.
     assert answer.text() == "[1 matches in 1 files]\na:1:x"
 
 
+@on_linux
 def test_what_ripgrep_prints_is_never_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search_module, "_OWN_FILES", 0)
     fill(tmp_path, {"served/a": "x", "served/b": "y", "outside": "x"})
@@ -362,6 +363,7 @@ def test_the_newest_names_first_page_by_page(tmp_path: Path) -> None:
     assert ages == sorted(ages, reverse=True)
 
 
+@on_linux
 def test_names_that_no_text_spells_are_found_and_reached(tmp_path: Path) -> None:
     Path(os.fsdecode(bytes(tmp_path) + b"/\xff.txt")).write_text("needle")
     (tmp_path / "two\nlines.txt").write_text("needle")

@@ -31,7 +31,7 @@ _BYTES_PER_MATCH = 100
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: there is one for every file, and freezing trebles its price
 class _File:
     """A file to search.
 
@@ -161,7 +161,7 @@ class _Search:
             found = self.hits(file, line, before)
             if not found.lines:
                 continue
-            lines: Sequence[Match] = ()
+            lines: Sequence[Match] = list[Match]()
             taken, cut, more = 1, False, False
             if not query.files_only:
                 lines, taken, cut = found.first(room, size)
