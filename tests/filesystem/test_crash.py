@@ -19,8 +19,9 @@ _HERE = Path(__file__).parent
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     command = [sys.executable, "-m", "filesystem.crashes", str(tmp_path_factory.mktemp("crash"))]
+    path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(_HERE.parent)]))
     run = subprocess.run(
-        command, cwd=_HERE.parent, env={**os.environ, "PYTHONPATH": str(_HERE.parent)}, capture_output=True, text=True
+        command, cwd=_HERE.parent, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True
     )
     assert run.returncode == 0, run.stderr[-2000:]
     return {report["scenario"]: report for report in map(json.loads, run.stdout.splitlines())}
