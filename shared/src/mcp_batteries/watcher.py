@@ -109,7 +109,7 @@ class FileWatcher:
         locate: the absolute path behind a URI, beneath one of `roots` as it is spelled there, undecodable bytes as
             `os.fsdecode` has them; None if the URI is of another kind. Raises `Problem` if it may not be watched.
         probe: called on a worker thread with such a path: a value that differs whenever the thing there does; None
-            if there is none. `Problem` and `OSError` count as none.
+            if there is none. `Problem`, `OSError` and `ValueError` count as none.
         poll: True never asks the kernel; by default that is left to the environment variable
             WATCHFILES_FORCE_POLLING, as in every program that uses watchfiles.
     """
@@ -238,11 +238,11 @@ class FileWatcher:
         now = time.time_ns()
         try:
             state = self._probe(lease.path)
-        except (OSError, Problem):
+        except (OSError, ValueError, Problem):
             return None, False
         try:
             return state, abs(now - os.lstat(trail.names[-1]).st_ctime_ns) < _COARSE_NS
-        except (OSError, IndexError):
+        except (OSError, ValueError, IndexError):
             return state, False
 
     def _record(self, leases: Iterable[_Lease], found: Iterable[_Look], *, named: bool = False) -> None:
@@ -264,7 +264,8 @@ class FileWatcher:
 
     def _enter(self, lease: _Lease, trail: Trail) -> None:
         if self._only_polls or not trail.told or not self._unheard.isdisjoint(trail.folders):
-            self._say("Some of what is watched is looked at twice a second: the system reports no changes of it.")
+            reason = "as asked for" if self._only_polls else "the system reports no changes of it"
+            self._say(f"Some of what is watched is looked at twice a second: {reason}.")
             self._polled.add(lease)
             self._poll_wake.set()
             return
