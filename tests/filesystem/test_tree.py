@@ -10,6 +10,7 @@ import threading
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -182,8 +183,15 @@ class TestMove:
         assert len(os.listdir(here.root)) == 1
 
     def test_a_secret_can_not_be_renamed_into_the_open(self, here: Ground) -> None:
-        make(here, ".env", ".aws/credentials", "f")
-        for source, target in ((".env", "env.txt"), ("f", ".env"), (".aws/credentials", "c"), (".aws", "aws")):
+        make(here, ".env", ".aws/credentials", ".config/gh/hosts.yml", "f")
+        for source, target in (
+            (".env", "env.txt"),
+            (".config/gh", "gh"),
+            (".config", "config"),
+            ("f", ".env"),
+            (".aws/credentials", "c"),
+            (".aws", "aws"),
+        ):
             with pytest.raises(Refused):
                 move(here, source, target, overwrite=True)
         make(here, "a/")
@@ -388,7 +396,7 @@ class TestDelete:
             trashed.append(path)
             os.rename(path, here.root / "bin")
 
-        monkeypatch.setattr("send2trash.send2trash", send2trash)
+        monkeypatch.setitem(sys.modules, "send2trash", SimpleNamespace(send2trash=send2trash))
         make(here, "a/f")
         with pytest.raises(Conflict):
             delete(here, "a", trash=True)
@@ -400,7 +408,7 @@ class TestDelete:
         def send2trash(path: str) -> None:
             raise OSError(f"no trash for {path}")
 
-        monkeypatch.setattr("send2trash.send2trash", send2trash)
+        monkeypatch.setitem(sys.modules, "send2trash", SimpleNamespace(send2trash=send2trash))
         make(here, "f")
         with pytest.raises(Unavailable, match="`f` can't be put into the trash") as problem:
             delete(here, "f", trash=True)

@@ -22,7 +22,7 @@ _SECRET = """
     .ssh .gnupg .password-store
     .npmrc .yarnrc.yml .pypirc .netrc _netrc .pgpass pgpass.conf .my.cnf .mylogin.cnf .htpasswd
     .git-credentials .vault-token .s3cfg .boto .dockercfg kubeconfig *.kubeconfig
-    .aws/credentials .azure/* .docker/config.json .kube/config .config/gcloud .config/gh/hosts.yml
+    .aws/credentials .azure/* .docker/config.json .kube/config .config/gcloud .config/gh
     .cargo/credentials .cargo/credentials.toml .gem/credentials .terraform.d/credentials.tfrc.json
 """.split()  # noqa: SIM905 - one can read this
 

@@ -48,7 +48,7 @@ def _lock(fd: int) -> None:
         flock(fd, LOCK_EX | LOCK_NB)
 
 
-def clean_leftovers(policy: Policy, stop: Stop, most: int = 200_000) -> int:
+def clean_leftovers(policy: Policy, stop: Stop, most: int = 100_000) -> int:
     """Remove the temporary files that crashed processes left below the served folders; how many there were.
 
     Looks at no more than `most` entries: a folder beyond that is cleaned when it is next written to. Links are
