@@ -2,7 +2,7 @@
 
 `.rgignore`, `.ignore`, `.gitignore` and `.git/info/exclude`, in that order of precedence; within one of them the
 deeper folder decides, and within a file the last rule that matches. A rule can bring back what is hidden. Rules
-of folders above a repository's top do not reach into it, and files outside the served folder have no say.
+reach into a repository that lies inside, as in ripgrep 15, and files outside the served folder have no say.
 """
 
 from __future__ import annotations
@@ -75,18 +75,15 @@ class Rules:
             names: its entries; those that hold rules are enough.
             parent: the rules of the folder above.
         """
-        has_git = ".git" in names
         own = [_load(folder, name) if name in names else None for name in IGNORE_FILES]
-        own.append(_excluded(folder) if has_git else None)
-        if parent is not None and not has_git and own == [None] * 4:
+        own.append(_excluded(folder) if ".git" in names else None)
+        if parent is not None and own == [None] * 4:
             return parent
         above = parent.chains if parent is not None else ((), (), (), ())
         length = sum(len(os.fsencode(part)) + 1 for part in folder.place.parts)
         chains: list[_Chain] = []
         for number, rules in enumerate(own):
-            # What git ignores ends at the top of a repository; the other two kinds reach into it.
-            inherited = above[number] if number < 2 or not has_git else ()
-            chains.append(inherited if rules is None else ((rules, length), *inherited))
+            chains.append(above[number] if rules is None else ((rules, length), *above[number]))
         back = any(rules is not None and rules.brings_back for rules in own)
         return cls(tuple(chains), back or (parent is not None and parent.brings_back))
 
