@@ -14,6 +14,7 @@ from pathlib import Path
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
@@ -81,7 +82,7 @@ def show(found: list[rows.Row], names: list[str]) -> None:
 
 def cell(row: rows.Row, theirs: float | str | None, ours: float | str | None) -> str:
     if not isinstance(theirs, float | int):
-        return f"[yellow]{theirs or ''}[/]".replace("[yellow][/]", "")
+        return f"[yellow]{escape(theirs.splitlines()[0][:60])}[/]" if theirs else ""
     figure = f"{theirs:,.0f}" if theirs >= 100 or row.unit in ("", "B") else f"{theirs:.3g}"
     if theirs is ours or not isinstance(ours, float | int) or not theirs:
         return figure

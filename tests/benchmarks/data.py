@@ -86,12 +86,12 @@ def tree(root: Path, files: int = FILES) -> None:
         if place == 0:
             folder.mkdir(parents=True, exist_ok=True)
         name = f"{'.' if number % 100 == 99 else ''}file{place:02}.{('py', 'txt', 'js', 'md')[number % 4]}"
-        if number % 1003 == 500:
+        if number % 1013 == 500:
             name = f"special{number}.cfg"
         body = "".join(chance.choices(lines, k=chance.choice([10, 50, 150]))).encode()
         if number % 50 == 25:
             body = b"\x00\x01\x02" + body
-        if number % 997 == 0:
+        if number % 1009 == 0:
             body += f"here lies needle_{number} among the hay\n".encode()
         (folder / name).write_bytes(body)
 

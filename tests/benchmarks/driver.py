@@ -20,7 +20,7 @@ _BLOCK = 1 << 20
 
 
 class Failed(Exception):
-    """Raised when a server refuses, says nothing in time or leaves; the text fits a table's cell."""
+    """Raised when a server refuses, says nothing in time or leaves."""
 
 
 @dataclass
@@ -138,10 +138,10 @@ class Server:
             if answer.get("id") == key and "method" not in answer:
                 break
         if "error" in answer:
-            raise Failed(answer["error"]["message"][:40])
+            raise Failed(answer["error"]["message"])
         result = answer["result"]
         if result.get("isError"):
-            raise Failed(result["content"][0]["text"][:60])
+            raise Failed(result["content"][0]["text"])
         return result, len(line) + 1
 
     def open(self) -> None:

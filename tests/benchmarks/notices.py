@@ -66,13 +66,16 @@ def _follow(server: Server, revision: str, uris: list[str]) -> None:
         server.send(server.message("subscriptions/listen", wanted)[1])
         answer = server.line()
         if b"notifications/subscriptions/acknowledged" not in answer:
-            raise Failed(answer[:80].decode(errors="replace"))
+            raise Failed(json.loads(answer)["error"]["message"])
         return
-    server.send(b"".join(server.message("resources/subscribe", {"uri": uri})[1] for uri in uris))
-    for _ in uris:
-        answer = server.line()
-        if b'"error"' in answer:
-            raise Failed(json.loads(answer)["error"]["message"][:60])
+    # Servers may cap what is in flight.
+    for begin in range(0, len(uris), 500):
+        some = uris[begin : begin + 500]
+        server.send(b"".join(server.message("resources/subscribe", {"uri": uri})[1] for uri in some))
+        for _ in some:
+            answer = server.line()
+            if b'"error"' in answer:
+                raise Failed(json.loads(answer)["error"]["message"])
 
 
 def _quiet(server: Server, seconds: float) -> None:

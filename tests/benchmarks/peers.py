@@ -41,16 +41,17 @@ def _ours() -> Peer:
         {
             "trivial": lambda file: ("get_info", {"path": str(file)}),
             "read": lambda file: ("read_text", {"path": str(file)}),
-            "write": lambda file, text: ("write_file", {"path": str(file), "text": text, "overwrite": True}),
+            "whole": lambda file: ("read_text", {"path": str(file), "max_bytes": 16 * 1024 * 1024}),
+            "write": lambda file, text: ("write_file", {"path": str(file), "content": text, "overwrite": True}),
             "edit": lambda file, old, new: (
                 "edit_file",
                 {"path": str(file), "edits": [{"old_text": old, "new_text": new}]},
             ),
             "head": lambda file: ("read_text", {"path": str(file), "head": 10}),
             "tail": lambda file: ("read_text", {"path": str(file), "tail": 10}),
-            "names": lambda folder: ("find_files", {"path": str(folder), "pattern": "**/special*.cfg"}),
+            "names": lambda folder: ("find_files", {"path": str(folder), "glob": "special*.cfg"}),
             "contents": lambda folder, text: ("search_text", {"path": str(folder), "pattern": text}),
-            "tree": lambda folder: ("list_tree", {"path": str(folder)}),
+            "tree": lambda folder: ("list_tree", {"path": str(folder), "depth": 20, "max_bytes": 64_000}),
         },
         Path.as_uri,
     )

@@ -76,12 +76,18 @@ def noted(peer: Peer, rows: Sequence[Row]) -> Generator[None]:
 
 
 def interleaved(
-    run: Run, peers: Sequence[Peer], rows: Sequence[Row], folder: Path, turn: Callable[[Peer, Server], None]
+    run: Run,
+    peers: Sequence[Peer],
+    rows: Sequence[Row],
+    folder: Path,
+    turn: Callable[[Peer, Server], None],
+    *,
+    rehearse: bool = True,
 ) -> list[Row]:
     """Every peer serves `folder` all the while; `turn` is taken by one after the other, round after round.
 
-    Who fails is out, and the reason stands in each of `rows`. The first round is a rehearsal: `turn` runs, and what it
-    adds is forgotten.
+    Who fails is out, and the reason stands in each of `rows`. What the first round adds is forgotten if it is to
+    `rehearse`.
     """
     with ExitStack() as stack:
         servers: list[tuple[Peer, Server]] = []
@@ -95,7 +101,7 @@ def interleaved(
                 if peer.name not in rows[0].failures:
                     with noted(peer, rows):
                         turn(peer, server)
-            if number == 0:
+            if number == 0 and rehearse:
                 for row in rows:
                     row.samples.clear()
     return list(rows)
@@ -188,7 +194,7 @@ def throughput(run: Run) -> list[Row]:
         row = Row(f"{label}, 64 in flight", "/s", more=True)
 
         def turn(peer: Peer, server: Server, kind=kind, row=row) -> None:
-            lines = [server.call_line(*peer.calls[kind](small / "1k.txt")) for _ in range(run.calls * 5)]
+            lines = [server.call_line(*peer.calls[kind](small / "1k.txt")) for _ in range(run.calls * 3)]
             row.add(peer.name, pipelined(server, lines, 64))
 
         found += interleaved(run, run.able(kind), [row], small, turn)
@@ -196,7 +202,7 @@ def throughput(run: Run) -> list[Row]:
 
 
 def large_reads(run: Run) -> list[Row]:
-    """Whole files of 1 MB and 10 MB: a tool's answer where a tool gives so much, else the resource."""
+    """Whole files of 1 MB and 10 MB in one answer."""
     small = data.small(run.root).small
     found: list[Row] = []
     for name, label in (("1m.txt", "read 1 MB"), ("10m.txt", "read 10 MB")):
@@ -204,19 +210,16 @@ def large_reads(run: Run) -> list[Row]:
 
         def turn(peer: Peer, server: Server, name=name, row=row, size=size) -> None:
             file = small / name
-            if "whole" in peer.calls:
-                line = server.call_line(*peer.calls["whole"](file))
-            else:
-                line = server.message("resources/read", {"uri": file.as_uri()})[1]
+            line = server.call_line(*peer.calls["whole"](file))
             begun = time.perf_counter()
             server.send(line)
             answer = server.line()
             row.add(peer.name, (time.perf_counter() - begun) * 1000)
             size.add(peer.name, len(answer) + 1)
             if len(answer) < file.stat().st_size:
-                raise Failed(f"{len(answer):,} B: {answer[-150:].decode(errors='replace')}"[:60])
+                raise Failed(f"only {len(answer):,} B: {answer.decode(errors='replace')}")
 
-        found += interleaved(run, run.peers, [row, size], small, turn)
+        found += interleaved(run, run.able("whole"), [row, size], small, turn)
     return found
 
 
@@ -230,7 +233,7 @@ def searches(run: Run) -> list[Row]:
     kinds: list[tuple[str, str, list[str], list[str]]] = [
         ("names", "find 50 names among 50,000", [], ["--files", "-g", "special*.cfg"]),
         ("contents", "find 50 needles among 50,000", ["needle_[0-9]+"], ["-n", "needle_[0-9]+"]),
-        ("contents", "find a word in most of 50,000", ["[a-z]+ [0-9]+ier"], ["-n", "[a-z]+ [0-9]+ier"]),
+        ("contents", "first page of what most of 50,000 hold", ["[a-z]*ab[a-z]*"], ["-n", "[a-z]*ab[a-z]*"]),
         ("tree", "tree of 50,000", [], []),
     ]
     for kind, label, arguments, flags in kinds:
@@ -248,7 +251,7 @@ def searches(run: Run) -> list[Row]:
             cpu.add(peer.name, (server.cpu() - used) * 1000)
             size.add(peer.name, answer)
             text = "".join(block.get("text", "") for block in result["content"])
-            hits.add(peer.name, max(text.count("special"), text.count("lies needle_")))
+            hits.add(peer.name, text.count("special") if kind == "names" else text.count("lies needle_"))
 
         few = replace(run, rounds=max(2, run.rounds // 3))
         interleaved(few, run.able(kind), [row, cpu, size, hits], folder, turn)
@@ -260,7 +263,7 @@ def searches(run: Run) -> list[Row]:
                 )
                 row.add("ripgrep", (time.perf_counter() - begun) * 1000)
                 hits.add("ripgrep", done.stdout.count(b"\n"))
-        found += [row, cpu, size] + ([hits] if kind != "tree" else [])
+        found += [row, cpu, size] + ([hits] if "find" in label else [])
     return found
 
 
@@ -284,5 +287,6 @@ def ends(run: Run) -> list[Row]:
             row.add(peer.name, (time.perf_counter() - begun) * 1000)
             growth.add(peer.name, server.memory()[1] - before)
 
-        found += interleaved(run, run.able(kind), [row, growth], folder, turn)
+        # Memory grows in the very first call, if at all.
+        found += interleaved(run, run.able(kind), [row, growth], folder, turn, rehearse=False)
     return found

@@ -8,10 +8,8 @@ cases name no tool, so any server can be the subject.
 import gzip
 import json
 import socket
-import sys
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -19,10 +17,9 @@ import pytest
 
 from e2e.test_bad_input_stdio import no_json, no_message, odd_but_right
 from mcp_batteries.testing.wire import MODERN, HttpWire, Message
-from shared.http_subject import TOY, Subject, running
+from shared.http_subject import FILES, TOY, Subject, running
 
 ERAS = ("2025-11-25", MODERN)
-FILES = [sys.executable, "-m", "mcp_fs", "--transport", "http", "--port", "0", str(Path(__file__).parent)]
 SUBJECTS = {"toy": [*TOY, "body_seconds=1"], "mcp-fs": FILES}
 
 PARSE, INVALID, UNKNOWN, PARAMS = -32700, -32600, -32601, -32602

@@ -16,7 +16,11 @@ import pytest
 from mcp_batteries.testing.wire import MODERN, Message, StdioWire, Wire
 
 ERAS = ("2025-11-25", MODERN)
-SUBJECTS = {"toy": [sys.executable, str(Path(__file__).parents[1] / "shared" / "toy_server.py")]}
+TESTS = Path(__file__).parents[1]
+SUBJECTS = {
+    "toy": [sys.executable, str(TESTS / "shared" / "toy_server.py")],
+    "mcp-fs": [sys.executable, "-m", "mcp_fs", "--read-only", str(TESTS / "snapshots")],
+}
 
 PARSE, INVALID, UNKNOWN, PARAMS, VERSION = -32700, -32600, -32601, -32602, -32022
 

@@ -116,6 +116,14 @@ async def test_the_first_command_of_the_readme_in_a_fresh_clone(served: Path, tm
 
 
 @pytest.mark.anyio
-async def test_straight_from_the_repository(served: Path, tmp_path: Path) -> None:
-    source = f"git+{ROOT.as_uri()}#subdirectory=servers/filesystem"
+async def test_straight_from_a_repository(served: Path, tmp_path: Path) -> None:
+    # With a history of its own: from a shallow clone, as CI has it, git fetches nothing.
+    repository, archive = tmp_path / "repository", tmp_path / "archive.zip"
+    run("git", "archive", "--output", archive, "HEAD", cwd=ROOT)
+    shutil.unpack_archive(archive, repository)
+    author = ("-c", "user.name=tests", "-c", "user.email=tests@example.org", "-c", "commit.gpgsign=false")
+    run("git", "init", "--quiet", cwd=repository)
+    run("git", "add", "--all", "--force", cwd=repository)
+    run("git", *author, "commit", "--quiet", "--message", "everything", cwd=repository)
+    source = f"git+{repository.as_uri()}#subdirectory=servers/filesystem"
     await reads([UV, "tool", "run", "--python", sys.executable, "--from", source, "mcp-fs", str(served)], cwd=tmp_path)

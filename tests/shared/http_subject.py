@@ -12,6 +12,7 @@ import anyio
 import anyio.abc
 
 TOY = [sys.executable, str(Path(__file__).parent / "toy_http.py")]
+FILES = [sys.executable, "-m", "mcp_fs", "--transport", "http", "--port", "0", str(Path(__file__).parent)]
 
 
 class Subject:

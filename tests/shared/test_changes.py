@@ -11,11 +11,12 @@ from mcp import MCPError
 from mcp.client import Client
 from mcp.server.mcpserver import MCPServer
 from mcp.shared.subscriptions import PromptsListChanged, ResourceUpdated, ToolsListChanged
-from mcp_types import ResourceListChangedNotification, ResourceUpdatedNotification
+from mcp_types import Implementation, ResourceListChangedNotification, ResourceUpdatedNotification
 
 from mcp_batteries import changes as module
 from mcp_batteries.changes import Changes
 from mcp_batteries.errors import Refused
+from mcp_batteries.leases import Reader
 from mcp_batteries.sdk import lowlevel
 
 pytestmark = [
@@ -441,9 +442,9 @@ async def test_a_reader_that_stalls_harms_nobody(era: str) -> None:
             stalled.append(event.uri)
             await stall.wait()
 
-        reader = module._Reader(send)
+        reader = Reader(send)
         for number in range(50):
-            changes._lease_uri(reader, f"s:{number}")
+            changes._leases.lease_uri(reader, f"s:{number}")
         await client.subscribe("s:0")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(reader.pump)
@@ -455,7 +456,7 @@ async def test_a_reader_that_stalls_harms_nobody(era: str) -> None:
             stall.set()
             reader.end()
         assert set(stalled) == {f"s:{number}" for number in range(50)}
-        changes._release_all(reader)
+        changes._leases.release_all(reader)
         await source.watches("0")
 
 
@@ -550,6 +551,26 @@ async def test_other_lists_are_told_to_who_asked_for_them() -> None:
             await changes.bus.publish(event)
             with anyio.fail_after(SECONDS):
                 assert await anext(aiter(events)) == event
+
+
+async def test_a_client_that_rereads_too_early_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """VS Code answers reads from its cache for 3 s, so that the last of several quick changes would never show."""
+    monkeypatch.setattr(module, "_ECHO_SECONDS", 0.2)
+    source = Script()
+    server, _ = serve(source)
+    inbox = Inbox()
+    info = Implementation(name="Visual Studio Code - Insiders", version="1")
+    async with Client(server, mode="legacy", client_info=info, message_handler=inbox.message) as client:
+        for uri in ("s:a", "s:silenced"):
+            await client.subscribe_resource(uri)
+            source.changed([uri.removeprefix("s:")])
+            await inbox.take(uri)
+        await client.unsubscribe_resource("s:silenced")
+        await inbox.take("s:a")
+        source.changed(["a"])
+        await inbox.take("s:a")
+        await inbox.take("s:a")
+        assert inbox.items == []
 
 
 async def test_without_running_it_says_so() -> None:

@@ -6,6 +6,7 @@ import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from pathlib import Path
 
 import anyio
 import httpx2
@@ -16,7 +17,7 @@ from mcp_batteries.gates import split_authority
 from mcp_batteries.http import HttpOptions, serve
 from mcp_batteries.listener import bind
 from mcp_batteries.testing.wire import MODERN, HttpWire, WireClosed, WireError
-from shared.http_subject import TOY, Subject, running
+from shared.http_subject import FILES, TOY, Subject, running
 from shared.toy_http import server
 
 ERAS = ("2025-11-25", MODERN)
@@ -80,6 +81,13 @@ async def test_a_name_that_is_none_is_refused_at_the_start(options: HttpOptions)
 async def test_a_taken_port_is_said_in_one_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(Unavailable, match="Choose another --port"):
         await serve(server, HttpOptions(port=taken.getsockname()[1]))
+
+
+async def test_an_open_door_is_said_aloud() -> None:
+    async with running([*TOY, "host=0.0.0.0", "allow_remote=True"]) as subject:
+        assert "can use this server" in " ".join(subject.said.split())
+    async with running(TOY) as subject:
+        assert "can use this server" not in " ".join(subject.said.split())
 
 
 async def test_answers_leave_at_once() -> None:
@@ -166,7 +174,7 @@ async def test_the_lifespan_is_entered_once_for_all_clients_of_the_old_transport
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-async def test_an_idle_server_ends_with_the_status_of_the_signal(number: int, status: int) -> None:
+async def test_an_idle_server_ends_with_the_status_of_the_signal(number: signal.Signals, status: int) -> None:
     async with running(TOY) as subject:
         subject.process.send_signal(number)
         assert await subject.ends() == status
@@ -174,25 +182,25 @@ async def test_an_idle_server_ends_with_the_status_of_the_signal(number: int, st
         assert "Traceback" not in subject.said
 
 
-async def test_a_held_listen_stream_gets_its_result_at_the_end() -> None:
-    async with running(TOY) as subject, opened(subject, MODERN) as wire:
-        listen = await wire.listen({"resourceSubscriptions": ["toy://thing"]})
+@pytest.mark.parametrize("command", [TOY, FILES], ids=["toy", "mcp-fs"])
+async def test_a_held_listen_stream_gets_its_result_at_the_end(command: list[str]) -> None:
+    async with running(command) as subject, opened(subject, MODERN) as wire:
+        listen = await wire.listen({"resourceSubscriptions": [Path(__file__).as_uri()]})
         subject.process.terminate()
         result = await wire.next_message(lambda message: message.get("id") == listen)
         assert result["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == listen
         assert await subject.ends() == 143
-        assert "lifespan left" in subject.said
         assert "Traceback" not in subject.said
 
 
-async def test_a_legacy_stream_ends_with_the_server() -> None:
-    async with running(TOY) as subject:
+@pytest.mark.parametrize("command", [TOY, FILES], ids=["toy", "mcp-fs"])
+async def test_a_legacy_stream_ends_with_the_server(command: list[str]) -> None:
+    async with running(command) as subject:
         # The session cannot be deleted in the end: its server is gone.
         with pytest.raises(httpx2.TransportError):
             async with opened(subject, "2025-11-25"):
                 subject.process.terminate()
                 assert await subject.ends() == 143
-        assert "lifespan left" in subject.said
         assert "Traceback" not in subject.said
 
 

@@ -66,18 +66,18 @@ async def test_cancelling_the_caller_ends_the_work() -> None:
 @pytest.mark.anyio
 async def test_progress_reaches_the_reporter() -> None:
     told = threading.Event()
-    seen: list[float] = []
+    seen: list[tuple[float, float | None, str | None]] = []
 
     async def report(done: float, total: float | None, message: str | None) -> None:
-        seen.append(done)
+        seen.append((done, total, message))
         told.set()
 
     def work(stop: Stop) -> bool:
-        stop.progress = (3, 10, None)
+        stop.progress = (3, 10, "caf\udce9 searched")
         return told.wait(5)
 
     assert await in_thread(work, report=report)
-    assert seen == [3]
+    assert seen == [(3, 10, "caf\ufffd searched")]
 
 
 def test_a_cursor_returns_its_position() -> None:

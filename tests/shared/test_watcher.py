@@ -2,9 +2,11 @@
 
 import logging
 import os
+import random
+import shutil
 import threading
 from collections.abc import AsyncGenerator, Callable, Collection, Hashable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -348,6 +350,80 @@ async def test_everything_released_leaves_no_thread_and_no_descriptor(tmp_path: 
                 # The library's own thread closes its descriptors a moment after the watcher is gone.
                 while len(list(descriptors.iterdir())) > before:
                     await anyio.lowlevel.checkpoint()
+
+
+async def test_released_while_it_is_being_armed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a"
+    real = module.RustNotify
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(*args: Any) -> Any:
+        begun.set()
+        assert go_on.wait(SECONDS)
+        return real(*args)
+
+    async with listening(tmp_path) as heard:
+        monkeypatch.setattr(module, "RustNotify", slow)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(heard.watch, path)
+            await anyio.to_thread.run_sync(begun.wait, SECONDS)
+            heard.unwatch(path)
+            go_on.set()
+        assert not heard.watcher._watches
+        await heard.watch(path)
+        path.write_text("1")
+        await heard.about(path)
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_in_the_end_everything_was_seen(tmp_path: Path, seed: int) -> None:
+    """After any muddle of changes, what was last seen of each path is how it is."""
+    chance = random.Random(seed)
+
+    def somewhere(depth: int) -> Path:
+        return tmp_path.joinpath(*chance.choices("abc", k=chance.randint(1, depth)))
+
+    def replace(path: Path) -> None:
+        new = path.with_name("new")
+        new.write_text("1")
+        os.replace(new, path)
+
+    def link(path: Path) -> None:
+        target = somewhere(3)
+        path.symlink_to(chance.choice([target, os.path.relpath(target, path.parent)]))
+
+    def remove(path: Path) -> None:
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+    changes: list[Callable[[Path], Any]] = [
+        lambda path: path.mkdir(parents=True),
+        lambda path: path.write_text("x" * chance.randrange(99)),
+        lambda path: path.rename(somewhere(3)),
+        remove,
+        replace,
+        link,
+    ]
+    leased = sorted({tmp_path, *(somewhere(4) for _ in range(40))})
+    async with listening(tmp_path) as heard:
+        await heard.watch(*leased[::2])
+        for step in range(100):
+            with suppress(OSError):
+                chance.choice(changes)(somewhere(3))
+            if step == 50:
+                await heard.watch(*leased[1::2])
+            if chance.random() < 0.3:
+                await anyio.lowlevel.checkpoint()
+        with anyio.fail_after(SECONDS):
+            for path in leased:
+                while heard.watcher._leases[str(path)].state != seen(path):
+                    await anyio.lowlevel.checkpoint()
+
+
+def seen(path: Path) -> Hashable | None:
+    try:
+        return probe(str(path))
+    except OSError:
+        return None
 
 
 async def test_a_thousand_files_in_a_hundred_folders(tmp_path: Path) -> None:

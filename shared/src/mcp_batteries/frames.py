@@ -136,7 +136,7 @@ def _clean(value: Any, depth: int = 0) -> Any:
 
 def _what_is_wrong(value: Any) -> tuple[str, RequestId | None]:
     if isinstance(value, list):
-        return "Invalid request: batches are not supported, send one message per line.", None
+        return "Invalid request: batches are not supported, send one message at a time.", None
     if not isinstance(value, dict):
         return "Invalid request: a message is a JSON object.", None
     members = cast("dict[str, Any]", value)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Generator, Iterable
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 
 import anyio
 from mcp.server.transport_security import RequestBodyLimitMiddleware
@@ -51,7 +51,6 @@ class FrontGate:
         self._calls: set[anyio.CancelScope] = set()
         self._streams: set[anyio.CancelScope] = set()
         self._quiet = anyio.Event()
-        self._ending = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -67,12 +66,32 @@ class FrontGate:
         if refusal is not None:
             await refusal(scope, receive, send)
             return
-        async with self._under_way(scope, send) as watched:
-            await self._app(scope, receive, watched)
+        started = finished = False
+
+        async def watched(message: Message) -> None:
+            nonlocal started, finished
+            started = True
+            finished = message["type"] == "http.response.body" and not message.get("more_body", False)
+            await send(message)
+
+        # A GET is a stream that waits for whatever comes: no shutdown need wait for it.
+        kind = self._streams if scope["method"] == "GET" else self._calls
+        with anyio.CancelScope() as cancellable:
+            kind.add(cancellable)
+            try:
+                await self._app(scope, receive, watched)
+            finally:
+                kind.discard(cancellable)
+                if not self._calls:
+                    self._quiet.set()
+        if cancellable.cancelled_caught and not finished:
+            with anyio.move_on_after(0.1):  # A client that does not read must not hold the shutdown.
+                if not started:
+                    await send({"type": "http.response.start", "status": 503, "headers": []})
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def end(self, seconds: float) -> None:
         """Give calls `seconds` to be answered, then end them and all streams."""
-        self._ending = True
         with anyio.move_on_after(seconds):
             while self._calls:
                 self._quiet = anyio.Event()
@@ -93,33 +112,6 @@ class FrontGate:
 
     def _knows(self, origin: str) -> bool:
         return origin in self._origins or _LOOPBACK_ORIGIN.fullmatch(origin) is not None
-
-    @asynccontextmanager
-    async def _under_way(self, request: Scope, send: Send) -> AsyncGenerator[Send]:
-        started = finished = False
-
-        async def watched(message: Message) -> None:
-            nonlocal started, finished
-            started = True
-            finished = message["type"] == "http.response.body" and not message.get("more_body", False)
-            await send(message)
-
-        # A GET is a stream that waits for whatever comes: no shutdown need wait for it.
-        kind = self._streams if request["method"] == "GET" else self._calls
-        with anyio.CancelScope() as scope:
-            kind.add(scope)
-            try:
-                yield watched
-            finally:
-                kind.discard(scope)
-                if not self._calls:
-                    self._quiet.set()
-        if scope.cancelled_caught and self._ending and not finished:
-            with anyio.move_on_after(0.1):  # A client that does not read must not hold the shutdown.
-                if not started:
-                    start: Message = {"type": "http.response.start", "status": 503, "headers": []}
-                    await send(start)
-                await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 class MessageGate(RequestBodyLimitMiddleware):
@@ -168,9 +160,8 @@ class MessageGate(RequestBodyLimitMiddleware):
         if kind != "application/json" or headers.get("content-encoding", "identity") != "identity":
             raise _Unfit(415, "A message is application/json, in no other encoding.")
         declared = headers.get("content-length", "0")
-        too_long = _Unfit(413, f"A message has at most {self.max_body_size} bytes.")
         if len(declared) > 15 or (declared.isdecimal() and int(declared) > self.max_body_size):
-            raise too_long
+            raise self._too_long()
         body = bytearray()
         with anyio.move_on_after(self._seconds):
             while True:
@@ -179,10 +170,13 @@ class MessageGate(RequestBodyLimitMiddleware):
                     return None
                 body += part.get("body", b"")
                 if len(body) > self.max_body_size:
-                    raise too_long
+                    raise self._too_long()
                 if not part.get("more_body", False):
                     return bytes(body)
         raise _Unfit(408, f"The message did not arrive within {self._seconds:g} s.")
+
+    def _too_long(self) -> _Unfit:
+        return _Unfit(413, f"A message has at most {self.max_body_size} bytes.")
 
     @contextmanager
     def _once(self, session: str | None, request_id: RequestId | None, send: Send) -> Generator[Send]:

@@ -6,6 +6,7 @@ what lies between them and the operating system: the socket, the signals, the en
 
 from __future__ import annotations
 
+import ipaddress
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, closing, nullcontext
@@ -114,6 +115,8 @@ async def serve(server: MCPServer[Any], options: HttpOptions, on_shutdown: Calla
         address, port = listener.getsockname()[:2]
         name = f"[{address}]" if ":" in address else address
         hosts.append(name)
+        if not ipaddress.ip_address(address).is_loopback and server.settings.auth is None:
+            _log.warning("whoever can reach %s, port %d, can use this server: it asks nobody for a token", name, port)
         # The SDK's rules, which a wildcard makes a test of prefixes, stay on behind ours whatever the address.
         security = TransportSecuritySettings(
             allowed_hosts=[form for host in hosts for form in (host, f"{host}:*")],
@@ -164,8 +167,9 @@ def _http_app(
         transport_security=security,
     )
     manager = server.session_manager
+    # In the place of the SDK's own limit for bodies.
     manager.asgi_app = MessageGate(
-        manager.asgi_app,
+        manager.asgi_app.app,
         max_body=options.max_body,
         seconds=options.body_seconds,
         json_response=options.json_response,

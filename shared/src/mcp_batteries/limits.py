@@ -22,7 +22,7 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
-from mcp_batteries.errors import Invalid, Unavailable
+from mcp_batteries.errors import Invalid, Unavailable, well_formed
 
 __all__ = ["DEFAULT_PAGE_BYTES", "Cursor", "Stop", "Stopped", "clip", "in_thread"]
 
@@ -131,7 +131,9 @@ async def _relay_progress(stop: Stop, report: Report) -> None:
         await anyio.sleep(_PROGRESS_SECONDS)
         if stop.progress is not None and stop.progress != told:
             told = stop.progress
-            await report(*told)
+            done, total, message = told
+            # A file name in it may not be UTF-8, which no transport can write.
+            await report(done, total, message and well_formed(message))
 
 
 def clip(text: str, limit: int, how: str) -> str:

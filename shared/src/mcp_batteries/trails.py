@@ -86,7 +86,7 @@ class Trails:
                         parts += _parts(target)
                 else:
                     break
-        except OSError:
+        except (OSError, ValueError):
             pass  # Missing, or not to be entered: the last name is the one to wait for.
         return Trail(tuple(names), tuple(folders), told and bool(folders) and all(map(_is_utf8, names)))
 

@@ -5,8 +5,8 @@ rename, a file deleted and made again, and a moved or late parent are all seen, 
 What an event names is looked at, and told only if it really differs from what was last seen.
 
 The watching is watchfiles' `RustNotify`, used directly: constructing it returns with the watches armed. It cannot
-be given another folder later. So there are two: a young one, replaced whenever a folder comes along, and a main one
-that takes over the young one's folders when they have become many. Each costs one thread that sleeps.
+be given another folder later. So there are three: a small one, replaced whenever a folder comes along, and two larger
+ones, replaced when they take over what the smaller have gathered. Each costs one thread that sleeps.
 
 Where the kernel reports nothing, the things subscribed to are looked at twice a second.
 """
@@ -38,11 +38,13 @@ _STEP_MS = 5
 _DEBOUNCE_MS = 20
 _MODIFIED = 2
 
-_OVERLAP_SECONDS = 0.05
-"""How long a replaced watcher goes on, to hand over what it had heard: more than debounce and step."""
+_OVERLAP_STEPS = _DEBOUNCE_MS // _STEP_MS + 3
+"""How long a replaced watcher goes on, to hand over what it had heard. In steps: a busy machine counts no time."""
 _MOST_ENDING = 32
 """Replaced watchers at once: each is an inotify instance, of which a user may have 128."""
-_MOST_YOUNG = 16
+_LEVELS = 3
+_FEW = 16
+"""Folders for which the smallest watcher may be replaced, however few there are in all."""
 _MOST_TRIES = 10
 
 _COARSE_NS = 20_000_000
@@ -79,22 +81,24 @@ class _Watch:
         # The outer ones first: what happens to an inner one before it is armed is then an event.
         self.folders = sorted(folders, key=len)
         self._notify = RustNotify(self.folders, False, False, 0, False, False)
-        self._ends = math.inf
+        self._steps_left = math.inf
 
     def read(self) -> set[tuple[int, str]] | None:
         """Wait for events; None at the end."""
         events = self._notify.watch(_DEBOUNCE_MS, _STEP_MS, 0, self)
         return None if isinstance(events, str) else events
 
-    def end(self, seconds: float = 0.0) -> None:
-        self._ends = min(self._ends, time.monotonic() + seconds)
+    def end(self, after_steps: int = 0) -> None:
+        self._steps_left = min(self._steps_left, after_steps)
 
     @property
     def ending(self) -> bool:
-        return self._ends < math.inf
+        return self._steps_left < math.inf
 
     def is_set(self) -> bool:
-        return time.monotonic() >= self._ends
+        """What `RustNotify` asks in each step; the answer "yes" makes it forget what it has not yet reported."""
+        self._steps_left -= 1
+        return self._steps_left < 0
 
 
 class FileWatcher:
@@ -105,7 +109,7 @@ class FileWatcher:
         locate: the absolute path behind a URI, beneath one of `roots` as it is spelled there, undecodable bytes as
             `os.fsdecode` has them; None if the URI is of another kind. Raises `Problem` if it may not be watched.
         probe: called on a worker thread with such a path: a value that differs whenever the thing there does; None
-            if there is none. `Problem` and `OSError` count as none.
+            if there is none. `Problem`, `OSError` and `ValueError` count as none.
         poll: True never asks the kernel; by default that is left to the environment variable
             WATCHFILES_FORCE_POLLING, as in every program that uses watchfiles.
     """
@@ -144,8 +148,7 @@ class FileWatcher:
         self._armed: dict[str, _Watch] = {}
         self._moved: set[str] = set()
         """Folders that were moved or removed since `_arm` last began."""
-        self._main: _Watch | None = None
-        self._young: _Watch | None = None
+        self._levels: list[_Watch | None] = [None] * _LEVELS
         self._polled: set[_Lease] = set()
         self._stale: set[_Lease] = set()
         self._flooded = self._outgrown = self._exhausted = False
@@ -171,7 +174,7 @@ class FileWatcher:
         if not self._leases:
             self._end_watches()
             self._reset()
-        elif len(self._armed) > 2 * len(self._on_way) + _MOST_YOUNG:
+        elif len(self._armed) > 2 * len(self._on_way) + _FEW:
             self._outgrown = True
             self._wake.set()
 
@@ -235,11 +238,11 @@ class FileWatcher:
         now = time.time_ns()
         try:
             state = self._probe(lease.path)
-        except (OSError, Problem):
+        except (OSError, ValueError, Problem):
             return None, False
         try:
             return state, abs(now - os.lstat(trail.names[-1]).st_ctime_ns) < _COARSE_NS
-        except (OSError, IndexError):
+        except (OSError, ValueError, IndexError):
             return state, False
 
     def _record(self, leases: Iterable[_Lease], found: Iterable[_Look], *, named: bool = False) -> None:
@@ -261,7 +264,8 @@ class FileWatcher:
 
     def _enter(self, lease: _Lease, trail: Trail) -> None:
         if self._only_polls or not trail.told or not self._unheard.isdisjoint(trail.folders):
-            self._say("Some of what is watched is looked at twice a second: the system reports no changes of it.")
+            reason = "as asked for" if self._only_polls else "the system reports no changes of it"
+            self._say(f"Some of what is watched is looked at twice a second: {reason}.")
             self._polled.add(lease)
             self._poll_wake.set()
             return
@@ -291,39 +295,42 @@ class FileWatcher:
 
     # What happens
 
-    async def _arm(self, missing: set[str], *, merge: bool = False) -> bool:
+    async def _arm(self, missing: set[str], *, everything: bool = False) -> bool:
         """Watch `missing` as well; False if no more can be watched."""
         if self._exhausted:
             return False
-        folders = missing | self._needed(self._young)
-        everything = folders | self._needed(self._main)
-        merge = merge or len(folders) > max(_MOST_YOUNG, math.isqrt(len(everything)))
+        # With n folders that come one by one, each is armed about 3/2 n^(1/3) times.
+        grain = max(_FEW, round(len(self._on_way) ** (1 / _LEVELS)))
+        level, folders = 0, missing | self._needed(0)
+        while level < _LEVELS - 1 and (everything or len(folders) > grain ** (level + 1)):
+            level += 1
+            folders |= self._needed(level)
         self._moved.clear()
         try:
-            watch = await self._in_thread(lambda: _watch(everything if merge else folders))
+            watch = await self._in_thread(lambda: _watch(folders))
         except (FileNotFoundError, PermissionError):
             return True
         except (OSError, WatchfilesRustInternalError) as error:
             self._exhausted = True
             self._say(f"No more folders can be watched, the rest is looked at twice a second: {error}")
             return False
-        replaced = [self._young, self._main] if merge else [self._young]
-        for old in filter(None, replaced):
+        if not self._leases:
+            return True  # All gone meanwhile, and all watchers with them.
+        for old in filter(None, self._levels[: level + 1]):
             for folder in old.folders:
                 if self._armed.get(folder) is old:
                     del self._armed[folder]
-            old.end(_OVERLAP_SECONDS)
-        self._young, self._main = (None, watch) if merge else (watch, self._main)
+            old.end(_OVERLAP_STEPS)
+        self._levels[: level + 1] = [None] * level + [watch]
         self._armed.update({folder: watch for folder in watch.folders if fold(folder) not in self._moved})
         self._watches.add(watch)
         self._tasks.start_soon(self._follow, watch)
-        if not self._leases:
-            watch.end()
         while len(self._watches) > _MOST_ENDING:
             await self._ended.wait()
         return True
 
-    def _needed(self, watch: _Watch | None) -> set[str]:
+    def _needed(self, level: int) -> set[str]:
+        watch = self._levels[level]
         return {folder for folder in watch.folders if fold(folder) in self._on_way} if watch else set()
 
     async def _follow(self, watch: _Watch) -> None:
@@ -376,8 +383,7 @@ class FileWatcher:
         for folder in watch.folders:
             if self._armed.get(folder) is watch:
                 del self._armed[folder]
-        self._young = None if self._young is watch else self._young
-        self._main = None if self._main is watch else self._main
+        self._levels = [None if at is watch else at for at in self._levels]
         self._stale.update(*self._ways.values())
         self._wake.set()
 
@@ -396,7 +402,7 @@ class FileWatcher:
             if self._outgrown:
                 self._outgrown = False
                 async with self._arming:
-                    await self._arm(set(), merge=True)
+                    await self._arm(set(), everything=True)
 
     async def _poll(self) -> None:
         while True:

@@ -11,23 +11,21 @@ from __future__ import annotations
 import logging
 import os
 import sys
-import unicodedata
 import weakref
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
-from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from mcp_batteries.errors import Invalid, NotFound, Refused, Unavailable, quote
+from mcp_fs.paths import file_uri, folded_parts, path_of_uri, refuse_unspeakable, split, without_dots
 from mcp_fs.secrets import Secrets
 
-__all__ = ["Policy", "PolicySettings", "Readable", "Root", "Writable", "file_uri"]
+__all__ = ["Policy", "PolicySettings", "Readable", "Root", "Writable"]
 
 _log = logging.getLogger(__name__)
 _WINDOWS = sys.platform == "win32"
-_FOLDS_CASE = sys.platform in ("win32", "darwin")
 _OPEN_ROOT = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _P = TypeVar("_P", bound="Readable")
 
@@ -128,14 +126,6 @@ class Writable(Readable):
     """A place beneath a served folder that may also be changed."""
 
 
-def file_uri(path: str) -> str:
-    """The `file:` URI (RFC 8089) of an absolute path, every byte but the unreserved ones percent-encoded."""
-    if _WINDOWS:
-        path = "/" + path.replace("\\", "/").lstrip("/")
-        return "file://" + quote_from_bytes(path.encode("utf-8", "surrogatepass"), safe="/:")
-    return "file://" + quote_from_bytes(os.fsencode(path), safe="/")
-
-
 _narrower: ContextVar[Policy | None] = ContextVar("narrower", default=None)
 
 
@@ -165,7 +155,7 @@ class Policy:
 
     def _take(self, roots: Sequence[Root]) -> None:
         self._roots = tuple(roots)
-        bases = [(_folded(_split(base)), root) for root in roots for base in (root.path, root.real)]
+        bases = [(folded_parts(split(base)), root) for root in roots for base in (root.path, root.real)]
         # The deepest first, so that of two nested folders the inner one answers.
         self._bases = sorted(bases, key=lambda item: -len(item[0]))
 
@@ -250,10 +240,10 @@ class Policy:
 
         Lexical: dot segments are removed as in RFC 3986, and the folder may be spelled either way.
         """
-        parts = _without_dots(_split(absolute))
+        parts = without_dots(split(absolute))
         if parts is None:
             return None
-        folded = _folded(parts)
+        folded = folded_parts(parts)
         for base, root in self._bases:
             if folded[: len(base)] == base:
                 return root, parts[len(base) :]
@@ -274,12 +264,12 @@ class Policy:
         chosen: dict[str, Root] = {}
         for uri in uris:
             try:
-                path = os.path.realpath(_path_of_uri(uri))
+                path = os.path.realpath(path_of_uri(uri))
             except (Invalid, Refused, OSError, ValueError):
                 continue
-            wider = _folded(_split(path))
+            wider = folded_parts(split(path))
             for root in self._roots:
-                if _folded(_split(root.real))[: len(wider)] == wider:
+                if folded_parts(split(root.real))[: len(wider)] == wider:
                     chosen[root.real] = root
             located = self.locate(path)
             if located is None or located[0].real in chosen or self._secrets.protects(located[1]):
@@ -297,16 +287,16 @@ class Policy:
         return policy
 
     def _place(self, path: str) -> tuple[Root, tuple[str, ...]]:
-        _refuse_unspeakable(path)
+        refuse_unspeakable(path)
         if path[:6].lower() == "file:/":
-            path = _path_of_uri(path)
-            _refuse_unspeakable(path)
+            path = path_of_uri(path)
+            refuse_unspeakable(path)
         if os.path.isabs(path):
             located = self.locate(path)
             if located is None:
                 raise self._outside(path)
             return located
-        parts = _without_dots(_split(path))
+        parts = without_dots(split(path))
         if parts is None:
             raise self._outside(path)
         if len(self.roots) == 1:
@@ -314,7 +304,7 @@ class Policy:
         if not parts:
             raise Invalid("Several folders are served, and a path begins with one.", f"Use {self._names()}.")
         for root in self.roots:
-            if _folded((root.name,)) == _folded(parts[:1]):
+            if folded_parts((root.name,)) == folded_parts(parts[:1]):
                 return root, parts[1:]
         raise NotFound(f"No folder {quote(parts[0])} is served.", f"Begin with one of: {self._names()}.")
 
@@ -338,7 +328,7 @@ def _open_inner(root: Root, parts: tuple[str, ...], taken: set[str]) -> Root:
     fd = root.fd
     try:
         for part in () if _WINDOWS else parts:
-            inner = os.open(part, _OPEN_ROOT | os.O_NOFOLLOW, dir_fd=fd)
+            inner = os.open(part, _OPEN_ROOT | getattr(os, "O_NOFOLLOW", 0), dir_fd=fd)
             if fd != root.fd:
                 os.close(fd)
             fd = inner
@@ -356,65 +346,3 @@ def _unique(name: str, taken: set[str]) -> str:
         number += 1
         candidate = f"{name}-{number}"
     return candidate
-
-
-def _split(path: str) -> tuple[str, ...]:
-    if _WINDOWS:
-        path = path.replace("\\", "/")
-        if path.startswith("//?/"):
-            path = path[4:]
-    return tuple(part for part in path.split("/") if part not in ("", "."))
-
-
-def _without_dots(parts: Iterable[str]) -> tuple[str, ...] | None:
-    kept: list[str] = []
-    for part in parts:
-        if part != "..":
-            kept.append(part)
-        elif kept:
-            kept.pop()
-        else:
-            return None
-    return tuple(kept)
-
-
-def _folded(parts: tuple[str, ...]) -> tuple[str, ...]:
-    # Where the file system finds names in either letter case, so must the comparison with a served folder.
-    if not _FOLDS_CASE:
-        return parts
-    return tuple(unicodedata.normalize("NFC", part).casefold() for part in parts)
-
-
-def _refuse_unspeakable(path: str) -> None:
-    if "\0" in path:
-        raise Invalid(f"{quote(path)} is not a path: it holds a NUL character.")
-    try:
-        os.fsencode(path)
-    except UnicodeEncodeError:
-        raise Invalid(f"{quote(path)} is not a path: it holds a lone surrogate.") from None
-    if _WINDOWS:
-        drive, rest = os.path.splitdrive(path)
-        if drive and not rest.startswith(("\\", "/")):
-            raise Invalid(f"{quote(path)} depends on the drive's current folder.", "Write the whole path.")
-
-
-def _path_of_uri(uri: str) -> str:
-    """The native path in a `file:` URI: `file:///x`, `file://localhost/x`, `file:/x` (RFC 8089)."""
-    scheme, _, rest = uri.partition(":")
-    if scheme.lower() != "file" or not rest.startswith("/"):
-        raise Invalid(f"{quote(uri)} is not a `file://` URI.")
-    if "?" in rest or "#" in rest:
-        raise Invalid(f"{quote(uri)} has a query or fragment.", "Write `?` as %3F and `#` as %23 in names.")
-    host = ""
-    if rest.startswith("//"):
-        host, slash, rest = rest[2:].partition("/")
-        rest = slash + rest
-    raw = unquote_to_bytes(rest or "/")
-    if not _WINDOWS:
-        if host.lower() not in ("", "localhost"):
-            raise Refused(f"{quote(uri)} names another machine.", "Use `file:///` and an absolute path.")
-        return os.fsdecode(raw)
-    path = raw.decode("utf-8", "surrogatepass").replace("/", "\\")
-    if host.lower() not in ("", "localhost"):
-        return f"\\\\{host}{path}"
-    return path[1:] if path[2:3] == ":" else path

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from mcp_types import BlobResourceContents, Resource, TextResourceContents
 
 from mcp_batteries.declare import lists_resources, resource
-from mcp_batteries.errors import TooLarge
+from mcp_batteries.errors import Problem, TooLarge
 from mcp_batteries.limits import Stop, in_thread
 from mcp_fs.engine.handles import open_file, open_folder, status
 from mcp_fs.engine.text import decode
@@ -48,33 +48,41 @@ class Resources:
     def _listed(self, stop: Stop) -> list[Resource]:
         entries: list[Resource] = []
         for root in self.policy.roots:
-            top = self.policy.readable(root.path)
+            top = self.policy.top(root)
             entries.append(Resource(uri=root.uri, name=root.name, title=f"Folder {root.name}", mime_type=_FOLDER))
-            for name, is_folder in self._children(top, stop):
-                if not name.startswith(".") and not is_folder:
-                    child = top / name
-                    entries.append(Resource(uri=child.uri, name=child.display, mime_type=_mime_type(name)))
+            for child, kind in self._children(top, stop):
+                if kind == stat.S_IFREG and not child.name.startswith("."):
+                    entries.append(Resource(uri=child.uri, name=child.display, mime_type=_mime_type(child.name)))
         return entries
 
-    def _children(self, folder: Readable, stop: Stop) -> list[tuple[str, bool]]:
-        """Names in `folder` and whether each is a folder, sorted; at most 1,000, secrets left out."""
-        found: list[tuple[str, bool]] = []
+    def _children(self, folder: Readable, stop: Stop) -> list[tuple[Readable, int]]:
+        """What in `folder` can be read, sorted by name, with its file type (as `stat.S_IFMT`); at most 1,000."""
         with open_folder(folder) as listed:
+            names: list[str] = []
             for entry in listed.scan():
                 stop.check()
                 if not self.policy.protected((*listed.place.parts, entry.name)):
-                    found.append((entry.name, entry.is_dir(follow_symlinks=False)))
-                    if len(found) == _MOST_CHILDREN:
+                    names.append(entry.name)
+                    if len(names) == _MOST_CHILDREN:
                         break
-        return sorted(found)
+        found: list[tuple[Readable, int]] = []
+        for name in sorted(names):
+            stop.check()
+            try:
+                kind = stat.S_IFMT(status(folder / name).st_mode)
+            except Problem:  # gone meanwhile, or a link that leads nowhere or out
+                continue
+            if kind in (stat.S_IFREG, stat.S_IFDIR):
+                found.append((folder / name, kind))
+        return found
 
     def _read(self, place: Readable, uri: str, stop: Stop) -> _Contents:
         if stat.S_ISDIR(status(place).st_mode):
             children = [
                 TextResourceContents(
-                    uri=(place / name).uri, mime_type=_FOLDER if is_folder else _mime_type(name), text=""
+                    uri=child.uri, mime_type=_FOLDER if kind == stat.S_IFDIR else _mime_type(child.name), text=""
                 )
-                for name, is_folder in self._children(place, stop)
+                for child, kind in self._children(place, stop)
             ]
             return list(children) or [TextResourceContents(uri=uri, mime_type=_FOLDER, text="")]
         with open_file(place) as file:

@@ -13,8 +13,8 @@ from functools import lru_cache
 
 __all__ = ["Secrets"]
 
-# Patterns as fnmatch takes them, over names without regard to case; one that has a slash is matched against
-# the end of a path. What lies below a match is protected with it.
+# Patterns as fnmatch takes them, over names without regard to case; one that has a slash is for a
+# folder and a name in it. What lies below a match is protected with it.
 _SECRET = """
     .env .env.* .envrc
     *.pem *.key *.p12 *.pfx *.ppk *.jks *.keystore *.kdbx
@@ -22,7 +22,7 @@ _SECRET = """
     .ssh .gnupg .password-store
     .npmrc .yarnrc.yml .pypirc .netrc _netrc .pgpass pgpass.conf .my.cnf .mylogin.cnf .htpasswd
     .git-credentials .vault-token .s3cfg .boto .dockercfg kubeconfig *.kubeconfig
-    .aws/credentials .azure/* .docker/config.json .kube/config .config/gcloud .config/gh/hosts.yml
+    .aws/credentials .azure/* .docker/config.json .kube/config .config/gcloud .config/gh
     .cargo/credentials .cargo/credentials.toml .gem/credentials .terraform.d/credentials.tfrc.json
 """.split()  # noqa: SIM905 - one can read this
 
@@ -56,7 +56,8 @@ class Secrets:
 
     def shelters(self, parts: tuple[str, ...]) -> bool:
         """True when files below would no longer be known as secrets if the last of `parts` had another name."""
-        return bool(parts) and parts[-1].casefold() in _PATH_PARENTS and not self._allowed
+        name = parts[-1].casefold() if parts else ""
+        return name in _PATH_PARENTS and not self._is_allowed([name, "any"], 1)
 
     @staticmethod
     def _suspect_name(name: str) -> bool:
@@ -70,8 +71,7 @@ class Secrets:
             return False
         if _NAMES.match(path[index]):
             return not self._is_allowed(path, index)
-        ends = range(index + 2, min(index + 3, len(path)) + 1)
-        return any(_PATHS.match("/".join(path[index:end])) and not self._is_allowed(path, end - 1) for end in ends)
+        return _PATHS.match("/".join(path[index : index + 2])) is not None and not self._is_allowed(path, index + 1)
 
     def _is_allowed(self, path: list[str], index: int) -> bool:
         forms = (path[index], path[-1], "/".join(path[: index + 1]), "/".join(path))

@@ -15,6 +15,7 @@ from mcp_fs.settings import Settings
 from mcp_fs.tools.read import ReadTools
 from mcp_fs.tools.search import SearchTools
 from mcp_fs.tools.write import WriteTools
+from mcp_fs.upkeep import tidied
 
 __all__ = ["build"]
 
@@ -38,6 +39,7 @@ def build(settings: Settings) -> Assembled:
             Prompts(policy, resources),
             Completions(policy),
         ],
+        opens=[tidied(policy)],
         sources=[folder_watcher(policy, settings)],
         middleware=[ClientRoots(policy)] if settings.client_roots == "narrow" else [],
         title="Files",

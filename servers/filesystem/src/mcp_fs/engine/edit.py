@@ -19,6 +19,7 @@ from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
 __all__ = ["Replacement", "lines_of", "nearest", "replace", "unified_diff"]
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
+_CONTEXT = 3  # lines around a change in a diff
 _MOST_COMPARED = 5000  # lines that are looked at one by one for something alike
 _MOST_DIFFED = 4000  # lines; difflib can take time that grows with their square
 
@@ -52,7 +53,12 @@ def replace(text: str, replacements: Sequence[Replacement], shown: str, stop: St
             raise Invalid(f"{which} replaces text by the same text.")
         places = _find(text, item)
         if not places:
-            raise NotFound(f"{which}: the old text is not in {shown}.", nearest(text, item.old))
+            done = _exact(text, Replacement(item.new, "")) if item.new else []
+            if len(done) == 1:
+                hint = f"The new text stands at line {_lines(text, done)} already."
+            else:
+                hint = nearest(text, item.old)
+            raise NotFound(f"{which}: the old text is not in {shown}.", hint)
         if len(places) > 1 and not item.everywhere:
             raise Conflict(
                 f"{which}: the old text is in {shown} {len(places)} times, at lines {_lines(text, places)}.",
@@ -87,30 +93,54 @@ def nearest(text: str, wanted: str) -> str:
 def unified_diff(old: str, new: str, path: str, *, created: bool = False, deleted: bool = False) -> str:
     """The change from `old` to `new` as a unified diff, LF only; what is too long for one is counted."""
     before, after = lines_of(old), lines_of(new)
-    head, tail = _common(before, after), 0
+    head = _common(before, after)
     tail = _common(before[head:][::-1], after[head:][::-1])
     removed, added = len(before) - head - tail, len(after) - head - tail
     source, target = "/dev/null" if created else f"a/{path}", "/dev/null" if deleted else f"b/{path}"
     if max(removed, added) > _MOST_DIFFED:
         return f"--- {source}\n+++ {target}\n{removed:,} lines from line {head + 1} on became {added:,}\n"
-    first, last = max(0, head - 3), max(0, tail - 3)
-    # difflib numbers lines from where it is given them: the hunks are moved to where they really are.
-    hunks = difflib.unified_diff(
-        before[first : len(before) - last], after[first : len(after) - last], source, target, lineterm="\n"
-    )
-    lines: list[str] = []
-    for line in hunks:
-        if line.startswith("@@"):
-            line = _HUNK.sub(lambda found: f"{found[1]}{int(found[2]) + first}", line)
-        body = line.rstrip("\r\n")
-        lines.append(body if body != line else f"{body}\n\\ No newline at end of file")
+    # Only what differs is compared; the context comes from the whole files, so that hunks begin and end as far
+    # from a change as patch(1) expects.
+    matcher = difflib.SequenceMatcher(None, before[head : head + removed], after[head : head + added])
+    changes = [
+        (i1 + head, i2 + head, j1 + head, j2 + head) for tag, i1, i2, j1, j2 in matcher.get_opcodes() if tag != "equal"
+    ]
+    lines = [f"--- {source}", f"+++ {target}"]
+    while changes:
+        size = 1
+        while size < len(changes) and changes[size][0] - changes[size - 1][1] <= 2 * _CONTEXT:
+            size += 1
+        lines += _hunk(before, after, changes[:size])
+        del changes[:size]
     diff = "\n".join(lines)
     if len(diff) > DEFAULT_PAGE_BYTES:
         return f"[diff cut to {DEFAULT_PAGE_BYTES:,} of {len(diff):,} characters]\n{diff[:DEFAULT_PAGE_BYTES]}"
     return diff
 
 
-_HUNK = re.compile(r"(?<= )([-+])(\d+)")
+def _hunk(before: Sequence[str], after: Sequence[str], changes: Sequence[tuple[int, int, int, int]]) -> list[str]:
+    """One hunk of a unified diff: changed spans of both files, not far apart, and what stands around them."""
+    start, end = max(0, changes[0][0] - _CONTEXT), min(len(before), changes[-1][1] + _CONTEXT)
+    shift, growth = changes[0][2] - changes[0][0], changes[-1][3] - changes[-1][1]
+    lines = [f"@@ -{_span(start, end)} +{_span(start + shift, end + growth)} @@"]
+    done = start
+    for i1, i2, j1, j2 in changes:
+        lines += [_marked(" ", line) for line in before[done:i1]]
+        lines += [_marked("-", line) for line in before[i1:i2]]
+        lines += [_marked("+", line) for line in after[j1:j2]]
+        done = i2
+    return lines + [_marked(" ", line) for line in before[done:end]]
+
+
+def _span(start: int, end: int) -> str:
+    if end - start == 1:
+        return str(start + 1)
+    return f"{start + (end > start)},{end - start}"
+
+
+def _marked(mark: str, line: str) -> str:
+    body = line.rstrip("\r\n")
+    return mark + body if body != line else f"{mark}{body}\n\\ No newline at end of file"
 
 
 def _find(text: str, item: Replacement) -> list[tuple[int, int]]:

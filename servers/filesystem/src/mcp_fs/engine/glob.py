@@ -6,12 +6,15 @@ walk over 50,000 names: here a glob becomes an RE2 expression, and all of one fi
 
 from __future__ import annotations
 
+import re
+
 from mcp_batteries.errors import Invalid, quote
 
 __all__ = ["GlobError", "path_glob", "translate"]
 
 # One character: a whole one where the bytes are UTF-8, else one byte.
 _ONE = rb"(?:[^/\x80-\xff]|[\xc2-\xf4][\x80-\xbf]+|[\x80-\xff])"
+_RECURSIVE = re.compile(rb"(/?)\*\*(?:/\*\*)*(/|$|(?=[,}]))")
 _SPECIAL = frozenset(b"\\.+*?()|[]{}^$")
 
 
@@ -92,26 +95,18 @@ class _Translator:
 
     def recursive(self) -> bytes:
         """Any number of names, when `**` stands here as a whole name; nothing otherwise."""
-        begin, slash = self.at, False
-        if self.glob[begin : begin + 1] == b"/":
-            begin, slash = begin + 1, True
-        elif begin and self.glob[begin - 1 : begin] not in (b"{", b",")[: 2 * bool(self.depth)]:
+        match = _RECURSIVE.match(self.glob, self.at)
+        if match is None:
             return b""
-        if self.glob[begin : begin + 2] != b"**":
+        slash_before, slash_after = match.groups()
+        begins = not self.at or (self.depth and self.glob[self.at - 1] in b"{,")
+        ends = slash_after or match.end() == len(self.glob) or self.depth
+        if not ends or not (slash_before or begins):
             return b""
-        end = begin + 2
-        if end < len(self.glob) and not (self.depth and self.glob[end : end + 1] in (b",", b"}")):
-            if self.glob[end : end + 1] != b"/":
-                return b""
-            while self.glob[end + 1 : end + 4] == b"**/":  # `**/**/` says no more than `**/`
-                end += 3
-            if slash and self.glob[end + 1 : end + 3] == b"**" and end + 3 == len(self.glob):
-                self.at = end + 3
-                return rb"/.*"
-            self.at = end + 1
-            return rb"(?:/|/.*/)" if slash else rb"(?:/?|.*/)"
-        self.at = end
-        return rb"/.*" if slash else rb"(?:/?|.*/)" if not self.depth else rb".*"
+        self.at = match.end()
+        if slash_after:
+            return rb"(?:/|/.*/)" if slash_before else rb"(?:/?|.*/)"
+        return rb"/.*" if slash_before else rb".*"
 
     def bracket(self) -> bytes:
         negated = self.glob[self.at : self.at + 1] in (b"!", b"^") and self.at < len(self.glob)

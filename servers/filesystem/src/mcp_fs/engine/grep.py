@@ -35,24 +35,27 @@ class Hits:
     more: bool = False
     too_long: bool = False
 
-    def first(self, room: int) -> tuple[Sequence[Match], int, bool]:
-        """(lines up to the `room`th match and what follows it, matches among them, whether some were cut)."""
-        taken = 0
-        for index, match in enumerate(self.lines):
-            taken += match.hit
-            if taken > room:
-                end = index
-                last = max(line.line for line in self.lines[:index] if line.hit)
-                while end and not self.lines[end - 1].hit and self.lines[end - 1].line > last:
-                    end -= 1
-                return self.lines[:end], room, True
+    def first(self, matches: int, size: int) -> tuple[Sequence[Match], int, bool]:
+        """(lines, matches among them, whether some were cut): at most so many matches and, but for one, bytes.
+
+        The context that follows the last match is kept with it.
+        """
+        taken = end = 0
+        for index, line in enumerate(self.lines):
+            if line.hit:
+                if taken == matches or (taken and size < 0):
+                    return self.lines[:end], taken, True
+                taken, end = taken + 1, index + 1
+            elif end == index and taken and line.line == self.lines[index - 1].line + 1:
+                end = index + 1
+            size -= len(line.text)
         return self.lines, taken, False
 
 
 def grep(fd: int, find: LineSearch, context: int, most: int, after_line: int, stop: Stop) -> Hits:
     """The first `most` lines that match, from behind `after_line` on; none in a binary file.
 
-    As in ripgrep a file is binary from its first NUL byte on, and a byte order mark tells UTF-16.
+    A file is binary from the block with its first NUL byte on, and a byte order mark tells UTF-16, as in ripgrep.
 
     Raises:
         OSError: it can't be read.

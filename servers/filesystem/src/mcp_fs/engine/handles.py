@@ -115,7 +115,10 @@ def open_folder(place: P) -> Folder[P]:
 def status(place: Readable, *, follow: bool = True) -> os.stat_result:
     """What stat(2) says of `place`, or lstat(2)."""
     with resolve(place, follow=follow) as spot:
-        return spot.folder.stat(spot.name)
+        found = spot.folder.stat(spot.name)
+        if follow and stat.S_ISLNK(found.st_mode):  # put there since the way was resolved
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        return found
 
 
 def read_link(place: Readable) -> str:

@@ -2,7 +2,7 @@
 
 `.rgignore`, `.ignore`, `.gitignore` and `.git/info/exclude`, in that order of precedence; within one of them the
 deeper folder decides, and within a file the last rule that matches. A rule can bring back what is hidden. Rules
-of folders above a repository's top do not reach into it, and files outside the served folder have no say.
+reach into a repository that lies inside, as in ripgrep 15, and files outside the served folder have no say.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import lru_cache
 from mcp_batteries.errors import Problem
 from mcp_fs.engine.glob import GlobError, translate
 from mcp_fs.engine.handles import Folder, open_file, open_folder, open_regular
-from mcp_fs.engine.regex import path_set
+from mcp_fs.engine.regex import path_hint, path_set
 from mcp_fs.policy import Readable
 
 __all__ = ["IGNORE_FILES", "Rules"]
@@ -39,7 +39,8 @@ class _RuleFile:
             if rule is not None:
                 globs.append(rule[0])
                 self._kinds.append(rule[1:])
-        self._matching = path_set(globs) if globs else _none
+        self._matching = path_set(globs)
+        self.may_speak_of = path_hint(globs) if globs else _never
         self.brings_back = any(back for back, _ in self._kinds)
 
     def decide(self, path: bytes, is_folder: bool) -> bool | None:
@@ -59,12 +60,10 @@ class Rules:
     """The rules that hold in one folder: its own and those of the folders above.
 
     Attributes:
-        has_git: whether the folder is the top of a repository.
         chains: for each kind of file, the nearest first, the rules and the length of the path above them.
         brings_back: whether some rule brings back what another leaves out.
     """
 
-    has_git: bool
     chains: tuple[_Chain, ...]
     brings_back: bool
 
@@ -76,20 +75,17 @@ class Rules:
             names: its entries; those that hold rules are enough.
             parent: the rules of the folder above.
         """
-        has_git = ".git" in names
         own = [_load(folder, name) if name in names else None for name in IGNORE_FILES]
-        own.append(_excluded(folder) if has_git else None)
-        if parent is not None and not has_git and not parent.has_git and own == [None] * 4:
+        own.append(_excluded(folder) if ".git" in names else None)
+        if parent is not None and own == [None] * 4:
             return parent
         above = parent.chains if parent is not None else ((), (), (), ())
         length = sum(len(os.fsencode(part)) + 1 for part in folder.place.parts)
         chains: list[_Chain] = []
         for number, rules in enumerate(own):
-            # What git ignores ends at the top of a repository; the other two kinds reach into it.
-            inherited = above[number] if number < 2 or parent is None or not parent.has_git else ()
-            chains.append(inherited if rules is None else ((rules, length), *inherited))
+            chains.append(above[number] if rules is None else ((rules, length), *above[number]))
         back = any(rules is not None and rules.brings_back for rules in own)
-        return cls(has_git, tuple(chains), back or (parent is not None and parent.brings_back))
+        return cls(tuple(chains), back or (parent is not None and parent.brings_back))
 
     @classmethod
     def above(cls, place: Readable) -> Rules | None:
@@ -113,11 +109,20 @@ class Rules:
             folder: path below the served folder of where they lie, empty or with a slash at its end.
             hidden: whether hidden names are wanted.
         """
-        deciders = [(rules.decide, folder[length:]) for chain in self.chains for rules, length in chain]
+        paths = [name.encode("utf-8", _ERRORS) for name in names]
+        deciders = [
+            (rules.decide, above)
+            for chain in self.chains
+            for rules, length in chain
+            for above in (folder[length:],)
+            if rules.may_speak_of(above + (b"\n" + above).join(paths))
+        ]
+        if not deciders:
+            return set() if hidden else {name for name in names if name.startswith(".")}
         gone: set[str] = set()
-        for name in names:
+        for name, path in zip(names, paths, strict=True):
             for decide, above in deciders:
-                decision = decide(above + name.encode("utf-8", _ERRORS), are_folders)
+                decision = decide(above + path, are_folders)
                 if decision is not None:
                     if decision:
                         gone.add(name)
@@ -128,8 +133,8 @@ class Rules:
         return gone
 
 
-def _none(_: bytes) -> list[int]:
-    return []
+def _never(_: bytes) -> bool:
+    return False
 
 
 @lru_cache(maxsize=256)

@@ -20,11 +20,8 @@ from mcp_batteries.limits import Stop
 from mcp_fs.engine.handles import Folder, resolve
 from mcp_fs.policy import Policy, Readable
 
-if sys.platform == "win32":
-    _flock = None
-else:
-    from fcntl import LOCK_EX, LOCK_NB
-    from fcntl import flock as _flock
+if sys.platform != "win32":
+    from fcntl import LOCK_EX, LOCK_NB, flock
 
 __all__ = ["PREFIX", "clean_leftovers", "clean_once", "hold", "remove_all", "remove_quietly", "temporary_name"]
 
@@ -41,12 +38,17 @@ def temporary_name() -> str:
 
 def hold(fd: int) -> None:
     """Tell other processes, as long as `fd` is open, that a temporary entry is no leftover."""
-    if _flock is not None:
-        with suppress(OSError):
-            _flock(fd, LOCK_EX | LOCK_NB)
+    with suppress(OSError):
+        _lock(fd)
 
 
-def clean_leftovers(policy: Policy, stop: Stop, most: int = 200_000) -> int:
+def _lock(fd: int) -> None:
+    """Raises `OSError` when another process has it; on Windows what is open can't be removed anyway."""
+    if sys.platform != "win32":
+        flock(fd, LOCK_EX | LOCK_NB)
+
+
+def clean_leftovers(policy: Policy, stop: Stop, most: int = 100_000) -> int:
     """Remove the temporary files that crashed processes left below the served folders; how many there were.
 
     Looks at no more than `most` entries: a folder beyond that is cleaned when it is next written to. Links are
@@ -112,8 +114,7 @@ def _remove_leftover(folder: Folder[Any], name: str) -> bool:
             return True
         fd = folder.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         try:
-            if _flock is not None:
-                _flock(fd, LOCK_EX | LOCK_NB)
+            _lock(fd)
         finally:
             os.close(fd)
         remove_all(folder, name)

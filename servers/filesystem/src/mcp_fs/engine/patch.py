@@ -172,8 +172,8 @@ def _recounted(patch: str) -> str:
         while end < len(lines) and not _ends_hunk(lines, end):
             end += 1
         body = lines[index + 1 : end]
-        wanted = int(header[2] or 1)
-        while body and not body[-1] and _count(body, " -") > wanted:
+        told = (int(header[2] or 1), int(header[4] or 1))
+        while body and not body[-1] and (_count(body, " -"), _count(body, " +")) != told:
             body.pop()  # blank lines behind a diff are no context
         start = f"@@ -{header[1]},{_count(body, ' -')} +{header[3]},{_count(body, ' +')} @@{header[5]}"
         result += [start, *(line or " " for line in body)]

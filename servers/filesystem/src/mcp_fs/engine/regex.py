@@ -11,13 +11,13 @@ from typing import Any
 
 from mcp_batteries.errors import Invalid, quote
 
-__all__ = ["LineSearch", "PathSet", "line_search", "path_set"]
+__all__ = ["LineSearch", "PathSet", "line_search", "path_hint", "path_set"]
 
 LineSearch = Callable[[bytes, int], tuple[int, int] | None]
 """(text, offset) -> where the first match from the offset on begins and ends; no match crosses a line."""
 
-PathSet = Callable[[bytes], list[int]]
-"""path -> indices of the expressions that match all of it, in no order."""
+PathSet = Callable[[bytes], list[int] | None]
+"""path -> indices of the expressions that match all of it, in no order; nothing or None when there are none."""
 
 _MEMORY = 64 << 20
 
@@ -60,16 +60,32 @@ def path_set(patterns: Iterable[bytes]) -> PathSet:
     import re2 as library
 
     re2: Any = library
+    together = re2.Set.FullMatchSet(_path_options(re2))
+    for pattern in patterns:
+        together.Add(pattern)
+    together.Compile()
+    return together.Match
+
+
+def path_hint(patterns: Iterable[bytes]) -> Callable[[bytes], bool]:
+    """Whether some of many paths, one a line, may match some of `patterns`; False is certain.
+
+    One call for a whole folder: most folders hold nothing that is ignored.
+    """
+    import re2 as library
+
+    re2: Any = library
+    search = re2.compile(b"(?m:^(?:" + b"|".join(patterns) + b")$)", _path_options(re2)).search
+    return lambda lines: search(lines) is not None
+
+
+def _path_options(re2: Any) -> Any:
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1  # names need not be UTF-8
     options.dot_nl = True
     options.log_errors = False
     options.max_mem = _MEMORY
-    together = re2.Set.FullMatchSet(options)
-    for pattern in patterns:
-        together.Add(pattern)
-    together.Compile()
-    return together.Match
+    return options
 
 
 def _literal(needle: bytes) -> LineSearch:

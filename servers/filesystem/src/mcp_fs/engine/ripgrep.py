@@ -12,6 +12,7 @@ import re
 import selectors
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -37,8 +38,12 @@ _POLL_SECONDS = 0.02
 
 @cache
 def command() -> str | None:
-    """Where ripgrep is; None without it, or where a process can't be started in a folder given by handle."""
-    return shutil.which("rg") if os.path.isdir("/proc/self/fd") else None
+    """Where ripgrep is; None without it, or where a process can't be started in a folder given by handle.
+
+    Beside this interpreter it is what the extra `mcp-fs[ripgrep]` installed.
+    """
+    places = [os.environ.get("PATH", os.defpath), os.path.dirname(sys.executable)]
+    return shutil.which("rg", path=os.pathsep.join(places)) if os.path.isdir("/proc/self/fd") else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from mcp_batteries.errors import Invalid, Problem
+from mcp_batteries.errors import Invalid, NotFound, Problem
 from mcp_batteries.limits import Cursor, Stop
 from mcp_fs.engine import ripgrep
 from mcp_fs.engine.filetypes import globs_of
@@ -27,13 +27,11 @@ from mcp_fs.policy import Readable
 __all__ = ["Query", "search"]
 
 _OWN_FILES = 400
-_BYTES_PER_HIT = 100
+_BYTES_PER_MATCH = 100
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 
-_Position = tuple[int, tuple[str, ...]]  # number of the start, names below it
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: there is one for every file, and freezing trebles its price
 class _File:
     """A file to search.
 
@@ -82,6 +80,26 @@ class Query:
     limit: int = 100
     files_only: bool = False
     wanted: Filter = field(default_factory=Filter)
+
+
+@dataclass(frozen=True, slots=True)
+class _Resume:
+    """Where a page ended.
+
+    Attributes:
+        number: of the start.
+        names: of the file, below the start.
+        line: last line shown when there are more in the file, else 0.
+        before: matches shown of that file.
+    """
+
+    number: int
+    names: list[str]
+    line: int
+    before: int
+
+    def lies_in(self, number: int, file: _File) -> bool:
+        return self.line > 0 and (number, [*file.parts]) == (self.number, self.names)
 
 
 def search(
@@ -134,32 +152,26 @@ class _Search:
         return lambda path: bool(matching(path))
 
     def page(self, cursor: str | None) -> Matches:
-        query, files = self.query, list[tuple[str, Sequence[Match], bool]]()
-        after: _Position | None = None
-        line = before = 0
-        if cursor is not None:
-            number, parts, line, before = Cursor.decode("search", cursor, self.scope)
-            after = number, tuple(parts)
-        hits = size = 0
-        for number, file in self.files(after, resume=line > 0):
-            same = after == (number, file.parts)
-            found = self.hits(file, line if same else 0, before if same else 0)
+        query = self.query
+        resume = None if cursor is None else _Resume(*Cursor.decode("search", cursor, self.scope))
+        files: list[tuple[str, Sequence[Match], bool]] = []
+        room, size = query.limit, query.limit * _BYTES_PER_MATCH
+        for number, file in self.files(resume):
+            line, before = (resume.line, resume.before) if resume and resume.lies_in(number, file) else (0, 0)
+            found = self.hits(file, line, before)
             if not found.lines:
                 continue
-            path = file.path
-            if query.files_only:
-                files.append((path, (), False))
-                hits, last, cut = hits + 1, 0, False
-            else:
-                room = min(query.limit - hits, max(1, (query.limit * _BYTES_PER_HIT - size) // _BYTES_PER_HIT))
-                shown_lines, taken, cut = found.first(room)
-                files.append((path, shown_lines, found.more and not cut))
-                hits += taken
-                last = shown_lines[-1].line if not cut else max(m.line for m in shown_lines if m.hit)
-                size += sum(len(match.text) + len(path) + 8 for match in shown_lines)
-                before = (before if same else 0) + taken
-            if cut or hits >= query.limit or size >= query.limit * _BYTES_PER_HIT:
-                position = [number, file.parts, last if cut else 0, before if cut else 0]
+            lines: Sequence[Match] = list[Match]()
+            taken, cut, more = 1, False, False
+            if not query.files_only:
+                lines, taken, cut = found.first(room, size)
+                more = found.more and not cut
+            files.append((file.path, lines, more))
+            room -= taken
+            size -= sum(len(match.text) + len(files[-1][0]) for match in lines)
+            if cut or room <= 0 or size <= 0:
+                line, before = (lines[-1].line, before + taken) if cut else (0, 0)
+                position = [number, file.parts, line, before]
                 return Matches(tuple(files), self.skipped.notes(), Cursor.encode("search", position, self.scope))
         return Matches(tuple(files), self.skipped.notes(), None)
 
@@ -175,7 +187,7 @@ class _Search:
                 found = grep(fd, self.find, self.query.context, most, after_line, self.stop)
             finally:
                 os.close(fd)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotFound):
             return Hits()  # removed since it was listed
         except (OSError, Problem) as error:
             self.skipped.add((getattr(error, "strerror", None) or "could not be opened").lower(), file.path)
@@ -184,22 +196,25 @@ class _Search:
             self.skipped.add("line too long to search", file.path)
         return found
 
-    def files(self, after: _Position | None, *, resume: bool) -> Iterator[tuple[int, _File]]:
-        """The files to search, in order, from `after` on; that one too when part of it is left."""
+    def files(self, resume: _Resume | None) -> Iterator[tuple[int, _File]]:
+        """The files to search, in order, behind that of `resume`; that one too when part of it is left."""
         for number, start in enumerate(self.starts):
-            if after is not None and number < after[0]:
-                continue
-            beyond = after[1] if after is not None and after[0] == number else None
-            for file in self.below(start, beyond, resume):
-                yield number, file
+            if resume is None or number > resume.number:
+                for file in self.below(start, None):
+                    yield number, file
+            elif number == resume.number:
+                after = tuple(resume.names)
+                if resume.line:
+                    above = start.at(start.root, (*start.parts, *after[:-1]))
+                    yield number, _File(after, above, after[-1]) if after else _File((), start)
+                for file in self.below(start, after):
+                    yield number, file
 
-    def below(self, start: Readable, after: tuple[str, ...] | None, resume: bool) -> Iterator[_File]:
+    def below(self, start: Readable, after: tuple[str, ...] | None) -> Iterator[_File]:
         if stat.S_ISREG(status(start).st_mode):
-            if after is None or resume:
+            if after is None:
                 yield _File((), start)
             return
-        if after is not None and resume:
-            yield _File(after, start.at(start.root, (*start.parts, *after[:-1])), after[-1])
         own = _OWN_FILES if self.program else None
         for visit in walk(start, self.query.wanted, self.stop, self.skipped, after):
             for file in self.visited(visit):

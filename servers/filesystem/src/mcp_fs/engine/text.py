@@ -197,10 +197,12 @@ def _decodes(sample: bytes, name: str) -> bool:
 def _readable(sample: bytes, name: str) -> bool:
     if not _decodes(sample, name):
         return False
-    text = codecs.getincrementaldecoder(name)().decode(sample)
-    # Pairs of UTF-16 units read as one UTF-32 unit fall into planes where no character is assigned.
-    assigned = all(char < "\U00040000" for char in text[:4096])
-    return assigned and "\0" not in text and not _mostly_control(text[:4096].encode("utf-8", "replace"))
+    text = codecs.getincrementaldecoder(name)().decode(sample)[:4096]
+    # Other data read as such units lands all over the planes; text is nearly all in the first one.
+    beyond = sum(1 for char in text if char > "\uffff")
+    if "\0" in text or beyond * 10 > len(text) or any(char >= "\U00040000" for char in text):
+        return False
+    return not _mostly_control(text.encode("utf-8", "replace"))
 
 
 def _mostly_control(sample: bytes) -> bool:

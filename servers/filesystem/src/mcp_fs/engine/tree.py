@@ -14,11 +14,11 @@ from contextlib import ExitStack
 
 from mcp_batteries.errors import Conflict, Invalid, Refused, TooLarge, Unavailable, quote
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.handles import Folder, Spot, not_a_file, open_regular, problem, resolve
+from mcp_fs.engine.handles import Folder, Spot, not_a_file, open_regular, problem, resolve, told
 from mcp_fs.engine.leftovers import hold, remove_all, remove_quietly, temporary_name
 from mcp_fs.engine.locks import locked
 from mcp_fs.engine.names import folded
-from mcp_fs.engine.write import inherit_new, regular_status, stage, sync, write_all, writing_to
+from mcp_fs.engine.write import confirm, inherit_new, regular_status, stage, sync, write_all, writing_to
 from mcp_fs.models import Moved
 from mcp_fs.policy import Readable, Writable
 
@@ -49,7 +49,7 @@ def create_folder(place: Writable, stop: Stop) -> Moved:
                     raise Conflict(f"{quote(step.display)} exists and is not a folder.") from None
             else:
                 created = True
-                spot.folder.sync()
+                confirm(spot.folder, step, "created")
     return Moved("created" if created else "already there:", place.display, uri=place.uri)
 
 
@@ -66,14 +66,15 @@ def copy(source: Readable, target: Writable, *, overwrite: bool, stop: Stop) -> 
         TooLarge: the folder has more than 100,000 entries.
     """
     with resolve(source, follow=False) as start, writing_to(target, follow=False) as end, locked([end], stop):
-        found = start.folder.stat(start.name)
+        with told(source):
+            found = start.folder.stat(start.name)
         if stat.S_ISREG(found.st_mode):
             notes = _copy_file(start, source, end, target, overwrite, stop)
         else:
             skipped = _copy_other(start, source, end, target, found, stop)
             more = f" and {len(skipped) - 10} more" if len(skipped) > 10 else ""
             notes = [f"without {', '.join(skipped[:10])}{more}"] if skipped else []
-        end.folder.sync()
+        confirm(end.folder, target, "copied to")
     return Moved("copied", source.display, target.display, target.uri, notes)
 
 
@@ -94,7 +95,8 @@ def move(source: Writable, target: Writable, *, overwrite: bool, stop: Stop) -> 
             "Only the operator can rename it.",
         )
     with resolve(source, follow=False) as start, writing_to(target, follow=False) as end, locked([start, end], stop):
-        found = start.folder.stat(start.name)
+        with told(source):
+            found = start.folder.stat(start.name)
         respelled = _is_same(start, end)
         try:
             if respelled:
@@ -107,8 +109,8 @@ def move(source: Writable, target: Writable, *, overwrite: bool, stop: Stop) -> 
             if error.errno != errno.EXDEV:
                 raise _move_problem(error, source, target, found) from error
             _move_across(start, source, end, target, overwrite, stop)
-        start.folder.sync()
-        end.folder.sync()
+        for folder in (end.folder, start.folder):
+            confirm(folder, target, "moved to")
     return Moved("moved", source.display, target.display, target.uri)
 
 
@@ -140,7 +142,7 @@ def delete(place: Writable, *, recursive: bool, trash: bool, stop: Stop) -> Move
             remove_all(spot.folder, spot.name, stop)
         except OSError as error:
             raise problem(error, place, "part of it is gone" if count else "") from error
-        spot.folder.sync()
+        confirm(spot.folder, place, "deleted")
     return Moved("deleted", place.display, notes=notes)
 
 
@@ -202,10 +204,10 @@ def _copy_other(
             if _path(end.folder.place)[: len(_path(folder.place))] == _path(folder.place):
                 raise Invalid(f"{quote(source.display)} can't be copied into itself.", "Choose a place outside of it.")
             end.folder.make_folder(temporary, 0o700)
-            made = stack.enter_context(end.folder.folder(temporary))
-            hold(made.fd)
-            skipped = _Copier(stop).copy(folder, made)
-            made.set_mode(stat.S_IMODE(found.st_mode))
+            with end.folder.folder(temporary) as made:
+                hold(made.fd)
+                skipped = _Copier(stop).copy(folder, made)
+                made.set_mode(stat.S_IMODE(found.st_mode))
         else:
             raise not_a_file(source, stat.S_IFMT(found.st_mode))
         try:
@@ -302,7 +304,7 @@ def _move_across(
         if skipped := _copy_other(start, source, end, target, found, stop):
             remove_all(end.folder, end.name)
             raise Refused(f"{quote(source.display)} holds what can't be copied: {', '.join(skipped[:5])}.")
-    end.folder.sync()
+    confirm(end.folder, target, "copied to")
     try:
         remove_all(start.folder, start.name, stop)
     except OSError as error:

@@ -20,7 +20,7 @@ from mcp_fs.policy import Readable
 __all__ = ["Filter", "Sight", "Skipped", "Visit", "order", "shown", "walk"]
 
 _MOST_NAMED = 5
-_NO_RULES = Rules(False, ((),) * 4, False)
+_NO_RULES = Rules(((),) * 4, False)
 _UNSPEAKABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -193,14 +193,13 @@ def _visit(
     others: set[str] = set()
     for entry in folder.scan():
         name = entry.name
-        if entry.is_dir(follow_symlinks=False):
+        if entry.is_file(follow_symlinks=False):
+            files.append(name)
+        elif entry.is_dir(follow_symlinks=False):
             folders.append(name)
-            continue
-        files.append(name)
-        if entry.is_symlink():
-            links.add(name)
-        elif not entry.is_file(follow_symlinks=False):
-            others.add(name)
+        else:
+            files.append(name)
+            (links if entry.is_symlink() else others).add(name)
     rules = None if wanted.ignored else Rules.of(folder, {*files, *folders}, above)
     left_out: list[tuple[str, bool]] = []
     if rules is not None or not wanted.hidden:

@@ -13,10 +13,10 @@ import sys
 from collections.abc import Generator, Iterable
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable, quote
 from mcp_batteries.limits import Stop
-from mcp_fs.engine import syscalls
 from mcp_fs.engine.handles import Folder, Spot, not_a_file, problem, resolve
 from mcp_fs.engine.leftovers import clean_once, hold, remove_quietly, temporary_name
 from mcp_fs.engine.locks import locked
@@ -29,8 +29,11 @@ if sys.platform == "darwin":
     from fcntl import F_FULLFSYNC as _FULL_SYNC
     from fcntl import fcntl
 
+    from mcp_fs.engine.syscalls import copy_metadata
+
 __all__ = [
     "Staged",
+    "confirm",
     "copy_attributes",
     "inherit_new",
     "regular_status",
@@ -178,13 +181,25 @@ class Staged:
         return False
 
     def make_durable(self) -> None:
-        try:
-            self.folder.sync()
-        except OSError as error:
-            raise Unavailable(
-                f"{quote(self.shown.display)} was written, but the disk does not confirm it: {error.strerror}.",
-                "Read it to see what it holds; a power failure now may bring the old content back.",
-            ) from error
+        confirm(self.folder, self.shown, "written")
+
+
+def confirm(folder: Folder[Any], shown: Readable, did: str) -> None:
+    """Make the entries of a folder durable after a change.
+
+    Args:
+        did: what was done to `shown`, for the message.
+
+    Raises:
+        Unavailable: it is done, but the disk does not confirm it.
+    """
+    try:
+        folder.sync()
+    except OSError as error:
+        raise Unavailable(
+            f"{quote(shown.display)} was {did}, but the disk does not confirm it: {error.strerror}.",
+            "Look at what is there now; a power failure may bring the old state back.",
+        ) from error
 
 
 @contextmanager
@@ -213,13 +228,15 @@ def stage(
         try:
             fd = spot.folder.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY, 0o600)
             stack.callback(remove_quietly, spot.folder, temporary)
-            stack.callback(os.close, fd)
+            file = stack.enter_context(os.fdopen(fd, "wb", buffering=0))
             hold(fd)
             for block in (data,) if isinstance(data, bytes) else data:
                 write_all(fd, block)
             notes = _inherit(fd, spot, old, like)
             sync(fd)
             made = os.fstat(fd)
+            if sys.platform == "win32":
+                file.close()  # what is open there can't be renamed
         except OSError as error:
             raise problem(error, shown, "nothing was changed") from error
         yield Staged(spot.folder, spot.name, temporary, (made.st_dev, made.st_ino), old, shown, notes)
@@ -279,7 +296,7 @@ def inherit_new(fd: int, like: int | None) -> None:
 def _copy_attributes(fd: int, spot: Spot[Writable]) -> bool:
     """Extended attributes, and with them access control lists; False when one is lost."""
     try:
-        source = spot.folder.open(spot.name, os.O_RDONLY | os.O_NONBLOCK)
+        source = spot.folder.open(spot.name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     except OSError:
         return False
     try:
@@ -290,8 +307,10 @@ def _copy_attributes(fd: int, spot: Spot[Writable]) -> bool:
 
 def copy_attributes(source: int, target: int) -> bool:
     """Give one open file the extended attributes of another; False when one is lost."""
+    if sys.platform == "darwin":
+        return copy_metadata(source, target)
     if sys.platform != "linux":
-        return syscalls.copy_metadata(source, target) or sys.platform != "darwin"
+        return True
     kept = True
     try:
         names = os.listxattr(source)

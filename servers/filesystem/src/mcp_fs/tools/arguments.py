@@ -8,7 +8,7 @@ from pydantic import Field
 
 __all__ = ["DryRun", "Overwrite", "RelativePath"]
 
-RelativePath = Annotated[str, Field(description="Path relative to the served folder, or absolute, or a file:// URI.")]
+RelativePath = Annotated[str, Field(description="Path in the served folder.")]
 
 Overwrite = Annotated[bool, Field(description="Replace a file that exists.")]
 

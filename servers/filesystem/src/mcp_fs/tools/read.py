@@ -28,7 +28,8 @@ from mcp_fs.engine.read import MAX_PAGE_BYTES, LineIndex, Part, read_part, read_
 from mcp_fs.engine.walk import Filter
 from mcp_fs.models import FileInfo, FileSlices, FolderPage, Media, TextSlice, Tree
 from mcp_fs.policy import Policy, Readable
-from mcp_fs.tools.arguments import Cursor, Hidden, Ignored, RelativePath, starts
+from mcp_fs.tools.arguments import RelativePath
+from mcp_fs.tools.starts import starts
 
 __all__ = ["ReadTools"]
 
@@ -99,10 +100,10 @@ class ReadTools:
         self,
         path: RelativePath = ".",
         sort: Sort = "name",
-        include_hidden: Hidden = True,
-        include_ignored: Ignored = True,
+        include_hidden: bool = True,
+        include_ignored: bool = True,
         limit: Annotated[int, Field(ge=1, le=5000)] = 200,
-        cursor: Cursor = None,
+        cursor: str | None = None,
     ) -> FolderPage:
         """List a folder's entries with size and time; largest or newest first by `sort`."""
         places = starts(self.policy, path)
@@ -120,8 +121,8 @@ class ReadTools:
         ctx: Context,
         path: RelativePath = ".",
         depth: Annotated[int, Field(ge=1, le=20)] = 3,
-        include_hidden: Hidden = False,
-        include_ignored: Ignored = False,
+        include_hidden: bool = False,
+        include_ignored: bool = False,
         max_bytes: Annotated[int, Field(ge=1000, le=64_000)] = DEFAULT_PAGE_BYTES,
     ) -> Tree:
         """Show a folder's tree, large parts folded to counts. To find names use `find_files`."""

@@ -16,7 +16,8 @@ from mcp_fs.engine.search import Query, search
 from mcp_fs.engine.walk import Filter
 from mcp_fs.models import FoundFiles, Matches
 from mcp_fs.policy import Policy
-from mcp_fs.tools.arguments import Cursor, Hidden, Ignored, RelativePath, starts
+from mcp_fs.tools.arguments import RelativePath
+from mcp_fs.tools.starts import starts
 
 __all__ = ["SearchTools"]
 
@@ -34,10 +35,10 @@ class SearchTools:
         glob: Annotated[str, Field(description="`*.py`, `src/**/*.{ts,tsx}`; `name/` for folders")],
         path: RelativePath = ".",
         sort: Literal["path", "modified"] = "path",
-        include_hidden: Hidden = False,
-        include_ignored: Ignored = False,
+        include_hidden: bool = False,
+        include_ignored: bool = False,
         limit: Limit = 200,
-        cursor: Cursor = None,
+        cursor: str | None = None,
     ) -> FoundFiles:
         """Find files by name, in all folders below `path`; what .gitignore ignores is left out.
 
@@ -64,11 +65,11 @@ class SearchTools:
         glob: Annotated[str | None, Field(description="`*.py`, `src/**`; `!` in front excludes")] = None,
         file_type: Annotated[str | None, Field(description="py, ts, ...")] = None,
         files_only: bool = False,
-        include_hidden: Hidden = False,
-        include_ignored: Ignored = False,
+        include_hidden: bool = False,
+        include_ignored: bool = False,
         max_per_file: Limit = 20,
         limit: Limit = 100,
-        cursor: Cursor = None,
+        cursor: str | None = None,
     ) -> Matches:
         """Search the contents of files below `path`, or of one file: `path:line:text`, context `path-line-text`.
 

@@ -7,6 +7,7 @@ behind a cancel, is killed: that bounds even the single opcodes SQLite never loo
 from __future__ import annotations
 
 import json
+import logging
 import struct
 import subprocess
 import sys
@@ -22,6 +23,8 @@ from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, 
 
 __all__ = ["Pool"]
 
+logger = logging.getLogger(__name__)
+
 _HEAD = struct.Struct(">I")
 _LATE_SECONDS = 0.5
 """How long behind its deadline a worker may still say that the statement was stopped."""
@@ -30,6 +33,9 @@ _START_SECONDS = 20.0
 _MOST_IDLE = 2
 _CHANGES = ("back_up", "change", "export", "import")
 """What is not tried again when its worker died."""
+
+_GONE = (anyio.IncompleteRead, anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError)
+"""How a stream says that the process at its other end has ended."""
 
 _KINDS: dict[str, type[Problem]] = {
     "conflict": Conflict,
@@ -61,6 +67,9 @@ class _Worker:
         try:
             with anyio.fail_after(_START_SECONDS):
                 await worker.receive()
+        except (TimeoutError, *_GONE):
+            await worker.kill()
+            raise _Died("SQLite's process did not start.", "Try again.") from None
         except BaseException:
             await worker.kill()
             raise
@@ -195,7 +204,7 @@ class Pool:
         except anyio.get_cancelled_exc_class():
             answered = await self._interrupted(worker)
             raise
-        except (anyio.IncompleteRead, anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
+        except _GONE:
             raise Unavailable(
                 "SQLite's process ended in the middle of the statement.", "Other calls still work."
             ) from None
@@ -211,7 +220,7 @@ class Pool:
                 while not (await worker.receive()).get("end"):
                     pass
                 return True
-            except (anyio.IncompleteRead, anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            except _GONE:
                 return False
         return False
 
@@ -222,7 +231,7 @@ class Pool:
                 frame = await worker.receive()
                 rest.stopped = frame.get("stopped")
                 finished = True
-        except (anyio.IncompleteRead, anyio.EndOfStream, anyio.BrokenResourceError):
+        except _GONE:
             pass
         finally:
             if not finished:
@@ -245,7 +254,11 @@ class Pool:
             await worker.kill()
 
     async def _warm(self) -> None:
-        worker = await _Worker.start()
+        try:
+            worker = await _Worker.start()
+        except Problem as problem:
+            logger.warning("No worker is kept warm: %s", problem)
+            return
         if len(self._idle) < _MOST_IDLE and self._blocks:
             self._idle.append(worker)
         else:

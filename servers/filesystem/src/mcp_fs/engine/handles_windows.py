@@ -1,0 +1,252 @@
+"""Folders by handle on Windows, which has no way to open a name below a handle from Python.
+
+A folder is opened so that nobody can rename or delete it while it is open (no FILE_SHARE_DELETE), and with it all
+folders above it; then the kernel is asked for its real path. If that lies beneath a served folder, names directly
+in it are used by that path, which can't come to mean anything else meanwhile. A file that was opened is asked for
+its path as well, and closed again when a link has led elsewhere.
+"""
+
+from __future__ import annotations
+
+import sys
+
+if sys.platform != "win32":
+    raise ImportError("for Windows only")
+
+import ctypes
+import errno
+import msvcrt
+import os
+from collections.abc import Iterator
+from ctypes import wintypes
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from mcp_batteries.errors import Conflict, Invalid, Refused, quote
+from mcp_fs.engine.names import folded, may_have_another_spelling
+from mcp_fs.policy import Readable
+
+__all__ = ["Folder", "Spot", "resolve"]
+
+P = TypeVar("P", bound=Readable)
+P_co = TypeVar("P_co", bound=Readable, covariant=True)
+
+_kernel = ctypes.WinDLL("kernel32", use_last_error=True)
+_kernel.CreateFileW.restype = wintypes.HANDLE
+_kernel.CreateFileW.argtypes = [
+    wintypes.LPCWSTR, wintypes.DWORD, wintypes.DWORD, wintypes.LPVOID, wintypes.DWORD, wintypes.DWORD, wintypes.HANDLE,
+]  # fmt: skip
+_kernel.GetFinalPathNameByHandleW.argtypes = [wintypes.HANDLE, wintypes.LPWSTR, wintypes.DWORD, wintypes.DWORD]
+_kernel.CloseHandle.argtypes = [wintypes.HANDLE]
+
+_INVALID = wintypes.HANDLE(-1).value
+_LIST = 0x0001  # FILE_LIST_DIRECTORY: access to data, without which sharing is not checked
+_ATTRIBUTES = 0x0080  # FILE_READ_ATTRIBUTES
+_SHARE_READ_WRITE = 0x0001 | 0x0002
+_SHARE_ALL = _SHARE_READ_WRITE | 0x0004
+_OPEN_EXISTING = 3
+_BACKUP = 0x02000000  # FILE_FLAG_BACKUP_SEMANTICS: folders too
+_THE_LINK_ITSELF = 0x00200000  # FILE_FLAG_OPEN_REPARSE_POINT
+_DEVICES = frozenset(
+    ["con", "prn", "aux", "nul", "conin$", "conout$", "clock$"]
+    + [f"{port}{number}" for port in ("com", "lpt") for number in "0123456789¹²³"]
+)
+
+
+class Folder(Generic[P_co]):
+    """An open folder that stays where it is, and the trusted place it was reached as; see `handles_posix.Folder`."""
+
+    __slots__ = ("fd", "path", "place")
+
+    def __init__(self, handle: int, path: str, place: P_co) -> None:
+        self.fd = handle
+        self.path = path
+        self.place = place
+
+    def __enter__(self) -> Folder[P_co]:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self.fd >= 0:
+            handle, self.fd = self.fd, -1
+            _kernel.CloseHandle(handle)
+
+    def folder(self, name: str) -> Folder[P_co]:
+        place = self.place if name == "." else self.place / name
+        path = self._at(name)
+        handle = _open(path, _LIST, _SHARE_READ_WRITE, _BACKUP | _THE_LINK_ITSELF)
+        if not _is_same_path(_final_path(handle), path) or os.path.islink(path) or _is_junction(path):
+            _kernel.CloseHandle(handle)
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        return Folder(handle, path, place)
+
+    def open(self, name: str, flags: int, mode: int = 0o600) -> int:
+        path = self._at(name)
+        fd = os.open(path, flags | os.O_BINARY | os.O_NOINHERIT, mode)
+        if not _is_same_path(_final_path(msvcrt.get_osfhandle(fd)), path):
+            os.close(fd)
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        return fd
+
+    def scan(self) -> Iterator[os.DirEntry[str]]:
+        with os.scandir(self.path) as entries:
+            yield from entries
+
+    def names(self) -> list[str]:
+        return os.listdir(self.path)
+
+    def stat(self, name: str) -> os.stat_result:
+        return os.lstat(self._at(name))
+
+    def read_link(self, name: str) -> str:
+        return os.readlink(self._at(name))
+
+    def make_folder(self, name: str, mode: int = 0o777) -> None:
+        os.mkdir(self._at(name), mode)
+
+    def set_mode(self, mode: int) -> None:
+        """Nothing: folders have no permission bits here."""
+
+    def make_link(self, text: str, name: str) -> None:
+        os.symlink(text, self._at(name))
+
+    def remove(self, name: str) -> None:
+        os.unlink(self._at(name))
+
+    def remove_folder(self, name: str) -> None:
+        os.rmdir(self._at(name))
+
+    def add_name(self, name: str, new: str) -> None:
+        os.link(self._at(name), self._at(new))
+
+    def rename(self, name: str, folder: Folder[Any], new: str) -> None:
+        os.replace(self._at(name), folder._at(new))
+
+    def rename_new(self, name: str, folder: Folder[Any], new: str) -> None:
+        os.rename(self._at(name), folder._at(new))
+
+    def sync(self) -> None:
+        """Nothing: NTFS journals its folders and offers no more."""
+
+    def _at(self, name: str) -> str:
+        return self.path if name == "." else os.path.join(self.path, name)
+
+
+@dataclass(frozen=True)
+class Spot(Generic[P_co]):
+    """Where a place really is; see `handles_posix.Spot`."""
+
+    folder: Folder[P_co]
+    name: str
+
+    @property
+    def place(self) -> P_co:
+        return self.folder.place if self.name == "." else self.folder.place / self.name
+
+    def __enter__(self) -> Spot[P_co]:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.folder.close()
+
+
+def resolve(place: P, *, follow: bool = True) -> Spot[P]:
+    """The spot of `place`; see `handles_posix.resolve`. A link that leads to nothing is not written through."""
+    for part in place.parts:
+        _refuse_unsafe(part)
+    if not place.parts:
+        return Spot(_folder_at(place.root.real, place), ".")
+    folder = _folder_at(os.path.join(place.root.real, *place.parts[:-1]), place)
+    try:
+        name = _spelled(folder, place.parts[-1])
+        path = os.path.join(folder.path, name)
+        if not os.path.lexists(path):
+            return _checked(Spot(folder, name))
+        flags = _BACKUP if follow else _BACKUP | _THE_LINK_ITSELF
+        handle = _open(path, _ATTRIBUTES, _SHARE_ALL, flags)
+        try:
+            # The kernel's spelling: long instead of 8.3, in the letter case it is stored in.
+            parent, name = os.path.split(_final_path(handle))
+        finally:
+            _kernel.CloseHandle(handle)
+        if _is_same_path(parent, folder.path):
+            return _checked(Spot(folder, name))
+    except BaseException:
+        folder.close()
+        raise
+    folder.close()
+    if not name:
+        raise Refused(f"{quote(place.display)} leads outside the served folders through a link.")
+    elsewhere = _folder_at(parent, place)
+    try:
+        return _checked(Spot(elsewhere, name))
+    except BaseException:
+        elsewhere.close()
+        raise
+
+
+def _checked(spot: Spot[P]) -> Spot[P]:
+    spot.folder.place.at(spot.folder.place.root, (*spot.folder.place.parts, spot.name))
+    return spot
+
+
+def _folder_at(path: str, place: P) -> Folder[P]:
+    """The folder at `path`, held in its place, once it is known to lie beneath a served one."""
+    handle = _open(path, _LIST, _SHARE_READ_WRITE, _BACKUP)
+    try:
+        real = _final_path(handle)
+        located = place.policy.locate(real)
+        if located is None:
+            raise Refused(f"{quote(place.display)} leads outside the served folders through a link.")
+        if not os.path.isdir(real):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        return Folder(handle, real, place.at(*located))
+    except BaseException:
+        _kernel.CloseHandle(handle)
+        raise
+
+
+def _refuse_unsafe(name: str) -> None:
+    if any(char < " " or char in '<>:"|?*\\/' for char in name) or name[-1] in " .":
+        raise Invalid(f"{quote(name)} is no name for a file on Windows.")
+    if name.partition(".")[0].rstrip().casefold() in _DEVICES:
+        raise Invalid(f"{quote(name)} is the name of a device.")
+
+
+def _spelled(folder: Folder[P], name: str) -> str:
+    if not may_have_another_spelling(name) or os.path.lexists(os.path.join(folder.path, name)):
+        return name
+    alike = [other for other in folder.names() if folded(other) == folded(name)]
+    if len(alike) > 1:
+        raise Conflict(f"{len(alike)} names read like {quote(name)} and none is exactly that.", "Use the URI.")
+    return alike[0] if alike else name
+
+
+def _open(path: str, access: int, share: int, flags: int) -> int:
+    handle = _kernel.CreateFileW(path, access, share, None, _OPEN_EXISTING, flags, None)
+    if handle == _INVALID:
+        raise ctypes.WinError(ctypes.get_last_error())
+    return handle
+
+
+def _final_path(handle: int) -> str:
+    size = 32_768
+    buffer = ctypes.create_unicode_buffer(size)
+    length = _kernel.GetFinalPathNameByHandleW(handle, buffer, size, 0)
+    if not 0 < length < size:
+        raise ctypes.WinError(ctypes.get_last_error())
+    path = buffer.value
+    if path.startswith("\\\\?\\UNC\\"):
+        return "\\" + path[7:]
+    return path.removeprefix("\\\\?\\")
+
+
+def _is_same_path(one: str, other: str) -> bool:
+    return os.path.normcase(one) == os.path.normcase(other)
+
+
+def _is_junction(path: str) -> bool:
+    return getattr(os.lstat(path), "st_reparse_tag", 0) != 0

@@ -1,0 +1,94 @@
+"""Paths as strings: what a caller can write, cut into names. Lexical only; nothing here asks the file system."""
+
+from __future__ import annotations
+
+import os
+import sys
+import unicodedata
+from collections.abc import Iterable
+from urllib.parse import quote_from_bytes, unquote_to_bytes
+
+from mcp_batteries.errors import Invalid, Refused, quote
+
+__all__ = ["file_uri", "folded_parts", "path_of_uri", "refuse_unspeakable", "split", "without_dots"]
+
+_WINDOWS = sys.platform == "win32"
+_FOLDS_CASE = sys.platform in ("win32", "darwin")
+
+
+def file_uri(path: str) -> str:
+    """The `file:` URI (RFC 8089) of an absolute path, every byte but the unreserved ones percent-encoded."""
+    if _WINDOWS:
+        path = "/" + path.replace("\\", "/").lstrip("/")
+        return "file://" + quote_from_bytes(path.encode("utf-8", "surrogatepass"), safe="/:")
+    return "file://" + quote_from_bytes(os.fsencode(path), safe="/")
+
+
+def split(path: str) -> tuple[str, ...]:
+    """The names in a path, without empty ones and `.`; a drive counts as a name."""
+    if _WINDOWS:
+        path = path.replace("\\", "/")
+        if path.startswith("//?/"):
+            path = path[4:]
+    return tuple(part for part in path.split("/") if part not in ("", "."))
+
+
+def without_dots(parts: Iterable[str]) -> tuple[str, ...] | None:
+    """`parts` with each `..` taken back together with the name before it (RFC 3986, 5.2.4); None when that leaves."""
+    kept: list[str] = []
+    for part in parts:
+        if part != "..":
+            kept.append(part)
+        elif kept:
+            kept.pop()
+        else:
+            return None
+    return tuple(kept)
+
+
+def folded_parts(parts: tuple[str, ...]) -> tuple[str, ...]:
+    """What two spellings of one path have in common on this system's usual file systems."""
+    # Where the file system finds names in either letter case, so must the comparison with a served folder.
+    if not _FOLDS_CASE:
+        return parts
+    return tuple(unicodedata.normalize("NFC", part).casefold() for part in parts)
+
+
+def refuse_unspeakable(path: str) -> None:
+    """Return for a string that the system could take as a path.
+
+    Raises:
+        Invalid: it could not.
+    """
+    if "\0" in path:
+        raise Invalid(f"{quote(path)} is not a path: it holds a NUL character.")
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        raise Invalid(f"{quote(path)} is not a path: it holds a lone surrogate.") from None
+    if _WINDOWS:
+        drive, rest = os.path.splitdrive(path)
+        if drive and not rest.startswith(("\\", "/")):
+            raise Invalid(f"{quote(path)} depends on the drive's current folder.", "Write the whole path.")
+
+
+def path_of_uri(uri: str) -> str:
+    """The native path in a `file:` URI: `file:///x`, `file://localhost/x`, `file:/x` (RFC 8089)."""
+    scheme, _, rest = uri.partition(":")
+    if scheme.lower() != "file" or not rest.startswith("/"):
+        raise Invalid(f"{quote(uri)} is not a `file://` URI.")
+    if "?" in rest or "#" in rest:
+        raise Invalid(f"{quote(uri)} has a query or fragment.", "Write `?` as %3F and `#` as %23 in names.")
+    host = ""
+    if rest.startswith("//"):
+        host, slash, rest = rest[2:].partition("/")
+        rest = slash + rest
+    raw = unquote_to_bytes(rest or "/")
+    if not _WINDOWS:
+        if host.lower() not in ("", "localhost"):
+            raise Refused(f"{quote(uri)} names another machine.", "Use `file:///` and an absolute path.")
+        return os.fsdecode(raw)
+    path = raw.decode("utf-8", "surrogatepass").replace("/", "\\")
+    if host.lower() not in ("", "localhost"):
+        return f"\\\\{host}{path}"
+    return path[1:] if path[2:3] == ":" else path

@@ -1,0 +1,50 @@
+"""A served folder with something outside of it, for tests that try to get there."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from mcp_batteries.limits import Stop
+from mcp_fs.policy import Policy, Readable, Writable
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the policy needs of the settings."""
+
+    folders: tuple[str, ...]
+    read_only: bool = False
+    allow_secrets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Ground:
+    """`root` is served, `outside` is not."""
+
+    root: Path
+    outside: Path
+    policy: Policy
+
+    def readable(self, path: str) -> Readable:
+        return self.policy.readable(path)
+
+    def writable(self, path: str) -> Writable:
+        return self.policy.writable(path)
+
+    def temporary(self) -> list[str]:
+        """Names of temporary entries anywhere beneath the root."""
+        return [name for _, folders, files in os.walk(self.root) for name in folders + files if name.startswith(".~")]
+
+
+def ground(tmp_path: Path) -> Ground:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    root.mkdir()
+    outside.mkdir()
+    (outside / "secret.txt").write_text("OUTSIDE")
+    return Ground(root, outside, Policy(Told((str(root),))))
+
+
+def stop() -> Stop:
+    return Stop()

@@ -1,0 +1,31 @@
+"""A policy over a folder of a test, and files in it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from mcp_fs.policy import Policy
+
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="needs names of any bytes, FIFOs and /proc")
+
+
+@dataclass(frozen=True)
+class Served:
+    folders: tuple[str, ...]
+    read_only: bool = False
+    allow_secrets: tuple[str, ...] = ()
+
+
+def served(*folders: Path) -> Policy:
+    return Policy(Served(tuple(str(folder) for folder in folders)))
+
+
+def fill(folder: Path, files: dict[str, str | bytes]) -> None:
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())

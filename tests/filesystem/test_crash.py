@@ -1,0 +1,47 @@
+"""Whatever operation of a change fails or is the last before a crash: files are whole and the answer is true."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="forks")
+
+_HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    command = [sys.executable, "-m", "filesystem.crashes", str(tmp_path_factory.mktemp("crash"))]
+    path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(_HERE.parent)]))
+    run = subprocess.run(
+        command, cwd=_HERE.parent, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr[-2000:]
+    return {report["scenario"]: report for report in map(json.loads, run.stdout.splitlines())}
+
+
+SCENARIOS = ["create", "overwrite", "edit", "patch", "copy", "copy over", "move", "move over", "delete"]
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_every_fault_leaves_files_whole_and_the_answer_true(reports: dict[str, dict[str, Any]], scenario: str) -> None:
+    report = reports[scenario]
+    assert report["wrong"] == []
+    assert report["tried"] == 5 * len(report["log"]) > 0  # kill, half write and kill, EIO, half write and EIO, ENOSPC
+
+
+@pytest.mark.parametrize("scenario", ["create", "overwrite", "edit", "copy over"])
+def test_the_file_is_durable_before_the_rename_and_the_folder_after(
+    reports: dict[str, dict[str, Any]], scenario: str
+) -> None:
+    log = [entry.split()[0] for entry in reports[scenario]["log"]]
+    rename = max(index for index, name in enumerate(log) if name.startswith("rename"))
+    assert max(index for index, name in enumerate(log) if name == "write") < log.index("fsync") < rename
+    assert "fsync" in log[rename:]

@@ -1,0 +1,460 @@
+"""Edits are exact, complete and local: what they do not name stays byte for byte."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from filesystem.places import Ground, ground, stop
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge
+from mcp_fs.engine import transaction
+from mcp_fs.engine.edit import Replacement, lines_of, replace, unified_diff
+from mcp_fs.engine.patch import apply_hunks, parse
+from mcp_fs.engine.text import content_hash
+from mcp_fs.engine.transaction import Change, change_files
+from mcp_fs.models import Edited
+from mcp_fs.tools.write import Edit, WriteTools
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX attributes")
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Ground:
+    return ground(tmp_path)
+
+
+def swap(text: str, old: str, new: str, *, everywhere: bool = False) -> str:
+    return replace(text, [Replacement(old, new, everywhere)], "`f`", stop())
+
+
+class TestReplace:
+    def test_once(self) -> None:
+        assert swap("a b c", "b", "x") == "a x c"
+
+    def test_in_order_each_on_the_last(self) -> None:
+        edits = [Replacement("a", "b"), Replacement("b", "c")]
+        assert replace("a", edits, "`f`", stop()) == "c"
+
+    def test_several_places_are_named(self) -> None:
+        with pytest.raises(Conflict, match=r"in `f` 3 times, at lines 1, 3, 4.*`replace_all`"):
+            swap("x\ny\nx\nx", "x", "z")
+        assert swap("x\ny\nx\nx", "x", "z", everywhere=True) == "z\ny\nz\nz"
+
+    def test_overlapping_places_are_several(self) -> None:
+        with pytest.raises(Conflict, match="2 times"):
+            swap("aaa", "aa", "b")
+        assert swap("aaa", "aa", "b", everywhere=True) == "ba"
+
+    def test_empty_old_text(self) -> None:
+        with pytest.raises(Invalid, match="empty `old_text`"):
+            swap("a", "", "b")
+
+    def test_nothing_to_do(self) -> None:
+        with pytest.raises(Invalid, match="same text"):
+            swap("a", "a", "a")
+
+    def test_the_failing_edit_is_numbered(self) -> None:
+        with pytest.raises(NotFound, match="Edit 2: the old text is not in `f`"):
+            replace("a", [Replacement("a", "b"), Replacement("z", "c")], "`f`", stop())
+
+    def test_indentation_is_not_guessed(self) -> None:
+        text = "if x:\n    if y:\n        run(x)\n"
+        with pytest.raises(NotFound, match=r"nearest is at line 2.*\n    if y:\n        run\(x\)"):
+            swap(text, "if y:\n    run(x)", "pass")
+
+    def test_the_nearest_text_is_quoted(self) -> None:
+        text = "".join(f"line {number}\n" for number in range(300)) + "def compute(total):\n    return total\n"
+        with pytest.raises(NotFound, match=r"line 301; .*\ndef compute\(total\):"):
+            swap(text, "def compute(totals):", "")
+
+    def test_an_edit_that_was_made_already_is_said_so(self) -> None:
+        with pytest.raises(NotFound, match="The new text stands at line 2 already"):
+            swap("a\nnew\n", "old", "new")
+
+    def test_nothing_alike_is_said_so(self) -> None:
+        with pytest.raises(NotFound, match="Nothing there is like it"):
+            swap("abc\n", "12345", "")
+
+    def test_dollars_and_backslashes_are_text(self) -> None:
+        assert swap("price\n", "price", r"$1 \1 \g<0> $&") == "$1 \\1 \\g<0> $&\n"
+
+    @pytest.mark.parametrize(
+        ("text", "old", "new", "result"),
+        [
+            ("a\r\nb\r\n", "a\nb", "a\nx\nb", "a\r\nx\r\nb\r\n"),
+            ("a\r\nb\r\n", "b", "b\nc", "a\r\nb\r\nc\r\n"),
+            ("a\nb\n", "a\r\nb", "x\r\ny", "x\ny\n"),
+            ("a\r\nb\nc\n", "b\nc", "b\nx\nc", "a\r\nb\nx\nc\n"),
+            ("a\r\nb\r\nc\n", "a\nb", "a", "a\r\nc\n"),
+            ("a\rb\r", "a\nb", "a\nx\nb", "a\rx\rb\r"),
+            ("a\nb\r\n", "a\nb\r\n", "a\r\nb\n", "a\r\nb\n"),
+            ("a\r\nlast", "last", "x\ny", "a\r\nx\r\ny"),
+        ],
+    )
+    def test_line_ends_are_those_of_the_place(self, text: str, old: str, new: str, result: str) -> None:
+        assert swap(text, old, new) == result
+
+    def test_all_means_whatever_the_line_ends(self) -> None:
+        assert swap("a\nb\na\r\nb\n", "a\nb", "x\ny", everywhere=True) == "x\ny\nx\r\ny\n"
+
+
+texts = st.text(st.sampled_from("ab \t\n\ré"), max_size=40)
+
+
+@given(before=texts, old=texts.filter(bool), new=texts, after=texts)
+def test_a_unique_text_is_replaced_and_nothing_else(before: str, old: str, new: str, after: str) -> None:
+    text = before + old + after
+    try:
+        result = swap(text, old, new)
+    except (Conflict, Invalid):
+        assert old == new or len(re.findall(f"(?={re.escape(old)})", text)) > 1
+        return
+    assert text.count(old) == 1
+    assert result.startswith(before)
+    assert result.endswith(after)
+    middle = result[len(before) : len(result) - len(after)]
+    assert re.sub("\r\n|\r", "\n", middle) == re.sub("\r\n|\r", "\n", new)
+
+
+@given(before=texts, old=texts, new=texts)
+def test_no_edit_touches_a_text_without_a_match(before: str, old: str, new: str) -> None:
+    bare = re.sub("\r\n|\r", "\n", before)
+    try:
+        swap(before, old, new)
+    except Problem:
+        return
+    assert re.sub("\r\n|\r", "\n", old) in bare or old in before
+
+
+@given(texts)
+def test_lines_are_all_of_the_text(text: str) -> None:
+    lines = lines_of(text)
+    assert "".join(lines) == text
+    assert all(line and not re.search("\r\n|\n|\r(?!\n)", line[:-2]) for line in lines if len(line) > 2)
+
+
+lined = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "d\n", "\n", " x\n"]), max_size=30).map("".join)
+ended = st.tuples(lined, st.sampled_from(["", "end"])).map("".join)
+
+
+@given(old=ended, new=ended)
+def test_our_diff_applied_gives_the_new_text(old: str, new: str) -> None:
+    if old == new:
+        return
+    (patch,) = parse(unified_diff(old, new, "f", created=not old))
+    assert patch.path == "f"
+    assert apply_hunks(old, patch, "`f`") == new
+
+
+@pytest.mark.skipif(shutil.which("patch") is None, reason="needs patch(1)")
+@settings(max_examples=40, deadline=None)
+@given(old=ended.filter(bool), new=ended.filter(bool))
+def test_patch_reads_our_diff(tmp_path_factory: pytest.TempPathFactory, old: str, new: str) -> None:
+    if old == new:
+        return
+    folder = tmp_path_factory.mktemp("patch")
+    (folder / "f").write_bytes(old.encode())
+    command = ["patch", "-p1", "--no-backup-if-mismatch", "-s", "-F0"]
+    subprocess.run(command, cwd=folder, input=(unified_diff(old, new, "f") + "\n").encode(), check=True)
+    assert (folder / "f").read_bytes() == new.encode()
+
+
+def test_a_huge_change_is_counted_instead_of_compared() -> None:
+    old, new = "a\n" * 10_000, "b\n" * 20_000
+    assert "10,000 lines from line 1 on became 20,000" in unified_diff(old, new, "f")
+
+
+class TestPatch:
+    TEXT = "one\ntwo\nthree\nfour\nfive\nsix\nseven\n"
+
+    def apply(self, text: str, body: str) -> str:
+        (patch,) = parse(f"--- a/f\n+++ b/f\n{body}")
+        return apply_hunks(text, patch, "`f`")
+
+    def test_wrong_counts_and_line_numbers_are_forgiven(self) -> None:
+        result = self.apply(self.TEXT, "@@ -1,9 +1,1 @@\n four\n-five\n+5\n+5b\n six\n\n")
+        assert result == self.TEXT.replace("five", "5\n5b")
+
+    def test_no_line_after_a_short_count_is_lost(self) -> None:
+        assert self.apply(self.TEXT, "@@ -1,1 +1,1 @@\n-one\n+1\n+1b\n") == self.TEXT.replace("one", "1\n1b")
+
+    def test_context_that_differs_is_refused_with_the_nearest(self) -> None:
+        with pytest.raises(NotFound, match=r"Hunk 1 of `f`.*\n(.*\n)*four"):
+            self.apply(self.TEXT, "@@ -3,3 +3,3 @@\n four\n-fife\n+5\n six\n")
+
+    def test_several_places_and_none_by_number(self) -> None:
+        with pytest.raises(Conflict, match="at 2, 4, not at line 9"):
+            self.apply("a\nx\nb\nx\n", "@@ -9 +9 @@\n-x\n+y\n")
+        assert self.apply("a\nx\nb\nx\n", "@@ -4 +4 @@\n-x\n+y\n") == "a\nx\nb\ny\n"
+
+    def test_no_context_at_all_is_refused(self) -> None:
+        with pytest.raises(Invalid, match="no context"):
+            self.apply(self.TEXT, "@@ -3,0 +4 @@\n+x\n")
+
+    def test_line_ends_are_kept(self) -> None:
+        text = self.TEXT.replace("\n", "\r\n")
+        assert self.apply(text, "@@ -1,2 +1,3 @@\n one\n-two\n+2\n+2b\n") == text.replace("two", "2\r\n2b")
+
+    def test_the_missing_final_line_end(self) -> None:
+        none = "\\ No newline at end of file\n"
+        assert self.apply("a\nb", f"@@ -1,2 +1,2 @@\n a\n-b\n{none}+c\n") == "a\nc\n"
+        assert self.apply("a\nb\n", f"@@ -1,2 +1,2 @@\n a\n-b\n+c\n{none}") == "a\nc"
+        assert self.apply("a\nb", "@@ -1,2 +1,2 @@\n-a\n+x\n b\n") == "x\nb"
+
+    def test_removed_lines_that_look_like_headers(self) -> None:
+        assert self.apply("-- x\ny\n", "@@ -1,2 +1,2 @@\n--- x\n+++ z\n y\n") == "++ z\ny\n"
+
+    @pytest.mark.parametrize(
+        "patch",
+        [
+            "", "hello", "--- a/x\n+++ b/x\n@@ -1 +1 @@\nnonsense\n", "@@ -1 +1 @@\n-a\n+b\n",
+            "diff --git a/x b/y\nsimilarity index 100%\nrename from x\nrename to y\n",
+            "diff --git a/x b/x\nold mode 100644\nnew mode 100755\n",
+            "diff --git a/x b/x\nindex 1..2 100644\nBinary files a/x and b/x differ\n",
+        ],
+    )  # fmt: skip
+    def test_what_is_no_patch_of_text(self, patch: str) -> None:
+        with pytest.raises(Invalid):
+            parse(patch)
+
+    def test_names_in_quotes(self) -> None:
+        (patch,) = parse('--- "a/caf\\303\\251 \\"x\\".txt"\n+++ "b/caf\\303\\251 \\"x\\".txt"\n@@ -1 +1 @@\n-a\n+b\n')
+        assert patch.path == 'café "x".txt'
+
+
+def edit(here: Ground, path: str, old: str, new: str, **options: object) -> Edited:
+    revise = lambda text: swap(text, old, new)  # noqa: E731
+    expected = options.get("expected_hash")
+    change = Change(here.writable(path), revise, expected_hash=None if expected is None else str(expected))
+    return change_files([change], dry_run=bool(options.get("dry_run")), stop=stop())
+
+
+class TestFiles:
+    @pytest.mark.parametrize(
+        "data",
+        [
+            b"\xef\xbb\xbfold caf\xc3\xa9\r\n",
+            "old café\n".encode("utf-16"),
+            b"\xff\xfe" + "old café\r\n".encode("utf-16-le"),
+            "old café, naïve, déjà vu\n".encode("latin-1"),
+            "old 文件内容测试 中文字符编码\n".encode("gbk"),
+            b"no final line end: old",
+            b"",
+        ],
+    )
+    def test_encoding_mark_and_line_ends_are_kept(self, here: Ground, data: bytes) -> None:
+        (here.root / "f").write_bytes(data)
+        if not data:
+            with pytest.raises(NotFound):
+                edit(here, "f", "old", "new")
+            return
+        edit(here, "f", "old", "new")
+        width = 2 if data[:2] == b"\xff\xfe" else 1
+        old, new = (b"o\0l\0d\0", b"n\0e\0w\0") if width == 2 else (b"old", b"new")
+        assert (here.root / "f").read_bytes() == data.replace(old, new)
+
+    def test_characters_the_encoding_has_not_are_refused(self, here: Ground) -> None:
+        data = "old café, naïve, déjà vu\n".encode("latin-1")
+        (here.root / "f").write_bytes(data)
+        with pytest.raises(Invalid, match="can't be written in latin-1"):
+            edit(here, "f", "old", "文")
+        assert (here.root / "f").read_bytes() == data
+
+    def test_binary_is_not_edited(self, here: Ground) -> None:
+        (here.root / "f").write_bytes(b"\x00\x01\x02old\xff\xfe")
+        with pytest.raises(Refused, match="is not text"):
+            edit(here, "f", "old", "new")
+
+    def test_too_large(self, here: Ground) -> None:
+        with (here.root / "f").open("wb") as file:
+            file.truncate(transaction.MOST_BYTES + 1)
+        with pytest.raises(TooLarge):
+            edit(here, "f", "old", "new")
+
+    def test_the_diff_and_the_hash(self, here: Ground) -> None:
+        (here.root / "f").write_text("a\nold\nb\n")
+        answer = edit(here, "f", "old", "new")
+        digest = content_hash(b"a\nnew\nb\n")
+        assert answer.text() == f"edited f, hash {digest}\n--- a/f\n+++ b/f\n@@ -1,3 +1,3 @@\n a\n-old\n+new\n b"
+
+    def test_a_dry_run_changes_nothing(self, here: Ground) -> None:
+        (here.root / "f").write_text("old")
+        before = (here.root / "f").stat()
+        answer = edit(here, "f", "old", "new", dry_run=True)
+        assert answer.text().startswith("[dry run: nothing was written]\n")
+        assert "+new" in answer.diff
+        assert (here.root / "f").stat().st_mtime_ns == before.st_mtime_ns
+        assert (here.root / "f").read_text() == "old"
+
+    def test_another_hash_is_a_conflict_that_names_it(self, here: Ground) -> None:
+        (here.root / "f").write_text("old")
+        digest = content_hash(b"old")
+        with pytest.raises(Conflict, match=f"its hash is `{digest}`"):
+            edit(here, "f", "old", "new", expected_hash="0123456789abcdef")
+        with pytest.raises(Conflict):
+            edit(here, "f", "old", "new", expected_hash="")
+        edit(here, "f", "old", "new", expected_hash=digest.upper())
+        assert (here.root / "f").read_text() == "new"
+
+    @pytest.mark.parametrize("meddle", ["write", "replace", "remove"])
+    def test_what_others_did_meanwhile_is_not_lost(self, here: Ground, meddle: str) -> None:
+        path = here.root / "f"
+        path.write_text("old")
+
+        def revise(text: str) -> str:
+            if meddle == "write":
+                path.write_text("theirs, longer")
+            elif meddle == "replace":
+                (here.root / "g").write_text("its")
+                (here.root / "g").replace(path)
+            else:
+                path.unlink()
+            return "ours"
+
+        with pytest.raises(Conflict, match="changed by somebody else"):
+            change_files([Change(here.writable("f"), revise)], dry_run=False, stop=stop())
+        assert not path.exists() if meddle == "remove" else path.read_text() in ("theirs, longer", "its")
+        assert here.temporary() == []
+
+    @posix
+    def test_the_target_of_a_link_is_edited(self, here: Ground) -> None:
+        (here.root / "f").write_text("old")
+        (here.root / "f").chmod(0o640)
+        (here.root / "l").symlink_to("f")
+        edit(here, "l", "old", "new")
+        assert (here.root / "l").is_symlink()
+        assert ((here.root / "f").read_text(), (here.root / "f").stat().st_mode & 0o777) == ("new", 0o640)
+
+    def test_many_edits_in_flight_all_arrive(self, here: Ground) -> None:
+        (here.root / "f").write_text("".join(f"<{number}>\n" for number in range(20)))
+        failures: list[BaseException] = []
+        start = threading.Barrier(20)
+
+        def one(number: int) -> None:
+            start.wait()
+            try:
+                edit(here, "f", f"<{number}>", f"[{number}]")
+            except BaseException as error:
+                failures.append(error)
+
+        threads = [threading.Thread(target=one, args=(number,)) for number in range(20)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert failures == []
+        assert (here.root / "f").read_text() == "".join(f"[{number}]\n" for number in range(20))
+
+
+class TestSeveral:
+    """All or nothing over several files."""
+
+    PATCH = (
+        "--- a/one\n+++ b/one\n@@ -1 +1 @@\n-1\n+eins\n"
+        "--- /dev/null\n+++ b/new\n@@ -0,0 +1,2 @@\n+neu\n+neuer\n"
+        "--- a/two\n+++ /dev/null\n@@ -1 +0,0 @@\n-2\n"
+    )
+
+    @pytest.fixture
+    def three(self, here: Ground) -> Ground:
+        for name, text in (("one", "1\n"), ("two", "2\n"), ("three", "3\n")):
+            (here.root / name).write_text(text)
+        return here
+
+    def state(self, here: Ground) -> dict[str, str]:
+        return {path.name: path.read_text() for path in here.root.iterdir()}
+
+    async def test_edited_created_and_deleted(self, three: Ground) -> None:
+        answer = await WriteTools(three.policy).edit_files(self.PATCH)
+        assert [(path, did) for path, did, _ in answer.files] == [
+            ("one", "edited"),
+            ("new", "created"),
+            ("two", "deleted"),
+        ]
+        assert self.state(three) == {"one": "eins\n", "new": "neu\nneuer\n", "three": "3\n"}
+
+    async def test_a_dry_run(self, three: Ground) -> None:
+        before = self.state(three)
+        answer = await WriteTools(three.policy).edit_files(self.PATCH, dry_run=True)
+        assert self.state(three) == before
+        assert answer.diff.splitlines() == [
+            "--- a/one", "+++ b/one", "@@ -1 +1 @@", "-1", "+eins",
+            "--- /dev/null", "+++ b/new", "@@ -0,0 +1,2 @@", "+neu", "+neuer",
+            "--- a/two", "+++ /dev/null", "@@ -1 +0,0 @@", "-2",
+        ]  # fmt: skip
+
+    @pytest.mark.parametrize(
+        "last",
+        [
+            "--- a/three\n+++ b/three\n@@ -1 +1 @@\n-wrong\n+drei\n",
+            "--- /dev/null\n+++ b/three\n@@ -0,0 +1 @@\n+drei\n",
+            "--- a/gone\n+++ b/gone\n@@ -1 +1 @@\n-x\n+y\n",
+            "--- a/../outside/secret.txt\n+++ b/../outside/secret.txt\n@@ -1 +1 @@\n-OUTSIDE\n+x\n",
+            "--- a/one\n+++ b/one\n@@ -1 +1 @@\n-1\n+uno\n",
+        ],
+    )
+    async def test_one_that_can_not_be_changed_keeps_all_from_it(self, three: Ground, last: str) -> None:
+        before = self.state(three)
+        with pytest.raises(Problem):
+            await WriteTools(three.policy).edit_files(self.PATCH + last)
+        assert self.state(three) == before
+
+    async def test_what_git_does_not_prefix(self, three: Ground) -> None:
+        (three.root / "a").mkdir()
+        (three.root / "a" / "one").write_text("1\n")
+        await WriteTools(three.policy).edit_files("--- a/one\n+++ a/one\n@@ -1 +1 @@\n-1\n+x\n")
+        assert (three.root / "a" / "one").read_text() == "x\n"
+        await WriteTools(three.policy).edit_files("--- three\n+++ three\n@@ -1 +1 @@\n-3\n+x\n")
+        assert (three.root / "three").read_text() == "x\n"
+
+    @posix
+    async def test_a_rename_that_fails_takes_back_those_before_it(
+        self, three: Ground, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        before, inode = self.state(three), (three.root / "one").stat().st_ino
+        real = os.rename
+
+        def rename(source: str, target: str, **folders: int) -> None:
+            if source == "two":
+                raise OSError(5, "Input/output error")
+            real(source, target, **folders)
+
+        monkeypatch.setattr(os, "rename", rename)
+        with pytest.raises(Problem, match="`two` failed: Input/output error"):
+            await WriteTools(three.policy).edit_files(self.PATCH)
+        assert self.state(three) == before
+        assert (three.root / "one").stat().st_ino == inode
+
+    @posix
+    async def test_what_can_not_be_taken_back_is_said(self, three: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+        real = os.rename
+
+        def rename(source: str, target: str, **folders: int) -> None:
+            if source == "two" or (target == "one" and (three.root / "one").read_text() == "eins\n"):
+                raise OSError(5, "Input/output error")
+            real(source, target, **folders)
+
+        monkeypatch.setattr(os, "rename", rename)
+        with pytest.raises(Problem, match="could not be taken back in `one`"):
+            await WriteTools(three.policy).edit_files(self.PATCH)
+        monkeypatch.undo()
+        (backup,) = three.temporary()
+        assert (three.root / backup).read_text() == "1\n"
+
+
+async def test_the_tool(here: Ground) -> None:
+    (here.root / "f").write_text("a b a")
+    edits = [Edit(old_text="b", new_text="c"), Edit(old_text="a", new_text="x", replace_all=True)]
+    answer = await WriteTools(here.policy).edit_file("f", edits)
+    assert (here.root / "f").read_text() == "x c x"
+    assert answer.files == [("f", "edited", content_hash(b"x c x"))]

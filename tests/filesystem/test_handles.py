@@ -1,0 +1,288 @@
+"""From a place to a handle: links followed beneath the served folders and nowhere else, whatever the kernel offers."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import sys
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+from filesystem.places import Ground, Told, ground
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused
+from mcp_fs.engine import handles, syscalls
+from mcp_fs.policy import Policy
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX handles")
+
+
+@pytest.fixture(params=["openat2", "walk"])
+def here(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ground:
+    """The same folder by the kernel's own resolver, where there is one, and by ours."""
+    if request.param == "walk":
+        monkeypatch.setattr(syscalls, "_openat2_works", False)
+    place = ground(tmp_path)
+    (place.root / "a" / "b").mkdir(parents=True)
+    (place.root / "a" / "b" / "f.txt").write_text("inside")
+    return place
+
+
+def read(here: Ground, path: str) -> bytes:
+    with handles.open_file(here.readable(path)) as file:
+        return file.read()
+
+
+def test_a_file(here: Ground) -> None:
+    assert read(here, "a/b/f.txt") == b"inside"
+
+
+@pytest.mark.parametrize(
+    ("link", "target", "path"),
+    [
+        ("l", "a/b/f.txt", "l"),
+        ("l", "a", "l/b/f.txt"),
+        ("a/l", "../a/b", "a/l/f.txt"),
+        ("a/b/l", "../../a/./b//f.txt", "a/b/l"),
+        ("l", "{root}/a/b/f.txt", "l"),
+        ("l", "{root}/a/../a", "l/b/f.txt"),
+        ("a/l", "../../root/a", "a/l/b/f.txt"),
+        ("l", ".", "l/a/b/f.txt"),
+        ("a/b/l", "..", "a/b/l/b/f.txt"),
+    ],
+)
+def test_links_that_stay_inside(here: Ground, link: str, target: str, path: str) -> None:
+    (here.root / link).symlink_to(target.format(root=here.root))
+    assert read(here, path) == b"inside"
+
+
+@pytest.mark.parametrize(
+    ("target", "path"),
+    [
+        ("../outside/secret.txt", "l"),
+        ("../outside", "l/secret.txt"),
+        ("{outside}", "l/secret.txt"),
+        ("{outside}/secret.txt", "l"),
+        ("a/../../outside", "l/secret.txt"),
+        ("a/b/../../../outside/secret.txt", "l"),
+        ("/", "l/etc/passwd"),
+        ("..", "l/outside/secret.txt"),
+        ("/proc/self/root", "l/etc/passwd"),
+        ("/proc/self/cwd", "l/x"),
+        ("/dev/fd/0", "l"),
+        ("../outside/gone", "l"),
+    ],
+)
+def test_links_that_leave(here: Ground, target: str, path: str) -> None:
+    (here.root / "l").symlink_to(target.format(outside=here.outside))
+    with pytest.raises(Refused, match="leads outside") as refusal:
+        read(here, path)
+    assert str(here.outside) not in str(refusal.value)
+    with pytest.raises(Refused, match="leads outside"), handles.resolve(here.writable(path)):
+        pass
+
+
+def test_a_link_into_another_served_folder(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "two" / "f").write_text("two")
+    (tmp_path / "one" / "relative").symlink_to("../two/f")
+    (tmp_path / "one" / "absolute").symlink_to(tmp_path / "two")
+    policy = Policy(Told((str(tmp_path / "one"), str(tmp_path / "two"))))
+    for path in ("one/relative", "one/absolute/f"):
+        with handles.resolve(policy.readable(path)) as spot, handles.open_file(policy.readable(path)) as file:
+            assert (spot.place.display, file.read()) == ("two/f", b"two")
+
+
+@pytest.mark.parametrize("target", [".env", "a/.env", ".ssh/config"])
+def test_a_secret_is_one_behind_a_link_too(here: Ground, target: str) -> None:
+    (here.root / target).parent.mkdir(exist_ok=True)
+    (here.root / target).write_text("KEY")
+    (here.root / "innocent").symlink_to(target)
+    (here.root / "folder").symlink_to((here.root / target).parent)
+    for path in ("innocent", f"folder/{target.rpartition('/')[2]}"):
+        with pytest.raises(Refused, match="protected"):
+            read(here, path)
+
+
+def test_link_loops_end(here: Ground) -> None:
+    (here.root / "x").symlink_to("y")
+    (here.root / "y").symlink_to("x")
+    (here.root / "deep").symlink_to("deep/deep")
+    for path in ("x", "x/y", "deep"):
+        with pytest.raises(Invalid, match="too many links"):
+            read(here, path)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket", "device", "folder"])
+def test_only_regular_files_are_opened_and_none_is_waited_for(
+    here: Ground, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = here.root / "special"
+    match kind:
+        case "pipe":
+            os.mkfifo(path)
+        case "socket":
+            monkeypatch.chdir(here.root)  # the address of a socket may not be long
+            with socket.socket(socket.AF_UNIX) as server:
+                server.bind("special")
+        case "device":
+            here = Ground(Path("/dev"), here.outside, Policy(Told(("/dev",))))
+            path = Path("null")
+        case _:
+            path.mkdir()
+    with pytest.raises(Refused):
+        read(here, path.name)
+
+
+def test_what_is_missing_is_said_with_what_is_near(here: Ground) -> None:
+    with pytest.raises(NotFound, match=r"`a/b/f.text` does not exist. Near it are: `a/b/f.txt`"):
+        read(here, "a/b/f.text")
+    (here.root / "dangling").symlink_to("nothing")
+    with pytest.raises(NotFound, match="a link whose target does not exist"):
+        read(here, "dangling")
+    with pytest.raises(NotFound, match="not a folder"):
+        read(here, "a/b/f.txt/x")
+
+
+def test_secrets_are_not_suggested(here: Ground) -> None:
+    (here.root / "id_rsa").write_text("")
+    with pytest.raises(NotFound) as missing:
+        read(here, "id_rs")
+    assert "id_rsa" not in str(missing.value)
+
+
+def test_names_that_are_too_long(here: Ground) -> None:
+    for path in ("n" * 300, "/".join(["n" * 200] * 30)):
+        with pytest.raises((Invalid, NotFound)):
+            read(here, path)
+
+
+@pytest.mark.parametrize(
+    "name", ["trailing ", " leading", "quo'te\"", "new\nline", "$(x)`y`;&|", "...", "\t", "-rf", "*?[a]"]
+)
+def test_names_are_taken_as_they_are(here: Ground, name: str) -> None:
+    (here.root / name).write_text("odd")
+    assert read(here, name) == b"odd"
+    assert read(here, (here.root / name).as_uri()) == b"odd"
+    with pytest.raises(NotFound):
+        read(here, f"{name}x")
+
+
+def test_bytes_that_are_not_utf8(here: Ground) -> None:
+    name = b"caf\xe9"
+    try:
+        with open(os.fsencode(here.root) + b"/" + name, "wb") as file:
+            file.write(b"latin")
+    except OSError as error:
+        assert error.errno == errno.EILSEQ  # macOS has no such names
+        pytest.skip("the file system takes UTF-8 only")
+    assert read(here, f"{here.root.as_uri()}/caf%E9") == b"latin"
+    with handles.open_folder(here.readable(".")) as folder:
+        assert os.fsdecode(name) in [entry.name for entry in folder.scan()]
+
+
+@pytest.mark.parametrize(
+    ("stored", "asked"),
+    [
+        (unicodedata.normalize("NFD", "é.txt"), unicodedata.normalize("NFC", "é.txt")),
+        (unicodedata.normalize("NFC", "é.txt"), unicodedata.normalize("NFD", "é.txt")),
+        ("shot 9.41\u202fAM.png", "shot 9.41 AM.png"),
+        ("a\u00a0b", "a b"),
+    ],
+)
+def test_another_spelling_of_a_name_finds_it(here: Ground, stored: str, asked: str) -> None:
+    (here.root / stored).mkdir()
+    (here.root / stored / stored).write_text("found")
+    assert read(here, f"{asked}/{asked}") == b"found"
+
+
+def test_the_exact_spelling_goes_first_and_a_tie_is_refused(here: Ground) -> None:
+    for name in ("a\u00a0b", "a\u202fb"):
+        (here.root / name).write_text(name)
+    with pytest.raises(Conflict, match="2 names read like `a b`"):
+        read(here, "a b")
+    assert read(here, "a\u202fb").decode() == "a\u202fb"
+
+
+def test_a_secret_in_another_spelling_stays_one(here: Ground) -> None:
+    (here.root / "key\u00a01.pem").write_text("")
+    with pytest.raises(Refused, match="protected"):
+        read(here, "key 1.pem")
+
+
+def test_the_folder_that_was_opened_is_meant_whatever_stands_at_its_path(here: Ground) -> None:
+    here.root.rename(here.root.parent / "moved")
+    here.root.symlink_to(here.outside)
+    assert read(here, "a/b/f.txt") == b"inside"
+    with pytest.raises(NotFound):
+        read(here, "secret.txt")
+
+
+def test_status_and_links_unfollowed(here: Ground) -> None:
+    (here.root / "l").symlink_to("a/b/f.txt")
+    (here.root / "out").symlink_to(here.outside / "secret.txt")
+    assert handles.status(here.readable("l")).st_size == 6
+    assert handles.read_link(here.readable("l")) == "a/b/f.txt"
+    assert handles.status(here.readable("out"), follow=False).st_size == len(str(here.outside / "secret.txt"))
+    with pytest.raises(Refused):
+        handles.status(here.readable("out"))
+
+
+def test_no_descriptor_is_left_open(here: Ground) -> None:
+    (here.root / "l").symlink_to("a")
+    (here.root / "out").symlink_to(here.outside)
+    (here.root / "loop").symlink_to("loop")
+    descriptors = "/proc/self/fd" if sys.platform == "linux" else "/dev/fd"
+    before = len(os.listdir(descriptors))
+    for path in ("a/b/f.txt", "l/b/f.txt", "l", "out/x", "loop", "a/gone/x", "é", "l/../a"):
+        try:
+            read(here, path)
+        except Problem:
+            continue
+    assert len(os.listdir(descriptors)) == before
+
+
+class TestRenameNew:
+    """Renaming onto nothing, by the kernel's call and by what stands in for it."""
+
+    @pytest.fixture(params=["kernel", "links"], autouse=True)
+    def means(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+        if request.param == "links":
+            monkeypatch.setattr(syscalls, "_rename_exclusive", None)
+
+    @pytest.mark.parametrize("kind", ["file", "folder", "link"])
+    def test_a_free_name_is_taken(self, tmp_path: Path, kind: str) -> None:
+        self.make(tmp_path / "a", kind)
+        self.rename(tmp_path)
+        assert not os.path.lexists(tmp_path / "a")
+        assert os.path.lexists(tmp_path / "b")
+        assert (tmp_path / "b").is_symlink() == (kind == "link")
+
+    @pytest.mark.parametrize("kind", ["file", "folder", "link"])
+    @pytest.mark.parametrize("taken", ["file", "folder", "link"])
+    def test_a_taken_name_is_not(self, tmp_path: Path, kind: str, taken: str) -> None:
+        self.make(tmp_path / "a", kind)
+        self.make(tmp_path / "b", taken)
+        before = os.lstat(tmp_path / "b")
+        with pytest.raises(FileExistsError):
+            self.rename(tmp_path)
+        assert os.path.samestat(before, os.lstat(tmp_path / "b"))
+        assert os.path.lexists(tmp_path / "a")
+
+    def make(self, path: Path, kind: str) -> None:
+        if kind == "file":
+            path.write_text(path.name)
+        elif kind == "folder":
+            path.mkdir()
+        else:
+            path.symlink_to("nowhere")
+
+    def rename(self, folder: Path) -> None:
+        fd = os.open(folder, os.O_RDONLY)
+        try:
+            syscalls.rename_new("a", fd, "b", fd)
+        finally:
+            os.close(fd)

@@ -1,0 +1,165 @@
+"""Folders page by page, trees folded to a size."""
+
+from __future__ import annotations
+
+import os
+import re
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from filesystem.reading import fill, on_linux, served
+from mcp_batteries.errors import Invalid, NotFound
+from mcp_batteries.limits import Stop, Stopped
+from mcp_fs.engine.listing import Sort, list_folder, list_tree
+from mcp_fs.engine.walk import Filter
+from mcp_fs.models import Entry
+from mcp_fs.tools.read import ReadTools
+
+
+def pages(folder: Path, limit: int, sort: Sort = "name", wanted: Filter | None = None) -> list[list[Entry]]:
+    place, cursor, all_pages = served(folder).readable("."), None, list[list[Entry]]()
+    while True:
+        page = list_folder(place, Stop(), sort=sort, wanted=wanted, limit=limit, cursor=cursor)
+        all_pages.append(list(page.entries))
+        cursor = page.cursor
+        if cursor is None:
+            return all_pages
+
+
+def test_pages_neither_skip_nor_repeat(tmp_path: Path) -> None:
+    for number in range(25):
+        (tmp_path / f"f{number:02}").write_bytes(b"x" * (number % 3))
+        os.utime(tmp_path / f"f{number:02}", (number // 5, number // 5))
+    names = [f"f{number:02}" for number in range(25)]
+    assert [[entry.path for entry in page] for page in pages(tmp_path, 10)] == [names[:10], names[10:20], names[20:]]
+    by_size = [entry.path for page in pages(tmp_path, 4, "size") for entry in page]
+    assert by_size == sorted(names, key=lambda name: (-(int(name[1:]) % 3), name))
+    by_time = [entry.path for page in pages(tmp_path, 4, "modified") for entry in page]
+    assert by_time == sorted(names, key=lambda name: (-(int(name[1:]) // 5), name))
+
+
+def test_a_page_of_a_huge_folder_takes_bounded_memory(tmp_path: Path) -> None:
+    (tmp_path / "0").touch()
+    for number in range(1, 20_000):
+        os.link(tmp_path / "0", tmp_path / f"{number}")
+    place = served(tmp_path).readable(".")
+    list_folder(place, Stop(), limit=10)
+    tracemalloc.start()
+    try:
+        page = list_folder(place, Stop(), limit=100)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (len(page.entries), page.total) == (100, 20_000)
+    assert page.text().startswith('[.: 100 of 20,000 entries by name; continue with cursor="')
+    assert peak < 1024 * 1024
+
+
+@on_linux
+def test_every_kind_of_entry_is_listed_as_what_it_is(tmp_path: Path) -> None:
+    fill(tmp_path, {"served/dir/x": "", "served/a b": "12345", "served/id_rsa": "secret", "outside/x": ""})
+    folder = tmp_path / "served"
+    os.mkfifo(folder / "pipe")
+    (folder / "good").symlink_to("a b")
+    (folder / "lost").symlink_to("nowhere")
+    (folder / "out").symlink_to("../outside/x")
+    (folder / "line\nbreak").touch()
+    Path(os.fsdecode(bytes(folder) + b"/\xff")).touch()
+    policy = served(folder)
+    entries = {entry.path: entry for page in pages(folder, 100) for entry in page}
+    assert entries["dir"].line().startswith("dir/\t")
+    assert entries["a b"].size == 5
+    assert entries["id_rsa"].note == "protected"
+    assert entries["pipe"].note == "no regular file"
+    assert entries["good"].note == "link to a b"
+    assert "dangling" in entries["lost"].note
+    assert "outside" in entries["out"].note
+    odd = [path for path in entries if path.startswith("file://")]
+    assert len(odd) == 2
+    assert {policy.readable(path).name for path in odd} == {"line\nbreak", "\udcff"}
+
+
+def test_hidden_and_ignored_entries_are_left_out_on_request(tmp_path: Path) -> None:
+    fill(
+        tmp_path,
+        {".gitignore": "*.log\n/sub/deep.txt", "a.log": "", ".hidden": "", "b": "", "sub/deep.txt": "", "sub/c": ""},
+    )
+    assert [[entry.path for entry in page] for page in pages(tmp_path, 9, wanted=Filter())] == [["b", "sub"]]
+    assert [[entry.path for entry in page] for page in pages(tmp_path / "sub", 9, wanted=Filter())] == [
+        ["c", "deep.txt"]
+    ]
+    inner = list_folder(served(tmp_path).readable("sub"), Stop(), wanted=Filter())
+    assert [entry.path for entry in inner.entries] == ["sub/c"]
+    assert "1 hidden or ignored left out" in inner.text()
+
+
+def test_a_cursor_serves_its_own_listing_only(tmp_path: Path) -> None:
+    fill(tmp_path, {"a/1": "", "a/2": "", "b/1": "", "b/2": ""})
+    policy = served(tmp_path)
+    cursor = list_folder(policy.readable("a"), Stop(), limit=1).cursor
+    with pytest.raises(Invalid, match="cursor"):
+        list_folder(policy.readable("b"), Stop(), limit=1, cursor=cursor)
+    with pytest.raises(NotFound):
+        list_folder(policy.readable("a/1"), Stop())
+
+
+def test_a_small_tree_is_shown_whole(tmp_path: Path) -> None:
+    fill(
+        tmp_path,
+        {"a.py": "", "src/b.py": "", "src/deep/c.py": "", "node_modules/x/y": "", ".gitignore": "node_modules"},
+    )
+    (tmp_path / "link").symlink_to("a.py")
+    assert list_tree(served(tmp_path).readable("."), Stop()).text() == "\n".join(
+        [
+            "[.: 4 files in 2 folders]",
+            "./",
+            "  a.py",
+            "  link (link)",
+            "  (left out: .gitignore, node_modules/)",
+            "src/",
+            "  b.py",
+            "src/deep/",
+            "  c.py",
+        ]
+    )
+
+
+def test_a_large_tree_is_folded_and_every_file_counted(tmp_path: Path) -> None:
+    for outer in range(30):
+        for inner in range(10):
+            (tmp_path / f"outer{outer}" / f"inner{inner}").mkdir(parents=True)
+            for number in range(5):
+                (tmp_path / f"outer{outer}" / f"inner{inner}" / f"{number}").touch()
+    for number in range(400):
+        (tmp_path / f"top{number}").touch()
+    tree = list_tree(served(tmp_path).readable("."), Stop(), depth=9, max_bytes=4000)
+    text = tree.text()
+    assert len(text.encode()) <= 4000
+    assert (tree.files, tree.folders) == (30 * 10 * 5 + 400, 330)
+    listed = sum(1 for line in tree.lines if line.startswith("  ") and "more files" not in line)
+    folded = sum(
+        int(count.replace(",", "")) for count in re.findall(r"\(([\d,]+) (?:more )?files", "\n".join(tree.lines))
+    )
+    assert listed + folded == tree.files
+    assert tree.folded == sum(1 for line in tree.lines if not line.startswith("  ") and "files" in line)
+    assert list_tree(served(tmp_path).readable("."), Stop(), depth=1).lines[-1] == "outer9/ (50 files in 11 folders)"
+
+
+def test_a_stopped_walk_ends(tmp_path: Path) -> None:
+    fill(tmp_path, {"a/b": ""})
+    stop = Stop()
+    stop.set()
+    with pytest.raises(Stopped):
+        list_tree(served(tmp_path).readable("."), stop)
+    with pytest.raises(Stopped):
+        list_folder(served(tmp_path).readable("."), stop)
+
+
+@pytest.mark.anyio
+async def test_several_served_folders_are_listed_by_name(tmp_path: Path) -> None:
+    fill(tmp_path, {"one/a": "", "two/b": ""})
+    tools = ReadTools(served(tmp_path / "one", tmp_path / "two"))
+    assert [entry.path for entry in (await tools.list_directory()).entries] == ["one", "two"]
+    assert [entry.path for entry in (await tools.list_directory("two")).entries] == ["two/b"]

@@ -1,0 +1,304 @@
+"""Parts of files of any size."""
+
+from __future__ import annotations
+
+import os
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from filesystem.reading import fill, on_linux, served
+from mcp_batteries.errors import Invalid, NotFound, Problem, Refused
+from mcp_batteries.limits import Stop
+from mcp_fs.engine import media
+from mcp_fs.engine import read as read_module
+from mcp_fs.engine.info import info
+from mcp_fs.engine.media import mime_type, view
+from mcp_fs.engine.read import LineIndex, Part, read_part, read_parts
+from mcp_fs.engine.text import content_hash
+from mcp_fs.models import TextSlice
+from mcp_fs.tools.read import ReadTools
+
+MB = 1024 * 1024
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1"
+
+
+def read(folder: Path, name: str, **part: int | bool | None) -> TextSlice:
+    return read_part(served(folder).readable(name), Part(**part), LineIndex(), Stop())  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> Path:
+    """500 MB, sparse but for its ends: NUL bytes would make it binary only if they stood at its beginning."""
+    path = tmp_path / "large.log"
+    with path.open("wb") as file:
+        file.write(b"".join(b"first %d\n" % number for number in range(20_000)))
+        file.seek(500 * MB)
+        file.write(b"\n" + b"".join(b"last %d\n" % number for number in range(1, 20_001)))
+    return path
+
+
+def test_a_whole_file_comes_with_its_hash(tmp_path: Path) -> None:
+    fill(tmp_path, {"a": "one\ntwo\n"})
+    piece = read(tmp_path, "a")
+    assert (
+        piece.text()
+        == f"[lines 1-2 of 2, utf-8, hash {content_hash(b'one' + bytes([10]) + b'two' + bytes([10]))}]\none\ntwo\n"
+    )
+
+
+def test_a_range_says_where_it_lies(tmp_path: Path) -> None:
+    fill(tmp_path, {"a": "".join(f"{number}\n" for number in range(1, 101))})
+    piece = read(tmp_path, "a", start_line=10, end_line=12)
+    assert piece.text() == "[lines 10-12 of 100, utf-8]\n10\n11\n12\n"
+    assert read(tmp_path, "a", start_line=99, end_line=500).body == "99\n100\n"
+    assert read(tmp_path, "a", start_line=7, end_line=7, numbers=True).body == "7\t7\n"
+
+
+def test_a_page_names_the_next_call(tmp_path: Path) -> None:
+    fill(tmp_path, {"a": "x" * 9 + "\n" + "".join(f"{number:09}\n" for number in range(2, 2001))})
+    piece = read(tmp_path, "a")
+    assert piece.status == "lines 1-1000 of 2,000, utf-8; continue with start_line=1001"
+    assert read(tmp_path, "a", start_line=1001).body.startswith("000001001\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "tail", "body"),
+    [
+        ("a\nb\n", 1, "b\n"),
+        ("a\nb", 1, "b"),
+        ("a\nb\n", 2, "a\nb\n"),
+        ("a\nb\n", 9, "a\nb\n"),
+        ("\n\n", 1, "\n"),
+        ("a\n\n", 2, "a\n\n"),
+        ("", 1, ""),
+    ],
+)
+def test_the_last_lines(tmp_path: Path, content: str, tail: int, body: str) -> None:
+    fill(tmp_path, {"a": content})
+    assert read(tmp_path, "a", tail=tail).body == body
+
+
+def test_a_tail_longer_than_a_page_keeps_the_end(tmp_path: Path) -> None:
+    fill(tmp_path, {"a": "".join(f"{number:09}\n" for number in range(1, 2001))})
+    piece = read(tmp_path, "a", tail=2000)
+    assert piece.body.endswith("000002000\n")
+    assert piece.status.startswith("lines 1001-2000 of 2,000, utf-8; 2000 lines were asked for")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32", "gbk", "shift_jis"])
+def test_lines_of_other_encodings(tmp_path: Path, encoding: str) -> None:
+    lines = [
+        f"行 {number} ਊ文字 test\n" if encoding.startswith("utf") else f"日本 {number} 文字 test\n"
+        for number in range(500)
+    ]
+    fill(tmp_path, {"a": "".join(lines).encode(encoding)})
+    assert read(tmp_path, "a", start_line=200, end_line=201).body == "".join(lines[199:201])
+    assert read(tmp_path, "a", tail=2).body == "".join(lines[-2:])
+
+
+def test_the_ends_of_a_large_file_cost_little_memory(large: Path) -> None:
+    tracemalloc.start()
+    try:
+        assert read(large.parent, "large.log", end_line=10).body == "".join(f"first {n}\n" for n in range(10))
+        piece = read(large.parent, "large.log", tail=10)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert piece.body == "".join(f"last {number}\n" for number in range(19_991, 20_001))
+    assert piece.status.startswith("last 10 lines of")
+    assert peak < 8 * MB
+
+
+def test_the_next_page_of_a_large_file_is_found_without_counting(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, index, blocks = served(large.parent).readable("large.log"), LineIndex(), list[int]()
+    first = read_part(place, Part(start_line=5000, max_bytes=100_000), index, Stop())
+    assert first.next_line is not None
+    skip = read_module._Lines.skip
+
+    def counted(self: read_module._Lines, offset: int, lines: int) -> tuple[int, int]:
+        blocks.append(lines)
+        return skip(self, offset, lines)
+
+    monkeypatch.setattr(read_module._Lines, "skip", counted)
+    second = read_part(place, Part(start_line=first.next_line, max_bytes=1000), index, Stop())
+    assert second.body.startswith(f"first {first.next_line - 1}\n")
+    assert blocks == [0]
+
+
+def test_a_changed_file_is_counted_anew(tmp_path: Path) -> None:
+    fill(tmp_path, {"a": "x\n" * 1_000_000})
+    place, index = served(tmp_path).readable("a"), LineIndex()
+    read_part(place, Part(start_line=900_000, end_line=900_000), index, Stop())
+    fill(tmp_path, {"a": "long line\n" * 300_000})
+    assert read_part(place, Part(start_line=300_000), index, Stop()).body == "long line\n"
+
+
+def test_one_long_line_is_cut_and_can_be_read_on(tmp_path: Path) -> None:
+    line = "äöü" * 3_400_000
+    fill(tmp_path, {"a": line + "\nnext\n"})
+    piece = read(tmp_path, "a")
+    assert piece.next_column is not None
+    assert f"start_line=1, start_column={piece.next_column}" in piece.status
+    assert "the next line at start_line=2" in piece.status
+    rest = read(tmp_path, "a", start_line=1, start_column=piece.next_column)
+    assert line.startswith(piece.body + rest.body)
+    assert read(tmp_path, "a", start_line=2).body == "next\n"
+    last = read(tmp_path, "a", start_line=1, start_column=len(line.encode()) - 3)
+    assert last.body == "öü\nnext\n"
+
+
+def test_a_line_that_does_not_exist_is_told_so(tmp_path: Path) -> None:
+    fill(tmp_path, {"a": "one\n", "empty": ""})
+    with pytest.raises(Invalid, match="has 1 lines"):
+        read(tmp_path, "a", start_line=2)
+    with pytest.raises(Invalid, match="has 4 bytes"):
+        read(tmp_path, "a", start_column=9)
+    assert read(tmp_path, "empty").text().startswith("[empty file, utf-8")
+
+
+@on_linux
+def test_what_is_no_text_file_is_refused_at_once(tmp_path: Path) -> None:
+    fill(tmp_path, {"image.png": PNG, "dir/x": "x"})
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(Invalid, match="read_media"):
+        read(tmp_path, "image.png")
+    for name in ("pipe", "dir"):
+        with pytest.raises(Refused):
+            read(tmp_path, name)
+    with pytest.raises(NotFound):
+        read(tmp_path, "missing")
+
+
+def test_several_files_each_with_its_outcome(tmp_path: Path) -> None:
+    fill(tmp_path, {"a": "short\n", "b": "x" * 99 + "\n" + "more\n" * 10_000, "c.png": PNG})
+    policy = served(tmp_path)
+    places: list[tuple[str, object]] = [(name, policy.readable(name)) for name in ("a", "missing", "c.png", "b")]
+    places.insert(1, ("../out", Refused("outside")))
+    answer = read_parts(places, Part(max_bytes=3000), LineIndex(), Stop()).text()  # type: ignore[arg-type]
+    assert answer.startswith("=== a [line 1 of 1")
+    assert "=== ../out: failed: outside" in answer
+    assert "=== missing: failed: `missing` does not exist." in answer
+    assert "=== c.png: failed:" in answer
+    assert "; continue with start_line=" in answer
+    assert 2000 < len(answer) < 4000
+
+
+@pytest.mark.parametrize(
+    ("head", "name", "kind"),
+    [
+        (PNG, "x.txt", "image/png"),
+        (b"\xff\xd8\xff\xe0", "x", "image/jpeg"),
+        (b"GIF89a", "x", "image/gif"),
+        (b"RIFF\0\0\0\0WEBPVP8 ", "x", "image/webp"),
+        (b"RIFF\0\0\0\0WAVEfmt ", "x", "audio/wav"),
+        (b"ID3\4\0", "x", "audio/mpeg"),
+        (b"OggS\0", "x.bin", "audio/ogg"),
+        (b"fLaC\0", "x", "audio/flac"),
+        (b"%PDF-1.7\n", "x", "application/pdf"),
+        (b"PK\3\4\0", "x.docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
+        (b"\0\1\2\3", "x.png", "application/octet-stream"),
+        (b"hello\n", "x.mp3", "text/plain"),
+        (b"{}\n", "x.json", "application/json"),
+    ],
+)
+def test_first_bytes_decide_what_a_file_is(head: bytes, name: str, kind: str) -> None:
+    assert mime_type(head, name) == kind
+
+
+@pytest.mark.anyio
+async def test_media_are_content_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(media, "_MOST_HANDED", 1000)
+    fill(
+        tmp_path,
+        {
+            "i": PNG,
+            "s": b"RIFF\0\0\0\0WAVEfmt ",
+            "b": b"\0\1\2\3" * 9,
+            "big": b"\0\1\2\3" * 999,
+            "t": "text",
+            "none": "",
+        },
+    )
+    tools = ReadTools(served(tmp_path))
+    kinds = {name: [block.type for block in await tools.read_media(name)] for name in ("i", "s", "b", "big")}
+    assert kinds == {
+        "i": ["text", "image"],
+        "s": ["text", "audio"],
+        "b": ["text", "resource"],
+        "big": ["text", "resource_link"],
+    }
+    with pytest.raises(Invalid, match="read_text"):
+        await tools.read_media("t")
+    with pytest.raises(Invalid, match="empty"):
+        await tools.read_media("none")
+
+
+def _pdf(*pages: str) -> bytes:
+    """A PDF with one line of text on each page, none for an empty string."""
+    kids = " ".join(f"{3 + 2 * number} 0 R" for number in range(len(pages)))
+    objects = ["<</Type/Catalog/Pages 2 0 R>>", f"<</Type/Pages/Kids[{kids}]/Count {len(pages)}>>"]
+    for number, text in enumerate(pages):
+        font = "<</Font<</F<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>"
+        stream = f"BT /F 24 Tf 20 50 Td ({text}) Tj ET" if text else "0 0 50 50 re f"
+        objects.append(
+            f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 100]/Resources{font}/Contents {4 + 2 * number} 0 R>>"
+        )
+        objects.append(f"<</Length {len(stream)}>>stream\n{stream}\nendstream")
+    body, places = "%PDF-1.4\n", list[int]()
+    for number, item in enumerate(objects, 1):
+        places.append(len(body))
+        body += f"{number} 0 obj{item}endobj\n"
+    table = "".join(f"{place:010} 00000 n \n" for place in places)
+    return (
+        f"{body}xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}"
+        f"trailer<</Size {len(objects) + 1}/Root 1 0 R>>\nstartxref\n{len(body)}\n%%EOF"
+    ).encode()
+
+
+def test_a_pdf_is_read_page_by_page(tmp_path: Path) -> None:
+    fill(tmp_path, {"a.pdf": _pdf("Hello page", ""), "bad.pdf": b"%PDF-1.7 nothing"})
+    place = served(tmp_path).readable("a.pdf")
+    [first] = view(place)
+    assert (first.kind, first.body.strip()) == ("text", "Hello page")
+    assert first.note.endswith("page 1 of 2; continue with page=2")
+    [second] = view(place, 2)
+    assert (second.kind, second.mime_type) == ("image", "image/png")
+    assert mime_type(second.data, "") == "image/png"
+    with pytest.raises(Invalid, match="2 pages"):
+        view(place, 3)
+    with pytest.raises(Problem, match="damaged"):
+        view(served(tmp_path).readable("bad.pdf"))
+
+
+def test_facts_about_an_entry(tmp_path: Path) -> None:
+    fill(tmp_path, {"dir/a.py": "é\n", "gone": ""})
+    (tmp_path / "link").symlink_to("dir/a.py")
+    (tmp_path / "dangling").symlink_to("nowhere")
+    (tmp_path / "out").symlink_to("/etc/passwd")
+    policy = served(tmp_path)
+    file = info(policy.readable("dir/a.py"))
+    assert (file.kind, file.size, file.encoding, file.hash) == ("file", 3, "utf-8", content_hash("é\n".encode()))
+    assert file.uri == policy.readable("dir/a.py").uri
+    assert info(policy.readable("dir")).entries == 1
+    link = info(policy.readable("link"))
+    assert (link.kind, link.link_to, link.size) == ("file", "dir/a.py", 3)
+    assert "does not exist" in (info(policy.readable("dangling")).link_to or "")
+    outside = info(policy.readable("out"))
+    assert outside.kind == "link"
+    assert "passwd" not in outside.text()
+
+
+@pytest.mark.anyio
+async def test_arguments_that_exclude_one_another(tmp_path: Path) -> None:
+    fill(tmp_path, {"a": "1\n2\n3\n"})
+    tools = ReadTools(served(tmp_path))
+    assert (await tools.read_text("a", head=2)).body == "1\n2\n"
+    assert (await tools.read_text("a", end_line=2)).body == "1\n2\n"
+    with pytest.raises(Invalid):
+        await tools.read_text("a", head=1, tail=1)
+    with pytest.raises(Invalid):
+        await tools.read_text("a", tail=1, start_line=2)
+    with pytest.raises(Invalid):
+        await tools.read_text("a", start_line=3, end_line=2)

@@ -1,0 +1,421 @@
+"""Names and contents, complete, in one order, the same with ripgrep and without."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import pytest
+
+from filesystem.reading import fill, on_linux, served
+from mcp_batteries.errors import Invalid, Problem
+from mcp_batteries.limits import Stop, Stopped, in_thread
+from mcp_fs.engine import ripgrep
+from mcp_fs.engine import search as search_module
+from mcp_fs.engine.find import find
+from mcp_fs.engine.glob import path_glob, translate
+from mcp_fs.engine.regex import path_set
+from mcp_fs.engine.search import Query, search
+from mcp_fs.engine.walk import Filter
+from mcp_fs.models import Matches
+from mcp_fs.tools.search import SearchTools
+
+RIPGREP = ripgrep.command()
+
+
+@pytest.fixture(params=["own", "ripgrep"])
+def program(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str | None:
+    """None for our own engine alone; else ripgrep, asked from the first file on."""
+    if request.param == "own":
+        return None
+    if RIPGREP is None:
+        pytest.skip("ripgrep is not installed")
+    monkeypatch.setattr(search_module, "_OWN_FILES", 0)
+    return RIPGREP
+
+
+Grep = Callable[..., list[str]]
+
+
+@pytest.fixture
+def grep(tmp_path: Path, program: str | None) -> Grep:
+    """The lines of an answer, without the first one."""
+
+    def run(pattern: str, path: str = ".", **query: object) -> list[str]:
+        answer = search([served(tmp_path).readable(path)], Query(pattern, **query), None, Stop(), program)  # type: ignore[arg-type]
+        assert answer.cursor is None
+        return answer.text().splitlines()[1:]
+
+    return run
+
+
+def test_matching_lines_with_path_and_number(tmp_path: Path, grep: Grep) -> None:
+    fill(tmp_path, {"b/x.py": "one\ntwo needle\n", "a.txt": "needle\n\nneedle 2", "c.txt": "none\n"})
+    assert grep("needle") == ["a.txt:1:needle", "a.txt:3:needle 2", "b/x.py:2:two needle"]
+    assert grep("needle", "b") == ["b/x.py:2:two needle"]
+    assert grep("needle", "b/x.py") == ["b/x.py:2:two needle"]
+    assert grep("needle", files_only=True) == ["a.txt", "b/x.py"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "query", "lines"),
+    [
+        (r"^b", {}, [2]),
+        (r"r$", {}, [2]),
+        (r"\d{3}", {}, [3]),
+        (r"w\b", {}, [4]),  # word boundaries are those of ASCII
+        (r"w.rd", {}, [4]),
+        (r"[^\x00-\x7f]", {}, [4]),
+        (r"BAR", {}, []),
+        (r"(?i)BAR", {}, [2]),
+        (r"WÖRD", {"ignore_case": True}, [4]),
+        (r"a.c", {"literal": True}, [1]),
+        (r"A.C", {"literal": True, "ignore_case": True}, [1]),
+        (r"a\.c|123", {}, [1, 3]),
+        (r"[[:digit:]]+$", {}, [3]),
+        (r"[]x]|\]", {}, [5]),
+        (r"[&&a]&", {}, [5]),
+        (r"x{y}", {}, [5]),
+        (r"^$", {}, [6]),
+        (r"\S\s\S", {}, [5]),
+    ],
+)
+def test_expressions(tmp_path: Path, grep: Grep, pattern: str, query: dict[str, bool], lines: list[int]) -> None:
+    fill(tmp_path, {"t": "a.c\nbar\n123\nwörd\n]&& x{y}\n\nend of line\n"[: -len("end of line\n")]})
+    assert [int(line.split(":")[1]) for line in grep(pattern, **query)] == lines
+
+
+def test_line_ends_of_windows_are_line_ends(tmp_path: Path, grep: Grep) -> None:
+    fill(tmp_path, {"t": "one;\r\ntwo\r\n;three\r\n"})
+    assert grep(";$") == ["t:1:one;"]
+    assert grep("^;") == ["t:3:;three"]
+
+
+def test_context_is_shown_once_and_marked(tmp_path: Path, grep: Grep) -> None:
+    fill(tmp_path, {"t": "".join(f"{number}\n" for number in range(1, 13))})
+    assert grep("^(3|5|11)$", context=1) == [
+        *("t-2-2", "t:3:3", "t-4-4", "t:5:5", "t-6-6", "--", "t-10-10", "t:11:11", "t-12-12")
+    ]
+
+
+def test_globs_and_types(tmp_path: Path, grep: Grep) -> None:
+    fill(tmp_path, {"a.py": "x", "b.ts": "x", "src/c.py": "x", "src/d.tsx": "x", ".e.py": "x"})
+    assert grep("x", glob="*.py") == ["a.py:1:x", "src/c.py:1:x"]
+    assert grep("x", glob="!*.py") == ["b.ts:1:x", "src/d.tsx:1:x"]
+    assert grep("x", glob="src/**") == ["src/c.py:1:x", "src/d.tsx:1:x"]
+    assert grep("x", glob="*.{ts,tsx}") == ["b.ts:1:x", "src/d.tsx:1:x"]
+    assert grep("x", file_type="py") == ["a.py:1:x", "src/c.py:1:x"]
+    assert grep("x", file_type="py", wanted=Filter(hidden=True)) == [".e.py:1:x", "a.py:1:x", "src/c.py:1:x"]
+    with pytest.raises(Invalid, match="no file type"):
+        grep("x", file_type="python3000")
+
+
+def test_ignored_hidden_and_binary_files_are_left_out(tmp_path: Path, grep: Grep) -> None:
+    fill(
+        tmp_path,
+        {
+            ".gitignore": "*.log\nbuild/\n!keep.log\n",
+            ".ignore": "secret.txt\n",
+            ".git/info/exclude": "local\n",
+            ".git/x": "x",
+            "a.log": "x",
+            "keep.log": "x",
+            "build/y": "x",
+            "secret.txt": "x",
+            "local": "x",
+            ".hidden": "x",
+            "binary": b"x\0",
+            "sub/.gitignore": "!a.log\n/only-here\n",
+            "sub/a.log": "x",
+            "sub/only-here": "x",
+            "sub/deep/only-here": "x",
+            "utf16": "x\n".encode("utf-16"),
+            "link": "",
+        },
+    )
+    (tmp_path / "link").unlink()
+    (tmp_path / "link").symlink_to("keep.log")
+    assert grep("x", files_only=True) == ["keep.log", "utf16", "sub/a.log", "sub/deep/only-here"]
+    assert grep("x", "sub", files_only=True) == ["sub/a.log", "sub/deep/only-here"]
+    everything = grep("x", files_only=True, wanted=Filter(hidden=True, ignored=True))
+    assert {".hidden", "a.log", "build/y", "secret.txt", "local", ".git/x"} <= set(everything)
+    assert not {"binary", "link"} & set(everything)
+
+
+def test_rules_reach_into_a_repository_inside(tmp_path: Path, grep: Grep) -> None:
+    # ripgrep before 15 stopped a .gitignore there; the answer does not depend on which one is installed.
+    rules = {".gitignore": "*.txt", ".ignore": "*.md", "in/.gitignore": "*.log"}
+    fill(
+        tmp_path,
+        {**rules, "in/.git/HEAD": "", **dict.fromkeys(("a.txt", "in/a.txt", "in/a.md", "in/b.log", "in/b"), "x")},
+    )
+    assert grep("x", files_only=True) == ["in/b"]
+
+
+def test_secrets_are_named_and_not_searched(tmp_path: Path, program: str | None) -> None:
+    fill(tmp_path, {"id_rsa": "needle", "a": "needle", ".ssh/config": "needle"})
+    wanted = Filter(hidden=True)
+    answer = search([served(tmp_path).readable(".")], Query("needle", wanted=wanted), None, Stop(), program)
+    assert [path for path, _, _ in answer.files] == ["a"]
+    if program is None:
+        assert "protected: id_rsa" in answer.text().splitlines()[0]
+
+
+def test_what_could_not_be_read_is_named(tmp_path: Path, program: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path, {"a": "needle", "b": "needle"})
+    opened = search_module._File.open
+
+    def denied(self: search_module._File) -> int:
+        if self.parts == ("b",):
+            raise PermissionError(13, "Permission denied")
+        return opened(self)
+
+    monkeypatch.setattr(search_module._File, "open", denied)
+    answer = search([served(tmp_path).readable(".")], Query("needle"), None, Stop(), program)
+    assert answer.text() == "[1 matches in 1 files; permission denied: b]\na:1:needle"
+
+
+def test_a_long_line_is_cut_round_the_match(tmp_path: Path, grep: Grep) -> None:
+    fill(tmp_path, {"t": "ä" * 500_000 + "needle" + "b" * 500_000})
+    [line] = grep("needle")
+    path, number, column, text = line.split(":")
+    assert (path, number) == ("t", "1")
+    assert "needle" in text
+    assert len(text) < 400
+    whole = (tmp_path / "t").read_bytes()
+    assert whole[int(column) - 1 :].startswith(text.encode())
+
+
+def paged(folder: Path, query: Query, program: str | None) -> list[Matches]:
+    found, cursor = list[Matches](), None
+    while True:
+        found.append(search([served(folder).readable(".")], query, cursor, Stop(), program))
+        cursor = found[-1].cursor
+        if cursor is None:
+            return found
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 7, 100])
+def test_pages_neither_skip_nor_repeat(tmp_path: Path, program: str | None, limit: int) -> None:
+    files = {f"{folder}/f{number}": "hit\nno\n" * (number + 1) for folder in ("a", "b/c", "d") for number in range(4)}
+    fill(tmp_path, dict(files))
+    pages = paged(tmp_path, Query("hit", limit=limit), program)
+    found = [(path, match.line) for page in pages for path, lines, _ in page.files for match in lines if match.hit]
+    wanted = [(path, 2 * line + 1) for path in sorted(files) for line in range(files[path].count("hit"))]
+    assert found == wanted
+    assert all(sum(match.hit for _, lines, _ in page.files for match in lines) <= limit for page in pages)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5])
+def test_context_is_complete_over_pages(tmp_path: Path, program: str | None, limit: int) -> None:
+    text = "".join("hit\n" if number % 7 in (0, 3) else f"{number}\n" for number in range(40))
+    fill(tmp_path, {"a": text, "b": "hit\n"})
+    one = search([served(tmp_path).readable(".")], Query("hit", context=2), None, Stop(), program)
+    pages = paged(tmp_path, Query("hit", context=2, limit=limit), program)
+    assert len(pages) > 1
+    assert [(path, match) for page in pages for path, lines, _ in page.files for match in lines] == [
+        (path, match) for path, lines, _ in one.files for match in lines
+    ]
+
+
+def test_one_file_is_searched_page_by_page(tmp_path: Path) -> None:
+    fill(tmp_path, {"a": "hit\n" * 9})
+    place, cursor, lines = served(tmp_path).readable("a"), None, list[int]()
+    while True:
+        page = search([place], Query("hit", limit=2), cursor, Stop())
+        lines += [match.line for _, matches, _ in page.files for match in matches]
+        cursor = page.cursor
+        if cursor is None:
+            break
+    assert lines == [*range(1, 10)]
+
+
+def test_long_matches_fill_a_page_sooner(tmp_path: Path) -> None:
+    fill(tmp_path, {"a": ("hit" + "x" * 250 + "\n") * 20})
+    page = search([served(tmp_path).readable(".")], Query("hit", limit=10), None, Stop())
+    assert page.cursor is not None
+    assert len(page.text()) < 2000
+
+
+def test_a_file_with_too_many_matches_says_so(tmp_path: Path, program: str | None) -> None:
+    fill(tmp_path, {"a": "hit\n" * 50, "b": "hit\n"})
+    answer = search([served(tmp_path).readable(".")], Query("hit", max_per_file=2), None, Stop(), program).text()
+    assert answer.splitlines()[1:] == ["a:1:hit", "a:2:hit", "a:+", "b:1:hit"]
+    assert "1 files have more, marked +" in answer.splitlines()[0]
+
+
+@pytest.mark.parametrize("pattern", ["(?=x)", r"(a)\1", "(", "[z-a]", "", "a\nb"])
+def test_what_is_no_expression_is_refused(tmp_path: Path, grep: Grep, pattern: str) -> None:
+    with pytest.raises(Invalid):
+        grep(pattern)
+
+
+def test_an_expression_that_blows_up_elsewhere_ends(tmp_path: Path, grep: Grep) -> None:
+    fill(tmp_path, {"t": "a" * 50_000})
+    assert grep(r"(a+)+$|(a|aa)+b") != []
+    assert grep(r"(a*)*b") == []
+
+
+@on_linux
+def test_a_cancelled_search_ends_ripgrep_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_module, "_OWN_FILES", 0)
+    fill(tmp_path, {"served/a": "x"})
+    os.mkfifo(tmp_path / "gate")
+    slow = tmp_path / "rg"
+    slow.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 600\n")
+    slow.chmod(slow.stat().st_mode | stat.S_IXUSR)
+    place = served(tmp_path / "served").readable(".")
+
+    async def run() -> None:
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(in_thread, lambda stop: search([place], Query("x"), None, stop, str(slow)))
+                while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+                    await anyio.sleep(0.01)
+                pid = int((tmp_path / "pid").read_text())
+                tasks.cancel_scope.cancel()
+            while Path(f"/proc/{pid}").exists():
+                await anyio.sleep(0.01)
+
+    anyio.run(run)
+
+
+@on_linux
+def test_a_broken_ripgrep_changes_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_module, "_OWN_FILES", 0)
+    fill(tmp_path, {"served/a": "x", "rg": "#!/bin/sh\necho 'error: no such flag' >&2\nexit 2\n"})
+    (tmp_path / "rg").chmod(0o755)
+    answer = search([served(tmp_path / "served").readable(".")], Query("x"), None, Stop(), str(tmp_path / "rg"))
+    assert answer.text() == "[1 matches in 1 files]\na:1:x"
+
+
+@on_linux
+def test_what_ripgrep_prints_is_never_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_module, "_OWN_FILES", 0)
+    fill(tmp_path, {"served/a": "x", "served/b": "y", "outside": "x"})
+    fill(
+        tmp_path,
+        {
+            "rg": r"""#!/bin/sh
+printf './a\0./b\0./../outside\0./gone\0/etc/passwd\0'
+"""
+        },
+    )
+    (tmp_path / "rg").chmod(0o755)
+    answer = search([served(tmp_path / "served").readable(".")], Query("x"), None, Stop(), str(tmp_path / "rg"))
+    assert answer.text() == "[1 matches in 1 files]\na:1:x"
+
+
+def test_a_stopped_search_ends(tmp_path: Path, program: str | None) -> None:
+    fill(tmp_path, {"a": "x"})
+    stop = Stop()
+    stop.set()
+    with pytest.raises(Stopped):
+        search([served(tmp_path).readable(".")], Query("x"), None, stop, program)
+
+
+@pytest.mark.parametrize(
+    ("glob", "found"),
+    [
+        ("*.py", ["a.py", "src/b.py", "src/deep/c.py"]),
+        ("src/*.py", ["src/b.py"]),
+        ("src/**/*.py", ["src/b.py", "src/deep/c.py"]),
+        ("**/deep/**", ["src/deep/c.py", "src/deep/d.{x}"]),
+        ("*.{py,md}", ["a.py", "e.md", "src/b.py", "src/deep/c.py"]),
+        ("[ae].*", ["a.py", "e.md"]),
+        ("[!a].??", ["e.md", "src/b.py", "src/deep/c.py"]),
+        (r"*.\{x\}", ["src/deep/d.{x}"]),
+        ("é*", ["été"]),
+        ("?t?", ["été"]),
+        ("deep/", ["src/deep/"]),
+        ("/a.py", ["a.py"]),
+        ("nothing", []),
+    ],
+)
+def test_names_by_glob(tmp_path: Path, glob: str, found: list[str]) -> None:
+    fill(tmp_path, dict.fromkeys(["a.py", "e.md", "src/b.py", "src/deep/c.py", "src/deep/d.{x}", "été"], ""))
+    answer = find([served(tmp_path).readable(".")], glob, Stop())
+    assert list(answer.paths) == found
+    assert answer.total == len(found)
+
+
+@pytest.mark.parametrize("glob", ["[a", "{a", "a\\", "[z-a]"])
+def test_what_is_no_glob_is_refused(glob: str) -> None:
+    with pytest.raises(Invalid):
+        path_glob(glob)
+
+
+def test_the_newest_names_first_page_by_page(tmp_path: Path) -> None:
+    fill(tmp_path, {f"d{number % 3}/{number}.txt": "" for number in range(20)})
+    for number in range(20):
+        os.utime(tmp_path / f"d{number % 3}" / f"{number}.txt", (number // 4, number // 4))
+    found, cursor = list[str](), None
+    while True:
+        page = find([served(tmp_path).readable(".")], "*", Stop(), newest_first=True, limit=3, cursor=cursor)
+        found += page.paths
+        cursor = page.cursor
+        if cursor is None:
+            break
+        assert page.text().startswith("[3 of 20; continue with cursor=")
+    ages = [int(path.rpartition("/")[2].removesuffix(".txt")) // 4 for path in found]
+    assert len(set(found)) == 20
+    assert ages == sorted(ages, reverse=True)
+
+
+@on_linux
+def test_names_that_no_text_spells_are_found_and_reached(tmp_path: Path) -> None:
+    Path(os.fsdecode(bytes(tmp_path) + b"/\xff.txt")).write_text("needle")
+    (tmp_path / "two\nlines.txt").write_text("needle")
+    policy = served(tmp_path)
+    paths = find([policy.readable(".")], "*.txt", Stop()).paths
+    assert all(path.startswith("file://") for path in paths)
+    assert {policy.readable(path).name for path in paths} == {"\udcff.txt", "two\nlines.txt"}
+    answer = search([policy.readable(".")], Query("needle"), None, Stop())
+    assert {path for path, _, _ in answer.files} == set(paths)
+
+
+def test_a_folder_that_vanishes_or_is_denied_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mcp_fs.engine import walk
+
+    fill(tmp_path, {"a/x": "", "b/x": ""})
+    real = walk.open_folder
+
+    def vanishing(place: object) -> object:
+        if getattr(place, "name", "") == "a":
+            raise Problem("`a` can't be used so.")
+        return real(place)  # type: ignore[type-var]
+
+    monkeypatch.setattr(walk, "open_folder", vanishing)
+    answer = find([served(tmp_path).readable(".")], "x", Stop())
+    assert answer.text() == "[1 found; could not be opened: a]\nb/x"
+
+
+@pytest.mark.anyio
+async def test_all_served_folders_are_searched(tmp_path: Path) -> None:
+    fill(tmp_path, {"one/a": "needle", "two/b": "needle", "two/c": "needle"})
+
+    class Told:
+        async def report_progress(self, *_: object) -> None:
+            """Nobody listens."""
+
+    tools = SearchTools(served(tmp_path / "one", tmp_path / "two"))
+    first = await tools.search_text(Told(), "needle", limit=2)  # type: ignore[arg-type]
+    second = await tools.search_text(Told(), "needle", limit=2, cursor=first.cursor)  # type: ignore[arg-type]
+    assert [path for page in (first, second) for path, _, _ in page.files] == ["one/a", "two/b", "two/c"]
+    assert list((await tools.find_files(Told(), "[ab]")).paths) == ["one/a", "two/b"]  # type: ignore[arg-type]
+    assert list((await tools.find_files(Told(), "*", "two")).paths) == ["two/b", "two/c"]  # type: ignore[arg-type]
+
+
+def test_rust_has_no_twin_of_some_expressions() -> None:
+    for pattern in (r"\pL", r"\x41", r"\Aa", "(?s)a", r"[\p{Greek}]", "a\0b", "\udcff"):
+        assert ripgrep.rust_pattern(pattern, literal=False) is None
+    assert ripgrep.rust_pattern(r"\d[^\w\D-]\bx.{", literal=False) == r"[0-9][^0-9A-Za-z_[^0-9]\-](?-u:\b)x[^\n]\{"
+
+
+def test_a_set_of_globs_tells_all_that_match() -> None:
+    matching = path_set([translate(glob) for glob in ("**/*.py", "a/**", "b")])
+    assert sorted(matching(b"a/x.py")) == [0, 1]
+    assert not matching(b"c")

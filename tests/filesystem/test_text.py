@@ -1,0 +1,115 @@
+"""Encodings are told, named, and written back as they were."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_batteries.errors import Invalid
+from mcp_fs.engine.text import Encoding, content_hash, decode, encode, sniff
+
+GERMAN = "Ärger über größere Übel\nSchöne Grüße\n"
+CHINESE = "这是一个测试文件，用来检查编码。\n第二行文字\n"
+JAPANESE = "これはテストです。日本語の文章を書きます。\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "codec", "name", "bom"),
+    [
+        ("plain\n", "ascii", "utf-8", False),
+        (GERMAN, "utf-8", "utf-8", False),
+        (GERMAN, "utf-8-sig", "utf-8", True),
+        (GERMAN, "utf-16", "utf-16-le" if sys.byteorder == "little" else "utf-16-be", True),
+        (GERMAN, "utf-16-le", "utf-16-le", False),
+        (GERMAN, "utf-16-be", "utf-16-be", False),
+        ("a\n", "utf-16-le", "utf-16-le", False),
+        (GERMAN, "utf-32", "utf-32-le" if sys.byteorder == "little" else "utf-32-be", True),
+        (GERMAN, "utf-32-le", "utf-32-le", False),
+        (GERMAN, "utf-32-be", "utf-32-be", False),
+        (GERMAN, "latin-1", "latin-1", False),
+        ("café\n", "latin-1", "latin-1", False),
+        ("“quoted” – 5 €\n", "cp1252", "cp1252", False),
+        (CHINESE, "gbk", "gbk", False),
+        ("你好，世界\n", "gbk", "gbk", False),
+        (JAPANESE, "shift_jis", "shift_jis", False),
+        ("// コメント\nint x = 1;\n", "shift_jis", "shift_jis", False),
+        ("안녕하세요 세계\n 한국어 문장입니다\n", "euc_kr", "euc_kr", False),
+        ("Привет, мир! Это русский текст.\n", "cp1251", "cp1251", False),
+    ],
+)
+def test_an_encoding_is_told_and_kept(text: str, codec: str, name: str, bom: bool) -> None:
+    data = text.encode(codec)
+    decoded = decode(data)
+    assert decoded is not None
+    assert (decoded.text, decoded.encoding, decoded.bom) == (text, name, bom)
+    assert encode(decoded.text, decoded) == data
+
+
+@pytest.mark.parametrize(
+    "data",
+    [bytes(range(256)), b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b"\x7fELF\x02\x01\x01" + bytes(50), b"\x01\x02\x03\x04" * 9],
+)
+def test_binary_is_no_text(data: bytes) -> None:
+    assert decode(data) is None
+    assert sniff(data) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "newline"),
+    [("", ""), ("a", ""), ("a\nb\n", "\n"), ("a\r\nb\r\nc\n", "\r\n"), ("a\rb\r", "\r"), ("a\nb\r\n", "\n")],
+)
+def test_the_line_end_used_most(text: str, newline: str) -> None:
+    decoded = decode(text.encode())
+    assert decoded is not None
+    assert decoded.newline == newline
+
+
+def test_a_late_foreign_byte_is_kept() -> None:
+    data = b"ok " * 40_000 + b"caf\xe9\n"
+    decoded = decode(data)
+    assert decoded is not None
+    assert decoded.text.endswith("café\n")
+    assert encode(decoded.text, decoded) == data
+
+
+def test_a_character_the_encoding_lacks_is_refused() -> None:
+    decoded = decode(JAPANESE.encode("shift_jis"))
+    assert decoded is not None
+    with pytest.raises(Invalid, match="shift_jis"):
+        encode(decoded.text + "🙂", decoded)
+
+
+@pytest.mark.parametrize("cut", range(1, 4))
+def test_a_sample_may_end_within_a_character(cut: int) -> None:
+    assert sniff("🙂🙂".encode()[:-cut]) == Encoding("utf-8")
+
+
+@given(st.binary(max_size=300))
+def test_whatever_is_read_as_text_is_written_back_the_same(data: bytes) -> None:
+    decoded = decode(data)
+    if decoded is not None:
+        assert encode(decoded.text, decoded) == data
+
+
+@given(st.text(max_size=200))
+def test_utf_8_without_control_characters_is_utf_8(text: str) -> None:
+    text = "".join(char for char in text if char.isprintable() or char in "\n\t")
+    if not text.startswith("\ufeff"):
+        decoded = decode(text.encode())
+        assert decoded is not None
+        assert (decoded.text, decoded.encoding) == (text, "utf-8")
+
+
+def test_reading_utf_8_loads_no_detector() -> None:
+    code = "import sys; from mcp_fs.engine.text import decode; decode(b'x'); print('charset_normalizer' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def test_the_hash_depends_on_every_byte() -> None:
+    assert content_hash(b"a") != content_hash(b"b")
+    assert len(content_hash(b"")) == 16

@@ -1,0 +1,443 @@
+"""The tree changes by one step that the kernel decides, links move as links, and nothing is lost by accident."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import sys
+import threading
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from filesystem.places import Ground, Told, ground, stop
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
+from mcp_batteries.limits import Stop, Stopped
+from mcp_fs.engine import handles_posix, tree
+from mcp_fs.models import Moved
+from mcp_fs.policy import Policy
+from mcp_fs.tools.write import WriteTools
+
+pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="POSIX links")]
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Ground]:
+    place = ground(tmp_path)
+    yield place
+    assert place.temporary() == []
+    assert {path.name: path.read_text() for path in place.outside.iterdir()} == {"secret.txt": "OUTSIDE"}
+
+
+def make(here: Ground, *paths: str) -> None:
+    """Files by name with their names in them; a name that ends in a slash is a folder."""
+    for path in paths:
+        if path.endswith("/"):
+            (here.root / path).mkdir(parents=True, exist_ok=True)
+        else:
+            (here.root / path).parent.mkdir(parents=True, exist_ok=True)
+            (here.root / path).write_text(path)
+
+
+def all_of(here: Ground) -> dict[str, str]:
+    return {
+        str(path.relative_to(here.root)): os.readlink(path) if path.is_symlink() else path.read_text()
+        for path in here.root.rglob("*")
+        if path.is_symlink() or path.is_file()
+    }
+
+
+def move(here: Ground, source: str, target: str, *, overwrite: bool = False) -> Moved:
+    return tree.move(here.writable(source), here.writable(target), overwrite=overwrite, stop=stop())
+
+
+def copy(here: Ground, source: str, target: str, *, overwrite: bool = False) -> Moved:
+    return tree.copy(here.readable(source), here.writable(target), overwrite=overwrite, stop=stop())
+
+
+def delete(here: Ground, path: str, *, recursive: bool = False, trash: bool = False) -> Moved:
+    return tree.delete(here.writable(path), recursive=recursive, trash=trash, stop=stop())
+
+
+class TestCreate:
+    def test_with_those_above(self, here: Ground) -> None:
+        assert tree.create_folder(here.writable("a/b/c"), stop()).text().startswith("created a/b/c\n")
+        assert (here.root / "a/b/c").is_dir()
+        assert tree.create_folder(here.writable("a/b/c"), stop()).did == "already there:"
+        assert tree.create_folder(here.writable("."), stop()).did == "already there:"
+
+    def test_where_something_else_is(self, here: Ground) -> None:
+        make(here, "f")
+        for path in ("f", "f/a"):
+            with pytest.raises(Conflict, match="`f` exists and is not a folder"):
+                tree.create_folder(here.writable(path), stop())
+
+    def test_through_links(self, here: Ground) -> None:
+        make(here, "a/")
+        (here.root / "l").symlink_to("a")
+        (here.root / "out").symlink_to(here.outside)
+        (here.root / "dangling").symlink_to(here.outside / "made")
+        tree.create_folder(here.writable("l/b"), stop())
+        assert (here.root / "a/b").is_dir()
+        for path in ("out/made", "dangling", "dangling/x"):
+            with pytest.raises(Refused, match="leads outside"):
+                tree.create_folder(here.writable(path), stop())
+
+
+class TestMove:
+    def test_a_file_and_a_folder(self, here: Ground) -> None:
+        make(here, "f", "a/g", "b/")
+        assert move(here, "f", "b/f2").text().startswith("moved f to b/f2\n")
+        move(here, "a", "b/a")
+        assert all_of(here) == {"b/f2": "f", "b/a/g": "a/g"}
+
+    @pytest.mark.parametrize("taken", ["file", "folder", "link"])
+    def test_nothing_is_replaced_unless_told(self, here: Ground, taken: str) -> None:
+        make(here, "f")
+        if taken == "file":
+            make(here, "g")
+        elif taken == "folder":
+            make(here, "g/")
+        else:
+            (here.root / "g").symlink_to("nowhere")
+        before = all_of(here)
+        with pytest.raises(Conflict, match="`g` exists already; nothing was moved"):
+            move(here, "f", "g")
+        assert all_of(here) == before
+
+    def test_a_file_is_replaced_when_told(self, here: Ground) -> None:
+        make(here, "f", "g", "folder/x")
+        move(here, "f", "g", overwrite=True)
+        assert all_of(here) == {"g": "f", "folder/x": "folder/x"}
+        with pytest.raises(Conflict, match="`folder` is a folder"):
+            move(here, "g", "folder", overwrite=True)
+        make(here, "other/y")
+        with pytest.raises(Conflict, match="not empty"):
+            move(here, "other", "folder", overwrite=True)
+
+    def test_of_two_moves_to_one_name_one_fails(self, here: Ground) -> None:
+        make(here, *(f"f{number}" for number in range(8)))
+        outcomes: list[bool] = []
+        start = threading.Barrier(8)
+
+        def one(number: int) -> None:
+            start.wait()
+            try:
+                move(here, f"f{number}", "target")
+                outcomes.append(True)
+            except Conflict:
+                outcomes.append(False)
+
+        threads = [threading.Thread(target=one, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(outcomes) == [False] * 7 + [True]
+        assert len(all_of(here)) == 8
+
+    def test_links_move_as_links(self, here: Ground) -> None:
+        make(here, "a/")
+        (here.root / "l").symlink_to(here.outside / "secret.txt")
+        move(here, "l", "a/l")
+        assert all_of(here) == {"a/l": str(here.outside / "secret.txt")}
+
+    def test_a_link_is_replaced_not_followed(self, here: Ground) -> None:
+        make(here, "f")
+        (here.root / "l").symlink_to(here.outside / "secret.txt")
+        move(here, "f", "l", overwrite=True)
+        assert all_of(here) == {"l": "f"}
+
+    @pytest.mark.parametrize(("source", "target"), [("out/secret.txt", "f"), ("f", "out/f"), ("out", "out/x")])
+    def test_not_through_links_that_leave(self, here: Ground, source: str, target: str) -> None:
+        make(here, "f")
+        (here.root / "out").symlink_to(here.outside)
+        with pytest.raises(Refused, match="leads outside"):
+            move(here, source, target)
+
+    def test_into_itself(self, here: Ground) -> None:
+        make(here, "a/b/")
+        with pytest.raises(Invalid, match="`a` can't be moved into itself"):
+            move(here, "a", "a/b/c")
+
+    def test_the_served_folder_stays(self, here: Ground) -> None:
+        with pytest.raises(Refused, match="served folder itself"):
+            move(here, ".", "x")
+
+    def test_what_is_missing(self, here: Ground) -> None:
+        with pytest.raises(NotFound, match="`f` does not exist"):
+            move(here, "f", "g")
+        make(here, "f")
+        with pytest.raises(NotFound, match="The folder `no` does not exist"):
+            move(here, "f", "no/g")
+
+    def test_to_another_spelling_of_its_name(self, here: Ground) -> None:
+        one, other = (unicodedata.normalize(form, "é") for form in ("NFD", "NFC"))
+        make(here, one)
+        move(here, one, other)
+        assert unicodedata.normalize("NFC", os.listdir(here.root)[0]) == other
+        assert len(os.listdir(here.root)) == 1
+
+    def test_a_secret_can_not_be_renamed_into_the_open(self, here: Ground) -> None:
+        make(here, ".env", ".aws/credentials", ".config/gh/hosts.yml", "f")
+        for source, target in (
+            (".env", "env.txt"),
+            (".config/gh", "gh"),
+            (".config", "config"),
+            ("f", ".env"),
+            (".aws/credentials", "c"),
+            (".aws", "aws"),
+        ):
+            with pytest.raises(Refused):
+                move(here, source, target, overwrite=True)
+        make(here, "a/")
+        move(here, ".aws", "a/.aws")
+        with pytest.raises(Refused):
+            here.readable("a/.aws/credentials")
+
+    def test_between_served_folders(self, tmp_path: Path) -> None:
+        for name in ("one", "two"):
+            (tmp_path / name).mkdir()
+        (tmp_path / "one" / "f").write_text("f")
+        policy = Policy(Told((str(tmp_path / "one"), str(tmp_path / "two"))))
+        tree.move(policy.writable("one/f"), policy.writable("two/g"), overwrite=False, stop=stop())
+        assert (tmp_path / "two" / "g").read_text() == "f"
+        assert os.listdir(tmp_path / "one") == []
+
+
+class TestMoveAcross:
+    """Between file systems, where a rename fails."""
+
+    @pytest.fixture(autouse=True)
+    def devices(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def rename(self: object, name: str, folder: object, new: str) -> None:
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+        real = handles_posix.Folder.rename_new
+
+        def rename_new(self: handles_posix.Folder, name: str, folder: handles_posix.Folder, new: str) -> None:
+            if not name.startswith(".~"):
+                rename(self, name, folder, new)
+            real(self, name, folder, new)
+
+        monkeypatch.setattr(handles_posix.Folder, "rename_new", rename_new)
+
+    def test_files_folders_and_links(self, here: Ground) -> None:
+        make(here, "f", "a/b/g")
+        (here.root / "a/l").symlink_to("nowhere")
+        (here.root / "f").chmod(0o750)
+        move(here, "f", "f2")
+        move(here, "a", "a2")
+        move(here, "a2/l", "l2")
+        assert all_of(here) == {"f2": "f", "a2/b/g": "a/b/g", "l2": "nowhere"}
+        assert stat.S_IMODE((here.root / "f2").stat().st_mode) == 0o750
+
+    def test_nothing_is_replaced(self, here: Ground) -> None:
+        make(here, "f", "g", "a/x", "b/y")
+        before = all_of(here)
+        for source, target in (("f", "g"), ("a", "b"), ("a", "g")):
+            with pytest.raises(Conflict, match="exists already"):
+                move(here, source, target)
+        assert all_of(here) == before
+
+    def test_what_would_be_lost_is_not_moved(self, here: Ground) -> None:
+        make(here, "a/.env", "b/")
+        os.mkfifo(here.root / "b/pipe")
+        for folder in "ab":
+            with pytest.raises(Refused):
+                move(here, folder, "c")
+        assert sorted(os.listdir(here.root)) == ["a", "b"]
+        assert sorted(os.listdir(here.root / "a") + os.listdir(here.root / "b")) == [".env", "pipe"]
+
+    def test_an_old_one_that_stays_is_said(self, here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+        make(here, "f")
+
+        def refuse(*_: object) -> None:
+            raise PermissionError(1, "Operation not permitted")
+
+        monkeypatch.setattr(tree, "remove_all", refuse)
+        with pytest.raises(Unavailable, match="was copied to `g`, but not all of it could be removed"):
+            move(here, "f", "g")
+        assert all_of(here) == {"f": "f", "g": "f"}
+
+
+class TestCopy:
+    def test_a_file_with_its_mode(self, here: Ground) -> None:
+        make(here, "f")
+        (here.root / "f").chmod(0o4750)
+        assert copy(here, "f", "g").text().startswith("copied f to g\n")
+        assert all_of(here) == {"f": "f", "g": "f"}
+        assert stat.S_IMODE((here.root / "g").stat().st_mode) == 0o750
+
+    def test_a_folder_with_all_in_it(self, here: Ground) -> None:
+        make(here, "a/b/f", "a/g", "a/empty/")
+        (here.root / "a/l").symlink_to("../../outside")
+        (here.root / "a/b").chmod(0o700)
+        copy(here, "a", "c")
+        assert all_of(here) == {
+            "a/b/f": "a/b/f", "a/g": "a/g", "a/l": "../../outside",
+            "c/b/f": "a/b/f", "c/g": "a/g", "c/l": "../../outside",
+        }  # fmt: skip
+        assert (here.root / "c/empty").is_dir()
+        assert stat.S_IMODE((here.root / "c/b").stat().st_mode) == 0o700
+
+    def test_links_are_copied_as_links(self, here: Ground) -> None:
+        (here.root / "l").symlink_to("nowhere")
+        copy(here, "l", "m")
+        assert all_of(here) == {"l": "nowhere", "m": "nowhere"}
+
+    def test_nothing_is_replaced_unless_told(self, here: Ground) -> None:
+        make(here, "f", "g", "a/x", "b/")
+        before = all_of(here)
+        for source, target in (("f", "g"), ("f", "b"), ("a", "b"), ("a", "g")):
+            with pytest.raises(Problem):
+                copy(here, source, target)
+        assert all_of(here) == before
+        copy(here, "f", "g", overwrite=True)
+        assert (here.root / "g").read_text() == "f"
+        with pytest.raises(Conflict):
+            copy(here, "a", "b", overwrite=True)
+
+    def test_onto_itself_or_into_itself(self, here: Ground) -> None:
+        make(here, "f", "a/b/")
+        with pytest.raises(Invalid, match="are one file"):
+            copy(here, "f", "f", overwrite=True)
+        for target in ("a/c", "a/b/c"):
+            with pytest.raises(Invalid, match="into itself"):
+                copy(here, "a", target)
+
+    def test_secrets_stay_behind_and_the_answer_says_so(self, here: Ground) -> None:
+        make(here, ".aws/credentials", ".aws/config", "a/.env", "a/f")
+        assert "without credentials" in copy(here, ".aws", "aws").text()
+        assert "without .env" in copy(here, "a", "b").text()
+        assert os.listdir(here.root / "aws") == ["config"]
+        assert os.listdir(here.root / "b") == ["f"]
+
+    @pytest.mark.parametrize("path", ["pipe", "out/secret.txt", ".env", "out/x"])
+    def test_what_can_not_be_read_is_not_copied(self, here: Ground, path: str) -> None:
+        make(here, ".env")
+        os.mkfifo(here.root / "pipe")
+        (here.root / "out").symlink_to(here.outside)
+        with pytest.raises(Refused):
+            copy(here, path, "copy")
+        assert not (here.root / "copy").exists()
+
+    def test_a_copy_that_is_stopped_leaves_nothing(self, here: Ground) -> None:
+        make(here, *(f"a/{number}" for number in range(50)))
+
+        class After25(Stop):
+            checks = 0
+
+            def check(self) -> None:
+                self.checks += 1
+                if self.checks > 25:
+                    raise Stopped
+
+        with pytest.raises(Stopped):
+            tree.copy(here.readable("a"), here.writable("b"), overwrite=False, stop=After25())
+        assert os.listdir(here.root) == ["a"]
+
+    def test_too_much_at_once(self, here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(tree, "MOST_ENTRIES", 5)
+        make(here, *(f"a/{number}" for number in range(6)))
+        with pytest.raises(TooLarge, match="more than 5 entries"):
+            copy(here, "a", "b")
+        with pytest.raises(TooLarge):
+            delete(here, "a", recursive=True)
+        assert len(all_of(here)) == 6
+
+
+class TestDelete:
+    def test_a_file_an_empty_folder_a_link(self, here: Ground) -> None:
+        make(here, "f", "a/", "kept/x")
+        (here.root / "l").symlink_to("kept")
+        for path in ("f", "a", "l"):
+            assert delete(here, path).text() == f"deleted {path}"
+        assert all_of(here) == {"kept/x": "kept/x"}
+
+    def test_a_full_folder_only_when_told(self, here: Ground) -> None:
+        make(here, "a/b/f", "a/g")
+        (here.root / "a/l").symlink_to(here.outside)
+        with pytest.raises(Conflict, match=r"`a` is a folder that is not empty. Allow `recursive`"):
+            delete(here, "a")
+        assert delete(here, "a", recursive=True).text() == "deleted a, with 4 entries"
+        assert os.listdir(here.root) == []
+
+    def test_never_outside(self, here: Ground) -> None:
+        (here.root / "out").symlink_to(here.outside)
+        with pytest.raises(Refused, match="leads outside"):
+            delete(here, "out/secret.txt")
+        delete(here, "out", recursive=True)
+
+    @pytest.mark.parametrize("path", [".", "", "a/.."])
+    def test_the_served_folder_stays(self, here: Ground, path: str) -> None:
+        with pytest.raises(Refused, match="served folder itself"):
+            delete(here, path, recursive=True)
+
+    def test_secrets_stay(self, here: Ground) -> None:
+        make(here, "a/.env", "a/f", ".npmrc")
+        for path in ("a", ".npmrc"):
+            with pytest.raises(Refused, match="protected"):
+                delete(here, path, recursive=True)
+        assert set(all_of(here)) == {"a/.env", "a/f", ".npmrc"}
+
+    def test_what_is_missing(self, here: Ground) -> None:
+        with pytest.raises(NotFound):
+            delete(here, "f")
+
+    def test_to_the_trash(self, here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+        trashed: list[str] = []
+
+        def send2trash(path: str) -> None:
+            trashed.append(path)
+            os.rename(path, here.root / "bin")
+
+        monkeypatch.setitem(sys.modules, "send2trash", SimpleNamespace(send2trash=send2trash))
+        make(here, "a/f")
+        with pytest.raises(Conflict):
+            delete(here, "a", trash=True)
+        assert delete(here, "a", recursive=True, trash=True).text() == "moved to the trash: a, with 1 entries"
+        assert trashed == [os.path.realpath(here.root / "a")]
+        assert all_of(here) == {"bin/f": "a/f"}
+
+    def test_no_trash(self, here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+        def send2trash(path: str) -> None:
+            raise OSError(f"no trash for {path}")
+
+        monkeypatch.setitem(sys.modules, "send2trash", SimpleNamespace(send2trash=send2trash))
+        make(here, "f")
+        with pytest.raises(Unavailable, match="`f` can't be put into the trash") as problem:
+            delete(here, "f", trash=True)
+        assert str(here.root) not in str(problem.value)
+        assert (here.root / "f").exists()
+
+
+async def test_the_tools(here: Ground) -> None:
+    tools = WriteTools(here.policy)
+    await tools.create_directory("a/b")
+    await tools.write_file("a/f", "text")
+    await tools.copy_file("a/f", "a/b/g")
+    await tools.move_file("a/b", "c")
+    await tools.delete_file("a", recursive=True)
+    assert all_of(here) == {"c/g": "text"}
+
+
+async def test_a_read_only_server_changes_nothing_even_if_asked(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("")
+    tools = WriteTools(Policy(Told((str(tmp_path),), read_only=True)))
+    for call in (
+        tools.write_file("g", ""),
+        tools.edit_file("f", []),
+        tools.edit_files("--- a/f\n+++ b/f\n@@ -0,0 +1 @@\n+x\n"),
+        tools.create_directory("a"),
+        tools.copy_file("f", "g"),
+        tools.move_file("f", "g"),
+        tools.delete_file("f"),
+    ):
+        with pytest.raises(Refused, match="read-only"):
+            await call
+    assert os.listdir(tmp_path) == ["f"]
