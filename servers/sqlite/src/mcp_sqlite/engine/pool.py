@@ -205,9 +205,7 @@ class Pool:
             answered = await self._interrupted(worker)
             raise
         except _GONE:
-            raise Unavailable(
-                "SQLite's process ended in the middle of the statement.", "Other calls still work."
-            ) from None
+            raise _Died("SQLite's process ended in the middle of the statement.", "Other calls still work.") from None
         finally:
             if not answered:
                 await worker.kill()
