@@ -32,19 +32,15 @@ async def every_row(wire: StdioWire, sql: str, between=lambda: None, **arguments
 @pytest.mark.parametrize("journal", ["delete", "wal"])
 async def test_each_of_100_000_rows_comes_once_while_others_write(journal: str, tmp_path: Path) -> None:
     path = make(tmp_path / "app.db", journal)
-    run(
-        path,
-        "WITH RECURSIVE c(x) AS (VALUES(10) UNION ALL SELECT x+1 FROM c LIMIT 100000) INSERT INTO t SELECT x, 'name ' || x FROM c",
-    )
+    numbers = "WITH RECURSIVE c(x) AS (VALUES(10) UNION ALL SELECT x+1 FROM c LIMIT 100000)"
+    run(path, f"{numbers} INSERT INTO t SELECT x, 'name ' || x FROM c")
     async with served(path) as wire:
         first = text_of(await wire.call("query_rows", sql="SELECT * FROM t"))
         assert first.startswith("[truncated") and len(first) < 11_000
 
         def write() -> None:
-            run(
-                path,
-                "DELETE FROM t WHERE id IN (SELECT id FROM t ORDER BY random() LIMIT 100); INSERT INTO t VALUES (NULL, 'new')",
-            )
+            some = "SELECT id FROM t ORDER BY random() LIMIT 100"
+            run(path, f"DELETE FROM t WHERE id IN ({some}); INSERT INTO t VALUES (NULL, 'new')")
 
         rows = await every_row(wire, "SELECT id, name FROM t ORDER BY id", write, limit=5000, max_bytes=1_000_000)
         assert [row[0] for row in rows] == [1, 2, 3, *range(10, 100_010)]
@@ -69,14 +65,16 @@ async def test_values_are_exact(tmp_path: Path) -> None:
         connection.commit()
     async with served(path) as wire:
         sql = (
-            "SELECT 9007199254740992, 9007199254740993, -9223372036854775808, 0.1, 1e308 * 10, -1e308 * 10, NULL, x'00ff', "
+            "SELECT 9007199254740992, 9007199254740993, -9223372036854775808, 0.1, 1e308 * 10, -1e308 * 10, NULL, "
+            "x'00ff', "
             "'é\U0001f642', 'a' || char(0) || 'b', '12345678901234567890.10', 1 AS same, 2 AS same, x FROM bad"
         )
         text = text_of(await wire.call("query_rows", sql=sql))
         assert parsed(text)[0] == [
             [
                 9007199254740992, "9007199254740993", "-9223372036854775808", 0.1, "Infinity", "-Infinity", None,
-                {"base64": "AP8="}, "é\U0001f642", "a\0b", "12345678901234567890.10", 1, 2, {"base64": "/0E=", "text": True},
+                {"base64": "AP8="}, "é\U0001f642", "a\0b", "12345678901234567890.10", 1, 2,
+                {"base64": "/0E=", "text": True},
             ]
         ]  # fmt: skip
         assert '"same","same","x"]' in text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any, Protocol
 
@@ -21,7 +21,7 @@ from mcp_batteries.declare import (
     ListsResources,
     declarations,
 )
-from mcp_batteries.sdk import logging_untouched
+from mcp_batteries.sdk import logging_untouched, tool_table
 from mcp_batteries.toolbox import strict_tool
 
 __all__ = ["Assembled", "ServerSettings", "assemble"]
@@ -44,6 +44,22 @@ class Assembled(MCPServer[Any]):
     """An `MCPServer` made from rooms, with the change hub that serves its subscriptions."""
 
     changes: Changes
+    catalogue: Catalogue
+
+    async def offer(self, tools: Sequence[Tool], instead_of: Collection[str] = ()) -> None:
+        """Offer `tools` beside those the rooms declare, and no longer those named in `instead_of`; tell clients.
+
+        Raises:
+            ValueError: another tool has one of the names.
+        """
+        table = tool_table(self)
+        if taken := sorted(tool.name for tool in tools if tool.name in table and tool.name not in instead_of):
+            raise ValueError(f"declared more than once: {', '.join(taken)}")
+        for name in instead_of:
+            table.pop(name, None)
+        table.update({tool.name: tool for tool in tools})
+        self.catalogue.tools = [entry(tool) for tool in table.values()]
+        await self.changes.tools_changed()
 
 
 def assemble(
@@ -109,7 +125,7 @@ def assemble(
             middleware=[*([audit] if audit else []), *middleware],
             lifespan=_lifespan([*([audit] if audit else []), *opens], changes),
         )
-    server.changes = changes
+    server.changes, server.catalogue = changes, catalogue
     catalogue.install(server)
     changes.install(server)
     return server

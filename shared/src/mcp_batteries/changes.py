@@ -65,6 +65,7 @@ _REREADS_TOO_EARLY = ("Visual Studio Code", "VSCodium", "code-server")
 _ECHO_SECONDS = 3.5
 
 _LIST = ResourcesListChanged()
+_TOOLS = ToolsListChanged()
 _Context = ServerRequestContext[Any, Any]
 
 
@@ -100,7 +101,15 @@ class Changes:
                 return await serve(ctx, params)
 
             low.add_request_handler("resources/list", PaginatedRequestParams, listed)
-        announce(server, NotificationOptions(resources_changed=True))
+        if tools := low.get_request_handler("tools/list"):
+            serve_tools = tools.handler
+
+            async def tools_listed(ctx: _Context, params: PaginatedRequestParams) -> Any:
+                await self._follow_list(ctx, _TOOLS)
+                return await serve_tools(ctx, params)
+
+            low.add_request_handler("tools/list", PaginatedRequestParams, tools_listed)
+        announce(server, NotificationOptions(resources_changed=True, tools_changed=True))
         self.bus.subscribe(self._leases.announce)
 
     def options(self, server: MCPServer[Any]) -> InitializationOptions:
@@ -131,6 +140,10 @@ class Changes:
         """Announce that `resources/list` has another answer."""
         await self.bus.publish(_LIST)
 
+    async def tools_changed(self) -> None:
+        """Announce that `tools/list` has another answer."""
+        await self.bus.publish(_TOOLS)
+
     async def _subscribe(self, ctx: _Context, params: SubscribeRequestParams) -> EmptyResult:
         reader = self._reader(connection_of(ctx.session))
         uri = str(params.uri)
@@ -151,10 +164,10 @@ class Changes:
             self._leases.release_uri(reader, str(params.uri))
         return EmptyResult()
 
-    async def _follow_list(self, ctx: _Context) -> None:
+    async def _follow_list(self, ctx: _Context, event: ServerEvent = _LIST) -> None:
         if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
             return
-        for topic in self._leases.lease_event(self._reader(connection_of(ctx.session)), _LIST):
+        for topic in self._leases.lease_event(self._reader(connection_of(ctx.session)), event):
             await topic.settled()
 
     def _reader(self, connection: Connection) -> Reader:
@@ -165,6 +178,8 @@ class Changes:
         async def send(event: ServerEvent) -> None:
             if isinstance(event, ResourceUpdated):
                 await connection.send_resource_updated(event.uri)
+            elif isinstance(event, ToolsListChanged):
+                await connection.send_tool_list_changed()
             else:
                 await connection.send_resource_list_changed()
 

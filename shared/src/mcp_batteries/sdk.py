@@ -14,11 +14,12 @@ from mcp.server.connection import Connection
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver import server as _module
+from mcp.server.mcpserver.tools import Tool
 from mcp.server.models import InitializationOptions
 from mcp.server.session import ServerSession
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-__all__ = ["announce", "connection_of", "end_sessions", "logging_untouched", "lowlevel"]
+__all__ = ["announce", "connection_of", "end_sessions", "logging_untouched", "lowlevel", "tool_table"]
 
 
 def lowlevel(server: MCPServer[Any]) -> Server[Any]:
@@ -47,6 +48,14 @@ def connection_of(session: ServerSession) -> Connection:
     connection's exit stack. Neither can be reached through the proxy's public names.
     """
     return session._connection  # pyright: ignore[reportPrivateUsage]
+
+
+def tool_table(server: MCPServer[Any]) -> dict[str, Tool]:
+    """What `tools/call` finds, by name, to be changed in place.
+
+    `add_tool` takes a function and makes the SDK's own kind of tool of it; ours is a subclass.
+    """
+    return server._tool_manager._tools  # pyright: ignore[reportPrivateUsage]
 
 
 def announce(server: MCPServer[Any], notifications: NotificationOptions) -> None:

@@ -19,6 +19,7 @@ from mcp_batteries.errors import Problem
 from mcp_batteries.watcher import FileWatcher
 from mcp_sqlite.engine.service import Engine
 from mcp_sqlite.policy import Database, Policy, Subject
+from mcp_sqlite.resources import Resources
 from mcp_sqlite.settings import Settings
 
 __all__ = ["DatabaseWatcher", "demonstration"]
@@ -57,8 +58,8 @@ class _Watched:
 class DatabaseWatcher:
     """The source of changes for `sqlite://` URIs; a key is a subject's URI in its one spelling."""
 
-    def __init__(self, policy: Policy, engine: Engine) -> None:
-        self._policy, self._engine = policy, engine
+    def __init__(self, policy: Policy, engine: Engine, resources: Resources) -> None:
+        self._engine, self._resources = engine, resources
         self._watched = {name: _Watched(database) for name, database in policy.databases.items()}
         self._by_file = {path: watched for watched in self._watched.values() for path in watched.files}
         self.list_keys: Collection[Hashable] = tuple(map(_Tables, self._watched))
@@ -68,7 +69,7 @@ class DatabaseWatcher:
         self._files = FileWatcher(folders, locate=lambda uri: None, probe=_probe)
 
     def key(self, uri: str) -> Hashable | None:
-        subject = self._policy.subject(uri)
+        subject = self._resources.subject(uri)
         if subject is None:
             return None
         self._subjects[subject.uri] = subject
@@ -151,9 +152,18 @@ class DatabaseWatcher:
         if changed:
             self._changed(changed)
 
-    async def _ask(self, database: Database, subjects: dict[str, Subject], *, new: bool) -> dict[str, Any]:
+    def _request(self, subject: Subject) -> Any:
+        # A saved query may be another one by now.
         try:
-            return await self._engine.look(database, {uri: item.request for uri, item in subjects.items()}, new=new)
+            now = self._resources.subject(subject.uri) if subject.request["do"] == "query" else None
+        except Problem:
+            now = None
+        return (now or subject).request
+
+    async def _ask(self, database: Database, subjects: dict[str, Subject], *, new: bool) -> dict[str, Any]:
+        requests = {uri: self._request(item) for uri, item in subjects.items()}
+        try:
+            return await self._engine.look(database, requests, new=new)
         except Problem as problem:
             # Unknown is told as a change: a notice too many, none too few.
             logger.info("Not compared: %s", problem)

@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 from mcp_types import Resource, TextResourceContents
 
 from mcp_batteries.declare import lists_resources, resource
 from mcp_batteries.errors import NotFound, quote
 from mcp_sqlite.engine.insights import Insights
+from mcp_sqlite.engine.queries import SavedQueries
 from mcp_sqlite.engine.service import Engine
-from mcp_sqlite.policy import Policy
+from mcp_sqlite.policy import Policy, Subject
 
-__all__ = ["MEMO", "Resources"]
+__all__ = ["MEMO", "Resources", "query_uri"]
 
 MEMO = "memo://insights"
+_QUERIES = "sqlite://.queries/"
 _LISTED = 200
 """Tables of one database in the list; all others are read by their URI all the same."""
 _SQL, _JSON = "application/sql", "application/json"
@@ -27,11 +30,16 @@ class Resources:
     policy: Policy
     engine: Engine
     insights: Insights
+    queries: SavedQueries | None = None
 
     @lists_resources
     async def databases_and_their_tables(self) -> list[Resource]:
         """The schema of each database, and each of its tables and views."""
         listed: list[Resource] = []
+        for query in self.queries.found.values() if self.queries else ():
+            if not any(parameter.default is None for parameter in query.parameters):
+                about = query.description
+                listed.append(Resource(uri=query_uri(query.name), name=query.name, description=about, mime_type=_JSON))
         for database in self.policy.databases.values():
             top = self.policy.subject(f"sqlite://{database.name}/.schema")
             assert top is not None
@@ -45,6 +53,11 @@ class Resources:
     async def read_insights(self) -> TextResourceContents:
         """What `create_insight` has noted since the start."""
         return TextResourceContents(uri=MEMO, mime_type="text/markdown", text=self.insights.text())
+
+    @resource("sqlite://.queries/{name}", name="query", title="A saved query's result", mime_type=_JSON)
+    async def read_query(self, uri: str) -> TextResourceContents:
+        """What a saved query finds with the defaults of its parameters, at most 100 rows."""
+        return await self._read(uri)
 
     @resource("sqlite://{database}/.schema", name="schema", title="A database's schema", mime_type=_SQL)
     async def read_schema(self, uri: str) -> TextResourceContents:
@@ -71,14 +84,36 @@ class Resources:
         """One row by its primary key, or rowid where there is none; parts of a key are separated by commas."""
         return await self._read(uri)
 
+    def subject(self, uri: str) -> Subject | None:
+        """What a URI means; None for URIs of another kind.
+
+        Raises:
+            Problem: there is no such thing.
+        """
+        if not uri.lower().startswith(_QUERIES):
+            return self.policy.subject(uri)
+        name = unquote(uri[len(_QUERIES) :])
+        query = self.queries.found.get(name) if self.queries else None
+        if query is None:
+            raise NotFound(f"There is no saved query {quote(name)}.", "`resources/list` has those there are.")
+        statement = query.bound({})
+        request = {"do": "query", "sql": statement.sql, "parameters": statement.parameters}
+        page = {"limit": 100, "max_bytes": 100_000, "max_cell": 10_000}
+        return Subject(query_uri(query.name), statement.database, {**request, **page})
+
     async def _read(self, uri: str) -> TextResourceContents:
-        subject = self.policy.subject(uri)
+        subject = self.subject(uri)
         if subject is None:
             raise NotFound(f"No resource has the URI {quote(uri)}.")
         found = await self.engine.read(subject)
         if "sql" in found:
             return TextResourceContents(uri=uri, mime_type=_SQL, text=found["sql"])
         return TextResourceContents(uri=uri, mime_type=_JSON, text=_document(found))
+
+
+def query_uri(name: str) -> str:
+    """The URI of a saved query's result."""
+    return _QUERIES + name
 
 
 def _document(found: dict[str, Any]) -> str:

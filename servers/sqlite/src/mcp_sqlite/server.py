@@ -10,6 +10,7 @@ from mcp_sqlite.completions import Completions
 from mcp_sqlite.engine import demo
 from mcp_sqlite.engine.insights import Insights
 from mcp_sqlite.engine.pages import Scratch
+from mcp_sqlite.engine.queries import SavedQueries
 from mcp_sqlite.engine.service import Engine
 from mcp_sqlite.policy import Policy
 from mcp_sqlite.prompts import Prompts
@@ -18,6 +19,7 @@ from mcp_sqlite.settings import Settings
 from mcp_sqlite.tools.files import FileTools, ImportTools
 from mcp_sqlite.tools.insights import InsightTools
 from mcp_sqlite.tools.read import ReadTools
+from mcp_sqlite.tools.saved import SavedTools
 from mcp_sqlite.tools.write import SchemaTools, WriteTools
 
 __all__ = ["build"]
@@ -36,8 +38,10 @@ def build(settings: Settings) -> Assembled:
     policy = Policy(settings, demo=example)
     engine = Engine(scratch, seconds=settings.timeout, workers=settings.workers)
     insights = Insights()
-    resources = Resources(policy, engine, insights)
-    return assemble(
+    queries = SavedQueries(settings.queries, policy, engine) if settings.queries else None
+    saved = SavedTools(queries, engine) if queries else None
+    resources = Resources(policy, engine, insights, queries)
+    server = assemble(
         settings.COMMAND,
         settings,
         rooms=[
@@ -51,12 +55,15 @@ def build(settings: Settings) -> Assembled:
             Prompts(policy, resources),
             Completions(policy, engine),
         ],
-        opens=[engine],
-        sources=[DatabaseWatcher(policy, engine)],
+        opens=[engine, *([saved] if saved else [])],
+        sources=[DatabaseWatcher(policy, engine, resources)],
         title="SQLite",
         version=version(settings.COMMAND),
         instructions=_instructions(policy),
     )
+    if saved is not None:
+        saved.server = server
+    return server
 
 
 def _instructions(policy: Policy) -> str:

@@ -113,6 +113,15 @@ class Engine:
         )
         return Plan(found["tree"], found["scans"], found["indexes"])
 
+    async def compile(self, statement: ReadStatement) -> None:
+        """Have SQLite compile `statement`, and run nothing.
+
+        Raises:
+            Problem: it is wrong, or would do more than read.
+        """
+        request = {"do": "explain", "path": statement.database.path, "sql": statement.sql, "mode": "read"}
+        await self.pool.call({**request, "parameters": statement.parameters})
+
     async def change(self, statement: WriteStatement | SchemaStatement, *, dry_run: bool) -> Change:
         """Run `statement` in one transaction, and keep what it did unless `dry_run`."""
         mode = "write" if isinstance(statement, WriteStatement) else "schema"

@@ -27,7 +27,7 @@ def explain(connections: Connections, request: dict[str, Any]) -> dict[str, Any]
     database = connections.reader(request["path"])
     sql = "EXPLAIN QUERY PLAN " + request["sql"]
     with database.interrupt.over(database.connection):
-        steps = execute(database, Mode.EXPLAIN, sql, request.get("parameters")).fetchall()
+        steps = execute(database, Mode(request.get("mode", Mode.EXPLAIN)), sql, request.get("parameters")).fetchall()
     reads = list(database.guard.reads)
     scans = [detail for _, _, _, detail in steps if detail.startswith("SCAN ") and "CONSTANT ROW" not in detail]
     return {"tree": _tree(steps), "scans": scans, "indexes": _advice(database, sql, request, reads) if steps else []}

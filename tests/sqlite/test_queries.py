@@ -1,0 +1,81 @@
+"""Saved queries: tools and resources that follow their files."""
+
+from pathlib import Path
+
+import pytest
+
+from mcp_batteries.testing.wire import MODERN, StdioWire
+from sqlite.serving import make, run, served, text_of
+
+TOOLS = "notifications/tools/list_changed"
+GOOD = """-- Rows with a name.
+-- :name text  The name.
+-- :most integer = 10  How many at most.
+SELECT id FROM t WHERE name = :name LIMIT :most
+"""
+
+
+async def tools(wire: StdioWire) -> dict:
+    return {
+        tool["name"]: tool for tool in (await wire.request("tools/list"))["tools"] if tool["name"].startswith("run_")
+    }
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
+async def test_a_query_comes_changes_and_goes_with_its_file(revision: str, tmp_path: Path) -> None:
+    folder = tmp_path / "queries"
+    folder.mkdir()
+    (folder / "by-name.sql").write_text(GOOD, "utf-8")
+    async with served("--queries", folder, make(tmp_path / "app.db"), revision=revision) as wire:
+        if wire.modern:
+            await wire.listen({"toolsListChanged": True})
+        schema = (await tools(wire))["run_by_name"]["inputSchema"]
+        assert schema["required"] == ["name"] and schema["properties"]["most"]["default"] == 10
+        assert "[1 row]" in text_of(await wire.call("run_by_name", name="a"))
+        assert (await wire.call("run_by_name"))["isError"]
+        assert (await wire.call("run_by_name", name="a", other=1))["isError"]
+
+        (folder / "all.sql").write_text("-- All rows.\nSELECT * FROM t", "utf-8")
+        await wire.notification(TOOLS)
+        assert "[3 rows]" in text_of(await wire.call("run_all"))
+
+        (folder / "all.sql").write_text("-- All rows.\nSELEC * FROM t", "utf-8")
+        await wire.notification(TOOLS)
+        assert "last good version" in (await tools(wire))["run_all"]["description"]
+        assert "[3 rows]" in text_of(await wire.call("run_all"))
+
+        (folder / "all.sql").unlink()
+        await wire.notification(TOOLS)
+        assert set(await tools(wire)) == {"run_by_name", "run_check"}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "text",
+    ["SELECT 1", "-- Deletes.\nDELETE FROM t", "-- Two.\nSELECT 1; SELECT 2", "-- Bad.\n-- :a date\nSELECT :a",
+     "-- Undeclared.\nSELECT :a", "-- Twice.\n-- :a text\n-- :a text\nSELECT :a", "-- Attaches.\nATTACH 'x' AS y"],
+)  # fmt: skip
+async def test_a_file_that_was_never_good_is_no_tool(text: str, tmp_path: Path) -> None:
+    folder = tmp_path / "queries"
+    folder.mkdir()
+    (folder / "bad.sql").write_text(text, "utf-8")
+    async with served("--queries", folder, make(tmp_path / "app.db")) as wire:
+        assert "run_bad" not in await tools(wire)
+
+
+@pytest.mark.anyio
+async def test_the_result_is_a_resource_that_follows_file_and_data(tmp_path: Path) -> None:
+    folder, path = tmp_path / "queries", make(tmp_path / "app.db")
+    folder.mkdir()
+    (folder / "names.sql").write_text("-- Names.\nSELECT name FROM t", "utf-8")
+    uri = "sqlite://.queries/names"
+    async with served("--queries", folder, path) as wire:
+        listed = (await wire.request("resources/list"))["resources"]
+        assert uri in {item["uri"] for item in listed}
+        await wire.subscribe(uri)
+        run(path, "UPDATE t SET name = 'x' WHERE id = 1")
+        await wire.notification("notifications/resources/updated", lambda params: params["uri"] == uri)
+        assert '["x"]' in (await wire.request("resources/read", {"uri": uri}))["contents"][0]["text"]
+        (folder / "names.sql").write_text("-- Names.\nSELECT upper(name) FROM t", "utf-8")
+        await wire.notification("notifications/resources/updated", lambda params: params["uri"] == uri)
