@@ -250,11 +250,9 @@ class Policy:
             case [table] if table:
                 return _rows(top, database, _name(unquote(table)), options)
             case [table, key] if table and not options:
-                name, values = _name(unquote(table)), [unquote(value) for value in key.split(",")]
-                spelled = ",".join(map(escaped, values))
-                return Subject(
-                    f"{top}/{escaped(name)}/{spelled}", database, {"do": "row", "table": name, "key": values}
-                )
+                name, value = _name(unquote(table)), unquote(key)
+                request = {"do": "row", "table": name, "key": value}
+                return Subject(f"{top}/{escaped(name)}/{escaped(value)}", database, request)
             case _:
                 raise NotFound(f"No resource has the URI {quote(uri)}.", f"`{top}/.schema` is the schema.")
 

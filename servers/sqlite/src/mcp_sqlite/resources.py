@@ -81,7 +81,7 @@ class Resources:
 
     @resource("sqlite://{database}/{table}/{key}", name="row", title="The row with a key", mime_type=_JSON)
     async def read_row(self, uri: str) -> TextResourceContents:
-        """One row by its primary key, or rowid where there is none; parts of a key are separated by commas."""
+        """One row by its primary key, or rowid where there is none; commas between the parts of a key."""
         return await self._read(uri)
 
     def subject(self, uri: str) -> Subject | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import sqlite3
+from dataclasses import dataclass
 from typing import Any
 
 from mcp_sqlite.worker.cells import parameters
@@ -70,25 +71,42 @@ def _advice(database: Database, sql: str, request: dict[str, Any], reads: list[t
                 copy.execute(statement)
             except sqlite3.Error:
                 continue  # sqlite_* tables, shadow tables that their virtual table has made already
-        made: dict[str, str] = {}
-        guard.begin(Mode.OWN)
-        for number, (table, combination) in enumerate(candidates):
-            name = f"{_PREFIX}{number}"
-            listed = ", ".join(quoted(column) for column in combination)
-            try:
-                copy.execute(f"CREATE INDEX {name} ON {quoted(table)}({listed})")
-                made[name] = _ddl(table, combination)
-            except sqlite3.Error:
-                continue
-        guard.begin(Mode.EXPLAIN)
-        steps = copy.execute(sql, parameters(request.get("parameters"))).fetchall()
-        used = [made[word] for step in steps for word in step[3].split() if word in made]
-        return list(dict.fromkeys(used))
+        values = parameters(request.get("parameters"))
+        single = _planned(copy, guard, sql, values, [item for item in candidates if len(item[1]) == 1])
+        double = _planned(copy, guard, sql, values, [item for item in candidates if len(item[1]) == 2])
+        # Two columns only where both narrow the search, save the table or save a sort.
+        narrower = any(_PREFIX in step and (" AND " in step or "COVERING" in step) for step in double.steps)
+        sorts = [any("TEMP B-TREE" in step for step in plan.steps) for plan in (single, double)]
+        return (double if narrower or sorts == [True, False] else single).used
     except sqlite3.Error:
         return []
     finally:
         guard.begin(Mode.OWN)
         copy.close()
+
+
+@dataclass(frozen=True)
+class _Planned:
+    steps: list[str]
+    used: list[str]
+
+
+def _planned(
+    copy: sqlite3.Connection, guard: Guard, sql: str, values: Any, candidates: list[tuple[str, tuple[str, ...]]]
+) -> _Planned:
+    """The plan once `candidates` exist too, and the DDL of those it uses."""
+    made: dict[str, str] = {}
+    guard.begin(Mode.OWN)
+    for table, columns in candidates:
+        name = f"{_PREFIX}{len(columns)}_{len(made)}"
+        try:
+            copy.execute(f"CREATE INDEX {name} ON {quoted(table)}({', '.join(map(quoted, columns))})")
+        except sqlite3.Error:
+            continue
+        made[name] = _ddl(table, columns)
+    guard.begin(Mode.EXPLAIN)
+    steps = [str(step[3]) for step in copy.execute(sql, values)]
+    return _Planned(steps, list(dict.fromkeys(made[word] for step in steps for word in step.split() if word in made)))
 
 
 def _ddl(table: str, columns: tuple[str, ...]) -> str:

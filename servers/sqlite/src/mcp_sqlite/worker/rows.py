@@ -35,15 +35,17 @@ def rows(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def row(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
-    """The row whose primary key, or rowid where there is none, is `key`."""
+    """The row whose primary key, or rowid where there is none, is `key`; commas between the parts."""
     database = connections.reader(request["path"])
     table = name_of(database, request["table"])
     keys = key_columns(database, table)
-    if len(keys) != len(request["key"]):
+    key: str = request["key"]
+    values = key.split(",") if len(keys) > 1 else [key]
+    if len(keys) != len(values):
         raise Failure("not_found", f"A row of `{table}` has a key of {len(keys)} values.", "Separate them by commas.")
     where = " AND ".join(f"{key} = ?" for key in keys)
     sql = f"SELECT * FROM {quoted(table)} WHERE {where}"
-    found = _page(connections, request, sql, request["key"], 1)
+    found = _page(connections, request, sql, values, 1)
     if not found["rows"]:
         raise Failure("not_found", f"`{table}` has no row with this key.", "")
     return found

@@ -1,0 +1,102 @@
+"""What the policy takes and refuses before SQLite sees anything, and how files are opened."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable
+from mcp_batteries.settings import load
+from mcp_sqlite.policy import Policy
+from mcp_sqlite.settings import Settings
+from sqlite.serving import make, served, text_of
+
+
+def policy(*arguments: object) -> Policy:
+    return Policy(load(Settings, [str(item) for item in arguments]))
+
+
+def test_what_cannot_be_served_stops_the_start(tmp_path: Path) -> None:
+    (tmp_path / "text.db").write_text("this is no database at all", "utf-8")
+    for arguments in ([], [tmp_path / "missing.db"], [tmp_path / "text.db"], [tmp_path]):
+        with pytest.raises(Unavailable):
+            policy(*arguments)
+    assert not (tmp_path / "missing.db").exists()
+    assert list(policy("--create", tmp_path / "new.db").databases) == ["new"]
+    with pytest.raises(Unavailable):
+        policy("--files", tmp_path / "nowhere", "--create", tmp_path / "new.db")
+
+
+def test_kinds_of_statements_are_opened_by_the_operator(tmp_path: Path) -> None:
+    path = make(tmp_path / "app.db")
+    with pytest.raises(Refused):
+        policy(path).write(None, "DELETE FROM t")
+    with pytest.raises(Refused):
+        policy("--write", path).reshape(None, "DROP TABLE t")
+    with pytest.raises(Refused):
+        policy("--write", "--ddl", "--read-only", path).write(None, "DELETE FROM t")
+    assert policy("--write", path).write(None, "DELETE FROM t").sql == "DELETE FROM t"
+
+
+@pytest.mark.parametrize("sql", ["SELECT '\0'", "SELECT '\ud800'", "x" * 100_001])
+def test_text_that_sqlite_would_misread_is_refused(sql: str, tmp_path: Path) -> None:
+    with pytest.raises(Invalid):
+        policy(make(tmp_path / "app.db")).read(None, sql)
+
+
+@pytest.mark.parametrize(
+    "name", ["../x.csv", "a/b.csv", "/etc/x.csv", ".hidden.csv", "x\0.csv", "c:x.csv", "", "x.exe"]
+)
+def test_files_have_plain_names(name: str, tmp_path: Path) -> None:
+    with pytest.raises(Problem):
+        policy("--files", tmp_path, make(tmp_path / "app.db")).new_file(name, [".csv"])
+
+
+def test_uris_have_one_spelling(tmp_path: Path) -> None:
+    served = policy(make(tmp_path / "app.db"))
+    for spelled in ("sqlite://app/t", "sqlite://APP/%74", "SQLITE://app/t/", "sqlite://app/t?limit=100"):
+        subject = served.subject(spelled)
+        assert subject is not None and subject.uri == "sqlite://app/t?limit=100"
+    assert served.subject("file:///x") is None
+    with pytest.raises(NotFound):
+        served.subject("sqlite://app/a/b/c")
+
+
+@pytest.mark.anyio
+async def test_a_wal_database_that_cannot_be_written_beside_is_read(tmp_path: Path) -> None:
+    path = make(tmp_path / "app.db", "wal")
+    # What a read-only mount is to SQLite: no shared memory can be made beside the file.
+    for ending in ("-wal", "-shm"):
+        assert not os.path.exists(f"{path}{ending}")
+        os.mkdir(f"{path}{ending}")
+    async with served(path) as wire:
+        said = text_of(await wire.call("query_rows", sql="SELECT count(*) FROM t"))
+        assert "[3]" in said and "can't change" in said
+        assert "can't change" in text_of(await wire.call("list_tables"))
+
+
+@pytest.mark.anyio
+async def test_memory_stays_small_when_100_000_rows_are_asked(tmp_path: Path) -> None:
+    statm = Path("/proc/self/statm")
+    if not statm.exists():
+        pytest.skip("reads /proc")
+    async with served(make(tmp_path / "app.db")) as wire:
+
+        def resident() -> int:
+            pid = wire.process.pid
+            children = [
+                int(word)
+                for task in Path(f"/proc/{pid}/task").iterdir()
+                for word in (task / "children").read_text().split()
+            ]
+            pages = [int(Path(f"/proc/{item}/statm").read_text().split()[1]) for item in (pid, *children)]
+            return sum(pages) * os.sysconf("SC_PAGE_SIZE")
+
+        await wire.call("query_rows", sql="SELECT 1")
+        before = resident()
+        numbers = "WITH RECURSIVE c(x) AS (VALUES(1) UNION ALL SELECT x+1 FROM c LIMIT 100000)"
+        for _ in range(3):
+            sql = f"{numbers} SELECT x, 'some text of a row ' || x, x * 1.5, hex(x) FROM c"
+            said = text_of(await wire.call("query_rows", sql=sql, limit=5000, max_bytes=1_000_000))
+            assert said.startswith("[truncated: rows 1 to 5000")
+        assert resident() - before < 50_000_000

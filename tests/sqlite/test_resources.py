@@ -1,0 +1,122 @@
+"""What is listed, read and completed; keys, columns and names that need escapes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mcp_batteries.testing.wire import StdioWire, WireError
+from sqlite.serving import make, run, served, text_of
+
+
+async def read(wire: StdioWire, uri: str) -> str:
+    return (await wire.request("resources/read", {"uri": uri}))["contents"][0]["text"]
+
+
+async def complete(wire: StdioWire, template: str, name: str, typed: str, **others: str) -> list[str]:
+    asked = {
+        "ref": {"type": "ref/resource", "uri": template},
+        "argument": {"name": name, "value": typed},
+        "context": {"arguments": others},
+    }
+    return (await wire.request("completion/complete", asked))["completion"]["values"]
+
+
+@pytest.mark.anyio
+async def test_schemas_rows_and_keys(tmp_path: Path) -> None:
+    path = make(tmp_path / "app.db")
+    run(
+        path,
+        """
+        CREATE TABLE pair (a TEXT, b INTEGER, c, PRIMARY KEY (a, b)) WITHOUT ROWID;
+        INSERT INTO pair VALUES ('x/y', 2, 'found');
+        CREATE TABLE "odd / name" ("é ü"); INSERT INTO "odd / name" VALUES ('here');
+        CREATE TABLE ".schema" (a); INSERT INTO ".schema" VALUES ('a table');
+        """,
+    )
+    async with served(path) as wire:
+        assert "CREATE TABLE t" in await read(wire, "sqlite://app/.schema")
+        t = await read(wire, "sqlite://app/t/.schema")
+        assert "CREATE INDEX t_name" in t and "CREATE TABLE u" not in t
+        rows = json.loads(await read(wire, "sqlite://app/t"))
+        assert rows == {"columns": ["id", "name"], "rows": [[1, "a"], [2, "b"], [3, "c"]]}
+        two = json.loads(await read(wire, "sqlite://app/t?limit=2"))
+        assert two["rows"] == [[1, "a"], [2, "b"]] and two["truncated"] is True
+        for uri, row in (
+            ("sqlite://app/t/2", [2, "b"]),
+            ("sqlite://app/t?column=NAME&value=c", [3, "c"]),
+            ("sqlite://app/pair/x%2Fy%2C2", ["x/y", 2, "found"]),
+            ("sqlite://app/odd%20%2F%20name/1", ["here"]),
+            ("sqlite://app/%2Eschema", ["a table"]),
+            ("sqlite://APP/t/1", [1, "a"]),
+        ):
+            assert json.loads(await read(wire, uri))["rows"] == [row], uri
+        for uri in (
+            "sqlite://other/t", "sqlite://app/nothing", "sqlite://app/t/99", "sqlite://app/t/1%2C2", "sqlite://app/v/1",
+            "sqlite://app/t?limit=0", "sqlite://app/t?column=name", "sqlite://app/t?column=nothing&value=1",
+            "sqlite://app/t?other=1", "sqlite://.queries/none", "sqlite://app/t/%27%20OR%201=1--",
+        ):  # fmt: skip
+            with pytest.raises(WireError):
+                await read(wire, uri)
+        listed = {item["uri"] for item in (await wire.request("resources/list"))["resources"]}
+        assert {"memo://insights", "sqlite://app/.schema", "sqlite://app/odd%20%2F%20name"} <= listed
+        assert not any("f_data" in uri for uri in listed)
+
+
+@pytest.mark.anyio
+async def test_names_are_completed(tmp_path: Path) -> None:
+    async with served(make(tmp_path / "app.db"), make(tmp_path / "another.db")) as wire:
+        rows = "sqlite://{database}/{table}{?column,value,limit}"
+        assert await complete(wire, rows, "database", "a") == ["app", "another"]
+        assert await complete(wire, rows, "table", "", database="app") == ["f", "t", "u", "v"]
+        assert await complete(wire, rows, "column", "n", database="app", table="t") == ["name"]
+        assert await complete(wire, rows, "table", "", database="none") == []
+
+
+@pytest.mark.anyio
+async def test_several_databases_have_names_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "more").mkdir()
+    one, two = make(tmp_path / "My App.db"), make(tmp_path / "more" / "my_app.sqlite")
+    run(two, "UPDATE t SET name = 'second'")
+    async with served(one, two, one) as wire:
+        said = text_of(await wire.call("list_tables"))
+        assert "my_app: " in said and "my_app_2: " in said and "my_app_3" not in said
+        result = await wire.call("query_rows", sql="SELECT 1")
+        assert result["isError"] and "`my_app_2`" in text_of(result)
+        assert "second" in text_of(await wire.call("query_rows", sql="SELECT * FROM t", database="my_app_2"))
+        hits = text_of(await wire.call("search_schema", query="note"))
+        assert "my_app: column u.note" in hits and "my_app_2: column u.note" in hits
+
+
+@pytest.mark.anyio
+async def test_the_demo_shows_everything(tmp_path: Path) -> None:
+    async with served("--demo") as wire:
+        assert "books_text (full-text)" in text_of(await wire.call("list_tables"))
+        described = text_of(await wire.call("get_table", table="books", sample=3))
+        for words in ("author_id -> authors.id", "loans.book_id -> id", "-- year", "books_by_author", "Frankenstein"):
+            assert words in described
+        assert "[Voyage]" in text_of(await wire.call("search_text", query="voyage"))
+        plan = text_of(await wire.call("explain_query", sql="SELECT * FROM loans WHERE member_id = 1"))
+        assert "Reads whole: loans" in plan and 'ON "loans" ("member_id")' in plan
+        assert "is whole" in text_of(await wire.call("run_check"))
+        for name, arguments in (
+            ("explore_database", {}), ("write_query", {"question": "How many?"}),
+            ("explain_slow_query", {"sql": "SELECT 1"}), ("summarise_changes", {}),
+        ):  # fmt: skip
+            assert (await wire.request("prompts/get", {"name": name, "arguments": arguments}))["messages"]
+
+
+@pytest.mark.anyio
+async def test_many_tables_come_page_by_page(tmp_path: Path) -> None:
+    path = make(tmp_path / "app.db")
+    run(path, "".join(f"CREATE TABLE many_{number:03} (a);" for number in range(250)))
+    async with served(path) as wire:
+        seen: list[str] = []
+        arguments: dict = {}
+        while True:
+            said = text_of(await wire.call("list_tables", limit=100, **arguments))
+            seen += [line[2:].split(" ")[0].rstrip(":") for line in said.splitlines() if line.startswith("- ")]
+            if "cursor=" not in said:
+                break
+            arguments = {"cursor": said.partition("cursor=")[2].partition("]")[0]}
+        assert len(seen) == len(set(seen)) == 254
