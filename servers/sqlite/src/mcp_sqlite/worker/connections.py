@@ -85,6 +85,8 @@ class Database:
         found = os.stat(path)
         self.identity = (found.st_dev, found.st_ino)
         self.immutable = False
+        self.names: dict[str, tuple[str, list[str]]] = {}
+        """Tables looked up by this request, by the caller's word: the name and the key's columns."""
         self.connection = self._open("rw" if writable else "ro")
         if not writable:
             self._try()
@@ -144,6 +146,11 @@ class Connections:
     def writer(self, path: str) -> Database:
         """A connection that can."""
         return self._get(path, writable=True)
+
+    def start(self) -> None:
+        """A new request: what the last one has looked up may be another thing by now."""
+        for database in self._open.values():
+            database.names.clear()
 
     def _get(self, path: str, *, writable: bool) -> Database:
         known = self._open.get((path, writable))

@@ -36,6 +36,7 @@ def run(connections: Connections, request: dict[str, Any], send: statements.Send
     Raises:
         Failure: It can't be answered, in words for the caller.
     """
+    connections.start()
     try:
         match request["do"]:
             case "query":

@@ -18,8 +18,7 @@ _CELL = 10_000
 def rows(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     """The first `limit` rows in the order of the key, of those whose `column` is `value` if that is asked."""
     database = connections.reader(request["path"])
-    table = name_of(database, request["table"])
-    keys = key_columns(database, table)
+    table, keys = _looked_up(database, request["table"])
     order = f" ORDER BY {', '.join(keys)}" if keys else ""
     where, values = "", []
     if "column" in request:
@@ -37,8 +36,7 @@ def rows(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
 def row(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     """The row whose primary key, or rowid where there is none, is `key`; commas between the parts."""
     database = connections.reader(request["path"])
-    table = name_of(database, request["table"])
-    keys = key_columns(database, table)
+    table, keys = _looked_up(database, request["table"])
     key: str = request["key"]
     values = key.split(",") if len(keys) > 1 else [key]
     if len(keys) != len(values):
@@ -49,6 +47,13 @@ def row(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     if not found["rows"]:
         raise Failure("not_found", f"`{table}` has no row with this key.", "")
     return found
+
+
+def _looked_up(database: Database, word: str) -> tuple[str, list[str]]:
+    if word not in database.names:
+        table = name_of(database, word)
+        database.names[word] = table, key_columns(database, table)
+    return database.names[word]
 
 
 def key_columns(database: Database, table: str) -> list[str]:

@@ -1,0 +1,195 @@
+"""mcp-sqlite beside other SQLite servers, in one run; prints a table of medians.
+
+    python tests/benchmarks/bench_sqlite.py [--quick] [--only peers|notices]
+
+Peers are `mcp-server-sqlite` of PyPI, which starts with mcp 1 only, and `@bytebase/dbhub` of npm. Everybody is
+asked over stdio, in turns, for the same rows of the same file.
+"""
+
+import json
+import sqlite3
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import click
+from rich.console import Console
+from rich.table import Table
+
+sys.path[:0] = [str(Path(__file__).parents[1])]
+
+from e2e import npm  # noqa: E402
+from e2e.serving import TRANSPORTS, connected  # noqa: E402
+from mcp_batteries.testing.wire import MODERN, StdioWire  # noqa: E402
+
+ROWS = 100_000
+ONE = "SELECT * FROM t WHERE id = 4711"
+ALL = "SELECT * FROM t"
+DBHUB = "@bytebase/dbhub"
+
+
+@dataclass(frozen=True)
+class Peer:
+    name: str
+    command: Callable[[Path], list[str]]
+    tool: str
+    argument: str
+    revision: str = "2025-06-18"
+
+
+def everybody() -> list[Peer]:
+    found = [Peer("mcp-sqlite", lambda path: [sys.executable, "-m", "mcp_sqlite", str(path)], "query_rows", "sql")]
+    official = ["uvx", "--quiet", "--with", "mcp<2", "mcp-server-sqlite@2025.4.25", "--db-path"]
+    found.append(Peer("mcp-server-sqlite", lambda path: [*official, str(path)], "read_query", "query"))
+    try:
+        program = npm.program(npm.installed(f"{DBHUB}@1.4.0"), DBHUB)
+    except RuntimeError as error:
+        click.echo(f"dbhub is left out: {error}", err=True)
+    else:
+        options = ["--transport", "stdio", "--dsn"]
+        found.append(
+            Peer("dbhub 1.4.0", lambda path: [npm.NODE, program, *options, f"sqlite://{path}"], "execute_sql", "sql")
+        )
+    return found
+
+
+def make(path: Path, journal: str = "delete") -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(
+            f"PRAGMA journal_mode = {journal}; CREATE TABLE t (id INTEGER PRIMARY KEY, name, price, note)"
+        )
+        rows = ((n, f"name {n}", n * 1.25, "some words about it") for n in range(1, ROWS + 1))
+        connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)
+        connection.commit()
+
+
+def tree(pid: int) -> list[int]:
+    below = [int(w) for task in Path(f"/proc/{pid}/task").iterdir() for w in (task / "children").read_text().split()]
+    return [pid, *(item for child in below for item in tree(child))]
+
+
+def memory(pid: int) -> float:
+    """Proportional set size of the process and everything below it, in MB."""
+    total = 0
+    for item in tree(pid):
+        for line in Path(f"/proc/{item}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                total += int(line.split()[1])
+    return total / 1024
+
+
+@asynccontextmanager
+async def started(peer: Peer, path: Path):
+    async with StdioWire(peer.command(path), revision=peer.revision) as wire:
+        begun = time.perf_counter()
+        with anyio.fail_after(60):
+            await wire.open()
+        yield wire, time.perf_counter() - begun
+        wire.process.terminate()
+
+
+async def measure(peer: Peer, path: Path, rounds: int) -> dict[str, float]:
+    starts: list[float] = []
+    for _ in range(rounds):
+        async with started(peer, path) as (wire, seconds):
+            starts.append(seconds)
+    async with started(peer, path) as (wire, _):
+        listed = (await wire.request("tools/list"))["tools"]
+
+        async def ask(sql: str) -> dict:
+            return await wire.request("tools/call", {"name": peer.tool, "arguments": {peer.argument: sql}}, seconds=60)
+
+        first = await ask(ONE)
+        assert "4711" in json.dumps(first) and not first.get("isError"), first
+        idle = memory(wire.process.pid)
+        ones: list[float] = []
+        for _ in range(200):
+            begun = time.perf_counter()
+            await ask(ONE)
+            ones.append(time.perf_counter() - begun)
+        begun = time.perf_counter()
+        answer = await ask(ALL)
+        seconds = time.perf_counter() - begun
+        peak = memory(wire.process.pid)
+    return {
+        "start, s": statistics.median(starts),
+        "memory idle, MB": idle,
+        "one row p50, ms": statistics.median(ones) * 1000,
+        "100,000 rows, s": seconds,
+        "its answer, MB": len(json.dumps(answer)) / 1e6,
+        "memory behind it, MB": peak,
+        "tools": len(listed),
+        "tools/list, bytes": len(json.dumps(listed, separators=(",", ":"), ensure_ascii=False).encode()),
+    }
+
+
+async def notices(journal: str, transport: str, revision: str, subscriptions: int, commits: int) -> list[float]:
+    """Milliseconds from the end of a foreign commit to the notice of it."""
+    with tempfile.TemporaryDirectory(prefix="mcp-bench-") as folder:
+        path = Path(folder) / "app.db"
+        make(path, journal)
+        taken: list[float] = []
+        async with connected(transport, revision, "mcp_sqlite", [str(path)]) as wire:
+            uris = [f"sqlite://app/t/{number}" for number in range(1, subscriptions + 1)]
+            if wire.modern:
+                await wire.listen({"resourceSubscriptions": uris})
+            else:
+                for uri in uris:
+                    await wire.subscribe(uri)
+            with closing(sqlite3.connect(path, isolation_level=None)) as writer:
+                for number in range(commits):
+                    row = number % subscriptions + 1
+                    writer.execute("UPDATE t SET note = ? WHERE id = ?", [f"new {number}", row])
+                    begun = time.perf_counter()
+                    await wire.notification(
+                        "notifications/resources/updated", lambda got, row=row: got["uri"] == f"sqlite://app/t/{row}"
+                    )
+                    taken.append((time.perf_counter() - begun) * 1000)
+                    await anyio.sleep(0.06)
+        return taken
+
+
+async def run(rounds: int, only: str | None) -> None:
+    console = Console(width=120)
+    if only in (None, "peers"):
+        with tempfile.TemporaryDirectory(prefix="mcp-bench-") as folder:
+            path = Path(folder) / "app.db"
+            make(path)
+            found = {}
+            for peer in everybody():
+                try:
+                    found[peer.name] = await measure(peer, path, rounds)
+                except (Exception, BaseExceptionGroup) as error:
+                    click.echo(f"{peer.name}: {error!r}", err=True)
+        table = Table("", *found)
+        for row in next(iter(found.values())):
+            table.add_row(row, *(f"{figures[row]:,.2f}".rstrip("0").rstrip(".") for figures in found.values()))
+        console.print(table)
+    if only in (None, "notices"):
+        table = Table("foreign commit to notice, ms", "subscriptions", "p50", "worst")
+        for subscriptions in (1, 1000):
+            for journal in ("delete", "wal"):
+                for transport in TRANSPORTS:
+                    for revision in ("2025-11-25", MODERN):
+                        taken = await notices(journal, transport, revision, subscriptions, 5 * rounds)
+                        cells = [f"{statistics.median(taken):.0f}", f"{max(taken):.0f}"]
+                        table.add_row(f"{journal}, {transport}, {revision}", str(subscriptions), *cells)
+        console.print(table)
+
+
+@click.command(help=__doc__)
+@click.option("--quick", is_flag=True, help="Fewer rounds.")
+@click.option("--only", type=click.Choice(["peers", "notices"]), help="One of the two tables.")
+def main(quick: bool, only: str | None) -> None:
+    click.echo(f"Python {sys.version.split()[0]}, SQLite {sqlite3.sqlite_version}")
+    anyio.run(run, 3 if quick else 10, only)
+
+
+if __name__ == "__main__":
+    main()
