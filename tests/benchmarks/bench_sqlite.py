@@ -121,7 +121,7 @@ async def measure(peer: Peer, path: Path, rounds: int) -> dict[str, float]:
         "start, s": statistics.median(starts),
         "memory idle, MB": idle,
         "one row p50, ms": statistics.median(ones) * 1000,
-        "100,000 rows, s": seconds,
+        "100,000 rows asked, s": seconds,
         "its answer, MB": len(json.dumps(answer)) / 1e6,
         "memory behind it, MB": peak,
         "tools": len(listed),
@@ -169,7 +169,7 @@ async def run(rounds: int, only: str | None) -> None:
                     click.echo(f"{peer.name}: {error!r}", err=True)
         table = Table("", *found)
         for row in next(iter(found.values())):
-            table.add_row(row, *(f"{figures[row]:,.2f}".rstrip("0").rstrip(".") for figures in found.values()))
+            table.add_row(row, *(f"{figures[row]:,.4g}" for figures in found.values()))
         console.print(table)
     if only in (None, "notices"):
         table = Table("foreign commit to notice, ms", "subscriptions", "p50", "worst")
