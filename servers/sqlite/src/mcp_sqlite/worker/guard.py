@@ -135,6 +135,9 @@ class Guard:
             case sqlite3.SQLITE_CREATE_VTABLE:
                 self._reshape(one)
                 return self.mode is Mode.SCHEMA and schema == "main" and two.lower() in _MODULES
+            case sqlite3.SQLITE_ANALYZE | sqlite3.SQLITE_REINDEX:
+                self.reshapes = True
+                return self.mode is Mode.SCHEMA and schema == "main"
             case _ if action in _SCHEMA:
                 self._reshape(one)
                 return self.mode is Mode.SCHEMA and schema == "main" and self._is_owned(one) and self._is_owned(two)
