@@ -30,8 +30,8 @@ def filesystem(scratch: Path) -> Case:
             ("read_text", {"path": "notes.txt", "start_line": 0}),
             ("read_text", {"path": "no\0thing"}),
             ("list_directory", {"path": "/etc"}),
-            ("write_file", {"path": "../served_not/new.txt", "text": "x"}),
-            ("write_file", {"path": "notes.txt", "text": "x"}),
+            ("write_file", {"path": "../served_not/new.txt", "content": "x"}),
+            ("write_file", {"path": "notes.txt", "content": "x"}),
         ],
         foreign=[str(beside), "the secret", "root:"],
     )

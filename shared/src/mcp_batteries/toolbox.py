@@ -38,7 +38,8 @@ class StrictTool(Tool):
             UnexpectedToolError: anything else; the caller learns only that the server failed.
         """
         values = check_arguments(self.name, self.fn_metadata.arg_model, self.parameters, arguments)
-        if self.confirm and not values.get("dry_run"):
+        replaces = values.get("overwrite", True) and not values.get("dry_run")
+        if self.confirm and replaces:
             question = await ask(self.name, arguments, context)
             if question is not None:
                 return question

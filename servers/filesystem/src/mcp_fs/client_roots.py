@@ -36,7 +36,7 @@ class ClientRoots:
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self._roots: WeakKeyDictionary[Connection, list[str]] = WeakKeyDictionary()
-        self._asking = anyio.Lock()
+        self._asking: WeakKeyDictionary[Connection, anyio.Lock] = WeakKeyDictionary()
 
     async def __call__(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
         if ctx.method == "notifications/roots/list_changed":
@@ -56,7 +56,7 @@ class ClientRoots:
 
     async def _asked(self, ctx: ServerRequestContext[Any]) -> list[str]:
         connection = connection_of(ctx.session)
-        async with self._asking:
+        async with self._asking.setdefault(connection, anyio.Lock()):
             if connection not in self._roots:
                 self._roots[connection] = []
                 try:

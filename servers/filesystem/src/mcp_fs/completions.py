@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import quote, unquote
+from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from mcp_batteries.declare import completes
 from mcp_batteries.errors import Problem
@@ -34,14 +35,16 @@ class Completions:
         """What may stand for `path` in `file:///{+path}`: an absolute path, percent-encoded, less its first slash."""
         above, _, start = typed.rpartition("/")
         tops = [root.uri.removeprefix("file:///") + "/" for root in self.policy.roots]
-        if matching := [top for top in tops if top.startswith(typed)]:
+        if matching := [top for top in tops if top.startswith(typed) and top != typed]:
             return matching
         try:
-            found = await in_thread(lambda stop: self._below(f"file:///{above}", unquote(start), stop))
+            found = await in_thread(
+                lambda stop: self._below(f"file:///{above}", os.fsdecode(unquote_to_bytes(start)), stop)
+            )
         except Problem:
             return []
         names = [item.removeprefix("file:///" + above).lstrip("/") for item in found]
-        return [f"{above}/{quote(name)}" for name in names]
+        return [f"{above}/{quote_from_bytes(os.fsencode(name))}" for name in names]
 
     def _below(self, above: str, start: str, stop: Stop) -> list[str]:
         try:

@@ -43,7 +43,7 @@ class PolicySettings(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Root:
-    """A served folder, opened once; whatever later stands at its path, this folder stays meant.
+    """A served folder, opened once; when something else stands at its path later, neither is served.
 
     Attributes:
         name: last component of the path, with a number when two folders share it.
@@ -272,7 +272,10 @@ class Policy:
                 if folded_parts(split(root.real))[: len(wider)] == wider:
                     chosen[root.real] = root
             located = self.locate(path)
-            if located is None or located[0].real in chosen or self._secrets.protects(located[1]):
+            if located is None or located[0].real in chosen:
+                continue
+            # Below a folder such as `.aws` served by itself, its secrets would no longer be known by their paths.
+            if self._secrets.protects(located[1]) or self._secrets.shelters(located[1]):
                 continue
             try:
                 inner = _open_inner(*located, {root.name for root in chosen.values()})
@@ -325,16 +328,14 @@ def _open_root(path: str, taken: set[str]) -> Root:
 
 def _open_inner(root: Root, parts: tuple[str, ...], taken: set[str]) -> Root:
     # `parts` come from a real path: a link found on the way now was put there since, and is not followed.
-    fd = root.fd
+    fd = -1 if _WINDOWS else os.dup(root.fd)
     try:
         for part in () if _WINDOWS else parts:
             inner = os.open(part, _OPEN_ROOT | getattr(os, "O_NOFOLLOW", 0), dir_fd=fd)
-            if fd != root.fd:
-                os.close(fd)
+            os.close(fd)
             fd = inner
     except OSError:
-        if fd != root.fd:
-            os.close(fd)
+        os.close(fd)
         raise
     name = _unique(parts[-1] if parts else root.name, taken)
     return Root(name, os.path.join(root.path, *parts), os.path.join(root.real, *parts), fd)

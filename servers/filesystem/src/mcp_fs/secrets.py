@@ -16,13 +16,15 @@ __all__ = ["Secrets"]
 # Patterns as fnmatch takes them, over names without regard to case; one that has a slash is for a
 # folder and a name in it. What lies below a match is protected with it.
 _SECRET = """
-    .env .env.* .envrc
+    .env .env.* .env~ *.env .envrc
     *.pem *.key *.p12 *.pfx *.ppk *.jks *.keystore *.kdbx
     id_rsa id_dsa id_ecdsa id_ecdsa_sk id_ed25519 id_ed25519_sk
     .ssh .gnupg .password-store
     .npmrc .yarnrc.yml .pypirc .netrc _netrc .pgpass pgpass.conf .my.cnf .mylogin.cnf .htpasswd
+    credentials.json service-account*.json *.tfstate *.tfstate.backup id_rsa.* id_ed25519.* *.key.bak *.pem.bak
     .git-credentials .vault-token .s3cfg .boto .dockercfg kubeconfig *.kubeconfig
-    .aws/credentials .azure/* .docker/config.json .kube/config .config/gcloud .config/gh
+    .aws/sso .m2/settings.xml .config/rclone .aws/credentials .azure/* .docker/config.json .kube/config
+    .config/gcloud .config/gh
     .cargo/credentials .cargo/credentials.toml .gem/credentials .terraform.d/credentials.tfrc.json
 """.split()  # noqa: SIM905 - one can read this
 

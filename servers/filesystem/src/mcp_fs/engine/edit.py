@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
@@ -21,6 +22,7 @@ __all__ = ["Replacement", "lines_of", "nearest", "replace", "unified_diff"]
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _CONTEXT = 3  # lines around a change in a diff
 _MOST_COMPARED = 5000  # lines that are looked at one by one for something alike
+_MOST_NAMED = 10  # places of an ambiguous text
 _MOST_DIFFED = 4000  # lines; difflib can take time that grows with their square
 
 
@@ -61,7 +63,7 @@ def replace(text: str, replacements: Sequence[Replacement], shown: str, stop: St
             raise NotFound(f"{which}: the old text is not in {shown}.", hint)
         if len(places) > 1 and not item.everywhere:
             raise Conflict(
-                f"{which}: the old text is in {shown} {len(places)} times, at lines {_lines(text, places)}.",
+                f"{which}: the old text is in {shown} {_times(len(places))}, at lines {_lines(text, places)}.",
                 "Quote more of the lines around it, or set `replace_all`.",
             )
         text = _put(text, places, item)
@@ -145,10 +147,18 @@ def _marked(mark: str, line: str) -> str:
 
 def _find(text: str, item: Replacement) -> list[tuple[int, int]]:
     """(start, end) of each place of the old text; without `everywhere`, overlapping ones count."""
-    places = _exact(text, item)
-    if _LINE_END.search(item.old) and (not places or item.everywhere):
-        pattern = re.compile(r"(?:\r\n|\n|\r)".join(re.escape(part) for part in _LINE_END.split(item.old)))
-        places = [found.span() for found in pattern.finditer(text)]
+    # A carriage return in the old text means the caller knows the line ends; a line feed alone means any of them.
+    means_any = "\n" in item.old and "\r" not in item.old
+    places = [] if means_any else _exact(text, item)
+    if means_any or (_LINE_END.search(item.old) and (not places or item.everywhere)):
+        first, *others = (re.escape(part) for part in _LINE_END.split(item.old))
+        sought = r"(?:\r\n|(?<!\r)\n|\r(?!\n))".join([first, *others])
+        if not first:  # a line end that the text begins with does not reach back into what stands before it
+            sought = r"(?:\n|\r(?!\n))" + r"(?:\r\n|(?<!\r)\n|\r(?!\n))".join(others)
+        if item.everywhere:
+            return [found.span() for found in re.finditer(sought, text)]
+        overlapping = re.finditer(f"(?=({sought}))", text)
+        places = [found.span(1) for found in islice(overlapping, _MOST_NAMED + 1)]
     return places
 
 
@@ -157,17 +167,24 @@ def _exact(text: str, item: Replacement) -> list[tuple[int, int]]:
     start = text.find(item.old)
     while start >= 0:
         places.append((start, start + len(item.old)))
+        if len(places) > _MOST_NAMED and not item.everywhere:
+            break
         start = text.find(item.old, start + (len(item.old) if item.everywhere else 1))
     return places
 
 
 def _put(text: str, places: Sequence[tuple[int, int]], item: Replacement) -> str:
+    ends = set(_LINE_END.findall(text)) if _LINE_END.search(item.new) else {"\n"}
+    common = (ends.pop() if ends else "\n") if len(ends) < 2 else None
+    adapted = item.new if common is None else _LINE_END.sub(common, item.new)
     pieces: list[str] = []
     done = 0
     for start, end in places:
-        new = item.new
+        new = adapted
         # CR in an old text that matched as it stands: the caller knows the line ends, and means them.
-        if not ("\r" in item.old and text[start:end] == item.old):
+        if "\r" in item.old and text[start:end] == item.old:
+            new = item.new
+        elif common is None:
             new = _LINE_END.sub(_local_end(text, start, end), new)
         pieces += [text[done:start], new]
         done = end
@@ -183,14 +200,18 @@ def _local_end(text: str, start: int, end: int) -> str:
     return found[0] if found else "\n"
 
 
+def _times(count: int) -> str:
+    return f"{count} times" if count <= _MOST_NAMED else f"more than {_MOST_NAMED} times"
+
+
 def _lines(text: str, places: Sequence[tuple[int, int]]) -> str:
     numbers: list[int] = []
     line = done = 0
-    for start, _ in places[:10]:
+    for start, _ in places[:_MOST_NAMED]:
         line += len(_LINE_END.findall(text, done, start))
         done = start
         numbers.append(line + 1)
-    more = f" and {len(places) - 10} more" if len(places) > 10 else ""
+    more = " and more" if len(places) > _MOST_NAMED else ""
     return ", ".join(str(number) for number in dict.fromkeys(numbers)) + more
 
 

@@ -16,7 +16,7 @@ from difflib import get_close_matches
 from typing import BinaryIO, TypeVar
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote
-from mcp_fs.policy import Readable
+from mcp_fs.policy import Readable, Root
 
 if sys.platform == "win32":
     from mcp_fs.engine import handles_windows as _platform
@@ -66,12 +66,31 @@ def resolve(place: P, *, follow: bool = True) -> Generator[Spot[P]]:
         Refused: a link leads outside the served folders, or to a protected secret.
         NotFound: a folder on the way does not exist.
     """
+    _refuse_replaced(place.root)
     with told(place):
         spot = _platform.resolve(place, follow=follow)
         try:
             yield spot
         finally:
             spot.folder.close()
+
+
+def _refuse_replaced(root: Root) -> None:
+    """Raise for a served folder that was moved, removed or replaced: neither it nor what stands there now is meant."""
+    if root.fd < 0:
+        return
+    try:
+        now = os.stat(root.real)
+    except FileNotFoundError:
+        now = None
+    except OSError:
+        return
+    then = os.fstat(root.fd)
+    if now is None or (now.st_dev, now.st_ino) != (then.st_dev, then.st_ino):
+        raise Unavailable(
+            f"The served folder {quote(root.name)} was moved, removed or replaced since the server started.",
+            "The operator can restart the server, which then serves what is there now.",
+        )
 
 
 def open_file(place: Readable) -> BinaryIO:

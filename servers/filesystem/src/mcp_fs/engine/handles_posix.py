@@ -157,7 +157,8 @@ def resolve(place: P, *, follow: bool = True) -> Spot[P]:
         spot = Spot(Folder(fd, place.parent), last)
         # A missing name may be there in another spelling, which the walk finds.
         with suppress(OSError):
-            if not (follow and stat.S_ISLNK(spot.folder.stat(last).st_mode)):
+            kind = spot.folder.stat(last).st_mode
+            if not (follow and stat.S_ISLNK(kind)):
                 return spot
         spot.folder.close()
     return _Walk(place).to_end(follow)

@@ -118,7 +118,7 @@ def _remove_leftover(folder: Folder[Any], name: str) -> bool:
         finally:
             os.close(fd)
         remove_all(folder, name)
-    except OSError:
+    except (OSError, Problem):  # a folder of somebody's that only has such a name may hold what is protected
         return False
     return True
 

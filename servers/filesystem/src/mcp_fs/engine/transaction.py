@@ -76,7 +76,8 @@ def change_files(changes: Sequence[Change], *, dry_run: bool, stop: Stop) -> Edi
         spots = [stack.enter_context(writing_to(change.place)) for change in changes]
         stack.enter_context(locked(spots, stop))
         prepared = [_prepare(change, spot, stop) for change, spot in zip(changes, spots, strict=True)]
-        if len({spot.place for spot in spots}) < len(spots):
+        existing = [(item.old.st_dev, item.old.st_ino) for item in prepared if item.old is not None]
+        if len({spot.place for spot in spots}) < len(spots) or len(set(existing)) < len(existing):
             raise Invalid("One file is named twice.", "Put all of its changes into one.")
         notes: list[str] = []
         if not dry_run:
@@ -117,6 +118,8 @@ def _prepare(change: Change, spot: Spot[Writable], stop: Stop) -> _Prepared:
         decoded = found
     new = change.revise(decoded.text)
     gone = change.deletes and not new
+    if change.deletes and new:
+        raise Conflict(f"{shown} holds more than the patch removes.", "Read it again, then make the patch anew.")
     diff = unified_diff(decoded.text, new, place.display, created=old is None, deleted=gone)
     return _Prepared(change, spot, old, None if gone else encode(new, decoded), diff)
 

@@ -1,0 +1,91 @@
+"""What a hostile reader found once and must not find again."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from mcp import Client
+from mcp_types import ResourceTemplateReference, TextContent
+
+from mcp_fs.server import build
+from mcp_fs.settings import Settings
+
+pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="POSIX names")]
+
+
+async def call(client: Client, tool: str, **arguments: object) -> tuple[bool, str]:
+    result = await client.call_tool(tool, arguments)
+    return bool(result.is_error), "".join(block.text for block in result.content if isinstance(block, TextContent))
+
+
+def serving(*folders: Path) -> Client:
+    return Client(build(Settings(folders=tuple(map(str, folders)))))
+
+
+async def test_another_spelling_of_a_name_is_found_where_links_are_not_followed(tmp_path: Path) -> None:
+    decomposed = "cafe\u0301.txt"
+    (tmp_path / decomposed).write_text("old", "utf-8")
+    (tmp_path / "a.txt").write_text("new", "utf-8")
+    async with serving(tmp_path) as client:
+        assert (await call(client, "copy_file", source="a.txt", target="caf\u00e9.txt"))[0]
+        assert sorted(item.name for item in tmp_path.iterdir()) == ["a.txt", decomposed]
+        assert not (await call(client, "get_info", path="caf\u00e9.txt"))[0]
+        assert not (await call(client, "delete_file", path="caf\u00e9.txt"))[0]
+        assert [item.name for item in tmp_path.iterdir()] == ["a.txt"]
+
+
+async def test_a_common_text_is_replaced_in_linear_time_and_told_in_little_memory(tmp_path: Path) -> None:
+    (tmp_path / "min.json").write_text('{"b":1},' * 200_000, "utf-8")
+    async with serving(tmp_path) as client:
+        edit = {"old_text": "b", "new_text": "c"}
+        failed, said = await call(client, "edit_file", path="min.json", edits=[edit])
+        assert failed and "more than 10 times" in said
+        failed, said = await call(client, "edit_file", path="min.json", edits=[{**edit, "replace_all": True}])
+        assert not failed, said
+        assert (tmp_path / "min.json").read_text("utf-8") == '{"c":1},' * 200_000
+
+
+async def test_line_ends_that_look_alike_make_a_text_ambiguous(tmp_path: Path) -> None:
+    (tmp_path / "mixed").write_bytes(b"q\na\nb\nr\r\na\r\nb\r\n")
+    async with serving(tmp_path) as client:
+        failed, said = await call(client, "edit_file", path="mixed", edits=[{"old_text": "a\nb", "new_text": "x"}])
+        assert failed and "2 times, at lines 2, 5" in said
+
+
+async def test_a_patch_deletes_the_file_it_describes_or_nothing(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("1\n2\n3\n4\n", "utf-8")
+    async with serving(tmp_path) as client:
+        patch = "--- a/f\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-1\n-2\n"
+        failed, said = await call(client, "edit_files", patch=patch)
+        assert failed and "more than the patch removes" in said
+        assert (tmp_path / "f").read_text("utf-8") == "1\n2\n3\n4\n"
+
+
+async def test_a_folder_with_the_name_of_a_leftover_stops_nothing(tmp_path: Path) -> None:
+    (tmp_path / ".~mcp-fs-x" / ".env").mkdir(parents=True)
+    async with serving(tmp_path) as client:
+        failed, said = await call(client, "write_file", path="new.txt", content="x")
+        assert not failed, said
+
+
+async def test_a_name_that_is_not_utf8_is_completed_as_its_uri(tmp_path: Path) -> None:
+    try:
+        (tmp_path / "caf\udce9").write_text("", "utf-8")
+    except OSError:
+        pytest.skip("this file system takes only UTF-8 names")
+    async with serving(tmp_path) as client:
+        template = ResourceTemplateReference(type="ref/resource", uri="file:///{+path}")
+        top = str(tmp_path).lstrip("/")
+        for typed in (f"{top}/", f"{top}/caf"):
+            found = await client.complete(template, {"name": "path", "value": typed})
+            assert found.completion.values == [f"{top}/caf%E9"]
+
+
+async def test_a_served_folder_that_was_replaced_says_so(tmp_path: Path) -> None:
+    served = tmp_path / "served"
+    served.mkdir()
+    async with serving(served) as client:
+        served.rename(tmp_path / "old")
+        served.mkdir()
+        failed, said = await call(client, "list_directory")
+        assert failed and "`served` was moved, removed or replaced" in said
