@@ -227,14 +227,6 @@ class Policy:
                 "Only the operator can serve it, with `--allow-secrets`.",
             )
 
-    def uri(self, place: Readable) -> str:
-        """The place's resource: see `Readable.uri`."""
-        return place.uri
-
-    def display(self, place: Readable) -> str:
-        """The place's path as tools take it: see `Readable.display`."""
-        return place.display
-
     def locate(self, absolute: str) -> tuple[Root, tuple[str, ...]] | None:
         """The served folder an absolute path lies beneath and the names below it; None when outside.
 

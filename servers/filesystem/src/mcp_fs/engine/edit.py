@@ -22,6 +22,7 @@ __all__ = ["Replacement", "lines_of", "nearest", "replace", "unified_diff"]
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _CONTEXT = 3  # lines around a change in a diff
 _MOST_COMPARED = 5000  # lines that are looked at one by one for something alike
+_ANY_END = r"(?:\r\n|(?<!\r)\n|\r(?!\n))"  # one whole line end, never the half of one
 _MOST_NAMED = 10  # places of an ambiguous text
 _MOST_DIFFED = 4000  # lines; difflib can take time that grows with their square
 
@@ -152,9 +153,9 @@ def _find(text: str, item: Replacement) -> list[tuple[int, int]]:
     places = [] if means_any else _exact(text, item)
     if means_any or (_LINE_END.search(item.old) and (not places or item.everywhere)):
         first, *others = (re.escape(part) for part in _LINE_END.split(item.old))
-        sought = r"(?:\r\n|(?<!\r)\n|\r(?!\n))".join([first, *others])
+        sought = _ANY_END.join([first, *others])
         if not first:  # a line end that the text begins with does not reach back into what stands before it
-            sought = r"(?:\n|\r(?!\n))" + r"(?:\r\n|(?<!\r)\n|\r(?!\n))".join(others)
+            sought = r"(?:\n|\r(?!\n))" + _ANY_END.join(others)
         if item.everywhere:
             return [found.span() for found in re.finditer(sought, text)]
         overlapping = re.finditer(f"(?=({sought}))", text)
