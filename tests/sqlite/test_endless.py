@@ -11,7 +11,7 @@ from mcp_batteries.testing.wire import StdioWire
 from sqlite.serving import make, served, text_of
 from sqlite.statements import FOREVER
 
-ONE_OPCODE = "SELECT replace(hex(zeroblob(4000000)), '00', hex(zeroblob(20000)) || '1')"
+ONE_OPCODE = "SELECT instr(hex(zeroblob(4000000)), hex(zeroblob(2000000)) || '1')"
 """Not interruptible: one call of a function that takes minutes."""
 
 
@@ -43,7 +43,7 @@ needs_proc = pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="l
 @pytest.mark.anyio
 @pytest.mark.parametrize("sql", [FOREVER, ONE_OPCODE], ids=["loop", "opcode"])
 async def test_the_limit_answers_and_others_are_served_meanwhile(sql: str, tmp_path: Path) -> None:
-    async with served("--timeout", 2, make(tmp_path / "app.db")) as wire, anyio.create_task_group() as tasks:
+    async with served("--timeout", 5, make(tmp_path / "app.db")) as wire, anyio.create_task_group() as tasks:
         answers: list[str] = []
 
         async def endless() -> None:
@@ -59,7 +59,7 @@ async def test_the_limit_answers_and_others_are_served_meanwhile(sql: str, tmp_p
         with anyio.fail_after(20):
             while len(answers) < 3:
                 await anyio.lowlevel.checkpoint()
-        assert all("limit" in answer or "too big" in answer for answer in answers), answers
+        assert all("limit" in answer for answer in answers), answers
 
 
 @needs_proc
