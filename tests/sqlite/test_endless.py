@@ -1,5 +1,6 @@
 """Statements without end: stopped in time, cancelled at once, in nobody's way, and gone when the server is."""
 
+import contextlib
 import os
 import signal
 from pathlib import Path
@@ -17,10 +18,11 @@ ONE_OPCODE = "SELECT instr(hex(zeroblob(4000000)), hex(zeroblob(2000000)) || '1'
 
 def workers(wire: StdioWire) -> set[int]:
     """Processes below the server's."""
-    pid = wire.process.pid
-    return {
-        int(word) for task in Path(f"/proc/{pid}/task").iterdir() for word in (task / "children").read_text().split()
-    }
+    found: set[int] = set()
+    for task in Path(f"/proc/{wire.process.pid}/task").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # a thread that has just ended
+            found.update(int(word) for word in (task / "children").read_text().split())
+    return found
 
 
 def busy(pid: int) -> bool:
