@@ -301,8 +301,8 @@ class TestFiles:
         digest = content_hash(b"old")
         with pytest.raises(Conflict, match=f"its hash is `{digest}`"):
             edit(here, "f", "old", "new", expected_hash="0123456789abcdef")
-        with pytest.raises(Conflict):
-            edit(here, "f", "old", "new", expected_hash="")
+        with pytest.raises(Invalid, match="is no hash"):
+            edit(here, "f", "old", "new", expected_hash="sha256:none")
         edit(here, "f", "old", "new", expected_hash=digest.upper())
         assert (here.root / "f").read_text() == "new"
 

@@ -44,6 +44,8 @@ class WriteTools:
 
         To change a part of a file use `edit_file`.
         """
+        if path.endswith("/"):
+            raise Invalid(f"{quote(path)} ends as folders do.", "Leave out the last slash, or use `create_directory`.")
         place = self.policy.writable(path)
         return await in_thread(lambda stop: write_file(place, content, overwrite=overwrite, stop=stop), what="Writing")
 
