@@ -178,7 +178,7 @@ def _taken(target: Writable, there: os.stat_result, outcome: str, *, overwrite: 
     if stat.S_ISDIR(there.st_mode):
         return Conflict(
             f"{shown} is a folder that exists already; {outcome}.",
-            f"To put it in there name the place in it, such as `{target.display}/NAME`; a full folder is never replaced.",
+            f"Name the place in it, such as `{target.display}/NAME`; a full folder is never replaced.",
         )
     if overwrite:
         return Conflict(f"{shown} exists already; {outcome}.", "Choose another name, or delete that first.")
