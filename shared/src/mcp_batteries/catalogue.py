@@ -144,7 +144,7 @@ class Catalogue:
             contents = contents.contents
         if isinstance(contents, TextResourceContents | BlobResourceContents):
             contents = [contents]
-        return ReadResourceResult(contents=contents, **ttl)
+        return ReadResourceResult(contents=list(contents), **ttl)
 
     def _reader(self, uri: str) -> tuple[_Method, dict[str, Any]]:
         if uri in self.fixed:

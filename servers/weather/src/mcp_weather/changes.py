@@ -83,7 +83,7 @@ def _probe(path: str) -> Hashable | None:
 
 
 def demonstration(settings: Settings) -> tuple[str, Callable[[], None]] | None:
-    """For `--check`: forget what is kept of one place's weather, which every process is told of; it is fetched again."""
+    """For `--check`: forget what is kept of one place's weather, which every process hears of."""
     store = open_store(settings.cache, settings.COMMAND, identity(settings))
     if not isinstance(store, DiskStore):
         return None

@@ -6,9 +6,10 @@ a person can read.
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from mcp_batteries.results import DataResult
 
@@ -23,8 +24,14 @@ _ROWS = 200
 Value = float | int | str | None
 
 
+def _brief(schema: dict[str, Any]) -> None:
+    """Parts that many results share are told by the names they always have: whole, they are half of `tools/list`."""
+    for name in schema.keys() - {"type", "required"}:
+        del schema[name]
+
+
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, json_schema_extra=_brief)
 
 
 class PlaceInfo(_Part):
@@ -162,7 +169,7 @@ class Forecast(DataResult):
     step: Literal["hourly", "daily"]
     tables: dict[str, Table]
     """By model."""
-    notes: list[str] = []
+    notes: Sequence[str] = ()
 
     def text(self) -> str:
         lines = [f"{self.step.capitalize()} forecast for {self.place.text()}", *self.notes]
@@ -202,7 +209,7 @@ class History(DataResult):
     daily: Table
     normals: Table | None = None
     """Means of the same days in the years 1991 to 2020."""
-    notes: list[str] = []
+    notes: Sequence[str] = ()
 
     def text(self) -> str:
         parts = [f"Past weather of {self.place.text()}", *self.notes, self.daily.text()]
@@ -214,14 +221,14 @@ class Astronomy(DataResult):
     date: str
     sun: Literal["rises and sets", "polar day", "polar night"]
     names: list[str]
-    times: list[str | None]
+    times: Annotated[list[str | None], WithJsonSchema({"type": "array"})]
     """`times[i]` of `names[i]`, null where that does not happen on this day."""
     day_length_s: int | None = None
     moon_phase: str
     moon_age_days: float
     source: str
     licence: str
-    notes: list[str] = []
+    notes: Sequence[str] = ()
 
     def text(self) -> str:
         shown = [
@@ -246,7 +253,7 @@ class Places(DataResult):
     """`columns` name the parts of each row."""
 
     columns: list[str]
-    rows: list[list[Value]]
+    rows: Annotated[list[list[Value]], WithJsonSchema({"type": "array"})]
     source: str
     licence: str | None = None
     problem: str | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
@@ -84,11 +84,13 @@ class Subject:
 
 
 class Policy:
-    """Args:
-    saved: the saved places by alias, in lower case; asked anew each time, since they may be edited.
+    """What may be asked.
+
+    Args:
+        saved: the saved places by alias, in lower case; called each time, since they may be edited.
     """
 
-    def __init__(self, saved: Any) -> None:
+    def __init__(self, saved: Callable[[], Mapping[str, Place]]) -> None:
         self._saved = saved
 
     def saved(self) -> Mapping[str, Place]:
@@ -275,17 +277,63 @@ def _lies_in(hit: Mapping[str, Any], part: str) -> bool:
     )
 
 
-_STATES = dict(
-    item.split("=")
-    for item in (
-        "al=alabama ak=alaska az=arizona ar=arkansas ca=california co=colorado ct=connecticut de=delaware fl=florida "
-        "ga=georgia hi=hawaii id=idaho il=illinois in=indiana ia=iowa ks=kansas ky=kentucky la=louisiana me=maine "
-        "md=maryland ma=massachusetts mi=michigan mn=minnesota ms=mississippi mo=missouri mt=montana ne=nebraska "
-        "nv=nevada oh=ohio ok=oklahoma or=oregon pa=pennsylvania tn=tennessee tx=texas ut=utah vt=vermont va=virginia "
-        "wa=washington wi=wisconsin wy=wyoming"
-    ).split()
-) | {
-    "nh": "new hampshire", "nj": "new jersey", "nm": "new mexico", "ny": "new york", "nc": "north carolina",
-    "nd": "north dakota", "ri": "rhode island", "sc": "south carolina", "sd": "south dakota", "wv": "west virginia",
-    "dc": "district of columbia",
-}  # fmt: skip
+_STATES = {
+    abbreviation: name.replace("_", " ")
+    for abbreviation, name in (
+        item.split("=")
+        for item in [
+            "al=alabama",
+            "ak=alaska",
+            "az=arizona",
+            "ar=arkansas",
+            "ca=california",
+            "co=colorado",
+            "ct=connecticut",
+            "de=delaware",
+            "dc=district_of_columbia",
+            "fl=florida",
+            "ga=georgia",
+            "hi=hawaii",
+            "id=idaho",
+            "il=illinois",
+            "in=indiana",
+            "ia=iowa",
+            "ks=kansas",
+            "ky=kentucky",
+            "la=louisiana",
+            "me=maine",
+            "md=maryland",
+            "ma=massachusetts",
+            "mi=michigan",
+            "mn=minnesota",
+            "ms=mississippi",
+            "mo=missouri",
+            "mt=montana",
+            "ne=nebraska",
+            "nv=nevada",
+            "nh=new_hampshire",
+            "nj=new_jersey",
+            "nm=new_mexico",
+            "ny=new_york",
+            "nc=north_carolina",
+            "nd=north_dakota",
+            "oh=ohio",
+            "ok=oklahoma",
+            "or=oregon",
+            "pa=pennsylvania",
+            "ri=rhode_island",
+            "sc=south_carolina",
+            "sd=south_dakota",
+            "tn=tennessee",
+            "tx=texas",
+            "ut=utah",
+            "vt=vermont",
+            "va=virginia",
+            "wa=washington",
+            "wv=west_virginia",
+            "wi=wisconsin",
+            "wy=wyoming",
+        ]
+    )
+}
+"""States of the US as people write them; the geocoder has their names only."""

@@ -23,7 +23,8 @@ PLACES = "weather://places"
 PROBLEM = "weather://places/problem"
 _JSON = "application/json"
 _TITLES = {
-    "now": "Weather now", "hourly": "Next 48 hours", "daily": "Next 7 days", "alerts": "Alerts in effect", "air": "Air quality",
+    "now": "Weather now", "hourly": "Next 48 hours", "daily": "Next 7 days", "alerts": "Alerts in effect",
+    "air": "Air quality",
 }  # fmt: skip
 
 
@@ -70,27 +71,27 @@ class Resources:
             uri=PROBLEM, mime_type="text/plain", text=f"The last good version is served: {self.saved.problem}\n"
         )
 
-    @resource("weather://{place}/now", name="now", title=_TITLES["now"], mime_type=_JSON)
+    @resource("weather://{+place}/now", name="now", title=_TITLES["now"], mime_type=_JSON)
     async def read_now(self, uri: str) -> Lasting:
         """The weather now."""
         return await self._read(uri)
 
-    @resource("weather://{place}/hourly", name="hourly", title=_TITLES["hourly"], mime_type=_JSON)
+    @resource("weather://{+place}/hourly", name="hourly", title=_TITLES["hourly"], mime_type=_JSON)
     async def read_hourly(self, uri: str) -> Lasting:
         """The next 48 hours."""
         return await self._read(uri)
 
-    @resource("weather://{place}/daily", name="daily", title=_TITLES["daily"], mime_type=_JSON)
+    @resource("weather://{+place}/daily", name="daily", title=_TITLES["daily"], mime_type=_JSON)
     async def read_daily(self, uri: str) -> Lasting:
         """The next 7 days."""
         return await self._read(uri)
 
-    @resource("weather://{place}/alerts", name="alerts", title=_TITLES["alerts"], mime_type=_JSON)
+    @resource("weather://{+place}/alerts", name="alerts", title=_TITLES["alerts"], mime_type=_JSON)
     async def read_alerts(self, uri: str) -> Lasting:
         """Alerts in effect, or who does not cover the place."""
         return await self._read(uri)
 
-    @resource("weather://{place}/air", name="air", title=_TITLES["air"], mime_type=_JSON)
+    @resource("weather://{+place}/air", name="air", title=_TITLES["air"], mime_type=_JSON)
     async def read_air(self, uri: str) -> Lasting:
         """Air quality now and for 24 hours."""
         return await self._read(uri)

@@ -64,5 +64,5 @@ def weight(key: str) -> float:
 
 
 def _used(state: dict[str, Any], span: str, number: int) -> float:
-    known = state.get(span)
-    return float(known[1]) if isinstance(known, list) and known[0] == number else 0.0
+    known: list[Any] = state.get(span) or [0, 0]
+    return float(known[1]) if known[0] == number else 0.0

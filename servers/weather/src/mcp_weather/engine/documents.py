@@ -156,10 +156,11 @@ def observation_key(station: str) -> str:
     return f"nws/stations/{station}/observations/latest"
 
 
-def _key(path: str, place: Place, **asked: object) -> str:
+def _key(path: str, place: Place, **asked: str | int | tuple[str, ...]) -> str:
     query = {"latitude": f"{place.latitude:.4f}", "longitude": f"{place.longitude:.4f}"}
     query |= {
-        name: ",".join(map(str, value)) if isinstance(value, tuple) else str(value) for name, value in asked.items()
+        name: value if isinstance(value, str) else ",".join(value) if isinstance(value, tuple) else str(value)
+        for name, value in asked.items()
     }
     return f"{path}?" + urlencode(query | {"timezone": "auto", "timeformat": "unixtime"}, safe=",")
 

@@ -20,7 +20,7 @@ _BOXES = (
     (24.0, 49.6, -125.5, -66.5), (51.0, 72.0, -180.0, -129.0), (51.0, 56.0, 172.0, 180.0), (18.5, 29.0, -179.0, -154.0),
     (17.0, 19.5, -68.5, -64.0), (13.0, 21.0, 144.0, 147.0), (-15.5, -10.5, -172.0, -168.0),
 )  # fmt: skip
-"""South, north, west, east of where it may be asked about coordinates of unknown country; it says itself whether it is."""
+"""South, north, west, east of where it may be asked about coordinates of unknown country; it decides."""
 
 _OBSERVED = {
     "temperature": "temperature", "dewpoint": "dew_point", "relativeHumidity": "relative_humidity",
@@ -54,7 +54,7 @@ def observed_at(feature: dict[str, Any]) -> datetime | None:
 
 def observation(feature: dict[str, Any], station: str, units: Units, from_: Origin, zone: tzinfo) -> Reading:
     """A station's observation; what failed quality control (`X`) counts as missing."""
-    found = cast("dict[str, Any]", feature.get("properties") or {})
+    found = _object(feature.get("properties"))
     names: list[str] = []
     said: list[str] = []
     values: list[Value] = []
@@ -78,10 +78,9 @@ def alerts(document: dict[str, Any], now: datetime, zone: tzinfo) -> list[Alert]
     """Actual alerts that have not ended, the most severe first, each once."""
     found: dict[str, Alert] = {}
     for feature in cast("list[Any]", document.get("features") or []):
-        said: Any = feature.get("properties") if isinstance(feature, dict) else None
-        if not isinstance(said, dict):
+        about = _object(_object(feature).get("properties"))
+        if not about:
             continue
-        about = cast("dict[str, Any]", said)
         ends = _moment(about.get("ends") or about.get("expires"))
         if about.get("status") != "Actual" or about.get("messageType") == "Cancel" or (ends and ends < now):
             continue
@@ -105,7 +104,7 @@ def alerts(document: dict[str, Any], now: datetime, zone: tzinfo) -> list[Alert]
 
 def forecast(document: dict[str, Any], units: Units, from_: Origin, zone: tzinfo, most: int, *, now: datetime) -> Table:
     """Periods of its forecast, hours or half days, that have not ended."""
-    periods = cast("list[dict[str, Any]]", (document.get("properties") or {}).get("periods") or [])
+    periods = cast("list[dict[str, Any]]", _object(document.get("properties")).get("periods") or [])
     kept = [item for item in periods if (end := _moment(item.get("endTime"))) is None or end > now][:most]
     temperature = [
         _quantity({"unitCode": f"wmoUnit:deg{item.get('temperatureUnit')}", "value": item.get("temperature")})
@@ -132,10 +131,12 @@ def forecast(document: dict[str, Any], units: Units, from_: Origin, zone: tzinfo
     )
 
 
+def _object(said: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", said) if isinstance(said, dict) else {}
+
+
 def _quantity(said: Any) -> tuple[str, float | None]:
-    if not isinstance(said, dict):
-        return "", None
-    found = cast("dict[str, Any]", said)
+    found = _object(said)
     unit, factor, offset = _UNITS.get(str(found.get("unitCode")).rpartition(":")[2], ("", 1, 0))
     value = found.get("value")
     if isinstance(value, str):

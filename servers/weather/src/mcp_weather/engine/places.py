@@ -26,7 +26,7 @@ class SavedPlaces:
         self.path = path
         self.problem: str | None = None
         self._found: dict[str, Place] = {}
-        self._policy = Policy(lambda: {})
+        self._policy = Policy(dict)
         self.refresh()
 
     def all(self) -> Mapping[str, Place]:

@@ -6,6 +6,7 @@ import io
 import logging
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from mcp_weather.models import Table, Value
 
@@ -21,7 +22,9 @@ def png(table: Table, title: str) -> bytes:
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Figure_
+
+    Figure: Any = Figure_  # Its types say less than nothing.
 
     moments = [datetime.fromisoformat(time) for time in table.time]
     zone = moments[0].tzinfo if moments else None

@@ -91,7 +91,7 @@ def reading(document: dict[str, Any], units: Units, from_: Origin) -> Reading | 
     at = current.get("time")
     return Reading(
         observed_at=stamp(at, zone_of(document)) if isinstance(at, int | float) else None,
-        names=names,
+        names=[_named(name) for name in names],
         units=[unit for unit, _ in columns],
         values=[values[0] for _, values in columns],
         origin=from_,
@@ -131,7 +131,7 @@ def table(
     columns = [convert(name, [part[name][index] for index in kept], _unit(said, name), units) for name in names]
     return Table(
         time=[cast(str, labels[index]) for index in kept],
-        names=names,
+        names=[_named(name) for name in names],
         units=[unit for unit, _ in columns],
         values=[values for _, values in columns],
         origin=from_,
@@ -178,6 +178,10 @@ def _number(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value in _MISSING:
         return None
     return float(value)
+
+
+def _named(name: str) -> str:
+    return name.replace("weather_code", "weather")  # By now it is words.
 
 
 def _part(document: dict[str, Any], name: str) -> dict[str, Any] | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, date, datetime, timedelta, tzinfo
-from typing import Any, TypeVar
-from zoneinfo import ZoneInfo
+from functools import partial
+from typing import Any
 
 import anyio
 
@@ -17,7 +17,7 @@ from mcp_weather.engine import documents as ask
 from mcp_weather.engine import nws
 from mcp_weather.engine.astronomy import sky
 from mcp_weather.engine.documents import Group, Model
-from mcp_weather.engine.series import OPEN_METEO, Units, convert, origin, reading, stamp, table, today, zone_of
+from mcp_weather.engine.series import Units, convert, origin, reading, table, today, zone_of
 from mcp_weather.models import (
     AirQuality,
     Alerts,
@@ -33,8 +33,6 @@ from mcp_weather.models import (
 from mcp_weather.policy import Days, Name, Place, Policy
 
 __all__ = ["Engine"]
-
-T = TypeVar("T")
 
 _NORMAL_YEARS = range(1991, 2021)
 """The period of reference of the World Meteorological Organization."""
@@ -53,9 +51,11 @@ _NORMAL_NAMES = (
 
 
 class Engine:
-    """Args:
-    cache: answers by the keys of `documents`.
-    language: of place names.
+    """Answers about places.
+
+    Args:
+        cache: answers by the keys of `documents`.
+        language: of place names.
     """
 
     def __init__(self, cache: Cache, policy: Policy, *, language: str) -> None:
@@ -94,7 +94,8 @@ class Engine:
     async def _hits(self, name: str, language: str) -> list[dict[str, Any]]:
         found = (await self.cache.get(ask.geocoding_key(name, language))).json()
         # No match is an answer without results.
-        return [hit for hit in found.get("results") or [] if "latitude" in hit and "longitude" in hit]
+        hits: list[dict[str, Any]] = found.get("results") or []
+        return [hit for hit in hits if "latitude" in hit and "longitude" in hit]
 
     # What a resource shows
 
@@ -121,6 +122,9 @@ class Engine:
             lambda: self.alerts(place),
             lambda: self.observation(place, units),
         )
+        # What they say in full is for `get_alerts`.
+        brief = [alert.model_copy(update={"description": None, "instruction": None}) for alert in alerts.alerts]
+        alerts = alerts.model_copy(update={"alerts": brief})
         uris = [self._policy.uri(place.point, kind) for kind in ("now", "daily", "alerts")]
         return Weather(
             place=place.info(str(zone)), now=now, observation=observed, daily=daily[0], alerts=alerts, resources=uris
@@ -133,9 +137,6 @@ class Engine:
         if now is None:
             raise Unavailable("Open-Meteo sent an answer without the present.", "Try again in a moment.")
         return now, zone_of(document)
-
-    async def hourly(self, place: Place, units: Units, hours: int = 48) -> Forecast:
-        return await self.forecast(place, "hourly", ("basic",), hours, ("best_match",), units)
 
     async def forecast(
         self, place: Place, step: str, groups: Sequence[Group], span: int, models: Sequence[Model], units: Units
@@ -155,7 +156,7 @@ class Engine:
                     raise
                 notes.append(f"[{model} is missing: {problem}]")
 
-        await _together(*(lambda model=model: one(model) for model in models))
+        await _together(*(partial(one, model) for model in models))
         if not tables:
             raise Unavailable(f"None of the {len(models)} models could be had.", "Try again in a moment.")
         ordered = {model: tables[model] for model in models if model in tables}
@@ -195,8 +196,8 @@ class Engine:
             return Alerts(
                 place=place.info(),
                 status="not_covered",
-                explanation=f"Not known: the {service} covers the United States and their territories only, and no other "
-                "source of alerts is built in. Ask the national weather service of the country.",
+                explanation=f"Not known: the {service} covers the United States and their territories only, and no "
+                "other source of alerts is built in. Ask the national weather service of the country.",
                 covered_by=[],
                 not_covered_by=[service, *not_here],
                 alerts=[],
@@ -207,8 +208,8 @@ class Engine:
                 return Alerts(
                     place=place.info(),
                     status="not_covered",
-                    explanation=f"Not known: the {service} says that it does not cover this point, and no other source of "
-                    "alerts is built in.",
+                    explanation=f"Not known: the {service} says that it does not cover this point, and no other "
+                    "source of alerts is built in.",
                     covered_by=[],
                     not_covered_by=[service, *not_here],
                     alerts=[],
@@ -245,7 +246,7 @@ class Engine:
                 return None
             about, zone = point
             key = ask.stations_key(str(about["gridId"]), int(about["gridX"]), int(about["gridY"]))
-            stations = (await self.cache.get(key)).json().get("features") or []
+            stations: list[Any] = (await self.cache.get(key)).json().get("features") or []
         except (Unavailable, KeyError, TypeError, ValueError):
             return None
         best: tuple[datetime, Reading] | None = None
@@ -370,7 +371,7 @@ class Engine:
                     if isinstance(value, int | float):
                         columns.setdefault(name, {}).setdefault(day[5:], []).append(float(value))
 
-        await _together(*(lambda year=year: one(year) for year in _NORMAL_YEARS))
+        await _together(*(partial(one, year) for year in _NORMAL_YEARS))
         span = [days.first + timedelta(days=number) for number in range((days.last - days.first).days + 1)]
         shown = [
             convert(name, [_mean(columns[name].get(day.isoformat()[5:])) for day in span], said.get(name, ""), units)
@@ -397,7 +398,7 @@ class Engine:
         found = (await self.cache.get(ask.points_key(place))).json()
         if found is None:
             return None
-        about = found.get("properties") or {}
+        about: dict[str, Any] = found.get("properties") or {}
         if not {"gridId", "gridX", "gridY"} <= about.keys():
             raise Unavailable("The National Weather Service sent a point without its grid.", "Try again in a moment.")
         return about, zone_of({"timezone": about.get("timeZone")})
