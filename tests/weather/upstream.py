@@ -260,20 +260,20 @@ class Upstream:
             "status": 404,
         }
         if path.startswith("/points/"):
-            return (200, recording("point")) if path == f"/points/{BIRMINGHAM}" else (404, problem)
+            return (200, recording("point", self.now())) if path == f"/points/{BIRMINGHAM}" else (404, problem)
         if path.endswith("/stations"):
-            return 200, recording("stations")
+            return 200, recording("stations", self.now())
         if path.endswith("/forecast/hourly"):
-            return 200, recording("hourly")
+            return 200, recording("hourly", self.now())
         if path.endswith("/forecast"):
-            return 200, recording("forecast")
+            return 200, recording("forecast", self.now())
         if path.startswith("/alerts"):
-            found = recording("alerts")
+            found = recording("alerts", self.now())
             if query.get("point") != BIRMINGHAM or not self.alerts:
                 found["features"] = []
             return 200, found
         if path.startswith("/stations/KBHM/"):
-            found = recording("KBHM")
+            found = recording("KBHM", self.now())
             found["properties"]["timestamp"] = datetime.fromtimestamp(self.now() - 1800, UTC).isoformat(
                 timespec="seconds"
             )
@@ -348,11 +348,10 @@ def dump(document: Any) -> bytes:
     return json.dumps(document, ensure_ascii=False).encode()
 
 
-def recording(name: str) -> dict[str, Any]:
-    """A recording, with its times made real."""
-    return real(
-        json.loads((MATERIAL / "nws" / f"{name}.json").read_text("utf-8")), datetime.now(UTC).replace(microsecond=0)
-    )
+def recording(name: str, now: float) -> dict[str, Any]:
+    """A recording, its times told from `now`."""
+    found = json.loads((MATERIAL / "nws" / f"{name}.json").read_text("utf-8"))
+    return real(found, datetime.fromtimestamp(int(now), UTC))
 
 
 def real(node: Any, now: datetime) -> Any:

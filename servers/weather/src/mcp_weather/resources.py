@@ -37,8 +37,8 @@ class Resources:
 
     @lists_resources
     async def of_saved_places(self) -> list[Resource]:
-        """What there is of each saved place, and what is wrong with their file."""
-        listed = [
+        """What there is of each saved place."""
+        return [
             Resource(
                 uri=self.policy.uri(alias, kind),
                 name=f"{alias} {kind}",
@@ -48,11 +48,6 @@ class Resources:
             for alias, place in self.saved.all().items()
             for kind in KINDS
         ]
-        if self.saved.problem:
-            listed.append(
-                Resource(uri=PROBLEM, name="problem", title="Why the places file is not used", mime_type="text/plain")
-            )
-        return listed
 
     @resource(PLACES, name="places", title="Saved places", mime_type=_JSON)
     async def read_places(self) -> TextResourceContents:

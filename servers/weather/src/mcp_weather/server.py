@@ -8,7 +8,7 @@ from mcp_batteries.assemble import Assembled, assemble
 from mcp_batteries.remote import Cache, open_store
 from mcp_weather.changes import PlacesWatcher, identity, weather_source
 from mcp_weather.completions import Completions
-from mcp_weather.engine.documents import service_of
+from mcp_weather.engine.documents import scope_of
 from mcp_weather.engine.places import SavedPlaces
 from mcp_weather.engine.service import Engine
 from mcp_weather.engine.upstream import Upstream
@@ -33,8 +33,7 @@ def build(settings: Settings) -> Assembled:
     policy = Policy(saved.all)
     store = open_store(settings.cache, settings.COMMAND, identity(settings))
     upstream = Upstream(settings, store)
-    # One upstream's limit stops the others of the same house only.
-    cache = Cache(store, upstream.fetch, scope=lambda key: "nws" if service_of(key) == "nws" else "open-meteo")
+    cache = Cache(store, upstream.fetch, scope=scope_of)
     engine = Engine(cache, policy, language=settings.language)
     resources = Resources(policy, engine, saved, settings.units)
     remote = weather_source(resources)

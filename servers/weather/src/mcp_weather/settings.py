@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, field_validator, model_validator
 
 from mcp_batteries.settings import Settings as Common
+from mcp_batteries.settings import variable
 
 __all__ = ["Settings"]
 
@@ -72,6 +73,11 @@ class Settings(Common):
         if not url.startswith(("https://", "http://")):
             raise ValueError("must begin with https:// or http://")
         return url.rstrip("/")
+
+    def arguments(self) -> list[str]:
+        # A key that came as a variable is not put where every process list and configuration file shows it.
+        hidden = {"open_meteo_key": None} if variable(type(self), "open_meteo_key") in os.environ else {}
+        return super(Settings, self.model_copy(update=hidden)).arguments()
 
     @property
     def bases(self) -> dict[str, str]:

@@ -13,8 +13,8 @@ from urllib.parse import urlencode
 from mcp_weather.policy import Days, Place
 
 __all__ = [
-    "DAILY", "GROUPS", "MODELS", "Group", "Model", "air_key", "alerts_key", "archive_key", "current_key", "daily_key",
-    "flood_key", "geocoding_key", "grid_key", "hourly_key", "marine_key", "observation_key", "points_key", "service_of",
+    "DAILY", "GROUPS", "Group", "Model", "air_key", "alerts_key", "archive_key", "current_key", "daily_key",
+    "flood_key", "geocoding_key", "grid_key", "hourly_key", "marine_key", "observation_key", "points_key", "scope_of", "service_of",
     "stations_key",
 ]  # fmt: skip
 
@@ -22,18 +22,13 @@ Group = Literal["basic", "wind", "precipitation", "sky", "comfort", "soil"]
 Model = Literal[
     "best_match",
     "ecmwf_ifs025",
-    "gfs_seamless",
+    "ncep_gfs_seamless",
     "icon_seamless",
     "meteofrance_seamless",
-    "gem_seamless",
+    "cmc_gem_seamless",
     "ukmo_seamless",
     "jma_seamless",
 ]
-MODELS: tuple[Model, ...] = (
-    "best_match", "ecmwf_ifs025", "gfs_seamless", "icon_seamless", "meteofrance_seamless", "gem_seamless",
-    "ukmo_seamless", "jma_seamless",
-)  # fmt: skip
-
 CURRENT = (
     "temperature_2m", "apparent_temperature", "relative_humidity_2m", "precipitation", "weather_code", "cloud_cover",
     "pressure_msl", "wind_speed_10m", "wind_direction_10m", "wind_gusts_10m", "is_day",
@@ -100,6 +95,11 @@ NORMAL = ("temperature_2m_mean", "temperature_2m_max", "temperature_2m_min", "pr
 
 def service_of(key: str) -> str:
     return key.partition("/")[0]
+
+
+def scope_of(key: str) -> str:
+    """Whose limits apply: one upstream's stop the others of the same house only."""
+    return "nws" if service_of(key) == "nws" else "open-meteo"
 
 
 def current_key(place: Place) -> str:

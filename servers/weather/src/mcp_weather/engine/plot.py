@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import math
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -42,7 +43,7 @@ def png(table: Table, title: str) -> bytes:
     heat.set_ylabel(f"Temperature, {units['temperature_2m']}")
     rain.bar(moments, columns["precipitation"], width=1 / 26, color=_WET, alpha=0.85)
     rain.set_ylabel(f"Precipitation, {units['precipitation']}")
-    rain.set_ylim(0, max(1.0, *(value for value in columns["precipitation"] if value == value)) * 1.15)
+    rain.set_ylim(0, max([1.0, *(value for value in columns["precipitation"] if not math.isnan(value))]) * 1.15)
     chance = rain.twinx()
     chance.plot(moments, columns["precipitation_probability"], color=_QUIET, linewidth=1, linestyle=":")
     chance.set_ylim(0, 100)
