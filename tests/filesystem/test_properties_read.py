@@ -22,7 +22,9 @@ from mcp_fs.engine.listing import list_folder
 from mcp_fs.engine.read import LineIndex, Part, read_part
 from mcp_fs.engine.regex import line_search, path_set
 from mcp_fs.engine.search import Query, search
+from mcp_fs.engine.text import sniff
 from mcp_fs.engine.walk import Filter
+from mcp_fs.policy import Readable
 
 RIPGREP = ripgrep.command()
 _RULE_FILES = [".gitignore", ".ignore", ".rgignore", ".git/info/exclude"]
@@ -32,26 +34,52 @@ slow = settings(deadline=None, max_examples=60, suppress_health_check=[HealthChe
 texts = st.text(st.sampled_from("ab é\u4e2d🙂\r\n\n"), max_size=120)
 
 
+def _read_through(place: Readable, max_bytes: int) -> str:
+    """The pages of a file, each found by what the one before says."""
+    index, body = LineIndex(), ""
+    line, column = 1, 1
+    for _ in range(1000):
+        piece = read_part(place, Part(line, column, max_bytes=max_bytes), index, Stop())
+        body += piece.body
+        if piece.next_column is not None:
+            assert piece.last is not None
+            line, column = piece.last, piece.next_column
+        elif piece.next_line is not None:
+            line, column = piece.next_line, 1
+        else:
+            return body
+    raise AssertionError("the pages never end")
+
+
 @slow
-@given(texts, st.integers(4, 40), st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"]))
+@given(texts, st.integers(1, 40), st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"]))
 def test_pages_are_the_whole_file(text: str, max_bytes: int, encoding: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         fill(Path(folder), {"a": text.encode(encoding)})
-        place, index, body = served(Path(folder)).readable("a"), LineIndex(), ""
-        line, column, calls = 1, 1, 0
-        while True:
-            piece = read_part(place, Part(line, column, max_bytes=max_bytes), index, Stop())
-            body += piece.body
-            calls += 1
-            assert calls < 200
-            if piece.next_column is not None:
-                assert piece.last is not None
-                line, column = piece.last, piece.next_column
-            elif piece.next_line is not None:
-                line, column = piece.next_line, 1
-            else:
-                break
-    assert body == text
+        assert _read_through(served(Path(folder)).readable("a"), max_bytes) == text
+
+
+_ANYTHING = ["a", "0", " ", "\n", "\r\n", "é", "中", "文", "の", "ｱ", "表", "д", "\x80", "\xff", "\xf0\x9f"]
+
+
+@slow
+@given(
+    st.lists(st.sampled_from(_ANYTHING), max_size=80).map("".join),
+    st.integers(1, 12),
+    st.sampled_from(
+        ["utf-8", "utf-16-le", "utf-16-be", "utf-32-be", "gb18030", "shift_jis", "cp932", "euc_jp", "big5", "latin-1"]
+    ),
+    st.binary(max_size=3),
+)
+def test_pages_are_the_whole_file_whatever_its_bytes(text: str, max_bytes: int, codec: str, junk: bytes) -> None:
+    data = text.encode(codec, "ignore") + junk + text.encode(codec, "ignore")
+    found = sniff(data)
+    if found is None:
+        return
+    whole = data[len(found.bom) :].decode(found.name, "replace")
+    with tempfile.TemporaryDirectory() as folder:
+        fill(Path(folder), {"a": data})
+        assert _read_through(served(Path(folder)).readable("a"), max_bytes) == whole
 
 
 @slow
