@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import Iterator
+from functools import cached_property
 from typing import BinaryIO
 
 from mcp_batteries.errors import Invalid, quote
@@ -32,7 +33,6 @@ class Lines:
 
     Attributes:
         start: where its first line begins, behind a byte order mark.
-        total: lines in it; None when counting them would mean reading a large file.
 
     Raises:
         Invalid: it is binary.
@@ -49,7 +49,11 @@ class Lines:
         self.start = len(encoding.bom)
         # Files of /proc and the like say 0 and have contents; a file may grow while it is read.
         self.size = max(self.status.st_size, len(sample))
-        self.total = self.count(self.start, self.size) if self.size <= _COUNTED else None
+
+    @cached_property
+    def total(self) -> int | None:
+        """Lines in it; None when counting them would mean reading a large file."""
+        return self.count(self.start, self.size) if self.size <= _COUNTED else None
 
     def at(self, offset: int, length: int) -> bytes:
         """The bytes from `offset` on, fewer than `length` only where the file ends."""
@@ -203,15 +207,11 @@ class Lines:
 
     def _certain(self, begin: int, at: int) -> int:
         """A place at or before `at` where a character is known to begin."""
-        match self.encoding.name:
-            case "utf-8":
-                near = self.at(max(begin, at - 3), at - max(begin, at - 3))
-                lead = next((back for back, byte in enumerate(reversed(near), 1) if not 0x80 <= byte < 0xC0), 0)
-                return at - lead
-            case "utf-16-le" | "utf-16-be":
-                return max(begin, at - 2)
-            case "utf-32-le" | "utf-32-be" | "latin-1":
-                return at
+        if self.encoding.name == "utf-8":
+            near = self.at(max(begin, at - 3), at - max(begin, at - 3))
+            return at - next((back for back, byte in enumerate(reversed(near), 1) if not 0x80 <= byte < 0xC0), 0)
+        if self.encoding.unit > 1:
+            return max(begin, at - self.encoding.unit)
         while at > begin:
             base = max(begin, at - _NEAR)
             block = self.at(base, at - base)

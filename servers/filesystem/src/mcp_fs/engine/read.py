@@ -193,7 +193,7 @@ def _taken(
     held = ended + (bool(text) and not text.endswith("\n"))
     to_end = at_end and shown == len(data)
     last = None if first is None else first + max(held, 1) - 1
-    total = last if lines.total is None and to_end and not (text == "" and first == 1) else lines.total
+    total = last if to_end and text and last is not None else lines.total
     whole = to_end and begin == lines.start
     following = None
     if not complete and last is not None and wanted != 1 and lines.goes_on(begin + shown):

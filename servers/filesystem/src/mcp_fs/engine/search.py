@@ -7,6 +7,7 @@ not, ripgrep, if there is one, says which of the remaining files are worth openi
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -19,7 +20,8 @@ from mcp_fs.engine.filetypes import globs_of
 from mcp_fs.engine.glob import path_glob, translate
 from mcp_fs.engine.grep import Hits, grep
 from mcp_fs.engine.handles import Folder, open_file, open_folder, status
-from mcp_fs.engine.regex import LineSearch, PathSet, line_search, path_set
+from mcp_fs.engine.hints import byte_pattern
+from mcp_fs.engine.regex import LineSearch, PathSet, byte_search, line_search, path_set
 from mcp_fs.engine.walk import Filter, Sight, Skipped, Visit, order, shown, walk
 from mcp_fs.models import Match, Matches
 from mcp_fs.policy import Readable
@@ -29,6 +31,9 @@ __all__ = ["Query", "search"]
 _OWN_FILES = 400
 _BYTES_PER_MATCH = 100
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+# What may hold the letters of a line break without asking for one: a class, a backslash that is itself escaped.
+_CLASS = re.compile(r"\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|\\[^nx0]", re.DOTALL)
+_LINE_BREAK = re.compile(r"\\(?:n|x0[aA]|x\{0*[aA]\}|012)")
 
 
 @dataclass(slots=True)  # not frozen: there is one for every file, and freezing trebles its price
@@ -123,9 +128,10 @@ class _Search:
         self.starts, self.query, self.stop, self.program = starts, query, stop, program
         if not query.pattern:
             raise Invalid("The pattern is empty and would match every line.", "Name some text or expression.")
-        if "\n" in query.pattern or "\0" in query.pattern:
-            raise Invalid("The pattern holds a line break or NUL.", "Matches lie within one line.")
+        _refuse_line_breaks(query)
         self.find: LineSearch = line_search(query.pattern, literal=query.literal, ignore_case=query.ignore_case)
+        self.bytes = byte_pattern(query.pattern, literal=query.literal, ignore_case=query.ignore_case)
+        self.may_match = byte_search(self.bytes, ignore_case=query.ignore_case)
         self.skipped = Skipped()
         self.searched = 0
         self.names: list[str] = []
@@ -184,7 +190,7 @@ class _Search:
         try:
             fd = file.open()
             try:
-                found = grep(fd, self.find, self.query.context, most, after_line, self.stop)
+                found = grep(fd, self.find, self.query.context, most, after_line, self.stop, self.may_match)
             finally:
                 os.close(fd)
         except (FileNotFoundError, NotFound):
@@ -194,6 +200,8 @@ class _Search:
             return Hits()
         if found.too_long:
             self.skipped.add("line too long to search", file.path)
+        if found.binary and not file.parts:
+            self.skipped.add("binary, not searched: use read_media", file.path)
         return found
 
     def files(self, resume: _Resume | None) -> Iterator[tuple[int, _File]]:
@@ -243,13 +251,12 @@ class _Search:
     def hinted(self, start: Readable, begin: tuple[str, ...]) -> Iterator[_File] | None:
         """The files from `begin` on that ripgrep takes for matching; None when it can't tell."""
         query = self.query
-        pattern = ripgrep.rust_pattern(query.pattern, literal=query.literal)
         with open_folder(start) as folder:
             top = folder.place
             sight = Sight(top, query.wanted)
-            if pattern is None or self.program is None or sight.may_bring_back:
+            if self.bytes is None or self.program is None or sight.may_bring_back:
                 return None
-            hint = ripgrep.Hint(pattern, query.ignore_case, query.wanted, self.names)
+            hint = ripgrep.Hint(self.bytes, query.ignore_case, query.wanted, self.names)
             told = ripgrep.candidates(self.program, folder.fd, hint, self.stop)
         if told is None:
             return None
@@ -264,3 +271,19 @@ class _Search:
                 with suppress(Problem):  # removed or protected since
                     if sight.sees(parts):
                         yield _File(parts, top.at(top.root, (*top.parts, *parts[:-1])), parts[-1])
+
+
+def _refuse_line_breaks(query: Query) -> None:
+    """Return for a pattern that can match within one line.
+
+    Raises:
+        Invalid: it asks for a line break, or for NUL, which no text holds.
+    """
+    outside = query.pattern if query.literal else _CLASS.sub("", query.pattern)
+    if "\0" in outside:
+        raise Invalid("The pattern holds a NUL, which no text file does.", "Leave it out.")
+    if "\n" in outside or (not query.literal and _LINE_BREAK.search(outside)):
+        raise Invalid(
+            "The pattern asks for a line break, and a match lies within one line.",
+            "Search for one of the lines; `context` shows those around it.",
+        )
