@@ -412,6 +412,63 @@ def test_what_is_no_glob_is_refused(glob: str) -> None:
         path_glob(glob)
 
 
+@pytest.mark.parametrize("glob", ["", "/", "../*", "a/../b", "/no-such-folder/**", "file:///etc/*"])
+def test_a_glob_that_means_nothing_below_the_folder_is_refused(tmp_path: Path, grep: Grep, glob: str) -> None:
+    fill(tmp_path, {"a": "x"})
+    with pytest.raises(Invalid) as raised:
+        find([served(tmp_path).readable(".")], glob, Stop())
+    assert raised.value.fix
+    for asked in (glob, f"!{glob}"):
+        with pytest.raises(Invalid):
+            grep("x", glob=asked)
+
+
+def test_a_glob_may_begin_with_the_path_of_the_searched_folder(tmp_path: Path, grep: Grep) -> None:
+    fill(tmp_path, {"a.py": "x", "sub/b.py": "x", "sub/c/d.py": "x"})
+    policy = served(tmp_path)
+    for glob, path, found in (
+        (f"{tmp_path}/**", ".", ["a.py", "sub/b.py", "sub/c/d.py"]),
+        (f"{tmp_path}/*.py", ".", ["a.py"]),
+        (f"{tmp_path}/sub/*.py", ".", ["sub/b.py"]),
+        (f"{tmp_path}/sub/**", "sub", ["sub/b.py", "sub/c/d.py"]),
+        ("/sub/*.py", ".", ["sub/b.py"]),
+    ):
+        assert list(find([policy.readable(path)], glob, Stop()).paths) == found
+        assert grep("x", path, glob=glob, files_only=True) == found
+    assert grep("x", glob=f"!{tmp_path}/sub/**", files_only=True) == ["a.py"]
+    with pytest.raises(Invalid, match="searched folder"):
+        find([policy.readable("sub")], f"{tmp_path}/other/*", Stop())
+
+
+def test_a_glob_may_begin_with_the_name_of_a_served_folder(tmp_path: Path) -> None:
+    fill(tmp_path, {"one/a": "x", "two/a": "x", "two/one/a": "x"})
+    policy = served(tmp_path / "one", tmp_path / "two")
+    tops = [policy.top(root) for root in policy.roots]
+    assert list(find(tops, "one/*", Stop()).paths) == ["one/a", "two/one/a"]
+    assert list(find(tops, f"{tmp_path}/two/a", Stop()).paths) == ["two/a"]
+    assert [path for path, _, _ in search(tops, Query("x", glob="two/a"), None, Stop()).files] == ["two/a"]
+
+
+@on_linux
+@pytest.mark.parametrize("glob", ["café*", "cafe\u0301*", "caf?.txt", "**/cafe\u0301.txt", "sub/{café.txt,b}"])
+def test_a_glob_finds_a_name_however_it_is_composed(tmp_path: Path, grep: Grep, glob: str) -> None:
+    fill(tmp_path, {"sub/cafe\u0301.txt": "x", "sub/café.md": "x", "other": "x"})
+    expected = ["sub/cafe\u0301.txt"] + ["sub/café.md"] * glob.endswith("*")
+    assert sorted(find([served(tmp_path).readable(".")], glob, Stop()).paths) == sorted(expected)
+    assert sorted(grep("x", glob=glob, files_only=True)) == sorted(expected)
+    assert grep("x", glob=f"!{glob}", files_only=True)[0] == "other"
+
+
+@on_linux
+@pytest.mark.parametrize("blank", [" ", "\u202f", "\u00a0"])
+def test_a_glob_finds_the_blanks_of_screenshots(tmp_path: Path, grep: Grep, blank: str) -> None:
+    names = ["at 1.23 PM.png", "at 1.23\u00a0PM.png", "at 1.23\u202fPM.png"]
+    fill(tmp_path, dict.fromkeys([*names, "at 1.23-PM.png"], "x"))
+    glob = f"*1.23{blank}PM.png"
+    assert list(find([served(tmp_path).readable(".")], glob, Stop()).paths) == names
+    assert grep("x", glob=glob, files_only=True) == names
+
+
 def test_the_newest_names_first_page_by_page(tmp_path: Path) -> None:
     fill(tmp_path, {f"d{number % 3}/{number}.txt": "" for number in range(20)})
     for number in range(20):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -17,11 +17,11 @@ from mcp_batteries.errors import Invalid, NotFound, Problem
 from mcp_batteries.limits import Cursor, Stop
 from mcp_fs.engine import ripgrep
 from mcp_fs.engine.filetypes import globs_of
-from mcp_fs.engine.glob import path_glob, translate
 from mcp_fs.engine.grep import Hits, grep
 from mcp_fs.engine.handles import Folder, open_file, open_folder, status
 from mcp_fs.engine.hints import byte_pattern
-from mcp_fs.engine.regex import LineSearch, PathSet, byte_search, line_search, path_set
+from mcp_fs.engine.regex import LineSearch, byte_search, line_search
+from mcp_fs.engine.selection import Chooser, bare_names, chooser, choosers
 from mcp_fs.engine.walk import Filter, Sight, Skipped, Visit, order, shown, walk
 from mcp_fs.models import Match, Matches
 from mcp_fs.policy import Readable
@@ -134,28 +134,27 @@ class _Search:
         self.may_match = byte_search(self.bytes, ignore_case=query.ignore_case)
         self.skipped = Skipped()
         self.searched = 0
-        self.names: list[str] = []
-        self.chosen = [choose for choose in (self.by_glob(), self.by_type()) if choose is not None]
+        self.of_type = globs_of(query.file_type) if query.file_type else []
+        self.by_glob = self.chosen_by_glob()
+        self.chosen: list[Chooser] = []
         self.scope = [[start.uri for start in starts], *map(str, (query.pattern, query.literal, query.ignore_case))]
         self.scope += [str(value) for value in (query.glob, query.file_type, query.files_only, query.wanted)]
 
-    def by_glob(self) -> Callable[[bytes], bool] | None:
-        if not self.query.glob:
-            return None
-        glob = self.query.glob.removeprefix("!")
-        matching: PathSet = path_set([translate(path_glob(glob))])
-        if glob != self.query.glob:
-            return lambda path: not matching(path)
-        if "/" not in glob:
-            self.names = [glob]
-        return lambda path: bool(matching(path))
+    @property
+    def names(self) -> list[str]:
+        """Globs of the names of all files that are searched; none when they may have any."""
+        glob = self.query.glob or "!"
+        return self.of_type or ([] if glob.startswith("!") else bare_names(glob))
 
-    def by_type(self) -> Callable[[bytes], bool] | None:
-        if not self.query.file_type:
-            return None
-        self.names = globs_of(self.query.file_type)
-        matching: PathSet = path_set([translate("**/" + glob) for glob in self.names])
-        return lambda path: bool(matching(path))
+    def chosen_by_glob(self) -> list[list[Chooser]]:
+        """For each start, what a path must fit."""
+        if self.query.glob is None:
+            return [[] for _ in self.starts]
+        glob = self.query.glob.removeprefix("!")
+        found = choosers(self.starts, glob)
+        if glob == self.query.glob:
+            return [[choose] for choose in found]
+        return [[lambda path, choose=choose: not choose(path)] for choose in found]
 
     def page(self, cursor: str | None) -> Matches:
         query = self.query
@@ -207,6 +206,7 @@ class _Search:
     def files(self, resume: _Resume | None) -> Iterator[tuple[int, _File]]:
         """The files to search, in order, behind that of `resume`; that one too when part of it is left."""
         for number, start in enumerate(self.starts):
+            self.chosen = [*self.by_glob[number], *([chooser(self.of_type)] if self.of_type else [])]
             if resume is None or number > resume.number:
                 for file in self.below(start, None):
                     yield number, file
@@ -246,7 +246,7 @@ class _Search:
             yield _File((*visit.parts, name), place, name, visit.folder)
 
     def chooses(self, path: str) -> bool:
-        return not self.chosen or all(choose(os.fsencode(path)) for choose in self.chosen)
+        return not self.chosen or all(choose(path) for choose in self.chosen)
 
     def hinted(self, start: Readable, begin: tuple[str, ...]) -> Iterator[_File] | None:
         """The files from `begin` on that ripgrep takes for matching; None when it can't tell."""
