@@ -239,7 +239,7 @@ def test_what_could_not_be_read_is_named(tmp_path: Path, program: str | None, mo
 
     monkeypatch.setattr(search_module._File, "open", denied)
     answer = search([served(tmp_path).readable(".")], Query("needle"), None, Stop(), program)
-    assert answer.text() == "[1 matches in 1 files; permission denied: b]\na:1:needle"
+    assert answer.text() == "[1 match in 1 file; permission denied: b]\na:1:needle"
 
 
 def test_a_long_line_is_cut_round_the_match(tmp_path: Path, grep: Grep) -> None:
@@ -308,7 +308,7 @@ def test_a_file_with_too_many_matches_says_so(tmp_path: Path, program: str | Non
     fill(tmp_path, {"a": "hit\n" * 50, "b": "hit\n"})
     answer = search([served(tmp_path).readable(".")], Query("hit", max_per_file=2), None, Stop(), program).text()
     assert answer.splitlines()[1:] == ["a:1:hit", "a:2:hit", "a:+", "b:1:hit"]
-    assert "1 files have more, marked +" in answer.splitlines()[0]
+    assert "1 file has more, marked +" in answer.splitlines()[0]
 
 
 @pytest.mark.parametrize("pattern", ["(?=x)", r"(a)\1", "(", "[z-a]", "", "a\nb"])
@@ -353,7 +353,7 @@ def test_a_broken_ripgrep_changes_no_answer(tmp_path: Path, monkeypatch: pytest.
     fill(tmp_path, {"served/a": "x", "rg": "#!/bin/sh\necho 'error: no such flag' >&2\nexit 2\n"})
     (tmp_path / "rg").chmod(0o755)
     answer = search([served(tmp_path / "served").readable(".")], Query("x"), None, Stop(), str(tmp_path / "rg"))
-    assert answer.text() == "[1 matches in 1 files]\na:1:x"
+    assert answer.text() == "[1 match in 1 file]\na:1:x"
 
 
 @on_linux
@@ -370,7 +370,7 @@ printf './a\0./b\0./../outside\0./gone\0/etc/passwd\0'
     )
     (tmp_path / "rg").chmod(0o755)
     answer = search([served(tmp_path / "served").readable(".")], Query("x"), None, Stop(), str(tmp_path / "rg"))
-    assert answer.text() == "[1 matches in 1 files]\na:1:x"
+    assert answer.text() == "[1 match in 1 file]\na:1:x"
 
 
 def test_a_stopped_search_ends(tmp_path: Path, program: str | None) -> None:
