@@ -83,7 +83,8 @@ def mime_type(head: bytes, name: str) -> str:
             return _zipped(name) if kind == "application/zip" else kind
     guessed = mimetypes.guess_type(name, strict=False)[0]
     if sniff(head[:SAMPLE_BYTES]) is not None:
-        return guessed if guessed is not None and not guessed.startswith(("audio", "video")) else "text/plain"
+        is_shown = guessed != "image/svg+xml" and (guessed or "image").startswith(("audio", "image", "video"))
+        return "text/plain" if guessed is None or is_shown else guessed
     return guessed if guessed is not None and guessed.startswith("application/") else "application/octet-stream"
 
 
