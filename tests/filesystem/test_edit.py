@@ -153,7 +153,7 @@ def test_our_diff_applied_gives_the_new_text(old: str, new: str) -> None:
         return
     (patch,) = parse(unified_diff(old, new, "f", created=not old))
     assert patch.path == "f"
-    assert apply_hunks(old, patch, "`f`") == new
+    assert apply_hunks(old, patch, "`f`", stop()) == new
 
 
 @pytest.mark.skipif(shutil.which("patch") is None, reason="needs patch(1)")
@@ -179,7 +179,7 @@ class TestPatch:
 
     def apply(self, text: str, body: str) -> str:
         (patch,) = parse(f"--- a/f\n+++ b/f\n{body}")
-        return apply_hunks(text, patch, "`f`")
+        return apply_hunks(text, patch, "`f`", stop())
 
     def test_wrong_counts_and_line_numbers_are_forgiven(self) -> None:
         result = self.apply(self.TEXT, "@@ -1,9 +1,1 @@\n four\n-five\n+5\n+5b\n six\n\n")

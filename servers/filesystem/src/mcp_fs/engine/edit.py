@@ -60,7 +60,7 @@ def replace(text: str, replacements: Sequence[Replacement], shown: str, stop: St
             if len(done) == 1:
                 hint = f"The new text stands at line {_lines(text, done)} already."
             else:
-                hint = nearest(text, item.old)
+                hint = nearest(text, item.old, stop)
             raise NotFound(f"{which}: the old text is not in {shown}.", hint)
         if len(places) > 1 and not item.everywhere:
             raise Conflict(
@@ -81,12 +81,12 @@ def lines_of(text: str) -> list[str]:
     return [*lines, text[start:]] if start < len(text) else lines
 
 
-def nearest(text: str, wanted: str) -> str:
+def nearest(text: str, wanted: str, stop: Stop) -> str:
     """Where `text` comes nearest to `wanted`, as advice: the line and the words that are really there."""
     lines, sought = lines_of(text), wanted.splitlines() or [wanted]
     start = _by_equal_lines(lines, sought)
     if start is None:
-        start = _by_like_line(lines, sought)
+        start = _by_like_line(lines, sought, stop)
     if start is None:
         return "Nothing there is like it; read the file again."
     found = "".join(lines[start : start + min(len(sought), 12)]).replace("\r\n", "\n").rstrip("\n")
@@ -232,13 +232,14 @@ def _by_equal_lines(lines: Sequence[str], sought: Sequence[str]) -> int | None:
     return min(start for start, count in votes.items() if count == most)
 
 
-def _by_like_line(lines: Sequence[str], sought: Sequence[str]) -> int | None:
+def _by_like_line(lines: Sequence[str], sought: Sequence[str], stop: Stop) -> int | None:
     """The start at which the longest line of `sought` meets the line most like it."""
     index = max(range(len(sought)), key=lambda number: len(sought[number].strip()))
     matcher = difflib.SequenceMatcher(autojunk=False)
     matcher.set_seq2(sought[index].strip()[:200])
     best, start = 0.5, None
     for number, line in enumerate(lines[:_MOST_COMPARED]):
+        stop.check()
         matcher.set_seq1(line.strip()[:200])
         if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best and matcher.ratio() > best:
             best, start = matcher.ratio(), max(0, number - index)
