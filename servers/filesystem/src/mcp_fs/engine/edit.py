@@ -20,6 +20,7 @@ from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
 __all__ = ["Replacement", "lines_of", "nearest", "replace", "unified_diff"]
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
+_OTHER_LINE_ENDS = re.compile("[\v\f\x1c-\x1e\x85\u2028\u2029]")  # what only str.splitlines ends lines at
 _CONTEXT = 3  # lines around a change in a diff
 _MOST_COMPARED = 5000  # lines that are looked at one by one for something alike
 _ANY_END = r"(?:\r\n|(?<!\r)\n|\r(?!\n))"  # one whole line end, never the half of one
@@ -73,6 +74,8 @@ def replace(text: str, replacements: Sequence[Replacement], shown: str, stop: St
 
 def lines_of(text: str) -> list[str]:
     """The lines of `text` with their ends: CRLF, LF or CR, and none of what else Unicode counts as one."""
+    if _OTHER_LINE_ENDS.search(text) is None:
+        return text.splitlines(keepends=True)
     lines: list[str] = []
     start = 0
     for end in _LINE_END.finditer(text):
