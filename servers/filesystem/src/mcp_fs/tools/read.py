@@ -62,6 +62,8 @@ class ReadTools:
         chosen = [name for name, value in (("head", head), ("tail", tail), ("start_line", start_line)) if value]
         if len(chosen) > 1 or (end_line and chosen and chosen[0] != "start_line"):
             raise Invalid("`head`, `tail` and a range of lines exclude one another.", "Use one of them.")
+        if tail and start_column > 1:
+            raise Invalid("`start_column` is a byte of `start_line`, not of a tail.", "Leave one of them out.")
         place = self.policy.readable(path)
         part = Part(start_line or 1, start_column, head or end_line, tail, max_bytes, line_numbers)
         if warm(place):
