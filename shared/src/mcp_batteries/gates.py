@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 
 import anyio
 from mcp.server.transport_security import RequestBodyLimitMiddleware
-from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCRequest, RequestId
+from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCMessage, JSONRPCRequest, RequestId
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, Response
@@ -23,12 +23,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from mcp_batteries.errors import quote
 from mcp_batteries.frames import Malformed, dump, error, parse
 
-__all__ = ["LOOPBACK", "FrontGate", "MessageGate", "split_authority"]
+__all__ = ["LOOPBACK", "Answer", "Asked", "FrontGate", "MessageGate", "split_authority"]
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 """The names of this machine that no name server can point elsewhere, as they stand in a Host header."""
 
 _AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?)(?::(\d{1,5}))?")
+_PROBES = ("/healthz", "/readyz", "/health")
 _LOOPBACK_ORIGIN = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?")
 
 
@@ -38,8 +39,29 @@ def split_authority(text: str) -> tuple[str, str] | None:
     return (found[1], found[3] or "") if found else None
 
 
+class Answer:
+    """The `send` of a request whose answer may be cut short."""
+
+    def __init__(self, send: Send) -> None:
+        self._send, self._started, self._finished = send, False, False
+
+    async def __call__(self, message: Message) -> None:
+        self._started = True
+        self._finished = message["type"] == "http.response.body" and not message.get("more_body", False)
+        await self._send(message)
+
+    async def finish(self, status: int) -> None:
+        """Bring the answer to an end; `status` counts if it had not begun."""
+        if self._finished:
+            return
+        with anyio.move_on_after(0.1):  # A client that does not read must not hold the shutdown.
+            if not self._started:
+                await self._send({"type": "http.response.start", "status": status, "headers": []})
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
 class FrontGate:
-    """Refuses requests under foreign names, answers `/health`, and ends what is under way when told to.
+    """Refuses requests under foreign names, answers `/healthz` and `/readyz`, and ends what is under way when told to.
 
     Args:
         hosts: names accepted in Host, each `name` (any port) or `name:port`.
@@ -51,14 +73,16 @@ class FrontGate:
         self._calls: set[anyio.CancelScope] = set()
         self._streams: set[anyio.CancelScope] = set()
         self._quiet = anyio.Event()
+        self._ending = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if scope["path"] == "/health" and scope["method"] in ("GET", "HEAD"):
+        if scope["path"] in _PROBES and scope["method"] in ("GET", "HEAD"):
             # Probes name the address of a container, so this stands before the rules. It tells nothing.
-            await PlainTextResponse("ok\n")(scope, receive, send)
+            ready = not self._ending or scope["path"] != "/readyz"
+            await PlainTextResponse("ok\n" if ready else "ending\n", 200 if ready else 503)(scope, receive, send)
             return
         # White space around a value is no part of it (RFC 9110, section 5.5); httptools leaves it there.
         scope = {**scope, "headers": [(name, value.strip()) for name, value in scope["headers"]]}
@@ -66,32 +90,23 @@ class FrontGate:
         if refusal is not None:
             await refusal(scope, receive, send)
             return
-        started = finished = False
-
-        async def watched(message: Message) -> None:
-            nonlocal started, finished
-            started = True
-            finished = message["type"] == "http.response.body" and not message.get("more_body", False)
-            await send(message)
-
+        answer = Answer(send)
         # A GET is a stream that waits for whatever comes: no shutdown need wait for it.
         kind = self._streams if scope["method"] == "GET" else self._calls
         with anyio.CancelScope() as cancellable:
             kind.add(cancellable)
             try:
-                await self._app(scope, receive, watched)
+                await self._app(scope, receive, answer)
             finally:
                 kind.discard(cancellable)
                 if not self._calls:
                     self._quiet.set()
-        if cancellable.cancelled_caught and not finished:
-            with anyio.move_on_after(0.1):  # A client that does not read must not hold the shutdown.
-                if not started:
-                    await send({"type": "http.response.start", "status": 503, "headers": []})
-                await send({"type": "http.response.body", "body": b"", "more_body": False})
+        if cancellable.cancelled_caught:
+            await answer.finish(503)
 
     async def end(self, seconds: float) -> None:
         """Give calls `seconds` to be answered, then end them and all streams."""
+        self._ending = True
         with anyio.move_on_after(seconds):
             while self._calls:
                 self._quiet = anyio.Event()
@@ -114,6 +129,10 @@ class FrontGate:
         return origin in self._origins or _LOOPBACK_ORIGIN.fullmatch(origin) is not None
 
 
+Asked = Callable[[Scope, JSONRPCMessage], "Response | None"]
+"""Looks at a message that is well formed; the answer that refuses it, or None."""
+
+
 class MessageGate(RequestBodyLimitMiddleware):
     """Answers what is no JSON-RPC message, so that the SDK sees only such that are.
 
@@ -124,11 +143,20 @@ class MessageGate(RequestBodyLimitMiddleware):
         max_body: longest message in bytes.
         seconds: within which a body has to arrive.
         json_response: True if the SDK answers with plain JSON. It does not look then whether the client left.
+        asked: whether the caller may send this message.
     """
 
-    def __init__(self, app: ASGIApp, *, max_body: int, seconds: float, json_response: bool = False) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        max_body: int,
+        seconds: float,
+        json_response: bool = False,
+        asked: Asked = lambda scope, message: None,
+    ) -> None:
         super().__init__(app, max_body)
-        self._seconds, self._json = seconds, json_response
+        self._seconds, self._json, self._asked = seconds, json_response, asked
         self._in_flight: dict[tuple[str, str], object] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -145,6 +173,10 @@ class MessageGate(RequestBodyLimitMiddleware):
             if body is None:
                 return
             message = parse(body)
+            refusal = self._asked(scope, message)
+            if refusal is not None:
+                await refusal(scope, receive, send)
+                return
             request_id = message.id if isinstance(message, JSONRPCRequest) else None
             with self._once(headers.get("mcp-session-id"), request_id, send) as watched:
                 # What had to be repaired, or could be read in two ways, goes on in one.
