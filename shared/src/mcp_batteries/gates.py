@@ -73,7 +73,6 @@ class FrontGate:
         self._calls: set[anyio.CancelScope] = set()
         self._streams: set[anyio.CancelScope] = set()
         self._quiet = anyio.Event()
-        self._ending = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -81,8 +80,8 @@ class FrontGate:
             return
         if scope["path"] in _PROBES and scope["method"] in ("GET", "HEAD"):
             # Probes name the address of a container, so this stands before the rules. It tells nothing.
-            ready = not self._ending or scope["path"] != "/readyz"
-            await PlainTextResponse("ok\n" if ready else "ending\n", 200 if ready else 503)(scope, receive, send)
+            # One that ends takes no connections any more: that is how it is not ready.
+            await PlainTextResponse("ok\n")(scope, receive, send)
             return
         # White space around a value is no part of it (RFC 9110, section 5.5); httptools leaves it there.
         scope = {**scope, "headers": [(name, value.strip()) for name, value in scope["headers"]]}
@@ -106,7 +105,6 @@ class FrontGate:
 
     async def end(self, seconds: float) -> None:
         """Give calls `seconds` to be answered, then end them and all streams."""
-        self._ending = True
         with anyio.move_on_after(seconds):
             while self._calls:
                 self._quiet = anyio.Event()

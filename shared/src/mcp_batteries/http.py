@@ -66,6 +66,8 @@ class HttpOptions:
     max_body: int = 4 * 1024 * 1024
     head_seconds: float = 20
     body_seconds: float = 30
+    drain_seconds: float = 1
+    """For calls in flight at SIGTERM."""
     max_sessions: int = 1_000
     idle_seconds: float = 30 * 60
     max_connections: int = 4_096
@@ -103,6 +105,8 @@ class Settings(Protocol):
     @property
     def trusted_proxy(self) -> Sequence[str]: ...
     @property
+    def drain_seconds(self) -> int: ...
+    @property
     def max_sessions(self) -> int: ...
     @property
     def allowed_host(self) -> Sequence[str]: ...
@@ -138,6 +142,7 @@ def options(settings: Settings) -> HttpOptions:
         tls=(settings.tls_certificate, settings.tls_key) if settings.tls_certificate and settings.tls_key else None,
         trusted_proxies=settings.trusted_proxy,
         max_sessions=settings.max_sessions,
+        drain_seconds=settings.drain_seconds,
         allowed_hosts=settings.allowed_host,
         allowed_origins=settings.allowed_origin,
         json_response=settings.json_response,
@@ -148,8 +153,8 @@ async def serve(server: MCPServer[Any], options: HttpOptions, on_shutdown: Calla
     """Serve `server` until SIGTERM (returns 143) or SIGINT (130).
 
     Says `listening on URL` on standard error once it does. At the signal no more connections are taken and
-    `on_shutdown` is called; calls in flight have 0.8 s to be answered, then streams end and the lifespan is
-    left. The process is gone after 2 s whatever happens, and at once at a second signal.
+    `on_shutdown` is called; calls in flight have `drain_seconds` to be answered, then streams end and the lifespan
+    is left. The process is gone 0.9 s later whatever happens, and at once at a second signal.
 
     A server made with `auth` and `token_verifier` asks for tokens here without further ado: `MCPServer` hands
     both to the application it makes.
@@ -211,6 +216,7 @@ async def serve(server: MCPServer[Any], options: HttpOptions, on_shutdown: Calla
             on_shutdown,
             max_connections=options.max_connections,
             head_seconds=options.head_seconds,
+            drain_seconds=options.drain_seconds,
             app=_behind_proxies(gate, options.trusted_proxies),
             tls=options.tls,
         )

@@ -33,19 +33,20 @@ _log = logging.getLogger(__name__)
 
 _MAX_HEAD = 64 * 1024
 _BACKLOG = 1024
-_ANSWER_SECONDS = 0.8
 _FLUSH_SECONDS = 0.3
-_EXIT_SECONDS = 1.9
+_LEAVE_SECONDS = 0.9
+"""For everything after the last answer: streams, sessions, the lifespan."""
 
 
 class Listener(uvicorn.Server):
-    """A uvicorn server that says where it listens, and is gone 2 s after SIGTERM or SIGINT.
+    """A uvicorn server that says where it listens, and is gone soon after SIGTERM or SIGINT.
 
     Args:
         gate: the application; it ends what is under way.
         url: said on standard error once it can be reached.
         on_shutdown: called first at the end.
         max_connections: beyond it requests are answered with 503.
+        drain_seconds: calls in flight have to be answered at the end; 0.9 s later the process is gone.
         head_seconds: within which the headers of a request have to arrive.
         app: what requests reach first; the gate by default.
         tls: certificate and key (PEM files), for https.
@@ -59,6 +60,7 @@ class Listener(uvicorn.Server):
         *,
         max_connections: int,
         head_seconds: float,
+        drain_seconds: float,
         app: ASGIApp | None = None,
         tls: tuple[str, str] | None = None,
     ) -> None:
@@ -86,6 +88,7 @@ class Listener(uvicorn.Server):
         self.servers = []
         self.status = 0
         """128 and the number of the signal that ended it."""
+        self._drain_seconds = drain_seconds
         self._gate, self._url, self._on_shutdown = gate, url, on_shutdown
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -113,7 +116,7 @@ class Listener(uvicorn.Server):
         for connection in list(connections):
             connection.shutdown()
         self._on_shutdown()
-        await self._gate.end(_ANSWER_SECONDS)
+        await self._gate.end(self._drain_seconds)
         with anyio.move_on_after(_FLUSH_SECONDS):
             while connections:  # noqa: ASYNC110 - uvicorn has no event for the last one
                 await anyio.sleep(0.01)
@@ -142,7 +145,7 @@ class Listener(uvicorn.Server):
         self.status = 128 + number
         self.should_exit = True
         # A thread of its own, since whatever does not end may be the event loop or a worker thread.
-        last = threading.Timer(_EXIT_SECONDS, os._exit, [self.status])
+        last = threading.Timer(self._drain_seconds + _LEAVE_SECONDS, os._exit, [self.status])
         last.daemon = True
         last.start()
 

@@ -77,6 +77,9 @@ class Settings(BaseModel):
     trusted_proxy: tuple[str, ...] = Field(
         (), description="Address or network of a proxy whose X-Forwarded-For and -Proto are believed; repeatable."
     )
+    drain_seconds: int = Field(
+        1, ge=0, le=3600, description="Seconds that calls in flight have to be answered after SIGTERM."
+    )
     max_sessions: int = Field(
         1000, ge=1, le=100_000, description="Sessions of older clients open at once; 30 idle minutes end one."
     )
