@@ -8,11 +8,13 @@ the SDK: it lets through one well-formed JSON-RPC message at a time.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 
 import anyio
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.transport_security import RequestBodyLimitMiddleware
 from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCMessage, JSONRPCRequest, RequestId
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
@@ -20,8 +22,10 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from mcp_batteries.errors import quote
+from mcp_batteries.audit import identity
+from mcp_batteries.errors import Unavailable, quote
 from mcp_batteries.frames import Malformed, dump, error, parse
+from mcp_batteries.quota import Quota
 
 __all__ = ["LOOPBACK", "Answer", "Asked", "FrontGate", "MessageGate", "split_authority"]
 
@@ -142,6 +146,7 @@ class MessageGate(RequestBodyLimitMiddleware):
         seconds: within which a body has to arrive.
         json_response: True if the SDK answers with plain JSON. It does not look then whether the client left.
         asked: whether the caller may send this message.
+        quota: how much of it, and when.
     """
 
     def __init__(
@@ -152,8 +157,10 @@ class MessageGate(RequestBodyLimitMiddleware):
         seconds: float,
         json_response: bool = False,
         asked: Asked = lambda scope, message: None,
+        quota: Quota | None = None,
     ) -> None:
         super().__init__(app, max_body)
+        self._quota = quota
         self._seconds, self._json, self._asked = seconds, json_response, asked
         self._in_flight: dict[tuple[str, str], object] = {}
 
@@ -166,6 +173,7 @@ class MessageGate(RequestBodyLimitMiddleware):
         if scope["method"] != "POST":
             await self.app(scope, receive, send)
             return
+        request_id = None
         try:
             body = await self._body(headers, receive)
             if body is None:
@@ -177,8 +185,16 @@ class MessageGate(RequestBodyLimitMiddleware):
                 return
             request_id = message.id if isinstance(message, JSONRPCRequest) else None
             with self._once(headers.get("mcp-session-id"), request_id, send) as watched:
-                # What had to be repaired, or could be read in two ways, goes on in one.
-                await self._pass(scope, dump(message), receive, watched)
+                # A stream is held, not worked on.
+                works = isinstance(message, JSONRPCRequest) and message.method != "subscriptions/listen"
+                if self._quota is None or not works:
+                    await self._pass(scope, message, receive, watched)
+                    return
+                async with self._quota.turn(caller_of(scope), len(body)) as spend:
+                    await self._pass(scope, message, receive, _counted(watched, spend))
+        except Unavailable as problem:
+            wait = {"retry-after": str(math.ceil(problem.retry_after or 1))}
+            await _Unfit(429, str(problem), request_id=request_id, headers=wait).response(scope, receive, send)
         except Malformed as unfit:
             await _Unfit(400, unfit.message, unfit.code, unfit.request_id).response(scope, receive, send)
         except _Unfit as unfit:
@@ -234,8 +250,9 @@ class MessageGate(RequestBodyLimitMiddleware):
         finally:
             release()
 
-    async def _pass(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
-        first = True
+    async def _pass(self, scope: Scope, message: JSONRPCMessage, receive: Receive, send: Send) -> None:
+        # What had to be repaired, or could be read in two ways, goes on in one.
+        body, first = dump(message), True
 
         async def replay() -> Message:
             nonlocal first
@@ -259,13 +276,34 @@ class _Unfit(Exception):
     """Raised for a body that is not passed on; carries the answer."""
 
     def __init__(
-        self, status: int, message: str, code: int = INVALID_REQUEST, request_id: RequestId | None = None
+        self,
+        status: int,
+        message: str,
+        code: int = INVALID_REQUEST,
+        request_id: RequestId | None = None,
+        headers: dict[str, str] | None = None,
     ) -> None:
         body = json.loads(dump(error(request_id, code, message)))
         body.setdefault("id", None)  # JSON-RPC 2.0, section 5: null if the id could not be told.
-        self.response = Response(json.dumps(body), status, media_type="application/json")
+        self.response = Response(json.dumps(body), status, headers, media_type="application/json")
         if status == 408:
             self.response.headers["connection"] = "close"
+
+
+def caller_of(scope: Scope) -> str:
+    """Whose limits count: the owner of the token, or the address where none is asked for."""
+    user = scope.get("user")
+    if isinstance(user, AuthenticatedUser):
+        return f"token {identity(user.access_token)}"
+    return f"address {scope['client'][0] if scope.get('client') else ''}"
+
+
+def _counted(send: Send, spend: Callable[[int], None]) -> Send:
+    async def counted(part: Message) -> None:
+        spend(len(part.get("body", b"")))
+        await send(part)
+
+    return counted
 
 
 async def _cancel_when_gone(receive: Receive, scope: anyio.CancelScope) -> None:

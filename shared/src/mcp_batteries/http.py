@@ -29,6 +29,7 @@ from mcp_batteries.access import Access
 from mcp_batteries.errors import Invalid, quote, well_formed
 from mcp_batteries.gates import LOOPBACK, Asked, FrontGate, MessageGate, split_authority
 from mcp_batteries.listener import Listener, bind
+from mcp_batteries.quota import Quota
 from mcp_batteries.results import clean
 from mcp_batteries.sdk import end_sessions, lowlevel
 
@@ -68,6 +69,11 @@ class HttpOptions:
     body_seconds: float = 30
     drain_seconds: float = 1
     """For calls in flight at SIGTERM."""
+    rate_calls: int = 0
+    """Per minute and caller, as are `rate_bytes`; 0 is no limit."""
+    rate_bytes: int = 0
+    max_parallel: int = 32
+    """Calls of one caller at work at once; more of them wait."""
     max_sessions: int = 1_000
     idle_seconds: float = 30 * 60
     max_connections: int = 4_096
@@ -104,6 +110,12 @@ class Settings(Protocol):
     def tls_key(self) -> str | None: ...
     @property
     def trusted_proxy(self) -> Sequence[str]: ...
+    @property
+    def rate_calls(self) -> int: ...
+    @property
+    def rate_bytes(self) -> int: ...
+    @property
+    def max_parallel(self) -> int: ...
     @property
     def drain_seconds(self) -> int: ...
     @property
@@ -143,6 +155,9 @@ def options(settings: Settings) -> HttpOptions:
         trusted_proxies=settings.trusted_proxy,
         max_sessions=settings.max_sessions,
         drain_seconds=settings.drain_seconds,
+        rate_calls=settings.rate_calls,
+        rate_bytes=settings.rate_bytes,
+        max_parallel=settings.max_parallel,
         allowed_hosts=settings.allowed_host,
         allowed_origins=settings.allowed_origin,
         json_response=settings.json_response,
@@ -290,6 +305,7 @@ def _http_app(
         seconds=options.body_seconds,
         json_response=options.json_response,
         asked=asked,
+        quota=Quota(calls=options.rate_calls, size=options.rate_bytes, parallel=options.max_parallel),
     )
     return application
 

@@ -77,6 +77,13 @@ class Settings(BaseModel):
     trusted_proxy: tuple[str, ...] = Field(
         (), description="Address or network of a proxy whose X-Forwarded-For and -Proto are believed; repeatable."
     )
+    rate_calls: int = Field(0, ge=0, description="Calls per minute and caller over HTTP; 0 is no limit.")
+    rate_bytes: int = Field(
+        0, ge=0, description="Bytes per minute and caller over HTTP, of calls and answers; 0 is no limit."
+    )
+    max_parallel: int = Field(
+        32, ge=0, description="Calls of one caller at work at once over HTTP, the others wait; 0 is no limit."
+    )
     drain_seconds: int = Field(
         1, ge=0, le=3600, description="Seconds that calls in flight have to be answered after SIGTERM."
     )
