@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any, Protocol
 
+from mcp.server.apps import Apps
 from mcp.server.context import ServerMiddleware
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.tools import Tool
@@ -99,6 +100,8 @@ def assemble(
                 case DeclaredTool():
                     if declared.effect == "read" or not settings.read_only:
                         tools.append(strict_tool(method, declared, confirm=settings.confirm))
+                        if declared.view is not None:
+                            catalogue.views[declared.view.uri] = declared.view
                 case DeclaredResource():
                     catalogue.add_resource(declared, method)
                 case DeclaredPrompt():
@@ -126,6 +129,7 @@ def assemble(
             tools=tools,
             subscriptions=changes.bus,
             middleware=[*([audit] if audit else []), *middleware],
+            extensions=[Apps()] if catalogue.views else [],
             lifespan=_lifespan([*([audit] if audit else []), *opens], changes),
         )
     server.changes, server.catalogue = changes, catalogue

@@ -20,6 +20,7 @@ from mcp_batteries.confirm import ask
 from mcp_batteries.declare import DeclaredTool, Effect, hints
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.results import DataResult, to_call_result
+from mcp_batteries.views import meta
 
 __all__ = ["StrictTool", "strict_tool"]
 
@@ -92,6 +93,7 @@ def strict_tool(method: Callable[..., Any], declared: DeclaredTool, *, confirm: 
             title=declared.title,
             description=inspect.getdoc(method) or "",
             annotations=hints(declared),
+            meta=meta(declared.view, declared.app_only),
             structured_output=False,
         ),
     )

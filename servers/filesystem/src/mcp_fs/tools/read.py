@@ -31,6 +31,7 @@ from mcp_fs.models import FileInfo, FileSlices, FolderPage, Media, TextSlice, Tr
 from mcp_fs.policy import Policy, Readable
 from mcp_fs.tools.arguments import RelativePath
 from mcp_fs.tools.starts import starts
+from mcp_fs.tools.views import MEDIA, TREE
 
 __all__ = ["ReadTools"]
 
@@ -87,7 +88,7 @@ class ReadTools:
         part = Part(max_bytes=max_bytes, numbers=line_numbers)
         return await in_thread(lambda stop: read_parts(places, part, self.index, stop), what="Reading")
 
-    @tool("Read media", effect="read")
+    @tool("Read media", effect="read", view=MEDIA)
     async def read_media(self, path: RelativePath, page: Number = 1) -> list[ContentBlock]:
         """Read an image, sound, `page` of a PDF or other binary file."""
         place = self.policy.readable(path)
@@ -100,7 +101,7 @@ class ReadTools:
         place = self.policy.readable(path)
         return info(place) if warm(place) else await in_thread(lambda stop: info(place), what="Looking it up")
 
-    @tool("List a folder", effect="read")
+    @tool("List a folder", effect="read", view=TREE)
     async def list_directory(
         self,
         path: RelativePath = ".",
@@ -120,7 +121,7 @@ class ReadTools:
             what="Listing",
         )
 
-    @tool("List a tree", effect="read")
+    @tool("List a tree", effect="read", view=TREE)
     async def list_tree(
         self,
         ctx: Context,
