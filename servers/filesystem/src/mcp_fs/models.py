@@ -415,7 +415,10 @@ class Edited(TextResult):
     def text(self) -> str:
         lines = ["[dry run: nothing was written]"] if self.dry_run else []
         for path, did, digest in self.files:
-            lines.append(f"{did} {path}" + (f", hash {digest}" if digest else ""))
+            if self.dry_run:
+                lines.append(f"would be {did}: {path}")
+            else:
+                lines.append(f"{did} {path}" + (f", hash {digest}" if digest else ""))
         return "\n".join([*lines, *self.notes, self.diff])
 
 
