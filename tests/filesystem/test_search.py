@@ -473,6 +473,8 @@ def test_a_glob_may_begin_with_the_path_of_the_searched_folder(tmp_path: Path, g
         (f"{tmp_path}/sub/*.py", ".", ["sub/b.py"]),
         (f"{tmp_path}/sub/**", "sub", ["sub/b.py", "sub/c/d.py"]),
         ("/sub/*.py", ".", ["sub/b.py"]),
+        ("sub/*.py", "sub", ["sub/b.py"]),
+        ("sub/c/**", "sub", ["sub/c/d.py"]),
     ):
         assert list(find([policy.readable(path)], glob, Stop()).paths) == found
         assert grep("x", path, glob=glob, files_only=True) == found
