@@ -103,8 +103,11 @@ class Pages:
         Raises:
             Invalid: it is not known, or not any more.
         """
-        name, offset, shown = Cursor.decode("rows", cursor)
-        result = self._results.get(name)
+        match Cursor.decode("rows", cursor):
+            case [str() as name, int() as offset, int() as shown] if offset >= 0:
+                result = self._results.get(name)
+            case _:
+                name, offset, shown, result = "", 0, 0, None
         if result is None:
             raise Invalid(
                 f"The result behind the `cursor` is gone; the last {_MOST_RESULTS} are kept.", "Run the query again."
@@ -115,7 +118,10 @@ class Pages:
             lambda stop: _slice(result.file, result.lock, offset, limit, max_bytes, stop)
         )
         rows = len(found)
-        cut = sum(int(line.partition(" ")[0]) for line in found)
+        try:
+            cut = sum(int(line.partition(" ")[0]) for line in found)
+        except ValueError:
+            raise Invalid("The `cursor` is not one that was given.", "Run the query again.") from None
         lines = "".join(line.partition(" ")[2] for line in found)
         notes = list(result.notes)
         if not more and result.rest.stopped:
@@ -143,14 +149,14 @@ def _slice(
         if full or offset + len(data) >= size:
             break
         with lock:  # two pages of one result may be read at once
-            file.seek(offset + len(data))
+            file.seek(min(offset, size) + len(data))
             data += file.read(1 << 16)
     taken: list[str] = []
     used = 0
     for line in bytes(data).splitlines(keepends=True):
         if not line.endswith(b"\n") or len(taken) == limit or (taken and used + len(line) > max_bytes):
             break
-        taken.append(line.decode())
+        taken.append(line.decode(errors="replace"))
         used += len(line)
     return taken, offset + used, offset + used < size
 
