@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import random
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
@@ -300,3 +301,26 @@ async def test_a_schema_with_bad_intent_is_only_read(build: str, tmp_path: Path)
         assert "%s {0} {name}" in text_of(await wire.call("list_tables"))
         plan = await wire.call("explain_query", sql="SELECT * FROM wide WHERE b = 1")
         assert not plan.get("isError")
+
+
+@pytest.mark.anyio
+async def test_damaged_files_are_answered_for(tmp_path: Path) -> None:
+    chance = random.Random(4)
+    whole = make(tmp_path / "whole.db").read_bytes()
+    names = [f"d{number}" for number in range(6)]
+    for name in names:
+        damaged = bytearray(whole)
+        for _ in range(chance.choice([1, 5, 50])):
+            damaged[chance.randrange(100, 4096)] = chance.randrange(256)
+        (tmp_path / f"{name}.db").write_bytes(damaged)
+    calls = [
+        ("list_tables", {}), ("get_table", {"table": "t", "sample": 3}), ("search_schema", {"query": "a"}),
+        ("query_rows", {"sql": "SELECT * FROM t"}), ("query_rows", {"sql": "SELECT * FROM sqlite_master"}),
+        ("explain_query", {"sql": "SELECT * FROM t WHERE name = 1"}), ("search_text", {"query": "word"}),
+        ("run_check", {}), ("write_rows", {"sql": "UPDATE t SET name = 'x'"}),
+        ("edit_schema", {"sql": "CREATE TABLE n (a)"}),
+    ]  # fmt: skip
+    async with served("--write", "--ddl", *(tmp_path / f"{name}.db" for name in names)) as wire:
+        for name in names:
+            for tool, arguments in calls:
+                sane(text_of(await wire.call(tool, database=name, **arguments)), f"{tool} of {name}")

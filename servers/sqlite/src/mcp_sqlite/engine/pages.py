@@ -67,34 +67,28 @@ class Pages:
     async def first(self, statement: ReadStatement, *, limit: int, max_bytes: int, max_cell: int) -> RowPage:
         """The first page of a statement's rows."""
         spool = self._scratch.new(".rows")
-        with open(spool, "xb"):  # noqa: ASYNC230 - an empty file in a private folder
-            pass
-        file = open(spool, "rb")  # noqa: ASYNC230, SIM115 - kept with the result
+        request = {
+            "do": "query", "path": statement.database.path, "sql": statement.sql, "parameters": statement.parameters,
+            "limit": limit, "max_bytes": max_bytes, "max_cell": max_cell, "spool": spool, "spool_bytes": _BYTES,
+        }  # fmt: skip
         try:
-            reply, rest = await self._pool.call_on(
-                {
-                    "do": "query", "path": statement.database.path, "sql": statement.sql,
-                    "parameters": statement.parameters, "limit": limit, "max_bytes": max_bytes, "max_cell": max_cell,
-                    "spool": spool, "spool_bytes": _BYTES,
-                }
-            )  # fmt: skip
+            reply, rest = await self._pool.call_on(request)
         except BaseException:
-            file.close()
-            os.unlink(spool)
+            with contextlib.suppress(OSError):
+                os.unlink(spool)
             raise
         notes = _notes(reply)
         cursor = None
-        if rest is None:
-            file.close()
-        else:
+        if rest is not None:
+            file = open(spool, "rb")  # noqa: ASYNC230, SIM115 - a local file, kept with the result
+            # Where an open file can't be unnamed it goes with the folder.
+            with contextlib.suppress(PermissionError):
+                os.unlink(spool)
             name = secrets.token_urlsafe(9)
             self._results[name] = _Result(reply["columns"], file, rest, notes)
             while len(self._results) > _MOST_RESULTS:
                 self._results.popitem(last=False)[1].finalizer()
             cursor = Cursor.encode("rows", [name, 0, reply["rows"]])
-        # Where an open file can't be unnamed it goes with the folder.
-        with contextlib.suppress(PermissionError):
-            os.unlink(spool)
         return RowPage(reply["columns"], reply["lines"], 1, reply["rows"], cursor, reply["cut"], notes)
 
     async def next(self, cursor: str, *, limit: int, max_bytes: int) -> RowPage:
