@@ -177,9 +177,9 @@ def problem(error: OSError, place: Readable, outcome: str = "") -> Problem:
         case errno.EISDIR:
             return not_a_file(place, stat.S_IFDIR)
         case errno.EEXIST:
-            return Conflict(f"{shown} exists already{end}", "Choose another name, or allow overwriting.")
+            return Conflict(f"{shown} exists already{end}", "Choose another name.")
         case errno.ENOTEMPTY:
-            return Conflict(f"{shown} is a folder that is not empty{end}", "Allow `recursive` to take all of it.")
+            return Conflict(f"{shown} is a folder that is not empty{end}", "Choose another name.")
         case errno.EACCES | errno.EPERM | errno.EROFS:
             return Refused(f"The operating system does not allow this on {shown}: {error.strerror}{end}")
         case errno.ENXIO | errno.ENODEV | errno.EOPNOTSUPP:

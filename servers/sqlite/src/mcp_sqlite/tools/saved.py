@@ -15,6 +15,7 @@ from mcp_batteries.assemble import Assembled
 from mcp_batteries.declare import DeclaredTool
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES
 from mcp_batteries.toolbox import StrictTool, strict_tool
+from mcp_batteries.views import TABLE
 from mcp_batteries.watcher import FileWatcher
 from mcp_sqlite.engine.queries import SavedQueries, SavedQuery
 from mcp_sqlite.engine.service import Engine
@@ -116,7 +117,7 @@ class SavedTools:
         )
         run.__doc__ = query.description.rstrip(".") + "." + broken[:120]
         title = query.name.replace("_", " ").capitalize()
-        return strict_tool(run, DeclaredTool(title, "read", True, False, LONGEST))
+        return strict_tool(run, DeclaredTool(title, "read", True, False, LONGEST, TABLE))
 
 
 def _tool_name(name: str) -> str:
