@@ -43,6 +43,9 @@ class ServerSettings(Protocol):
     @property
     def max_streams(self) -> int: ...
 
+    @property
+    def telemetry(self) -> bool: ...
+
 
 class Assembled(MCPServer[Any]):
     """An `MCPServer` made from rooms, with the change hub that serves its subscriptions."""
@@ -120,6 +123,13 @@ def assemble(
 
     changes = Changes(sources, max_streams=settings.max_streams)
     audit = Audit(settings.audit_file) if settings.audit_file else None
+    if settings.telemetry:
+        from mcp_batteries.measures import Measures
+        from mcp_batteries.telemetry import Telemetry
+
+        telemetry = Telemetry(name, version)
+        middleware = [Measures(lambda: {tool.name for tool in catalogue.tools}, [telemetry]), *middleware]
+        opens = [telemetry.running(), *opens]
     with logging_untouched():
         server = Assembled(
             name,
