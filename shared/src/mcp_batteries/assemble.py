@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any, Protocol
 
+from mcp.server.apps import Apps
 from mcp.server.context import ServerMiddleware
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.tools import Tool
@@ -38,6 +39,9 @@ class ServerSettings(Protocol):
 
     @property
     def audit_file(self) -> str | None: ...
+
+    @property
+    def max_streams(self) -> int: ...
 
 
 class Assembled(MCPServer[Any]):
@@ -96,6 +100,8 @@ def assemble(
                 case DeclaredTool():
                     if declared.effect == "read" or not settings.read_only:
                         tools.append(strict_tool(method, declared, confirm=settings.confirm))
+                        if declared.view is not None:
+                            catalogue.views[declared.view.uri] = declared.view
                 case DeclaredResource():
                     catalogue.add_resource(declared, method)
                 case DeclaredPrompt():
@@ -112,7 +118,7 @@ def assemble(
         raise ValueError(f"declared more than once: {', '.join(twice)}")
     catalogue.tools = [entry(tool) for tool in tools]
 
-    changes = Changes(sources)
+    changes = Changes(sources, max_streams=settings.max_streams)
     audit = Audit(settings.audit_file) if settings.audit_file else None
     with logging_untouched():
         server = Assembled(
@@ -123,6 +129,7 @@ def assemble(
             tools=tools,
             subscriptions=changes.bus,
             middleware=[*([audit] if audit else []), *middleware],
+            extensions=[Apps()] if catalogue.views else [],
             lifespan=_lifespan([*([audit] if audit else []), *opens], changes),
         )
     server.changes, server.catalogue = changes, catalogue

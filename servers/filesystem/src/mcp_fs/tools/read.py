@@ -31,6 +31,7 @@ from mcp_fs.models import FileInfo, FileSlices, FolderPage, Media, TextSlice, Tr
 from mcp_fs.policy import Policy, Readable
 from mcp_fs.tools.arguments import RelativePath
 from mcp_fs.tools.starts import starts
+from mcp_fs.tools.views import MEDIA, TREE
 
 __all__ = ["ReadTools"]
 
@@ -62,6 +63,8 @@ class ReadTools:
         chosen = [name for name, value in (("head", head), ("tail", tail), ("start_line", start_line)) if value]
         if len(chosen) > 1 or (end_line and chosen and chosen[0] != "start_line"):
             raise Invalid("`head`, `tail` and a range of lines exclude one another.", "Use one of them.")
+        if tail and start_column > 1:
+            raise Invalid("`start_column` is a byte of `start_line`, not of a tail.", "Leave one of them out.")
         place = self.policy.readable(path)
         part = Part(start_line or 1, start_column, head or end_line, tail, max_bytes, line_numbers)
         if warm(place):
@@ -85,7 +88,7 @@ class ReadTools:
         part = Part(max_bytes=max_bytes, numbers=line_numbers)
         return await in_thread(lambda stop: read_parts(places, part, self.index, stop), what="Reading")
 
-    @tool("Read media", effect="read")
+    @tool("Read media", effect="read", view=MEDIA)
     async def read_media(self, path: RelativePath, page: Number = 1) -> list[ContentBlock]:
         """Read an image, sound, `page` of a PDF or other binary file."""
         place = self.policy.readable(path)
@@ -98,7 +101,7 @@ class ReadTools:
         place = self.policy.readable(path)
         return info(place) if warm(place) else await in_thread(lambda stop: info(place), what="Looking it up")
 
-    @tool("List a folder", effect="read")
+    @tool("List a folder", effect="read", view=TREE)
     async def list_directory(
         self,
         path: RelativePath = ".",
@@ -118,7 +121,7 @@ class ReadTools:
             what="Listing",
         )
 
-    @tool("List a tree", effect="read")
+    @tool("List a tree", effect="read", view=TREE)
     async def list_tree(
         self,
         ctx: Context,
