@@ -70,10 +70,9 @@ async def test_the_limit_answers_and_others_are_served_meanwhile(sql: str, tmp_p
 async def test_a_cancel_stops_the_engine(sql: str, tmp_path: Path) -> None:
     async with served("--timeout", 600, make(tmp_path / "app.db"), revision="2025-11-25") as wire:
         await wire.call("query_rows", sql="SELECT 1")
-        message = wire.message("tools/call", {"name": "query_rows", "arguments": {"sql": sql}})
-        await wire._hold(message)
+        number = await wire.begin("tools/call", {"name": "query_rows", "arguments": {"sql": sql}})
         await until(lambda: any(busy(pid) for pid in workers(wire)))
-        await wire.notify("notifications/cancelled", {"requestId": message["id"]})
+        await wire.notify("notifications/cancelled", {"requestId": number})
         await until(lambda: not any(busy(pid) for pid in workers(wire)))
         assert "[1 row]" in text_of(await wire.call("query_rows", sql="SELECT 1"))
 
@@ -83,8 +82,8 @@ async def test_a_cancel_stops_the_engine(sql: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("end", ["eof", "term", "kill"])
 async def test_nothing_is_left_running(end: str, tmp_path: Path) -> None:
     async with served("--timeout", 600, make(tmp_path / "app.db")) as wire:
-        await wire._hold(wire.message("tools/call", {"name": "query_rows", "arguments": {"sql": ONE_OPCODE}}))
-        await wire._hold(wire.message("tools/call", {"name": "query_rows", "arguments": {"sql": FOREVER}}))
+        await wire.begin("tools/call", {"name": "query_rows", "arguments": {"sql": ONE_OPCODE}})
+        await wire.begin("tools/call", {"name": "query_rows", "arguments": {"sql": FOREVER}})
         await until(lambda: sum(busy(pid) for pid in workers(wire)) >= 1)
         left = workers(wire)
         assert left

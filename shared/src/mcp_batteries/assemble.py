@@ -40,6 +40,9 @@ class ServerSettings(Protocol):
     @property
     def audit_file(self) -> str | None: ...
 
+    @property
+    def max_streams(self) -> int: ...
+
 
 class Assembled(MCPServer[Any]):
     """An `MCPServer` made from rooms, with the change hub that serves its subscriptions."""
@@ -115,7 +118,7 @@ def assemble(
         raise ValueError(f"declared more than once: {', '.join(twice)}")
     catalogue.tools = [entry(tool) for tool in tools]
 
-    changes = Changes(sources)
+    changes = Changes(sources, max_streams=settings.max_streams)
     audit = Audit(settings.audit_file) if settings.audit_file else None
     with logging_untouched():
         server = Assembled(

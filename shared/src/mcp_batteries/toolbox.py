@@ -17,7 +17,7 @@ from pydantic import Field
 
 from mcp_batteries.arguments import check_arguments, slim
 from mcp_batteries.confirm import ask
-from mcp_batteries.declare import DeclaredTool, hints
+from mcp_batteries.declare import DeclaredTool, Effect, hints
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.results import DataResult, to_call_result
 from mcp_batteries.views import meta
@@ -30,6 +30,8 @@ class StrictTool(Tool):
 
     seconds: float = Field(default=60.0, exclude=True)
     confirm: bool = Field(default=False, exclude=True)
+    effect: Effect = Field(default="destroy", exclude=True)
+    toolset: str = Field(default="", exclude=True)
 
     async def run(self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False) -> Any:
         """Check `arguments`, run the method, render its result.
@@ -100,6 +102,9 @@ def strict_tool(method: Callable[..., Any], declared: DeclaredTool, *, confirm: 
     tool.fn_metadata.output_schema = _output_schema(returns)
     tool.seconds = declared.seconds
     tool.confirm = confirm and declared.effect == "destroy"
+    tool.effect = declared.effect
+    owner = getattr(method, "__self__", None)
+    tool.toolset = (method if owner is None else type(owner)).__module__.rpartition(".")[2]
     return tool
 
 

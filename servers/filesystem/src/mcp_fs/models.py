@@ -22,7 +22,17 @@ __all__ = [
     "TextSlice",
     "Tree",
     "Written",
+    "counted",
 ]
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 file`, `2,000 files`, `3 entries`."""
+    if number == 1:
+        return f"1 {noun}"
+    ending = noun[:-1] + "ies" if noun.endswith("y") else f"{noun}es" if noun.endswith("ch") else f"{noun}s"
+    return f"{number:,} {ending}"
+
 
 # Reading
 
@@ -40,11 +50,13 @@ class TextSlice(TextResult):
         total: lines in the file; None when counting them would mean reading a large file.
         size: bytes of the file.
         bytes_shown: bytes of the file in `body`.
-        column: byte of the first line that `body` begins with, from 1.
+        column: byte of the first line that `body` begins with, from 1; None within a line whose beginning is far.
+        end_line: last line wanted; None for as many as there are.
         next_line: where the next page begins; None when nothing wanted is left.
         next_column: byte where the last line goes on when it was cut, from 1.
+        following: the line behind that one, if there is one and it is wanted.
         lines_shown: lines in `body`.
-        lines_asked: last lines asked for when they are more than a page.
+        lines_asked: last lines asked for when they, or the one, are more than a page.
         replaced: whether bytes that do not decode are shown as U+FFFD.
         unterminated: whether the file's last line is shown and has no line end.
         hash: of the whole content, when all of it is shown.
@@ -58,9 +70,11 @@ class TextSlice(TextResult):
     total: int | None
     size: int
     bytes_shown: int
-    column: int
+    column: int | None
+    end_line: int | None
     next_line: int | None
     next_column: int | None
+    following: int | None
     lines_shown: int
     lines_asked: int | None
     replaced: bool
@@ -85,21 +99,26 @@ class TextSlice(TextResult):
     def _span(self) -> str:
         if not self.size or self.total == 0:
             return "empty file"
+        if self.column is None:
+            return f"the end of the last line, {self.bytes_shown:,} of {self.size:,} bytes"
         if self.first is None:
-            return f"last {self.lines_shown} lines of {self.size:,} bytes"
+            return f"last {counted(self.lines_shown, 'line')} of {self.size:,} bytes"
         span = f"line {self.first}" if self.first == self.last else f"lines {self.first}-{self.last}"
         if self.column > 1:
             span += f" from column {self.column}"
         return f"{span} of {self.total:,}" if self.total is not None else f"{span} of {self.size:,} bytes"
 
     def _way_on(self) -> str:
+        until = "" if self.end_line is None else f", end_line={self.end_line}"
         if self.next_column is not None:
             line = self.last or 1
-            rest = f"start_line={line}, start_column={self.next_column}"
-            return f"; line {line} is cut: its rest is at {rest}; the next line at start_line={line + 1}"
+            rest = f"; line {line} is cut: its rest is at start_line={line}, start_column={self.next_column}{until}"
+            return rest if self.following is None else f"{rest}; the next line at start_line={self.following}{until}"
+        if self.lines_asked == 1:
+            return "; the line is cut: raise max_bytes for more of it"
         if self.lines_asked is not None:
-            return f"; {self.lines_asked} lines were asked for: raise max_bytes for more"
-        return "" if self.next_line is None else f"; continue with start_line={self.next_line}"
+            return f"; {self.lines_asked:,} lines were asked for: raise max_bytes for more"
+        return "" if self.next_line is None else f"; continue with start_line={self.next_line}{until}"
 
 
 @dataclass(frozen=True, slots=True)

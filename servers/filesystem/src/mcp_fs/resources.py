@@ -15,6 +15,7 @@ from mcp_batteries.errors import Problem, TooLarge
 from mcp_batteries.limits import Stop, in_thread
 from mcp_fs.engine.handles import open_file, open_folder, status
 from mcp_fs.engine.text import decode
+from mcp_fs.engine.warm import warm
 from mcp_fs.policy import Policy, Readable
 
 __all__ = ["Resources"]
@@ -43,6 +44,8 @@ class Resources:
         empty text: hosts that browse resources show it as a folder.
         """
         place = self.policy.readable(uri)
+        if warm(place):
+            return self._read(place, uri, Stop())
         return await in_thread(lambda stop: self._read(place, uri, stop), what="Reading")
 
     def _listed(self, stop: Stop) -> list[Resource]:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import heapq
-import os
 from collections.abc import Iterator, Sequence
 
 from mcp_batteries.limits import Cursor, Stop
-from mcp_fs.engine.glob import path_glob, translate
-from mcp_fs.engine.regex import path_set
+from mcp_fs.engine.selection import choosers
 from mcp_fs.engine.walk import Filter, Skipped, Visit, order, shown, walk
 from mcp_fs.models import FoundFiles
 from mcp_fs.policy import Readable
@@ -44,17 +42,18 @@ def find(
     wanted = wanted or Filter()
     scope = [[start.uri for start in starts], glob, newest_first, str(wanted)]
     after = None if cursor is None else _key(Cursor.decode("find", cursor, scope), newest_first)
-    matching = path_set([translate(path_glob(glob))])
+    meant = choosers(starts, glob)
     skipped, total = Skipped(), 0
 
     def keyed() -> Iterator[tuple[_Key, _Position, str]]:
         nonlocal total
         for number, start in enumerate(starts):
+            chooses = meant[number]
             for visit in walk(start, wanted, stop, skipped):
                 stop.progress = (total, None, f"{total:,} found")
                 prefix = "".join(part + "/" for part in visit.parts)
                 for name in visit.folders if glob.endswith("/") else visit.files:
-                    if not matching(os.fsencode(prefix + name)):
+                    if not chooses(prefix + name):
                         continue
                     total += 1
                     position = (number, [*visit.parts, name], _modified(visit, name) if newest_first else 0)

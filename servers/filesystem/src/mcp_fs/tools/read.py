@@ -20,12 +20,13 @@ from pydantic import Field
 
 from mcp_batteries.declare import tool
 from mcp_batteries.errors import Invalid, Problem
-from mcp_batteries.limits import DEFAULT_PAGE_BYTES, in_thread
+from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop, in_thread
 from mcp_fs.engine.info import info
 from mcp_fs.engine.listing import Sort, list_folder, list_roots, list_tree
 from mcp_fs.engine.media import view
 from mcp_fs.engine.read import MAX_PAGE_BYTES, LineIndex, Part, read_part, read_parts
 from mcp_fs.engine.walk import Filter
+from mcp_fs.engine.warm import warm
 from mcp_fs.models import FileInfo, FileSlices, FolderPage, Media, TextSlice, Tree
 from mcp_fs.policy import Policy, Readable
 from mcp_fs.tools.arguments import RelativePath
@@ -62,8 +63,12 @@ class ReadTools:
         chosen = [name for name, value in (("head", head), ("tail", tail), ("start_line", start_line)) if value]
         if len(chosen) > 1 or (end_line and chosen and chosen[0] != "start_line"):
             raise Invalid("`head`, `tail` and a range of lines exclude one another.", "Use one of them.")
+        if tail and start_column > 1:
+            raise Invalid("`start_column` is a byte of `start_line`, not of a tail.", "Leave one of them out.")
         place = self.policy.readable(path)
         part = Part(start_line or 1, start_column, head or end_line, tail, max_bytes, line_numbers)
+        if warm(place):
+            return read_part(place, part, self.index, Stop())
         return await in_thread(lambda stop: read_part(place, part, self.index, stop), what="Reading")
 
     @tool("Read several files", effect="read")
@@ -94,7 +99,7 @@ class ReadTools:
     async def get_info(self, path: RelativePath) -> FileInfo:
         """Kind, size, times, mode, encoding, content hash and resource URI of a file or folder."""
         place = self.policy.readable(path)
-        return await in_thread(lambda stop: info(place), what="Looking it up")
+        return info(place) if warm(place) else await in_thread(lambda stop: info(place), what="Looking it up")
 
     @tool("List a folder", effect="read", view=TREE)
     async def list_directory(

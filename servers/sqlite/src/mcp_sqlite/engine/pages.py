@@ -45,7 +45,6 @@ class _Result:
     columns: list[str]
     file: IO[bytes]
     rest: Any
-    cut: int
     notes: list[str]
     lock: threading.Lock = field(default_factory=threading.Lock)
     finalizer: Any = None
@@ -89,7 +88,7 @@ class Pages:
             file.close()
         else:
             name = secrets.token_urlsafe(9)
-            self._results[name] = _Result(reply["columns"], file, rest, reply["cut"], notes)
+            self._results[name] = _Result(reply["columns"], file, rest, notes)
             while len(self._results) > _MOST_RESULTS:
                 self._results.popitem(last=False)[1].finalizer()
             cursor = Cursor.encode("rows", [name, 0, reply["rows"]])
@@ -112,15 +111,17 @@ class Pages:
             )
         self._results.move_to_end(name)
         await result.rest.done.wait()
-        lines, end, more = await in_thread(
+        found, end, more = await in_thread(
             lambda stop: _slice(result.file, result.lock, offset, limit, max_bytes, stop)
         )
-        rows = len(lines)
+        rows = len(found)
+        cut = sum(int(line.partition(" ")[0]) for line in found)
+        lines = "".join(line.partition(" ")[2] for line in found)
         notes = list(result.notes)
         if not more and result.rest.stopped:
             notes.append(f"not the end of the result: {result.rest.stopped}; narrow the query or page by a key")
         following = Cursor.encode("rows", [name, end, shown + rows]) if more else None
-        return RowPage(result.columns, "".join(lines), shown + 1, rows, following, result.cut, notes)
+        return RowPage(result.columns, lines, shown + 1, rows, following, cut, notes)
 
     def close(self) -> None:
         """Forget all results."""

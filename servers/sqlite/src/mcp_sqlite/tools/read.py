@@ -18,7 +18,7 @@ from mcp_sqlite.tools.arguments import Cursor, DatabaseName, OptionalSql, Option
 
 __all__ = ["LONGEST", "ReadTools"]
 
-LONGEST = 700.0
+LONGEST = 6100.0
 """Seconds: above every time limit an operator can set, which is what really ends a statement."""
 
 Limit = Annotated[int, Field(ge=1, le=5000, description="Most entries of one answer.")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import logging
 import os
 from collections.abc import AsyncGenerator, Collection, Hashable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -25,8 +24,6 @@ from mcp_sqlite.resources import query_uri
 from mcp_sqlite.tools.read import LONGEST
 
 __all__ = ["SavedTools"]
-
-logger = logging.getLogger(__name__)
 
 _TYPES = {"text": str, "integer": int, "real": float}
 _LIMIT = 100
@@ -86,9 +83,6 @@ class SavedTools:
         changed = await self._queries.refresh()
         if not changed or self.server is None:
             return
-        for query in self._queries.found.values():
-            if query.complaint is not None and query.name in changed:
-                logger.warning("The saved query %s stays as it was: %s", query.name, query.complaint)
         await self.server.offer([self._tool(query) for query in self._queries.found.values()], before)
         for name in changed:
             await self.server.changes.updated(query_uri(name))
