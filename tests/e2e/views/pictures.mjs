@@ -25,9 +25,11 @@ for (const [name, server, tool, input, act, shown] of views) {
       if (faults.length) console.log(name, theme, width, faults);
     }
   }
-  await host.page.waitForTimeout(300); // for the sizes to settle
+  await host.page.waitForTimeout(300); // for the sizes to settle; frames outside the window are not painted
+  await host.page.setViewportSize({ width: 1860, height: await host.page.evaluate(() => document.documentElement.scrollHeight) });
+  await host.page.waitForTimeout(300);
   taken.push(join(ROOT, "docs", "views", `${name}.png`));
-  await host.page.screenshot({ path: taken.at(-1), fullPage: true });
+  await host.page.screenshot({ path: taken.at(-1) });
   host.clean();
   await host.close();
 }
