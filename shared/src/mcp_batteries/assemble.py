@@ -23,7 +23,7 @@ from mcp_batteries.declare import (
     declarations,
 )
 from mcp_batteries.sdk import logging_untouched, tool_table
-from mcp_batteries.toolbox import strict_tool
+from mcp_batteries.toolbox import Guard, strict_tool
 
 __all__ = ["Assembled", "ServerSettings", "assemble"]
 
@@ -77,6 +77,7 @@ def assemble(
     opens: Sequence[AbstractAsyncContextManager[Any]] = (),
     sources: Sequence[Source] = (),
     middleware: Sequence[ServerMiddleware[Any]] = (),
+    guard: Guard | None = None,
     title: str,
     version: str,
     instructions: str,
@@ -90,6 +91,7 @@ def assemble(
         opens: entered, in order, before the first request and left, in reverse, after the last.
         sources: tell the hub when what resources show has changed.
         middleware: wraps every message, the first outermost, inside the audit log.
+        guard: asked before each call that does more than read; may refuse, or have the person asked.
         instructions: for the model: what is served and how to begin, a few sentences.
 
     Raises:
@@ -102,9 +104,9 @@ def assemble(
             match declared:
                 case DeclaredTool():
                     if declared.effect == "read" or not settings.read_only:
-                        tools.append(strict_tool(method, declared, confirm=settings.confirm))
                         if declared.view is not None:
                             catalogue.views[declared.view.uri] = declared.view
+                        tools.append(strict_tool(method, declared, confirm=settings.confirm, guard=guard))
                 case DeclaredResource():
                     catalogue.add_resource(declared, method)
                 case DeclaredPrompt():
