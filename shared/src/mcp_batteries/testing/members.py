@@ -13,12 +13,14 @@ from typing import Any
 
 from mcp_batteries.settings import Asked, Settings
 
-__all__ = ["CHECKOUT", "IMAGES", "INSTALLED", "NAMESPACE", "REPOSITORY", "Member", "members", "package_of"]
+__all__ = ["CHECKOUT", "IMAGES", "INSTALLED", "NAMESPACE", "PUBLISHED", "REPOSITORY", "Member", "members", "package_of"]
 
 REPOSITORY = "https://github.com/mcp-batteries/mcp-batteries"
 NAMESPACE = "io.github.mcp-batteries"
 """The registry's names begin with it; whoever publishes must own it."""
 IMAGES = "ghcr.io/mcp-batteries"
+PUBLISHED: frozenset[str] = frozenset()
+"""Distributions that are ours on the public index; nothing generated sends anybody there for another."""
 CHECKOUT = "/path/to/checkout"
 INSTALLED = "/home/you/.local/bin"
 """Where `uv tool install` puts commands (`uv tool dir --bin`)."""
