@@ -6,6 +6,8 @@ Membership decides: a folder below `servers/` whose project has a command of its
 from __future__ import annotations
 
 import importlib
+import json
+import sys
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,3 +128,19 @@ def members(root: Path) -> list[Member]:
 
 def _project(folder: Path) -> dict[str, Any]:
     return tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
+
+
+def _main(tag: str) -> None:
+    """Print what a release needs to know, for a workflow's outputs; end with a message where a version differs."""
+    root = Path.cwd()
+    servers = members(root)
+    version = tag.removeprefix("v")
+    for name, found in {server.command: server.project["version"] for server in servers}.items():
+        if found != version:
+            sys.exit(f"{name} has version {found}, and the tag says {version}.")
+    print(f"servers={json.dumps([server.command for server in servers])}")
+    print(f"version={version}")
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])
