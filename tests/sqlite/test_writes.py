@@ -56,20 +56,6 @@ async def test_our_own_statements_are_not_the_callers(word: str, tmp_path: Path)
 
 
 @pytest.mark.anyio
-async def test_a_locked_database_is_said(tmp_path: Path) -> None:
-    path = make(tmp_path / "app.db")
-    async with served("--write", path) as wire:
-        with closing(sqlite3.connect(path, isolation_level=None)) as other:
-            other.execute("BEGIN EXCLUSIVE")
-            result = await wire.request(
-                "tools/call", {"name": "write_rows", "arguments": {"sql": "DELETE FROM t"}}, seconds=20
-            )
-            assert result["isError"] and "locked" in text_of(result)
-            other.execute("ROLLBACK")
-        assert "3 rows" in text_of(await wire.call("write_rows", sql="UPDATE t SET name = 'x'"))
-
-
-@pytest.mark.anyio
 async def test_files_go_out_and_come_in_unchanged(tmp_path: Path) -> None:
     path, folder = make(tmp_path / "app.db"), tmp_path / "files"
     folder.mkdir()

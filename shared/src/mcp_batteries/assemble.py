@@ -23,7 +23,7 @@ from mcp_batteries.declare import (
     declarations,
 )
 from mcp_batteries.sdk import logging_untouched, tool_table
-from mcp_batteries.toolbox import strict_tool
+from mcp_batteries.toolbox import Guard, strict_tool
 
 __all__ = ["Assembled", "ServerSettings", "assemble"]
 
@@ -42,6 +42,9 @@ class ServerSettings(Protocol):
 
     @property
     def max_streams(self) -> int: ...
+
+    @property
+    def telemetry(self) -> bool: ...
 
 
 class Assembled(MCPServer[Any]):
@@ -74,6 +77,7 @@ def assemble(
     opens: Sequence[AbstractAsyncContextManager[Any]] = (),
     sources: Sequence[Source] = (),
     middleware: Sequence[ServerMiddleware[Any]] = (),
+    guard: Guard | None = None,
     title: str,
     version: str,
     instructions: str,
@@ -87,6 +91,7 @@ def assemble(
         opens: entered, in order, before the first request and left, in reverse, after the last.
         sources: tell the hub when what resources show has changed.
         middleware: wraps every message, the first outermost, inside the audit log.
+        guard: asked before each call that does more than read; may refuse, or have the person asked.
         instructions: for the model: what is served and how to begin, a few sentences.
 
     Raises:
@@ -99,9 +104,9 @@ def assemble(
             match declared:
                 case DeclaredTool():
                     if declared.effect == "read" or not settings.read_only:
-                        tools.append(strict_tool(method, declared, confirm=settings.confirm))
                         if declared.view is not None:
                             catalogue.views[declared.view.uri] = declared.view
+                        tools.append(strict_tool(method, declared, confirm=settings.confirm, guard=guard))
                 case DeclaredResource():
                     catalogue.add_resource(declared, method)
                 case DeclaredPrompt():
@@ -120,6 +125,13 @@ def assemble(
 
     changes = Changes(sources, max_streams=settings.max_streams)
     audit = Audit(settings.audit_file) if settings.audit_file else None
+    if settings.telemetry:
+        from mcp_batteries.measures import Measures
+        from mcp_batteries.telemetry import Telemetry
+
+        telemetry = Telemetry(name, version)
+        middleware = [Measures(lambda: {tool.name for tool in catalogue.tools}, [telemetry]), *middleware]
+        opens = [telemetry.running(), *opens]
     with logging_untouched():
         server = Assembled(
             name,

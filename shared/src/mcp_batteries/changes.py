@@ -138,6 +138,11 @@ class Changes:
         for reader in self._streams:
             reader.end()
 
+    @property
+    def streams(self) -> int:
+        """`subscriptions/listen` requests that are open."""
+        return len(self._streams)
+
     async def updated(self, uri: str) -> None:
         """Announce that the resource at `uri` changed, for what no source notices."""
         await self.bus.publish(ResourceUpdated(uri))

@@ -58,8 +58,8 @@ def query(connections: Connections, request: dict[str, Any], send: Send) -> dict
         if more is None or not request.get("spool"):
             cursor.close()
             return page
-        with open(request["spool"], "ab", buffering=1 << 18) as spool:
-            # Open before the page is sent: then the server takes the file's name away.
+        with open(request["spool"], "xb", buffering=1 << 18) as spool:
+            # There before the page is sent: the server opens it then, and takes its name away.
             send(page)
             return _spool(spool, rows, lines, more, room, request)
 
