@@ -67,7 +67,8 @@ class Member:
 
     @property
     def asked(self) -> tuple[Asked, ...]:
-        return tuple(asked for asked in self.settings.ASKED if asked.required)
+        """What an entry says in any case: what the server needs, and variables, which may be left empty."""
+        return tuple(asked for asked in self.settings.ASKED if asked.required or asked.variable)
 
     @property
     def plain(self) -> tuple[Asked, ...]:
