@@ -81,6 +81,8 @@ def test_wheels_ask_for_bounded_versions_and_carry_no_checkout(wheels: Path) -> 
         assert not [requirement for requirement in asked if not re.search(r">=[\w.]+", requirement)]
         assert not [requirement for requirement in asked if "<" not in requirement or "@" in requirement]
         assert [item for item in names if "/licenses/" in item], f"{name} carries no licence"
+        pages = {f"{name}/pages/{path.name}" for path in ROOT.glob(f"s*/**/src/{name}/pages/*")}
+        assert pages <= set(names), f"{name} lacks {pages - set(names)}"
         if name in SERVERS:
             bound = [requirement for requirement in asked if re.match(r"mcp-batteries\b", requirement)]
             assert [set(re.split(r"[ ,]", item.removeprefix("mcp-batteries"))) for item in bound] == [{">=0.1", "<0.2"}]

@@ -18,11 +18,14 @@ from mcp_fs.engine import search as search_module
 from mcp_fs.engine.find import find
 from mcp_fs.engine.glob import GlobError, translate
 from mcp_fs.engine.grep import grep
+from mcp_fs.engine.hints import byte_pattern
 from mcp_fs.engine.listing import list_folder
 from mcp_fs.engine.read import LineIndex, Part, read_part
-from mcp_fs.engine.regex import line_search, path_set
+from mcp_fs.engine.regex import byte_search, line_search, path_set
 from mcp_fs.engine.search import Query, search
+from mcp_fs.engine.text import is_utf8, sniff
 from mcp_fs.engine.walk import Filter
+from mcp_fs.policy import Readable
 
 RIPGREP = ripgrep.command()
 _RULE_FILES = [".gitignore", ".ignore", ".rgignore", ".git/info/exclude"]
@@ -32,26 +35,52 @@ slow = settings(deadline=None, max_examples=60, suppress_health_check=[HealthChe
 texts = st.text(st.sampled_from("ab é\u4e2d🙂\r\n\n"), max_size=120)
 
 
+def _read_through(place: Readable, max_bytes: int) -> str:
+    """The pages of a file, each found by what the one before says."""
+    index, body = LineIndex(), ""
+    line, column = 1, 1
+    for _ in range(1000):
+        piece = read_part(place, Part(line, column, max_bytes=max_bytes), index, Stop())
+        body += piece.body
+        if piece.next_column is not None:
+            assert piece.last is not None
+            line, column = piece.last, piece.next_column
+        elif piece.next_line is not None:
+            line, column = piece.next_line, 1
+        else:
+            return body
+    raise AssertionError("the pages never end")
+
+
 @slow
-@given(texts, st.integers(4, 40), st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"]))
+@given(texts, st.integers(1, 40), st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"]))
 def test_pages_are_the_whole_file(text: str, max_bytes: int, encoding: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         fill(Path(folder), {"a": text.encode(encoding)})
-        place, index, body = served(Path(folder)).readable("a"), LineIndex(), ""
-        line, column, calls = 1, 1, 0
-        while True:
-            piece = read_part(place, Part(line, column, max_bytes=max_bytes), index, Stop())
-            body += piece.body
-            calls += 1
-            assert calls < 200
-            if piece.next_column is not None:
-                assert piece.last is not None
-                line, column = piece.last, piece.next_column
-            elif piece.next_line is not None:
-                line, column = piece.next_line, 1
-            else:
-                break
-    assert body == text
+        assert _read_through(served(Path(folder)).readable("a"), max_bytes) == text
+
+
+_ANYTHING = ["a", "0", " ", "\n", "\r\n", "é", "中", "文", "の", "ｱ", "表", "д", "\x80", "\xff", "\xf0\x9f"]
+
+
+@slow
+@given(
+    st.lists(st.sampled_from(_ANYTHING), max_size=80).map("".join),
+    st.integers(1, 12),
+    st.sampled_from(
+        ["utf-8", "utf-16-le", "utf-16-be", "utf-32-be", "gb18030", "shift_jis", "cp932", "euc_jp", "big5", "latin-1"]
+    ),
+    st.binary(max_size=3),
+)
+def test_pages_are_the_whole_file_whatever_its_bytes(text: str, max_bytes: int, codec: str, junk: bytes) -> None:
+    data = text.encode(codec, "ignore") + junk + text.encode(codec, "ignore")
+    found = sniff(data)
+    if found is None:
+        return
+    whole = data[len(found.bom) :].decode(found.name, "replace")
+    with tempfile.TemporaryDirectory() as folder:
+        fill(Path(folder), {"a": data})
+        assert _read_through(served(Path(folder)).readable("a"), max_bytes) == whole
 
 
 @slow
@@ -171,8 +200,13 @@ rules = st.lists(
     ).map("".join),
     max_size=4,
 ).map("\n".join)
-contents = st.lists(st.sampled_from(["x", "ax b", "é x", "none", "X", "", "x\r\n", "\0", "\xff"]), max_size=4).map(
-    lambda lines: "\n".join(lines).encode("latin-1", "replace") if "\xff" in lines else "\n".join(lines).encode()
+_CODECS = ["utf-8", "utf-8", "latin-1", "gb18030", "shift_jis", "utf-16", "utf-16-be", "utf-32-le"]
+contents = st.builds(
+    lambda lines, codec: "\n".join(lines).encode(codec, "replace"),
+    st.lists(
+        st.sampled_from(["x", "ax b", "é x", "none", "X", "", "x\r\n", "\0", "\xff", "中x文字", "表x"]), max_size=4
+    ),
+    st.sampled_from(_CODECS),
 )
 trees = st.tuples(
     st.dictionaries(paths, contents, min_size=1, max_size=8),
@@ -214,7 +248,25 @@ def test_names_are_those_ripgrep_lists(
 @settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.too_slow])
 @given(
     trees,
-    st.sampled_from(["x", "^x$", "é", r"\w x", "[^a]x", "x|b$", ".", r"\bx\b", "^"]),
+    st.sampled_from(
+        [
+            "x",
+            "^x$",
+            "é",
+            r"\w x",
+            "[^a]x",
+            "x|b$",
+            ".",
+            r"\bx\b",
+            "^",
+            "文",
+            "É|中x",
+            r"\Wx\W",
+            "[é-中]",
+            "..x",
+            r"x\b",
+        ]
+    ),
     st.booleans(),
     st.sampled_from([".", "a"]),
     st.sampled_from([Filter(), Filter(hidden=True), Filter(ignored=True)]),
@@ -252,8 +304,54 @@ def test_contents_are_those_ripgrep_prints(tree: tuple[dict[str, bytes], dict[st
     listed: list[tuple[bytes, int]] = []
     for line in printed.split(b"\n"):
         path, _, rest = line.removeprefix(b"./").partition(b"\0")
-        # Of a file with a NUL byte ripgrep may show what lies before it, with a warning; such a file is binary here.
-        if rest and b"\0" not in tree[0].get(path.decode(), b"") and b"WARNING" not in path:
+        # ripgrep searches other encodings as if they were UTF-8, and of a file with a NUL byte a part, with a warning.
+        if rest and _is_plain(tree[0].get(path.decode(), b"")) and b"WARNING" not in path:
             listed.append((path, int(rest.split(b":")[0])))
-    shown = [(path.encode(), match.line) for path, matches, _ in found.files for match in matches]
+    shown = [
+        (path.encode(), match.line)
+        for path, matches, _ in found.files
+        for match in matches
+        if _is_plain(tree[0].get(path, b""))
+    ]
     assert sorted(shown) == sorted(listed)
+
+
+def _is_plain(data: bytes) -> bool:
+    return b"\0" not in data and is_utf8(data)
+
+
+_PIECES = [
+    "x",
+    "k",
+    ".",
+    ".*",
+    "é",
+    "文+",
+    "[^a]",
+    "[a-中]",
+    r"\W",
+    r"\S",
+    r"\w",
+    r"\b",
+    "[[:^alpha:]]",
+    "(x|é)?",
+    "表{1,2}",
+]
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.lists(st.sampled_from(_PIECES), min_size=1, max_size=4).map("".join),
+    st.lists(st.sampled_from("xkKé文表 aÉ-ſ"), max_size=8).map("".join),
+    st.sampled_from(["utf-8", "latin-1", "gb18030", "gbk", "shift_jis", "euc_jp", "big5", "cp1251"]),
+    st.booleans(),
+)
+def test_bytes_that_an_expression_may_match_are_told_in_every_encoding(
+    pattern: str, text: str, codec: str, ignore_case: bool
+) -> None:
+    data = text.encode(codec, "ignore")
+    matches = line_search(pattern, literal=False, ignore_case=ignore_case)(data.decode(codec).encode(), 0)
+    hint = byte_pattern(pattern, literal=False, ignore_case=ignore_case)
+    assert hint is not None
+    if matches is not None:
+        assert byte_search(hint, ignore_case=ignore_case)(data)

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any, Protocol
 
+from mcp.server.apps import Apps
 from mcp.server.context import ServerMiddleware
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.tools import Tool
@@ -24,7 +25,7 @@ from mcp_batteries.declare import (
 )
 from mcp_batteries.errors import Invalid, Unavailable
 from mcp_batteries.sdk import logging_untouched, tool_table
-from mcp_batteries.toolbox import strict_tool
+from mcp_batteries.toolbox import Guard, strict_tool
 
 __all__ = ["Assembled", "ServerSettings", "assemble"]
 
@@ -84,6 +85,7 @@ def assemble(
     opens: Sequence[AbstractAsyncContextManager[Any]] = (),
     sources: Sequence[Source] = (),
     middleware: Sequence[ServerMiddleware[Any]] = (),
+    guard: Guard | None = None,
     title: str,
     version: str,
     instructions: str,
@@ -97,6 +99,7 @@ def assemble(
         opens: entered, in order, before the first request and left, in reverse, after the last.
         sources: tell the hub when what resources show has changed.
         middleware: wraps every message, the first outermost, inside the audit log.
+        guard: asked before each call that does more than read; may refuse, or have the person asked.
         instructions: for the model: what is served and how to begin, a few sentences.
 
     Raises:
@@ -109,7 +112,9 @@ def assemble(
             match declared:
                 case DeclaredTool():
                     if declared.effect == "read" or not settings.read_only:
-                        tools.append(strict_tool(method, declared, confirm=settings.confirm))
+                        if declared.view is not None:
+                            catalogue.views[declared.view.uri] = declared.view
+                        tools.append(strict_tool(method, declared, confirm=settings.confirm, guard=guard))
                 case DeclaredResource():
                     catalogue.add_resource(declared, method)
                 case DeclaredPrompt():
@@ -153,6 +158,7 @@ def assemble(
             subscriptions=changes.bus,
             request_state_security=_state_security(settings.state_key_file),
             middleware=[*([audit] if audit else []), *middleware],
+            extensions=[Apps()] if catalogue.views else [],
             lifespan=_lifespan([*([audit] if audit else []), *opens], changes),
         )
     server.changes, server.catalogue = changes, catalogue

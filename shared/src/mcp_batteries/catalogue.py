@@ -50,8 +50,9 @@ from pydantic.fields import FieldInfo
 
 from mcp_batteries.declare import DeclaredPrompt, DeclaredResource
 from mcp_batteries.errors import Invalid, NotFound, Problem, Unavailable, quote, well_formed
-from mcp_batteries.limits import Cursor
+from mcp_batteries.limits import Cursor, in_thread
 from mcp_batteries.sdk import lowlevel
+from mcp_batteries.views import View, listed
 
 __all__ = ["PAGE", "Catalogue", "entry", "prompt_entry"]
 
@@ -81,6 +82,7 @@ class Catalogue:
     """Everything the rooms declared, and the handlers that serve it."""
 
     tools: list[ToolEntry] = field(default_factory=list[ToolEntry])
+    views: dict[str, View] = field(default_factory=dict[str, View])
     fixed: dict[str, tuple[DeclaredResource, _Method]] = field(default_factory=dict[str, Any])
     templates: list[_Template] = field(default_factory=list[_Template])
     listings: list[_Method] = field(default_factory=list[_Method])
@@ -105,7 +107,7 @@ class Catalogue:
         low.add_request_handler("completion/complete", CompleteRequestParams, self._complete)
 
     async def _list_tools(self, ctx: ServerRequestContext[Any], params: PaginatedRequestParams) -> ListToolsResult:
-        items, more = _page("tools", self.tools, params.cursor)
+        items, more = _page("tools", listed(self.tools, ctx), params.cursor)
         return ListToolsResult(tools=items, next_cursor=more)
 
     async def _list_resources(
@@ -146,6 +148,9 @@ class Catalogue:
         return ReadResourceResult(contents=contents)
 
     def _reader(self, uri: str) -> tuple[_Method, dict[str, Any]]:
+        if uri in self.views:
+            view = self.views[uri]
+            return lambda: in_thread(lambda stop: view.contents()), {}
         if uri in self.fixed:
             return self.fixed[uri][1], {}
         for template in self.templates:
@@ -209,6 +214,7 @@ def entry(tool: Tool) -> ToolEntry:
         input_schema=tool.parameters,
         output_schema=tool.output_schema,
         annotations=tool.annotations,
+        _meta=tool.meta,
     )
 
 

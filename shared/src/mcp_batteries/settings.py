@@ -11,14 +11,14 @@ import difflib
 import os
 from collections.abc import Sequence
 from types import NoneType
-from typing import Any, ClassVar, Literal, TypeVar, cast, get_args, get_origin
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, cast, get_args, get_origin
 
 import click
 from annotated_types import Ge, Le
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
-__all__ = ["Positional", "Settings", "load", "variable"]
+__all__ = ["Asked", "Host", "Positional", "Settings", "load", "variable"]
 
 Transport = Literal["stdio", "http", "sse"]
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -32,6 +32,28 @@ class Positional:
     """Marks, inside `Annotated`, the field that takes the command line's plain arguments."""
 
 
+class Asked(NamedTuple):
+    """What a person is asked for before the server can start: host entries, bundles and the registry carry it.
+
+    Attributes:
+        name: one word, such as `folder`; it goes where `variable` says.
+        title: the question, as a noun phrase.
+        example: what documents show in its place.
+        kind: what a program that asks may offer to pick.
+        variable: the environment variable that takes it; None for the command line's plain argument.
+        secret: never on a command line, hidden while it is typed.
+    """
+
+    name: str
+    title: str
+    example: str
+    kind: Literal["directory", "file", "string"] = "string"
+    variable: str | None = None
+    secret: bool = False
+    required: bool = True
+    multiple: bool = False
+
+
 class Settings(BaseModel):
     """What every server can be told."""
 
@@ -42,6 +64,9 @@ class Settings(BaseModel):
 
     DOCUMENTED: ClassVar[tuple[str, ...]] = ("{folder}",)
     """The command line that opens everything the documents describe; `{folder}` is an empty folder."""
+
+    ASKED: ClassVar[tuple[Asked, ...]] = ()
+    """What nobody but the person who installs it can know."""
 
     transport: Transport = Field("stdio", description="How clients reach the server; sse is for old clients only.")
     host: str = Field("127.0.0.1", description="Address to listen on, for http and sse.")

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from typing import Any
 
 from mcp_sqlite.worker.cells import Failure, Lines
 from mcp_sqlite.worker.connections import Connections, Database
+from mcp_sqlite.worker.guard import Mode
 
-__all__ = ["FTS", "catalog", "describe", "find", "name_of", "quoted", "shadows"]
+__all__ = ["catalog", "describe", "find", "name_of", "quoted", "shadows"]
 
 _COUNT_SECONDS = 0.03
+_FTS = ("fts3", "fts4", "fts5")
+_COLUMNS = 30
+"""Columns of a table that the list of tables shows."""
+_BYTES = 10_000
 _TABLES = """
 SELECT name, type, coalesce(sql, '') FROM sqlite_master
 WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite!_%' ESCAPE '!' ORDER BY name
 """
-FTS = "CREATE VIRTUAL TABLE%USING%FTS%"
+_USING = re.compile(
+    r"""\s*CREATE\s+VIRTUAL\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?(?:"(?:[^"]|"")*"|\[[^]]*\]|`(?:[^`]|``)*`|'(?:[^']|'')*'|\w+)"""
+    r"""\s+USING\s+["'`\[]?(\w+)""",
+    re.IGNORECASE,
+)
+"""What SQLite keeps of a CREATE VIRTUAL TABLE begins so, in the words of its author."""
 
 
 def quoted(name: str) -> str:
@@ -59,26 +70,32 @@ def catalog(connections: Connections, request: dict[str, Any]) -> dict[str, Any]
     page = [entry for entry in entries if start is None or entry[0] > start]
     budget: float = request["budget"]
     found: list[dict[str, Any]] = []
+    size = 0
     for name, kind, sql in page[: request["limit"]]:
         rows, exact, spent = _count(database, name, kind, budget)
         budget -= spent
-        columns = [row[1] for row in _safe(database, f"PRAGMA table_info({quoted(name)})")]
-        found.append({"name": name, "kind": _kind(kind, sql), "rows": rows, "exact": exact, "columns": columns})
-    pages, size = database.own("PRAGMA page_count")[0][0], database.own("PRAGMA page_size")[0][0]
+        names = [str(row[1]) for row in _safe(database, f"PRAGMA table_info({quoted(name)})")]
+        columns, more = names[:_COLUMNS], max(0, len(names) - _COLUMNS)
+        size += 30 + len(name.encode()) + sum(len(column.encode()) + 2 for column in columns)
+        if found and size > request["max_bytes"]:
+            break
+        found.append(
+            {"name": name, "kind": _kind(kind, sql), "rows": rows, "exact": exact, "columns": columns, "more": more}
+        )
+    pages, page_bytes = database.own("PRAGMA page_count")[0][0], database.own("PRAGMA page_size")[0][0]
     return {
         "tables": found,
         "total": len(entries),
         "more": len(page) > len(found),
-        "bytes": pages * size,
+        "bytes": pages * page_bytes,
         "journal": database.own("PRAGMA journal_mode")[0][0],
         "immutable": database.immutable,
     }
 
 
 def _kind(kind: str, sql: str) -> str:
-    head = sql[:300].upper()
-    if kind == "table" and head.startswith("CREATE VIRTUAL"):
-        return "full-text" if "USING FTS" in " ".join(head.split()) else "virtual"
+    if kind == "table" and (module := _module(sql)):
+        return "full-text" if module in _FTS else "virtual"
     return kind
 
 
@@ -177,7 +194,7 @@ def describe(connections: Connections, request: dict[str, Any]) -> dict[str, Any
     if request["sample"]:
         lines = Lines(request["max_cell"])
         taken = _safe(database, f"SELECT * FROM {table} LIMIT ?", [request["sample"]])
-        found["sample"] = "".join(lines.line(row) for row in taken)
+        found["sample"] = "".join(lines.fitted(row, _BYTES // request["sample"]) for row in taken)
     return found
 
 
@@ -219,7 +236,7 @@ def find(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     for kind, name, table, sql in objects:
         if str(table).lower() in hidden:
             continue
-        if len(hits) > request["limit"]:
+        if len(hits) > request["limit"] or sum(map(len, hits)) > _BYTES:
             break
         said = False
         if text in name.casefold():
@@ -234,7 +251,10 @@ def find(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
             for number, line in enumerate(sql.splitlines(), 1):
                 if text in line.casefold():
                     hits.append(f"line {number} of {kind} {name}: {line.strip()[:200]}")
-    return {"hits": hits[: request["limit"]], "more": len(hits) > request["limit"]}
+    shown, room = hits[: request["limit"]], _BYTES
+    while shown and sum(len(hit.encode()) for hit in shown) > room:
+        shown = shown[: len(shown) * 3 // 4]
+    return {"hits": shown, "more": len(hits) > len(shown)}
 
 
 def search(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
@@ -243,7 +263,8 @@ def search(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     Words that are not in the syntax of FTS are looked for as they are.
     """
     database = connections.reader(request["path"])
-    tables = database.own("SELECT name, sql FROM sqlite_master WHERE type = 'table' AND upper(sql) LIKE ?", [FTS])
+    virtual = "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL%'"
+    tables = [(str(name), str(sql)) for name, sql in database.own(virtual) if _module(str(sql)) in _FTS]
     if request.get("table") is not None:
         wanted = name_of(database, request["table"])
         tables = [item for item in tables if item[0] == wanted]
@@ -254,7 +275,7 @@ def search(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
         raise Failure("not_found", "There is no such full-text table.", "Use `query_rows` with LIKE.")
     name, sql = tables[0]
     table = quoted(name)
-    newer = "FTS5" in sql.upper()
+    newer = _module(sql) == "fts5"
     order, snippet = (
         ("ORDER BY rank", f"snippet({table}, -1, '[', ']', '…', 16)")
         if newer
@@ -262,24 +283,39 @@ def search(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     )
     statement = f"SELECT rowid, {snippet} AS snippet, * FROM {table} WHERE {table} MATCH ? {order} LIMIT ?"
     plain = " ".join('"' + word.replace('"', '""') + '"' for word in request["text"].split())
-    lines = Lines(request["max_cell"])
     for attempt in (request["text"], plain):
         try:
-            with database.interrupt.over(database.connection):
-                cursor = database.connection.execute(statement, [attempt, request["limit"] + 1])
-                rows = cursor.fetchall()
+            return {"table": name, **_matches(database, statement, attempt, request)}
         except sqlite3.OperationalError as error:
             database.interrupt.check()
             if attempt == plain:
-                raise Failure("invalid", f"SQLite says: `{error}`.", "Search for plain words.") from None
-            continue
-        shown = rows[: request["limit"]]
-        return {
-            "table": name,
-            "columns": [column[0] for column in cursor.description],
-            "lines": "".join(lines.line(row) for row in shown),
-            "rows": len(shown),
-            "more": len(rows) > len(shown),
-            "cut": lines.cut,
-        }
+                raise Failure("invalid", f"SQLite says: `{str(error)[:300]}`.", "Search for plain words.") from None
     raise AssertionError
+
+
+def _matches(database: Database, statement: str, text: str, request: dict[str, Any]) -> dict[str, Any]:
+    lines = Lines(request["max_cell"])
+    shown: list[str] = []
+    size = 0
+    database.guard.begin(Mode.READ)
+    with database.interrupt.over(database.connection):
+        cursor = database.connection.execute(statement, [text, request["limit"] + 1])
+        for row in cursor:
+            line = lines.fitted(row, request["max_bytes"])
+            size += len(line.encode())
+            if shown and (size > request["max_bytes"] or len(shown) == request["limit"]):
+                cursor.close()
+                return _hits(cursor, shown, lines, more=True)
+            shown.append(line)
+    return _hits(cursor, shown, lines, more=False)
+
+
+def _hits(cursor: sqlite3.Cursor, shown: list[str], lines: Lines, *, more: bool) -> dict[str, Any]:
+    columns = [column[0] for column in cursor.description]
+    return {"columns": columns, "lines": "".join(shown), "rows": len(shown), "more": more, "cut": lines.cut}
+
+
+def _module(sql: str) -> str:
+    """The module of a CREATE VIRTUAL TABLE, in lower case: the word behind the USING that is behind the name."""
+    found = _USING.match(sql)
+    return found[1].lower() if found else ""
