@@ -62,7 +62,9 @@ class StrictTool(Tool):
                         return resolved
                     values |= resolved
                 result = await self.fn(**values)
-                return to_call_result(result) if convert_result else result
+                # What asks the client for something is no result yet.
+                converts = convert_result and not isinstance(result, InputRequiredResult)
+                return to_call_result(result) if converts else result
         except TimeoutError:
             raise Unavailable(
                 f"`{self.name}` was stopped after {self.seconds:g} s, its time limit.",
