@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 _HEAD = struct.Struct(">I")
 _LATE_SECONDS = 0.5
 """How long behind its deadline a worker may still say that the statement was stopped."""
-_CANCEL_SECONDS = 0.06
+_CANCEL_SECONDS = 0.03
 _START_SECONDS = 20.0
 _LEAST_SECONDS = 0.05
 """What a call gets that had its turn at the last moment."""
@@ -115,6 +115,8 @@ class Pool:
         self._idle: list[_Worker] = []
         self._busy: set[_Worker] = set()
         self._own: dict[str, _Worker] = {}
+        self._warming: anyio.Event | None = None
+        """Set when the worker that is being started is there, or is not to be expected any more."""
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
@@ -167,7 +169,7 @@ class Pool:
         worker: _Worker | None = None
         handed_on = False
         try:
-            worker = self._idle.pop() if self._idle and not fresh else await _Worker.start()
+            worker = await self._worker(fresh=fresh)
             self._busy.add(worker)
             seconds = max(_LEAST_SECONDS, until - anyio.current_time())
             frame = await self._ask(worker, request, seconds, limit)
@@ -180,6 +182,11 @@ class Pool:
         finally:
             if not handed_on:
                 await self._give_back(worker)
+
+    async def _worker(self, *, fresh: bool) -> _Worker:
+        if not fresh and not self._idle and self._warming is not None:
+            await self._warming.wait()
+        return self._idle.pop() if self._idle and not fresh else await _Worker.start()
 
     async def _turn(self, limit: float, until: float) -> None:
         # Waiting for a worker is a part of the call's time.
@@ -274,11 +281,17 @@ class Pool:
             await worker.kill()
 
     async def _warm(self) -> None:
+        if self._warming is not None:
+            return
+        started = self._warming = anyio.Event()
         try:
             worker = await _Worker.start()
         except Problem as problem:
             logger.warning("No worker is kept warm: %s", problem)
             return
+        finally:
+            self._warming = None
+            started.set()
         if len(self._idle) < _MOST_IDLE and self._blocks:
             self._idle.append(worker)
         else:

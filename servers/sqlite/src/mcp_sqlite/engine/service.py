@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+from mcp_batteries.errors import Invalid
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
 from mcp_sqlite.engine.pages import Pages, Scratch
 from mcp_sqlite.engine.pool import Pool
@@ -66,7 +67,11 @@ class Engine:
     async def catalog(self, databases: Sequence[Database], *, limit: int, cursor: str | None) -> Catalog:
         """Tables and views of `databases`, with counts as far as a third of a second goes, `limit` of them."""
         names = [database.name for database in databases]
-        first, after = Cursor.decode("tables", cursor, names) if cursor else (names[0], None)
+        match Cursor.decode("tables", cursor, names) if cursor else [names[0], None]:
+            case [str() as first, (str() | None) as after] if first in names:
+                pass
+            case _:
+                raise Invalid("The `cursor` is not one that was given.", "Call again without `cursor`.")
         found: list[tuple[str, Any]] = []
         room = DEFAULT_PAGE_BYTES
         for database in databases[names.index(first) :]:

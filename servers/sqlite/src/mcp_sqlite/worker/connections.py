@@ -99,8 +99,9 @@ class Database:
         self._patience = 0
         self.names: dict[str, tuple[str, list[str]]] = {}
         """Tables looked up by this request, by the caller's word: the name and the key's columns."""
-        self.connection = self._open("rw" if writable else "ro")
+        self.connection = self._connect("rw" if writable else "ro")
         try:
+            self._prepare()
             if writable:
                 self.own(_LOOK)
             else:
@@ -109,18 +110,18 @@ class Database:
             self.close()
             raise
 
-    def _open(self, mode: str) -> sqlite3.Connection:
+    def _connect(self, mode: str) -> sqlite3.Connection:
         uri = f"{file_uri(self.path)}?mode={mode}" + ("&immutable=1" if self.immutable else "")
         # Nothing cached: the authorizer is asked when a statement is compiled, and each is compiled for its purpose.
-        connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, cached_statements=0)
-        connection.text_factory = text_or_bytes
-        self.guard.begin(Mode.OWN)
-        apply_limits(connection, self.guard, read_only=not self.writable)
-        self.connection = connection
+        return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, cached_statements=0)
+
+    def _prepare(self) -> None:
         self._patience = 0
         self.be_patient()
+        self.connection.text_factory = text_or_bytes
+        self.guard.begin(Mode.OWN)
+        apply_limits(self.connection, self.guard, read_only=not self.writable)
         self.watch()
-        return connection
 
     def be_patient(self) -> None:
         """Wait for locks as long as this request can afford."""
@@ -150,7 +151,8 @@ class Database:
                     ) from None
                 self.connection.close()
                 self.immutable = True
-                self.connection = self._open("ro")
+                self.connection = self._connect("ro")
+                self._prepare()
                 self.own(_LOOK)
             else:
                 raise
