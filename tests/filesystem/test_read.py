@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import os
+import random
 import tracemalloc
 from pathlib import Path
 
 import pytest
+from mcp_types import BlobResourceContents, EmbeddedResource, TextContent
 
 from filesystem.reading import fill, on_linux, served
-from mcp_batteries.errors import Invalid, NotFound, Problem, Refused
+from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, TooLarge
 from mcp_batteries.limits import Stop
 from mcp_fs.engine import media
 from mcp_fs.engine.info import info
@@ -18,6 +21,7 @@ from mcp_fs.engine.media import mime_type, view
 from mcp_fs.engine.read import LineIndex, Part, read_part, read_parts
 from mcp_fs.engine.text import content_hash
 from mcp_fs.models import TextSlice
+from mcp_fs.resources import Resources
 from mcp_fs.tools.read import ReadTools
 
 MB = 1024 * 1024
@@ -284,32 +288,122 @@ def test_first_bytes_decide_what_a_file_is(head: bytes, name: str, kind: str) ->
     assert mime_type(head, name) == kind
 
 
+@pytest.mark.parametrize(
+    ("head", "name"),
+    [
+        (b"\x89PNG\r\n\x1a\n junk that is no picture \0\1\xff", "x.png"),
+        (b"\0\1\2\xffjunkWEBP\xfe\xfd\xfc", "x.webp"),
+        (b"\0\1\2\xffjunkWAVE\xfe\xfd\xfc", "x.wav"),
+        (b"just text\n", "x.png"),
+        (b"\xff\xfb\xff\xff\0\1\xfe", "x.mp3"),
+    ],
+)
+def test_junk_behind_a_few_right_bytes_is_shown_to_nobody(head: bytes, name: str) -> None:
+    assert not mime_type(head, name).startswith(("image", "audio"))
+
+
 @pytest.mark.anyio
-async def test_media_are_content_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(media, "_MOST_HANDED", 1000)
+async def test_media_are_content_blocks(tmp_path: Path) -> None:
     fill(
         tmp_path,
         {
             "i": PNG,
             "s": b"RIFF\0\0\0\0WAVEfmt ",
             "b": b"\0\1\2\3" * 9,
-            "big": b"\0\1\2\3" * 999,
+            "two\nlines": b"\xff\0\1\2\3" * 9,
             "t": "text",
             "none": "",
         },
     )
     tools = ReadTools(served(tmp_path))
-    kinds = {name: [block.type for block in await tools.read_media(name)] for name in ("i", "s", "b", "big")}
-    assert kinds == {
-        "i": ["text", "image"],
-        "s": ["text", "audio"],
-        "b": ["text", "resource"],
-        "big": ["text", "resource_link"],
-    }
+    names = ("i", "s", "b", "two\nlines")
+    kinds = {name: [block.type for block in await tools.read_media(name)] for name in names}
+    assert list(kinds.values()) == [["text", "image"], ["text", "audio"], ["text", "resource"], ["text", "resource"]]
+    note = (await tools.read_media("two\nlines"))[0]
+    assert isinstance(note, TextContent)
+    assert "two%0Alines: application/octet-stream" in note.text.splitlines()[0]
     with pytest.raises(Invalid, match="read_text"):
         await tools.read_media("t")
     with pytest.raises(Invalid, match="empty"):
         await tools.read_media("none")
+    with pytest.raises(Invalid, match="has 1 page"):
+        await tools.read_media("i", page=2)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("size", [20_000, media.MOST_WHOLE + 1])
+async def test_every_advice_about_a_large_binary_can_be_followed(tmp_path: Path, size: int) -> None:
+    content = random.Random(1).randbytes(size)
+    fill(tmp_path, {"big.bin": content})
+    policy = served(tmp_path)
+    with pytest.raises(Invalid, match="read_media"):
+        read(tmp_path, "big.bin")
+    tools, resources, data, page = ReadTools(policy), Resources(policy), b"", 1
+    while True:
+        note, blob = await tools.read_media("big.bin", page=page)
+        assert isinstance(note, TextContent) and isinstance(blob, EmbeddedResource)
+        assert isinstance(blob.resource, BlobResourceContents)
+        assert len(blob.resource.blob) <= 10_000
+        data += base64.b64decode(blob.resource.blob)
+        assert (
+            f"bytes {len(data) - len(base64.b64decode(blob.resource.blob)) + 1:,}-{len(data):,}, page {page}"
+            in note.text
+        )
+        if f"continue with page={page + 1}" not in note.text or page == 5:
+            break
+        page += 1
+    assert data == content[: len(data)]
+    if size <= media.MOST_WHOLE:
+        assert data == content
+        assert "whole as the resource file://" in note.text
+        [whole] = await resources.read_file(policy.readable("big.bin").uri)
+        assert isinstance(whole, BlobResourceContents)
+        assert base64.b64decode(whole.blob) == content
+    else:
+        assert "resource file://" not in note.text
+        with pytest.raises(TooLarge, match="`read_media`, which reads it page by page"):
+            await resources.read_file(policy.readable("big.bin").uri)
+    with pytest.raises(Invalid, match="smaller `page`"):
+        await tools.read_media("big.bin", page=10**6)
+
+
+@pytest.mark.anyio
+async def test_an_image_too_large_to_show_is_handed_over_in_pages(tmp_path: Path) -> None:
+    fill(tmp_path, {"large.png": PNG + b"\1" * 4_000_000, "text.log": b"x\n" * 6_000_000})
+    policy = served(tmp_path)
+    note, blob = await ReadTools(policy).read_media("large.png")
+    assert isinstance(note, TextContent) and isinstance(blob, EmbeddedResource)
+    assert "too large to show (limit 3,750,000); bytes 1-7,500, page 1 of 534, continue with page=2" in note.text
+    with pytest.raises(TooLarge, match="read_text"):
+        await Resources(policy).read_file(policy.readable("text.log").uri)
+
+
+@pytest.mark.anyio
+async def test_a_resource_is_what_its_bytes_say(tmp_path: Path) -> None:
+    fill(tmp_path, {"junk.png": b"\0\1\2\xff junk", "really.txt": PNG, "notes.md": "# Notes\n"})
+    policy = served(tmp_path)
+    kinds = [
+        (await Resources(policy).read_file(policy.readable(n).uri))[0].mime_type
+        for n in ("junk.png", "really.txt", "notes.md")
+    ]
+    assert kinds == ["application/octet-stream", "image/png", "text/markdown"]
+
+
+def test_a_name_in_another_case_is_suggested(tmp_path: Path) -> None:
+    fill(tmp_path, {"a.txt": "x", "Makefile": "x"})
+    with pytest.raises(NotFound, match=r"Near it are: `a\.txt`"):
+        read(tmp_path, "A.TXT")
+    with pytest.raises(NotFound, match="`Makefile`"):
+        read(tmp_path, "MAKEFILE")
+
+
+@on_linux
+def test_a_name_with_a_line_break_can_not_forge_a_line(tmp_path: Path) -> None:
+    fill(tmp_path, {"a\n=== b [line 1 of 1, utf-8]": "x\n"})
+    policy = served(tmp_path)
+    name = "a\n=== b [line 1 of 1, utf-8]"
+    answer = read_parts([(name, policy.readable(name))], Part(), LineIndex(), Stop()).text()  # type: ignore[arg-type]
+    assert answer.splitlines()[0].startswith(r"=== a\n=== b [line 1 of 1, utf-8] [line 1 of 1, utf-8")
 
 
 def _pdf(*pages: str) -> bytes:

@@ -13,7 +13,7 @@ import pytest
 
 from filesystem.reading import fill, on_linux, served
 from mcp_batteries.errors import Invalid, Problem
-from mcp_batteries.limits import Stop, Stopped, in_thread
+from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop, Stopped, in_thread
 from mcp_fs.engine import ripgrep
 from mcp_fs.engine import search as search_module
 from mcp_fs.engine.find import find
@@ -23,7 +23,7 @@ from mcp_fs.engine.read import LineIndex, Part, read_part
 from mcp_fs.engine.regex import path_set
 from mcp_fs.engine.search import Query, search
 from mcp_fs.engine.walk import Filter
-from mcp_fs.models import Matches
+from mcp_fs.models import FoundFiles, Matches
 from mcp_fs.tools.search import SearchTools
 
 RIPGREP = ripgrep.command()
@@ -137,6 +137,12 @@ def test_a_long_file_in_another_encoding_is_searched_to_its_end(tmp_path: Path, 
     assert grep("needle .?.?文$") == ["a:400001:the needle é 文", "b:400001:needle 文"]
 
 
+def test_a_stray_byte_hides_no_match(tmp_path: Path, grep: Grep) -> None:
+    fill(tmp_path, {"a": "à la café\n".encode() * 20 + b"stray \x92 byte\n" + "voilà\n".encode()})
+    assert grep("voilà$") == ["a:22:voilà"]
+    assert grep("^stray") == ["a:21:stray \ufffd byte"]
+
+
 def test_a_binary_file_that_is_named_is_told_to_be_one(tmp_path: Path, program: str | None) -> None:
     fill(tmp_path, {"a": b"\x89PNG\r\n\x1a\n\0\0\0\r needle \0\1\xff"})
     policy = served(tmp_path)
@@ -239,7 +245,7 @@ def test_what_could_not_be_read_is_named(tmp_path: Path, program: str | None, mo
 
     monkeypatch.setattr(search_module._File, "open", denied)
     answer = search([served(tmp_path).readable(".")], Query("needle"), None, Stop(), program)
-    assert answer.text() == "[1 matches in 1 files; permission denied: b]\na:1:needle"
+    assert answer.text() == "[1 match in 1 file; permission denied: b]\na:1:needle"
 
 
 def test_a_long_line_is_cut_round_the_match(tmp_path: Path, grep: Grep) -> None:
@@ -304,11 +310,46 @@ def test_long_matches_fill_a_page_sooner(tmp_path: Path) -> None:
     assert len(page.text()) < 2000
 
 
+def test_a_page_of_paths_ends_where_it_would_be_too_long(tmp_path: Path, program: str | None) -> None:
+    names = [f"{number:03}{'x' * 200}" for number in range(120)]
+    fill(tmp_path, dict.fromkeys(names, "x"))
+    place = served(tmp_path).readable(".")
+    asks: list[Callable[[str | None], FoundFiles | Matches]] = [
+        lambda cursor: find([place], "*", Stop(), limit=5000, cursor=cursor),
+        lambda cursor: search([place], Query("x", files_only=True, limit=5000), cursor, Stop(), program),
+    ]
+    for ask in asks:
+        cursor, paths = None, list[str]()
+        while True:
+            page = ask(cursor)
+            assert len(page.text()) < DEFAULT_PAGE_BYTES + 800
+            found = page.paths if isinstance(page, FoundFiles) else [path for path, _, _ in page.files]
+            assert found
+            paths += found
+            cursor = page.cursor
+            if cursor is None:
+                break
+        assert paths == names
+
+
+@pytest.mark.parametrize("files_only", [False, True])
+def test_the_last_full_page_offers_no_further_one(tmp_path: Path, program: str | None, files_only: bool) -> None:
+    fill(tmp_path, {"a": "x", "b": "x", "c": "none", "d": "x", "e": "x", "f": "none"})
+    place = served(tmp_path).readable(".")
+    query = Query("x", limit=2, files_only=files_only)
+    first = search([place], query, None, Stop(), program)
+    assert "; more match: continue with cursor=" in first.text().splitlines()[0]
+    second = search([place], query, first.cursor, Stop(), program)
+    assert [path for path, _, _ in second.files] == ["d", "e"]
+    assert second.cursor is None
+    assert find([place], "[ab]", Stop(), limit=2).cursor is None
+
+
 def test_a_file_with_too_many_matches_says_so(tmp_path: Path, program: str | None) -> None:
     fill(tmp_path, {"a": "hit\n" * 50, "b": "hit\n"})
     answer = search([served(tmp_path).readable(".")], Query("hit", max_per_file=2), None, Stop(), program).text()
     assert answer.splitlines()[1:] == ["a:1:hit", "a:2:hit", "a:+", "b:1:hit"]
-    assert "1 files have more, marked +" in answer.splitlines()[0]
+    assert "1 file has more, marked +" in answer.splitlines()[0]
 
 
 @pytest.mark.parametrize("pattern", ["(?=x)", r"(a)\1", "(", "[z-a]", "", "a\nb"])
@@ -353,7 +394,7 @@ def test_a_broken_ripgrep_changes_no_answer(tmp_path: Path, monkeypatch: pytest.
     fill(tmp_path, {"served/a": "x", "rg": "#!/bin/sh\necho 'error: no such flag' >&2\nexit 2\n"})
     (tmp_path / "rg").chmod(0o755)
     answer = search([served(tmp_path / "served").readable(".")], Query("x"), None, Stop(), str(tmp_path / "rg"))
-    assert answer.text() == "[1 matches in 1 files]\na:1:x"
+    assert answer.text() == "[1 match in 1 file]\na:1:x"
 
 
 @on_linux
@@ -370,7 +411,7 @@ printf './a\0./b\0./../outside\0./gone\0/etc/passwd\0'
     )
     (tmp_path / "rg").chmod(0o755)
     answer = search([served(tmp_path / "served").readable(".")], Query("x"), None, Stop(), str(tmp_path / "rg"))
-    assert answer.text() == "[1 matches in 1 files]\na:1:x"
+    assert answer.text() == "[1 match in 1 file]\na:1:x"
 
 
 def test_a_stopped_search_ends(tmp_path: Path, program: str | None) -> None:
@@ -432,6 +473,8 @@ def test_a_glob_may_begin_with_the_path_of_the_searched_folder(tmp_path: Path, g
         (f"{tmp_path}/sub/*.py", ".", ["sub/b.py"]),
         (f"{tmp_path}/sub/**", "sub", ["sub/b.py", "sub/c/d.py"]),
         ("/sub/*.py", ".", ["sub/b.py"]),
+        ("sub/*.py", "sub", ["sub/b.py"]),
+        ("sub/c/**", "sub", ["sub/c/d.py"]),
     ):
         assert list(find([policy.readable(path)], glob, Stop()).paths) == found
         assert grep("x", path, glob=glob, files_only=True) == found

@@ -26,6 +26,7 @@ from mcp_types import (
     Completion,
     GetPromptRequestParams,
     GetPromptResult,
+    InputRequiredResult,
     ListPromptsResult,
     ListResourcesResult,
     ListResourceTemplatesResult,
@@ -62,6 +63,9 @@ PAGE = 100
 
 RESOURCE_NOT_FOUND = -32002
 """The code of the handshake revisions (2024-11-05 to 2025-11-25); 2026-07-28 uses -32602 (SEP-2164)."""
+
+_REQUEST = "request"
+"""A prompt's parameter of this name takes the whole request, for what the client was asked before."""
 
 _Method = Callable[..., Awaitable[Any]]
 
@@ -158,7 +162,9 @@ class Catalogue:
         missing = NotFound(f"No resource has the URI {quote(uri)}.", f"URIs here look like {shapes}." if shapes else "")
         raise _to_mcp_error(missing) from missing
 
-    async def _prompt(self, ctx: ServerRequestContext[Any], params: GetPromptRequestParams) -> GetPromptResult:
+    async def _prompt(
+        self, ctx: ServerRequestContext[Any], params: GetPromptRequestParams
+    ) -> GetPromptResult | InputRequiredResult:
         if params.name not in self.prompts:
             names = ", ".join(f"`{name}`" for name in self.prompts)
             raise _to_mcp_error(NotFound(f"There is no prompt {quote(params.name)}.", f"There are: {names}."))
@@ -170,7 +176,12 @@ class Catalogue:
         if wrong:
             valid = ", ".join(f"`{name}`" for name in arguments) or "none"
             raise _to_mcp_error(Invalid(f"Prompt `{prompt.name}`: {'; '.join(wrong)}.", f"Its arguments are: {valid}."))
-        result = await _contained(method(**{name: value for name, value in given.items() if value}))
+        values: dict[str, Any] = {name: value for name, value in given.items() if value}
+        if _REQUEST in inspect.signature(method).parameters:
+            values[_REQUEST] = params
+        result = await _contained(method(**values))
+        if isinstance(result, InputRequiredResult):
+            return result
         return GetPromptResult(description=prompt.description, messages=_messages(result))
 
     async def _complete(self, ctx: ServerRequestContext[Any], params: CompleteRequestParams) -> CompleteResult:
@@ -217,6 +228,7 @@ def prompt_entry(method: _Method, declared: DeclaredPrompt) -> Prompt:
             required=parameter.default is inspect.Parameter.empty,
         )
         for name, parameter in inspect.signature(method).parameters.items()
+        if name != _REQUEST
     ]
     name = getattr(method, "__name__", "")
     return Prompt(name=name, title=declared.title, description=inspect.getdoc(method), arguments=arguments)

@@ -138,6 +138,15 @@ class Changes:
         for reader in self._streams:
             reader.end()
 
+    @property
+    def streams(self) -> int:
+        """`subscriptions/listen` requests that are open."""
+        return len(self._streams)
+
+    def look_again(self) -> None:
+        """Tell this process's subscribers that whatever they watch may have changed."""
+        self._leases.announce_everything()
+
     async def updated(self, uri: str) -> None:
         """Announce that the resource at `uri` changed, for what no source notices."""
         await self.bus.publish(ResourceUpdated(uri))

@@ -117,7 +117,11 @@ def lists_resources(method: F) -> F:
 
 
 def prompt(title: str) -> Callable[[F], F]:
-    """Mark an `async def` method as a prompt: string arguments in, text or messages out."""
+    """Mark an `async def` method as a prompt: string arguments in, text or messages out.
+
+    One that asks the user first names a parameter `request` for the `GetPromptRequestParams`, and returns an
+    `InputRequiredResult` until they hold the answers.
+    """
     return _mark(DeclaredPrompt(title))
 
 

@@ -11,7 +11,7 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, closing, nullcontext
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 import anyio
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -26,12 +26,16 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Scope
 
 from mcp_batteries.access import Access
+from mcp_batteries.assemble import Assembled
 from mcp_batteries.errors import Invalid, quote, well_formed
 from mcp_batteries.gates import LOOPBACK, Asked, FrontGate, MessageGate, split_authority
 from mcp_batteries.listener import Listener, bind
 from mcp_batteries.quota import Quota
 from mcp_batteries.results import clean
-from mcp_batteries.sdk import end_sessions, lowlevel
+from mcp_batteries.sdk import count_sessions, end_sessions, lowlevel, tool_table
+
+if TYPE_CHECKING:
+    from mcp_batteries.prometheus import Prometheus
 
 __all__ = ["HttpOptions", "options", "serve"]
 
@@ -69,6 +73,8 @@ class HttpOptions:
     body_seconds: float = 30
     drain_seconds: float = 1
     """For calls in flight at SIGTERM."""
+    metrics: bool = False
+    """Serve figures for Prometheus at `/metrics`."""
     rate_calls: int = 0
     """Per minute and caller, as are `rate_bytes`; 0 is no limit."""
     rate_bytes: int = 0
@@ -110,6 +116,8 @@ class Settings(Protocol):
     def tls_key(self) -> str | None: ...
     @property
     def trusted_proxy(self) -> Sequence[str]: ...
+    @property
+    def metrics(self) -> bool: ...
     @property
     def rate_calls(self) -> int: ...
     @property
@@ -155,6 +163,7 @@ def options(settings: Settings) -> HttpOptions:
         trusted_proxies=settings.trusted_proxy,
         max_sessions=settings.max_sessions,
         drain_seconds=settings.drain_seconds,
+        metrics=settings.metrics,
         rate_calls=settings.rate_calls,
         rate_bytes=settings.rate_bytes,
         max_parallel=settings.max_parallel,
@@ -215,7 +224,14 @@ async def serve(server: MCPServer[Any], options: HttpOptions, on_shutdown: Calla
         server.middleware.insert(0, _encodable)
         make = _sse_app if options.transport == "sse" else _http_app
         application = make(server, options, security, asked=guard.asked if guard else _everybody)
-        app: ASGIApp = guard.before(application) if guard else application
+        app: ASGIApp = application
+        figures = _figures(server) if options.metrics else None
+        if figures is not None:
+            app = figures.beside(app)
+        if guard is not None:
+            app = guard.before(app)
+        if figures is not None:
+            app = figures.counting(app)
         if origins:
             app = CORSMiddleware(
                 app,
@@ -250,6 +266,20 @@ async def serve(server: MCPServer[Any], options: HttpOptions, on_shutdown: Calla
                 with anyio.CancelScope(shield=True):
                     await end_sessions(server.session_manager)
         return running.status
+
+
+def _figures(server: MCPServer[Any]) -> Prometheus:
+    from mcp_batteries.measures import Measures
+    from mcp_batteries.prometheus import Prometheus
+
+    gauges: dict[str, tuple[str, Callable[[], float]]] = {
+        "mcp_sessions": ("Sessions of older clients that are open.", lambda: count_sessions(server)),
+    }
+    if isinstance(server, Assembled):
+        gauges["mcp_streams"] = ("Streams of notices that are open.", lambda: server.changes.streams)
+    prometheus = Prometheus(gauges)
+    server.middleware.append(Measures(lambda: tool_table(server), [prometheus]))
+    return prometheus
 
 
 def _everybody(scope: Scope, message: JSONRPCMessage) -> None:

@@ -74,6 +74,11 @@ def _serve(package: str, settings: Settings) -> int:
         # From here on nothing but protocol messages can reach the client, whatever an import prints.
         claim = stdio.claim()
     logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
+    if settings.log_format == "json":
+        from mcp_batteries.logs import JsonFormatter
+
+        for handler in logging.getLogger().handlers:
+            handler.setFormatter(JsonFormatter())
     import anyio
 
     from mcp_batteries.errors import Problem

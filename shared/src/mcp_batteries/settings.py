@@ -129,7 +129,21 @@ class Settings(BaseModel):
     )
     read_only: bool = Field(False, description="Offer no tool that changes anything.")
     confirm: bool = Field(False, description="Have the user asked before a tool replaces or removes anything.")
+    bus: str | None = Field(
+        None,
+        description="What tells the replicas of this server of each other's changes: redis://, nats:// or postgresql://.",
+    )
+    state_key_file: str | None = Field(
+        None, description="Keys that all replicas share, one a line: an answer to a question may reach another replica."
+    )
     log_level: LogLevel = Field("warning", description="What is written to standard error.")
+    log_format: Literal["text", "json"] = Field("text", description="How it is written; json has one object per line.")
+    metrics: bool = Field(
+        False, description="Serve figures for Prometheus at /metrics over HTTP; a token needs the scope metrics."
+    )
+    telemetry: bool = Field(
+        False, description="Send traces, metrics and logs with OpenTelemetry, to where the OTEL_* variables say."
+    )
     audit_file: str | None = Field(None, description="Append one JSON line per call to this file.")
     check: bool = Field(False, description="Try this very configuration with a real client, print a report, exit.")
     print_config: Host | None = Field(None, description="Print the entry for a host's configuration file, exit.")

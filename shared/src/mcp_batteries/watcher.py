@@ -114,6 +114,7 @@ class FileWatcher:
             if there is none. `Problem`, `OSError` and `ValueError` count as none.
         poll: True never asks the kernel; by default that is left to the environment variable
             WATCHFILES_FORCE_POLLING, as in every program that uses watchfiles.
+        exact: True if `probe` looks at the contents, so that what looks the same is the same, however close in time.
     """
 
     def __init__(
@@ -123,7 +124,9 @@ class FileWatcher:
         probe: Callable[[str], Hashable | None],
         *,
         poll: bool | None = None,
+        exact: bool = False,
     ) -> None:
+        self._exact = exact
         self.list_keys: Collection[Hashable] = tuple(roots)
         self._locate, self._probe = locate, probe
         self._only_polls = poll if poll is not None else _environment_polls()
@@ -243,7 +246,7 @@ class FileWatcher:
         except (OSError, ValueError, Problem):
             return None, False
         try:
-            return state, abs(now - os.lstat(trail.names[-1]).st_ctime_ns) < _COARSE_NS
+            return state, not self._exact and abs(now - os.lstat(trail.names[-1]).st_ctime_ns) < _COARSE_NS
         except (OSError, ValueError, IndexError):
             return state, False
 

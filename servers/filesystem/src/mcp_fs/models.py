@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,7 +24,22 @@ __all__ = [
     "Tree",
     "Written",
     "counted",
+    "is_one_line",
+    "one_line",
 ]
+
+
+_BREAKS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def is_one_line(text: str) -> bool:
+    """False for text that could pass for the end of a line of an answer."""
+    return _BREAKS.search(text) is None
+
+
+def one_line(text: str) -> str:
+    """`text` with what could pass for the end of a line escaped."""
+    return _BREAKS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def counted(number: int, noun: str) -> str:
@@ -132,6 +148,7 @@ class FileSlices(TextResult):
 
     @staticmethod
     def _one(name: str, outcome: TextSlice | Problem) -> str:
+        name = one_line(name)
         if isinstance(outcome, Problem):
             return f"=== {name}: failed: {outcome}\n"
         end = "" if not outcome.body or outcome.body.endswith("\n") else "\n"
@@ -143,10 +160,10 @@ class Media:
     """A file, or a page of one, for the eyes and ears of a model.
 
     Attributes:
-        kind: `image` and `audio` are shown, `text` is read, `blob` is handed over, `link` only named.
+        kind: `image` and `audio` are shown, `text` is read, `blob` is handed over.
         path: as tools take it.
-        uri: of the file.
-        mime_type: of `data`, by its first bytes; of the file for `text` and `link`.
+        uri: of the file, or of the part of it in `data`.
+        mime_type: of `data`, by its first bytes; of the file for `text`.
         note: one line about what it is and what is left out.
         data: bytes to show or hand over.
         body: what there is to read.
@@ -225,9 +242,9 @@ class FolderPage(TextResult):
 
     def text(self) -> str:
         if self.cursor is None and len(self.entries) == self.total:
-            head = f"{self.path}: {self.total:,} entries"
+            head = f"{self.path}: {counted(self.total, 'entry')}"
         else:
-            head = f"{self.path}: {len(self.entries):,} of {self.total:,} entries by {self.sort}"
+            head = f"{self.path}: {len(self.entries):,} of {counted(self.total, 'entry')} by {self.sort}"
         if self.left_out:
             head += f", {self.left_out:,} hidden or ignored left out"
         if self.cursor is not None:
@@ -253,9 +270,9 @@ class Tree(TextResult):
     notes: Sequence[str] = ()
 
     def text(self) -> str:
-        head = f"{self.path}: {self.files:,} files in {self.folders:,} folders"
+        head = f"{self.path}: {counted(self.files, 'file')} in {counted(self.folders, 'folder')}"
         if self.folded:
-            head += f"; {self.folded:,} folders folded: list one by its path, or raise depth or max_bytes"
+            head += f"; {counted(self.folded, 'folder')} folded: list one by its path, or raise depth or max_bytes"
         return "\n".join(["; ".join([f"[{head}", *self.notes]) + "]", *self.lines])
 
 
@@ -319,12 +336,18 @@ class Matches(TextResult):
     def text(self) -> str:
         hits = sum(match.hit for _, lines, _ in self.files for match in lines)
         more = sum(has_more for _, _, has_more in self.files)
-        head = f"{hits:,} matches in {len(self.files):,} files" if hits else f"{len(self.files):,} files match"
+        head = counted(len(self.files), "file")
+        head = (
+            f"{counted(hits, 'match')} in {head}"
+            if hits
+            else f"{head} {'matches' if len(self.files) == 1 else 'match'}"
+        )
         notes = list(self.notes)
         if more:
-            notes.append(f"{more} files have more, marked +: search one by its path with a higher max_per_file")
+            have = f"{counted(more, 'file')} {'has' if more == 1 else 'have'}"
+            notes.append(f"{have} more, marked +: search one by its path with a higher max_per_file")
         if self.cursor is not None:
-            notes.append(f'more files may match: continue with cursor="{self.cursor}"')
+            notes.append(f'more match: continue with cursor="{self.cursor}"')
         lines = ["; ".join([f"[{head}", *notes]) + "]"]
         for path, matches, has_more in self.files:
             lines += _match_lines(path, matches)

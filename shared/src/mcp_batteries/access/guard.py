@@ -87,8 +87,9 @@ class Guard:
         if isinstance(access, Response):
             await access(scope, receive, send)
             return
-        if not self._scopes.knows(access.scopes):
-            await self._insufficient(access, self._scopes.all[0])(scope, receive, send)
+        beside = self._scopes.for_path(scope["path"])
+        if beside not in access.scopes if beside else not self._scopes.knows(access.scopes):
+            await self._insufficient(access, beside or self._scopes.all[0])(scope, receive, send)
             return
         scope["user"] = AuthenticatedUser(access)
         if scope["method"] == "GET" or headers.get("mcp-method") == "subscriptions/listen":

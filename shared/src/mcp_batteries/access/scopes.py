@@ -46,6 +46,10 @@ class Scopes:
         effects = {_effect(tool) for tool in self._tools().values()} | {"read"}
         return [self._prefix + effect for effect in _EFFECTS if effect in effects]
 
+    def for_path(self, path: str) -> str | None:
+        """The scope for what lies beside the endpoint; None if any of this server's will do."""
+        return f"{self._prefix}metrics" if path == "/metrics" else None
+
     def knows(self, held: Collection[str]) -> bool:
         """Whether any of `held` is a scope of this server."""
         words = [scope.removeprefix(self._prefix) for scope in held if scope.startswith(self._prefix)]

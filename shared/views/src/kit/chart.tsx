@@ -144,7 +144,7 @@ function around(low: number, high: number, series: Series[], scale: string): uPl
 }
 
 function everyNth(values: number[], width: number): number[] {
-  const step = Math.max(1, Math.ceil(values.length / Math.max(1, Math.floor(width / 90))));
+  const step = Math.max(1, Math.ceil(values.length / Math.max(1, Math.floor((width - 80) / 105))));
   return values.filter((_, number) => number % step === 0);
 }
 

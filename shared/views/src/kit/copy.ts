@@ -12,7 +12,14 @@ export async function copy(text: string): Promise<boolean> {
     area.style.opacity = "0";
     document.body.append(area);
     area.select();
+    // The area changes line ends; what is copied must not.
+    const exact = (event: ClipboardEvent) => {
+      event.clipboardData?.setData("text/plain", text);
+      event.preventDefault();
+    };
+    document.addEventListener("copy", exact, { once: true });
     const done = document.execCommand("copy");
+    document.removeEventListener("copy", exact);
     area.remove();
     return done;
   }

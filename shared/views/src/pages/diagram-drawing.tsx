@@ -94,7 +94,7 @@ export function Drawing({ tables, chosen, onChoose }: Props) {
       <div class="scroll drawing" role="region" aria-label="Diagram of tables and keys" tabIndex={0}>
         <svg width={drawn.width * zoom} height={drawn.height * zoom} viewBox={`0 0 ${drawn.width} ${drawn.height}`}>
           <defs>
-            <marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto-start-reverse">
+            <marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="9" markerHeight="9" markerUnits="userSpaceOnUse" orient="auto-start-reverse">
               <path d="M 0 0 L 8 4 L 0 8 z" class="tip" />
             </marker>
           </defs>
@@ -104,12 +104,10 @@ export function Drawing({ tables, chosen, onChoose }: Props) {
           ))}
           {drawn.boxes.map((box) => {
             const choose = () => onChoose(box.table.name);
-            const targets = [...new Set(box.table.keys.map((key) => key.target))];
-            const label = `Table ${box.name}, ${box.table.columns.length} columns${targets.length ? `, refers to ${targets.map((name) => plain(name)).join(", ")}` : ""}`;
             const state = box.table.name === chosen ? "chosen" : near.has(box.table.name) ? "near" : "";
             return (
-              <g key={box.table.name} class={`box ${state}`} transform={`translate(${box.x} ${box.y})`} role="button" tabIndex={0}
-                aria-label={label} aria-pressed={box.table.name === chosen} onClick={choose}
+              <g key={box.table.name} class={`box ${state}`} transform={`translate(${box.x} ${box.y})`} role="button" tabindex={0}
+                aria-pressed={box.table.name === chosen} onClick={choose}
                 onKeyDown={(event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); choose(); } }}>
                 <rect width={box.width} height={box.height} rx="5" class="frame" />
                 <text x="8" y="18" class="name">{box.name}</text>

@@ -18,7 +18,7 @@ const QUERIES: Record<string, { columns: string; keys: string }> = {
   sqlite: {
     columns: `SELECT m.name AS "table", c.name AS "column", c.type, c.pk > 0 AS is_key, c."notnull" AS is_required
 FROM sqlite_master m JOIN pragma_table_xinfo(m.name) c
-WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite!_%' ESCAPE '!'
+WHERE m.type = 'table' AND c.hidden <> 1 AND m.name NOT LIKE 'sqlite!_%' ESCAPE '!'
   AND NOT EXISTS (SELECT 1 FROM sqlite_master v WHERE v.sql LIKE 'CREATE VIRTUAL%'
     AND m.name <> v.name AND substr(m.name, 1, length(v.name) + 1) = v.name || '_')
 ORDER BY m.name, c.cid`,

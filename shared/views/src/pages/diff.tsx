@@ -32,7 +32,7 @@ function Diff(call: Call) {
       const done = split(textOf(result));
       setText(textOf(result));
       decide("approved");
-      call.say(done.said.join("\n") === shown.said.join("\n") ? "Written." : "Written; the file had changed since the dry run, what is shown now was done.");
+      call.say(done.diff === shown.diff ? "Written." : "Written; the file had changed since the dry run, what is shown now was done.");
       await call.host.tellModel(`The user approved the dry run in the view; the edit is now written: ${done.said.join("; ")}`);
     } catch (error) {
       decide("");

@@ -17,23 +17,25 @@ interface Choice {
 }
 
 /** Time against numbers as lines, names against a number as bars, two numbers as points, one over its rows. */
-function fitting(kinds: string[]): Choice | null {
-  const numbers = kinds.flatMap((kind, column) => (kind === "number" ? [column] : []));
+function fitting(kinds: string[], names: string[], rows: Cell[][]): Choice | null {
+  const every = kinds.flatMap((kind, column) => (kind === "number" ? [column] : []));
   const time = kinds.indexOf("time");
   const name = kinds.indexOf("text");
-  if (!numbers.length) return null;
+  if (!every.length) return null;
+  // Keys say nothing in a picture; measures with fractions say most.
+  const telling = every.filter((column) => !/(^|[^a-z])id$/i.test(names[column]!) && !(every.length > 1 && column === 0));
+  const fraction = (column: number) => Number(rows.some((row) => typeof row[column] === "number" && !Number.isInteger(row[column])));
+  const numbers = (telling.length ? telling : every).sort((one, other) => fraction(other) - fraction(one));
   if (time >= 0) return { x: time, y: numbers.slice(0, 3), kind: "line" };
-  // The first number of a row is mostly its key.
-  const telling = numbers.length > 1 && numbers[0] === 0 ? numbers.slice(1) : numbers;
-  if (name >= 0) return { x: name, y: telling.slice(0, 1), kind: "bars" };
-  if (numbers.length > 1) return { x: numbers[0]!, y: numbers.slice(1, 2), kind: "points" };
+  if (name >= 0) return { x: name, y: numbers.slice(0, 1), kind: "bars" };
+  if (every.length > 1) return { x: every.find((column) => column !== numbers[0])!, y: numbers.slice(0, 1), kind: "points" };
   return { x: null, y: numbers, kind: "line" };
 }
 
 export function RowsChart({ columns, rows, theme }: { columns: string[]; rows: Cell[][]; theme: string }) {
   const names = useMemo(() => columns.slice(0, MOST_COLUMNS).map((name) => plain(name, 60)), [columns]);
   const kinds = useMemo(() => names.map((_, column) => kindOf(rows, column)), [names, rows]);
-  const fit = useMemo(() => fitting(kinds), [kinds]);
+  const fit = useMemo(() => fitting(kinds, names, rows), [kinds]);
   const [chosen, choose] = useState<Partial<Choice>>({});
   const choice = fit && { ...fit, ...chosen };
   const drawn = useMemo(

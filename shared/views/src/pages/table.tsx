@@ -40,14 +40,20 @@ const features = tableFeatures({
   },
 });
 
+const WHOLE = /^-?\d{1,40}$/;
+
+/** Nothing, then numbers, then text. Integers beyond 2^53 come as text and are numbers all the same. */
+function rank(cell: Cell): number {
+  if (cell === null) return 0;
+  return typeof cell === "number" || typeof cell === "boolean" || (typeof cell === "string" && WHOLE.test(cell)) ? 1 : 2;
+}
+
 function compare(one: Cell, other: Cell): number {
-  const rank = (cell: Cell) => (cell === null ? 0 : typeof cell === "number" || typeof cell === "boolean" ? 1 : 2);
   if (rank(one) !== rank(other)) return rank(one) - rank(other);
-  if (rank(one) === 1) return Number(one) - Number(other);
   const [a, b] = [cellText(one), cellText(other)];
-  // Integers beyond 2^53 come as text.
-  if (/^-?\d+$/.test(a) && /^-?\d+$/.test(b)) return BigInt(a) < BigInt(b) ? -1 : BigInt(a) > BigInt(b) ? 1 : 0;
-  return a.localeCompare(b);
+  if (rank(one) !== 1) return a.localeCompare(b);
+  if (WHOLE.test(a) && WHOLE.test(b)) return BigInt(a) < BigInt(b) ? -1 : BigInt(a) > BigInt(b) ? 1 : 0;
+  return Number(one) - Number(other);
 }
 
 function matches(cell: Cell, wanted: string): boolean {
@@ -224,12 +230,12 @@ function Value({ cell, onOpen }: { cell: Cell; onOpen: () => void }) {
   if (typeof cell === "object") return <span class="quiet">{plain(text, CELL_SHOWN)}</span>;
   if (text.length <= CELL_SHOWN && !text.includes("\n")) return <Text value={text} />;
   return (
-    <>
-      <Text value={text.slice(0, CELL_SHOWN)} />{" "}
+    <span class="cut">
+      <span class="start"><Text value={text.slice(0, CELL_SHOWN)} /></span>
       <button type="button" class="plain more" onClick={onOpen}>
         … {text.length.toLocaleString("en")} characters
       </button>
-    </>
+    </span>
   );
 }
 

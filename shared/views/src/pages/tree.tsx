@@ -52,7 +52,6 @@ function Tree(call: Call) {
   const [at, setAt] = useState(0);
   const [preview, setPreview] = useState<Entry>();
   const list = useRef<HTMLUListElement>(null);
-  const moved = useRef(false);
 
   const load = async (path: string, cursor: string | null = null, order = sort) => {
     call.say("Loading…");
@@ -92,11 +91,6 @@ function Tree(call: Call) {
     return found;
   }, [folders, open, root]);
 
-  useEffect(() => {
-    if (moved.current) list.current?.querySelector<HTMLElement>('[tabindex="0"]')?.focus();
-    moved.current = false;
-  }, [at]);
-
   const act = (number: number) => {
     const { entry, more } = rows[number]!;
     setAt(number);
@@ -108,8 +102,9 @@ function Tree(call: Call) {
   const key = (event: KeyboardEvent, number: number) => {
     const { entry, level } = rows[number]!;
     const go = (to: number) => {
-      moved.current = true;
-      setAt(Math.max(0, Math.min(rows.length - 1, to)));
+      const next = Math.max(0, Math.min(rows.length - 1, to));
+      setAt(next);
+      (list.current!.children[next] as HTMLElement).focus();
     };
     switch (event.key) {
       case "ArrowDown": go(number + 1); break;
@@ -155,7 +150,7 @@ function Tree(call: Call) {
             <span class="name"><Text value={entry.name} /></span>
             {entry.note && <span class="quiet"><Text value={entry.note} /></span>}
             <span class="size">{sizeText(entry, folders)}</span>
-            <span class="part" aria-hidden="true"><span style={{ width: `${Math.round(part * 100)}%` }} /></span>
+            <span class="part" aria-hidden="true">{part > 0 && <span style={{ width: `${Math.max(1, Math.round(part * 100))}%` }} />}</span>
             <span class="time quiet">{entry.modified.slice(0, 16).replace("T", " ")}</span>
           </li>
         ))}
@@ -180,7 +175,7 @@ function complete(entry: Entry, folders: Record<string, Folder>): boolean {
 
 function sizeText(entry: Entry, folders: Record<string, Folder>): string {
   const size = sizeOf(entry, folders);
-  return size === null ? "" : `${complete(entry, folders) ? "" : "≥ "}${bytes(size)}`;
+  return size === null || (size === 0 && !complete(entry, folders)) ? "" : `${complete(entry, folders) ? "" : "≥ "}${bytes(size)}`;
 }
 
 mount("Files", (call) => <Tree key={call.text} {...call} />);

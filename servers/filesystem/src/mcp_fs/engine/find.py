@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Sequence
 
-from mcp_batteries.limits import Cursor, Stop
+from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop
 from mcp_fs.engine.selection import choosers
 from mcp_fs.engine.walk import Filter, Skipped, Visit, order, shown, walk
 from mcp_fs.models import FoundFiles
@@ -28,6 +28,8 @@ def find(
     cursor: str | None = None,
 ) -> FoundFiles:
     """A page of the files below `starts` whose path matches `glob`; of the folders when it ends in a slash.
+
+    A page has `limit` paths, or fewer when they are long.
 
     All of them are found for each page, so that the number is known; only a page of them is kept.
 
@@ -62,14 +64,16 @@ def find(
                         yield key, position, shown(visit.folder.place, name)
 
     page = heapq.nsmallest(limit + 1, keyed())
-    more = len(page) > limit
     slash = "/" if glob.endswith("/") else ""
-    return FoundFiles(
-        tuple(path + slash for _, _, path in page[:limit]),
-        total,
-        skipped.notes(),
-        Cursor.encode("find", page[limit - 1][1], scope) if more else None,
-    )
+    paths, left = list[str](), DEFAULT_PAGE_BYTES
+    for _, _, path in page[:limit]:
+        left -= len(path.encode("utf-8", "replace")) + len(slash) + 1
+        if paths and left < 0:
+            break
+        paths.append(path + slash)
+    last = page[len(paths) - 1][1] if len(page) > len(paths) else None
+    cursor = None if last is None else Cursor.encode("find", last, scope)
+    return FoundFiles(tuple(paths), total, skipped.notes(), cursor)
 
 
 def _key(position: _Position, newest_first: bool) -> _Key:

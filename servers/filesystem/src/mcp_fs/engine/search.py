@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from mcp_batteries.errors import Invalid, NotFound, Problem
-from mcp_batteries.limits import Cursor, Stop
+from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop
 from mcp_fs.engine import ripgrep
 from mcp_fs.engine.filetypes import globs_of
 from mcp_fs.engine.grep import Hits, grep
@@ -22,7 +22,7 @@ from mcp_fs.engine.handles import Folder, open_file, open_folder, status
 from mcp_fs.engine.hints import byte_pattern
 from mcp_fs.engine.regex import LineSearch, byte_search, line_search
 from mcp_fs.engine.selection import Chooser, bare_names, chooser, choosers
-from mcp_fs.engine.walk import Filter, Sight, Skipped, Visit, order, shown, walk
+from mcp_fs.engine.walk import Filter, Sight, Skipped, Visit, order, shown, spoken, walk
 from mcp_fs.models import Match, Matches
 from mcp_fs.policy import Readable
 
@@ -53,7 +53,7 @@ class _File:
 
     @property
     def path(self) -> str:
-        return shown(self.place, self.name) if self.name else self.place.display
+        return shown(self.place, self.name) if self.name else spoken(self.place)
 
     def open(self) -> int:
         if self.folder is not None:
@@ -160,12 +160,16 @@ class _Search:
         query = self.query
         resume = None if cursor is None else _Resume(*Cursor.decode("search", cursor, self.scope))
         files: list[tuple[str, Sequence[Match], bool]] = []
-        room, size = query.limit, query.limit * _BYTES_PER_MATCH
+        room, size = query.limit, DEFAULT_PAGE_BYTES if query.files_only else query.limit * _BYTES_PER_MATCH
+        end: list[object] | None = None
         for number, file in self.files(resume):
             line, before = (resume.line, resume.before) if resume and resume.lies_in(number, file) else (0, 0)
             found = self.hits(file, line, before)
             if not found.lines:
                 continue
+            if end is not None:
+                # Only now is it sure that there is more.
+                return Matches(tuple(files), self.skipped.notes(), Cursor.encode("search", end, self.scope))
             lines: Sequence[Match] = list[Match]()
             taken, cut, more = 1, False, False
             if not query.files_only:
@@ -173,11 +177,12 @@ class _Search:
                 more = found.more and not cut
             files.append((file.path, lines, more))
             room -= taken
-            size -= sum(len(match.text) + len(files[-1][0]) for match in lines)
-            if cut or room <= 0 or size <= 0:
-                line, before = (lines[-1].line, before + taken) if cut else (0, 0)
-                position = [number, file.parts, line, before]
-                return Matches(tuple(files), self.skipped.notes(), Cursor.encode("search", position, self.scope))
+            size -= _bytes(file.path, lines)
+            if cut:
+                end = [number, file.parts, lines[-1].line, before + taken]
+                return Matches(tuple(files), self.skipped.notes(), Cursor.encode("search", end, self.scope))
+            if room <= 0 or size <= 0:
+                end = [number, file.parts, 0, 0]
         return Matches(tuple(files), self.skipped.notes(), None)
 
     def hits(self, file: _File, after_line: int, before: int) -> Hits:
@@ -271,6 +276,11 @@ class _Search:
                 with suppress(Problem):  # removed or protected since
                     if sight.sees(parts):
                         yield _File(parts, top.at(top.root, (*top.parts, *parts[:-1])), parts[-1])
+
+
+def _bytes(path: str, lines: Sequence[Match]) -> int:
+    """About how much of a page a file takes, with its lines or by its path alone."""
+    return sum(len(match.text) + len(path) for match in lines) or len(path) + 1
 
 
 def _refuse_line_breaks(query: Query) -> None:

@@ -13,7 +13,6 @@ from mcp_types import (
     ContentBlock,
     EmbeddedResource,
     ImageContent,
-    ResourceLink,
     TextContent,
 )
 from pydantic import Field
@@ -114,7 +113,7 @@ class ReadTools:
         """List a folder's entries with size and time; largest or newest first by `sort`."""
         places = starts(self.policy, path)
         if len(places) > 1:
-            return list_roots(places)
+            return await in_thread(lambda stop: list_roots(places), what="Listing")
         wanted = Filter(include_hidden, include_ignored)
         return await in_thread(
             lambda stop: list_folder(places[0], stop, sort=sort, wanted=wanted, limit=limit, cursor=cursor),
@@ -154,11 +153,5 @@ def _blocks(media: Media) -> list[ContentBlock]:
         case "blob":
             blob = BlobResourceContents(uri=media.uri, mime_type=media.mime_type, blob=data)
             return [note, EmbeddedResource(type="resource", resource=blob)]
-        case "link":
-            name = media.path
-            link = ResourceLink(
-                type="resource_link", name=name, uri=media.uri, mime_type=media.mime_type, size=media.size
-            )
-            return [note, link]
         case _:
             return [note]
