@@ -213,7 +213,7 @@ def rows_of(database: Database, cursor: sqlite3.Cursor) -> Iterator[tuple[Any, .
     """
     try:
         for number, row in enumerate(cursor):
-            if not number % 256:
+            if number % 256 == 255:
                 database.interrupt.check()
             yield row
     except (sqlite3.Error, sqlite3.Warning, ValueError, MemoryError) as error:
