@@ -1,15 +1,12 @@
 """Every example in every Markdown file is right: hosts would take it, and what it starts answers."""
 
 import json
-import os
 import re
 import shlex
 import shutil
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -31,13 +28,14 @@ from documents.snippets import (
     server_of,
     understood,
 )
+from e2e import installing
+from e2e.installing import UV, answers, clean_environment
 from e2e.serving import listening
 from mcp_batteries.testing.docs import generated
 from mcp_batteries.testing.members import CHECKOUT, INSTALLED, REPOSITORY, Member
 from mcp_batteries.testing.pages import FENCES, URL
-from mcp_batteries.testing.wire import HttpWire, StdioWire, WireClosed
+from mcp_batteries.testing.wire import REVISIONS, HttpWire
 
-UV = os.environ.get("UV") or shutil.which("uv") or "uv"
 SCRIPTS = Path(sys.executable).parent
 PAGES = pages()
 BLOCKS = [block for page in PAGES for block in (*blocks(page), *links(page))]
@@ -65,6 +63,7 @@ def _plain(meaning: Start | Connect) -> Start | Connect:
 
 
 FOLDERS = ("/path/to/folder", "/path/to/another", "/path/to", "/path", "/workspaces/project")
+PRINTING = {"--check", "--version", "--help", "--print-config"}
 STARTS = [meaning for meaning in meanings() if isinstance(meaning, Start)]
 
 
@@ -151,40 +150,16 @@ def contained(words: Sequence[str], server: Member) -> list[str]:
 def data(scratch: Path) -> dict[str, str]:
     """What stands for the examples: a folder with a file, a database with a table."""
     folder = scratch / "served"
-    folder.mkdir(exist_ok=True)
-    (folder / "notes.txt").write_text("one\n", "utf-8")
-    for name in ("app.db", "other.db"):
-        with closing(sqlite3.connect(folder / name)) as database:
-            database.execute("CREATE TABLE IF NOT EXISTS notes (text)")
+    installing.data(folder)
     return {example: str(folder) for example in FOLDERS} | {name: str(folder / name) for name in ("app.db", "other.db")}
-
-
-def environment(**more: str) -> dict[str, str]:
-    hidden = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "UV_PROJECT", "COVERAGE", "MCP_")
-    return {name: value for name, value in os.environ.items() if not name.startswith(hidden)} | more
-
-
-async def answers(command: Sequence[str], scratch: Path) -> None:
-    """`command` answers a handshake and has tools."""
-    variables = {asked.variable: asked.example for server in SERVERS for asked in server.variables if asked.variable}
-    async with StdioWire(command, env=environment(**variables), cwd=str(ROOT)) as wire:
-        try:
-            await wire.open()
-        except WireClosed:
-            raise Wrong(f"`{shlex.join(command)}` ended: {wire.stderr}") from None
-        assert (await wire.request("tools/list"))["tools"]
-
-
-def _prints(words: Sequence[str]) -> bool:
-    return bool({"--check", "--version", "--help", "--print-config"} & set(words))
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("start", STARTS, ids=lambda start: shlex.join(start.words))
 async def test_what_an_example_starts_answers(start: Start, repository: str, tmp_path: Path) -> None:
     command = really(start.words, repository, tmp_path)
-    if _prints(start.words):
-        done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, timeout=120)
+    if PRINTING & set(start.words):
+        done = subprocess.run(command, cwd=ROOT, env=clean_environment(), capture_output=True, timeout=120)
         assert done.returncode == 0, done.stderr.decode()
         if "--print-config" in start.words:
             host = start.words[start.words.index("--print-config") + 1]
@@ -193,7 +168,7 @@ async def test_what_an_example_starts_answers(start: Start, repository: str, tmp
     elif "http" in start.words:
         await answers_http(server_of(start.words), start.words, tmp_path)
     else:
-        await answers(command, tmp_path)
+        await answers(command, server_of(start.words), cwd=ROOT, revisions=REVISIONS[-1:])
 
 
 async def answers_http(server: Member, words: Sequence[str], scratch: Path) -> None:
@@ -278,5 +253,5 @@ def test_each_entry_is_refused_with_one_key_misspelt(block: Block) -> None:
 @pytest.mark.parametrize("more", [["--no-such-flag"], ["/path/to/nothing"]], ids=shlex.join)
 async def test_a_command_that_does_not_start_is_found(more: list[str], repository: str, tmp_path: Path) -> None:
     first = SERVERS[0]
-    with pytest.raises(Wrong):
-        await answers(really([*first.installed(), *more], repository, tmp_path), tmp_path)
+    with pytest.raises(AssertionError, match="ended"):
+        await answers(really([*first.installed(), *more], repository, tmp_path), first)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import subprocess
 import tempfile
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 
 from filesystem.reading import fill, served
 from mcp_batteries.limits import Stop
+from mcp_fs.engine import find as find_module
+from mcp_fs.engine import listing as listing_module
 from mcp_fs.engine import ripgrep
 from mcp_fs.engine import search as search_module
 from mcp_fs.engine.find import find
@@ -100,19 +103,90 @@ def test_ranges_and_tails_are_slices_of_the_lines(text: str, start: int, count: 
             assert piece.body == "".join(lines[start - 1 : start + count - 1])
 
 
+_long_names = st.sets(st.integers(0, 99), max_size=30).map(
+    lambda numbers: [f"{n:02}{'é' * n}" for n in sorted(numbers)]
+)
+
+
 @slow
-@given(st.integers(0, 30), st.integers(1, 9), st.sampled_from(["name", "size", "modified"]))
-def test_listing_pages_are_the_whole_folder(entries: int, limit: int, sort: str) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        fill(Path(folder), {f"{number}": "x" * (number % 4) for number in range(entries)})
+@given(_long_names, st.integers(1, 9), st.integers(10, 400), st.sampled_from(["name", "size", "modified"]))
+def test_listing_pages_are_the_whole_folder(entries: list[str], limit: int, most: int, sort: str) -> None:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(listing_module, "DEFAULT_PAGE_BYTES", most)
+        fill(Path(folder), {name: "x" * (number % 4) for number, name in enumerate(entries)})
         place, cursor, paths = served(Path(folder)).readable("."), None, list[str]()
         while True:
             page = list_folder(place, Stop(), sort=sort, limit=limit, cursor=cursor)  # type: ignore[arg-type]
+            assert len(page.entries) in range(1, limit + 1) or not entries
+            assert len(page.entries) == 1 or sum(len(entry.line().encode()) + 1 for entry in page.entries) <= most
             paths += [entry.path for entry in page.entries]
             cursor = page.cursor
             if cursor is None:
                 break
-    assert sorted(paths) == sorted(str(number) for number in range(entries))
+    assert sorted(paths) == entries
+    assert sort != "name" or paths == entries
+
+
+@slow
+@given(_long_names, st.integers(1, 9), st.integers(10, 400), st.booleans(), st.sampled_from(["*", "*é", "0*", "d/**"]))
+def test_found_pages_are_all_that_is_found(
+    entries: list[str], limit: int, most: int, newest_first: bool, glob: str
+) -> None:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        fill(Path(folder), {f"{'de'[len(name) % 2]}/{name}": "x" for name in entries})
+        place = served(Path(folder)).readable(".")
+        whole = list(find([place], glob, Stop(), newest_first=newest_first, limit=5000).paths)
+        contents = [path for path, _, _ in search([place], Query("x", glob=glob, files_only=True), None, Stop()).files]
+        for module in (find_module, search_module):
+            patch.setattr(module, "DEFAULT_PAGE_BYTES", most)
+        cursor, paths = None, list[str]()
+        while True:
+            page = find([place], glob, Stop(), newest_first=newest_first, limit=limit, cursor=cursor)
+            assert page.total == len(whole)
+            assert page.paths or not whole
+            paths += page.paths
+            cursor = page.cursor
+            if cursor is None:
+                break
+        searched = list[str]()
+        while True:
+            matches = search([place], Query("x", glob=glob, files_only=True, limit=limit), cursor, Stop())
+            assert matches.files or not whole
+            searched += [path for path, _, _ in matches.files]
+            cursor = matches.cursor
+            if cursor is None:
+                break
+    assert paths == whole
+    assert searched == contents
+    assert sorted(searched) == sorted(whole)
+
+
+_spellings = st.lists(
+    st.sampled_from(["a", "é", "e\u0301", "e", " ", "\u00a0", "\u202f", "ñ", "n\u0303"]), min_size=1, max_size=4
+)
+
+
+@slow
+@given(
+    st.sets(_spellings.map("".join), min_size=1, max_size=6),
+    st.lists(st.sampled_from(["*", "?", "a", "é", "e\u0301", " ", "\u202f", "ñ"]), min_size=1, max_size=4).map("".join),
+)
+def test_a_glob_means_names_in_all_their_spellings(entries: set[str], glob: str) -> None:
+    if "**" in glob:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        fill(Path(folder), dict.fromkeys(entries, "x"))
+        place = served(Path(folder)).readable(".")
+        found = find([place], glob, Stop(), limit=5000)
+        searched = search([place], Query("x", glob=glob), None, Stop())
+    wanted = {name for name in entries if fnmatch.fnmatchcase(_plainly(name), _plainly(glob))}
+    assert set(found.paths) == wanted
+    assert {path for path, _, _ in searched.files} == wanted
+
+
+def _plainly(text: str) -> str:
+    composed = unicodedata.normalize("NFC", text)
+    return "".join(" " if char in "\u00a0\u202f" else char for char in composed)
 
 
 names = st.text(st.sampled_from("ab.-"), min_size=1, max_size=3).filter(lambda name: not name.endswith("."))

@@ -137,6 +137,12 @@ def test_a_long_file_in_another_encoding_is_searched_to_its_end(tmp_path: Path, 
     assert grep("needle .?.?文$") == ["a:400001:the needle é 文", "b:400001:needle 文"]
 
 
+def test_a_stray_byte_hides_no_match(tmp_path: Path, grep: Grep) -> None:
+    fill(tmp_path, {"a": "à la café\n".encode() * 20 + b"stray \x92 byte\n" + "voilà\n".encode()})
+    assert grep("voilà$") == ["a:22:voilà"]
+    assert grep("^stray") == ["a:21:stray \ufffd byte"]
+
+
 def test_a_binary_file_that_is_named_is_told_to_be_one(tmp_path: Path, program: str | None) -> None:
     fill(tmp_path, {"a": b"\x89PNG\r\n\x1a\n\0\0\0\r needle \0\1\xff"})
     policy = served(tmp_path)
@@ -467,6 +473,8 @@ def test_a_glob_may_begin_with_the_path_of_the_searched_folder(tmp_path: Path, g
         (f"{tmp_path}/sub/*.py", ".", ["sub/b.py"]),
         (f"{tmp_path}/sub/**", "sub", ["sub/b.py", "sub/c/d.py"]),
         ("/sub/*.py", ".", ["sub/b.py"]),
+        ("sub/*.py", "sub", ["sub/b.py"]),
+        ("sub/c/**", "sub", ["sub/c/d.py"]),
     ):
         assert list(find([policy.readable(path)], glob, Stop()).paths) == found
         assert grep("x", path, glob=glob, files_only=True) == found

@@ -76,6 +76,14 @@ def test_a_late_foreign_byte_is_kept() -> None:
     assert encode(decoded.text, decoded) == data
 
 
+def test_a_stray_byte_does_not_make_utf_8_something_else() -> None:
+    data = "é und ü\n".encode() * 50 + b"stray \x92 byte\n"
+    assert sniff(data) == Encoding("utf-8")
+    # It is still written back as it was.
+    assert (decoded := decode(data)) is not None
+    assert encode(decoded.text, decoded) == data
+
+
 @pytest.mark.parametrize("shift", range(3))
 @pytest.mark.parametrize("codec", ["gbk", "shift_jis", "euc_kr"])
 def test_a_long_file_is_known_wherever_its_sample_ends(codec: str, shift: int) -> None:

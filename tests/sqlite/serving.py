@@ -22,6 +22,7 @@ CREATE INDEX t_name ON t (name);
 CREATE VIEW v AS SELECT id, name FROM t;
 CREATE TRIGGER v_write INSTEAD OF UPDATE ON v BEGIN UPDATE t SET name = NEW.name WHERE id = OLD.id; END;
 CREATE VIRTUAL TABLE f USING fts5 (x);
+CREATE VIEW fv AS SELECT x FROM f;
 INSERT INTO t (name) VALUES ('a'), ('b'), ('c');
 INSERT INTO u VALUES (1, 'one');
 INSERT INTO f VALUES ('a word'), ('another');

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlite.serving import make, run, served, text_of
+from sqlite.serving import BUILDS, make, run, served, text_of
 
 
 def rows(path: Path, sql: str = "SELECT id, name FROM t") -> list[tuple]:
@@ -27,6 +27,36 @@ async def test_a_dry_run_shows_and_keeps_nothing(tmp_path: Path) -> None:
         assert "- view v" in said and "+ table n" in said
     assert len(rows(path)) == 3
     assert rows(path, "SELECT name FROM sqlite_master WHERE name IN ('v', 'n')") == [("v",)]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("build", BUILDS)
+async def test_triggers_that_keep_a_full_text_table_in_step_work(build: str, tmp_path: Path) -> None:
+    path = make(tmp_path / "app.db")
+    run(
+        path,
+        """
+        CREATE TABLE posts (id INTEGER PRIMARY KEY, body);
+        CREATE VIRTUAL TABLE words USING fts5 (body, content='posts', content_rowid='id');
+        CREATE TRIGGER added AFTER INSERT ON posts BEGIN
+            INSERT INTO words (rowid, body) VALUES (NEW.id, NEW.body);
+        END;
+        CREATE TRIGGER removed AFTER DELETE ON posts BEGIN
+            INSERT INTO words (words, rowid, body) VALUES ('delete', OLD.id, OLD.body);
+        END;
+        CREATE VIEW broken AS SELECT x FROM missing;
+        """,
+    )
+    async with served("--write", path, build=build) as wire:
+        said = text_of(await wire.call("write_rows", sql="INSERT INTO posts (body) VALUES ('hello there'), ('bye')"))
+        assert "2 rows in posts, words (trigger added)" in said
+        assert "[hello] there" in text_of(await wire.call("search_text", query="hello", table="words"))
+        await wire.call("write_rows", sql="DELETE FROM posts WHERE id = 1")
+        assert "[0 rows]" in text_of(await wire.call("search_text", query="hello", table="words"))
+        # What is broken elsewhere in a schema is in nobody's way.
+        result = await wire.call("query_rows", sql="SELECT bdy FROM posts")
+        assert "`body`" in text_of(result) and "missing" not in text_of(result)
+        assert "no such table: main.missing" in text_of(await wire.call("get_table", table="broken"))
 
 
 @pytest.mark.anyio

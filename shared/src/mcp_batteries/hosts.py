@@ -36,7 +36,7 @@ _PLACES = {
 
 _HANDS_ON = {
     "vscode": "${{input:{0}}}",
-    "claude-code": "${{{0}}}",
+    "claude-code": "${{{0}{1}}}",
     "copilot-cli": "${{{0}}}",
     "cursor": "${{env:{0}}}",
     "windsurf": "${{env:{0}}}",
@@ -92,7 +92,7 @@ def entry(host: str, settings: Settings) -> str:
     name = settings.COMMAND.removeprefix("mcp-")
     if settings.transport == "stdio":
         words = [*launch(settings.COMMAND), *quiet.arguments()]
-        return starting(host, name, words, [asked for asked in settings.ASKED if asked.variable and asked.required])
+        return starting(host, name, words, [asked for asked in settings.ASKED if asked.variable])
     path = "mcp" if settings.transport == "http" else "sse"
     return connecting(host, name, f"http://{settings.host}:{settings.port}/{path}", sse=settings.transport == "sse")
 
@@ -108,8 +108,11 @@ def starting(
     """
     plain: dict[str, Any] = {"command": words[0], "args": list(words[1:])}
     hands_on = _HANDS_ON.get(host, "")
+    optional = ":-" if host == "claude-code" else ""
     environment = {
-        asked.variable: hands_on.format(asked.variable) if hands_on else asked.example
+        asked.variable: hands_on.format(asked.variable, "" if asked.required else optional)
+        if hands_on
+        else asked.example
         for asked in variables
         if asked.variable
     }

@@ -17,6 +17,11 @@ _LONG = {"path", "ref", "basehead", "branch", "tag", "tree_sha", "dir", "base", 
 _ACCEPTS = ("application/vnd.github", "application/json")
 
 
+def _hole(name: str) -> str:
+    # Without a path, contents are those of the top: GitHub's prose says so, and its description can't.
+    return f"(?P<{name}>{'.*' if name == 'path' else '.+' if name in _LONG else '[^/]+'})"
+
+
 @dataclass(frozen=True)
 class Operation:
     """One operation of the description."""
@@ -51,10 +56,7 @@ def operations() -> list[Operation]:
     found: list[Operation] = []
     for template, verbs in _whole()["paths"].items():
         parts = re.split(r"\{(\w+)\}", template)
-        pattern = "".join(
-            re.escape(part) if not number % 2 else f"(?P<{part}>{'.+' if part in _LONG else '[^/]+'})"
-            for number, part in enumerate(parts)
-        )
+        pattern = "".join(re.escape(part) if not number % 2 else _hole(part) for number, part in enumerate(parts))
         for verb, about in verbs.items():
             found.append(Operation(verb.upper(), template, re.compile(pattern), about))
     return sorted(found, key=lambda item: (item.template.count("{"), -len(item.template)))
@@ -70,7 +72,7 @@ def judged(verb: str, target: str, headers: dict[str, str], body: bytes) -> Verd
     complaints: list[str] = []
     values = {name: unquote(value) for name, value in found.groupdict().items()}
     for name, value in values.items():
-        if any(part in (".", "..", "") for part in value.split("/")):
+        if value and any(part in (".", "..", "") for part in value.split("/")):
             complaints.append(f"`{name}` of the path is {value!r}")
         complaints += _parameter(operation, "path", name, value)
     asked = parse_qsl(query, keep_blank_values=True)

@@ -46,7 +46,10 @@ def build(settings: Settings) -> Assembled:
     resources = Resources(policy, repositories, files, issues, pulls)
 
     async def guard(tool: str, values: Mapping[str, Any]) -> str | None:
-        return await api.flow.question(destination(policy, values))
+        for key in destinations(policy, values):
+            if question := await api.flow.question(key):
+                return question
+        return None
 
     return assemble(
         settings.COMMAND,
@@ -89,10 +92,10 @@ def _tools(
     return [room for is_on, room in offered if is_on]
 
 
-def destination(policy: Policy, values: Mapping[str, Any]) -> str:
-    """The key of what a write with these arguments goes to; for flow control."""
-    place = values.get("target") or values.get("repo")
-    return policy.repo(place).key if isinstance(place, str) else "outside of repositories"
+def destinations(policy: Policy, values: Mapping[str, Any]) -> list[str]:
+    """The keys of what a write with these arguments goes to; for flow control."""
+    places = [values.get("target") or values.get("repo"), values.get("sub_repo")]
+    return [policy.repo(place).key for place in places if isinstance(place, str)] or ["outside of repositories"]
 
 
 def _instructions(policy: Policy) -> str:

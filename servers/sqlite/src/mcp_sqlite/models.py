@@ -99,6 +99,8 @@ class TableInfo:
         found = self.found
         count = "" if found["kind"] == "view" else f", {_rows(found)}"
         lines = [f"{found['kind']} {found['name']}{count}; {self.uri}", "columns:"]
+        if found["broken"]:
+            lines.append(f"- none: it can't be read: {found['broken']}")
         for column in found["columns"]:
             facts = [str(column["type"] or "any")]
             if column["key"]:

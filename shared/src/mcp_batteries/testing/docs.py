@@ -18,6 +18,7 @@ from mcp import Client
 
 from mcp_batteries.assemble import Assembled
 from mcp_batteries.settings import Positional, Settings, load, variable
+from mcp_batteries.testing.bundles import manifest, registry_entry
 from mcp_batteries.testing.members import members, package_of
 from mcp_batteries.testing.pages import host_pages
 
@@ -84,8 +85,14 @@ def filled(readme: str, places: dict[str, str]) -> str:
 
 
 def generated(root: Path) -> dict[str, str]:
-    """The files that are generated as a whole, by their path below `root`."""
-    return {f"docs/hosts/{name}": text for name, text in host_pages(members(root)).items()}
+    """The files that are generated as a whole, by their path below `root`; snapshots must be current."""
+    servers = members(root)
+    files = {f"docs/hosts/{name}": text for name, text in host_pages(servers).items()}
+    for server in servers:
+        seen = json.loads((root / f"tests/snapshots/{server.command}.json").read_text("utf-8"))
+        for name, data in (("manifest", manifest(server, seen["tools"])), ("server", registry_entry(server))):
+            files[f"{server.place}/{name}.json"] = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+    return files
 
 
 def _effect(hints: dict[str, bool]) -> str:

@@ -6,6 +6,8 @@ Membership decides: a folder below `servers/` whose project has a command of its
 from __future__ import annotations
 
 import importlib
+import json
+import sys
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +15,14 @@ from typing import Any
 
 from mcp_batteries.settings import Asked, Settings
 
-__all__ = ["CHECKOUT", "IMAGES", "INSTALLED", "NAMESPACE", "REPOSITORY", "Member", "members", "package_of"]
+__all__ = ["CHECKOUT", "IMAGES", "INSTALLED", "NAMESPACE", "PUBLISHED", "REPOSITORY", "Member", "members", "package_of"]
 
 REPOSITORY = "https://github.com/mcp-batteries/mcp-batteries"
 NAMESPACE = "io.github.mcp-batteries"
 """The registry's names begin with it; whoever publishes must own it."""
 IMAGES = "ghcr.io/mcp-batteries"
+PUBLISHED: frozenset[str] = frozenset()
+"""Distributions that are ours on the public index; nothing generated sends anybody there for another."""
 CHECKOUT = "/path/to/checkout"
 INSTALLED = "/home/you/.local/bin"
 """Where `uv tool install` puts commands (`uv tool dir --bin`)."""
@@ -63,7 +67,8 @@ class Member:
 
     @property
     def asked(self) -> tuple[Asked, ...]:
-        return tuple(asked for asked in self.settings.ASKED if asked.required)
+        """What an entry says in any case: what the server needs, and variables, which may be left empty."""
+        return tuple(asked for asked in self.settings.ASKED if asked.required or asked.variable)
 
     @property
     def plain(self) -> tuple[Asked, ...]:
@@ -124,3 +129,19 @@ def members(root: Path) -> list[Member]:
 
 def _project(folder: Path) -> dict[str, Any]:
     return tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
+
+
+def _main(tag: str) -> None:
+    """Print what a release needs to know, for a workflow's outputs; end with a message where a version differs."""
+    root = Path.cwd()
+    servers = members(root)
+    version = tag.removeprefix("v")
+    for name, found in {server.command: server.project["version"] for server in servers}.items():
+        if found != version:
+            sys.exit(f"{name} has version {found}, and the tag says {version}.")
+    print(f"servers={json.dumps([server.command for server in servers])}")
+    print(f"version={version}")
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

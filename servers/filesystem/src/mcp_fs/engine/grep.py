@@ -120,10 +120,11 @@ def _blocks(fd: int, hits: Hits, stop: Stop, may_match: Callable[[bytes], bool])
     wanted = min(max(status.st_size, 4096), _BLOCK) + 1
     data = os.read(fd, wanted)
     at_end = len(data) < wanted
-    encoding = marked(data) or _unmarked(data, hits, may_match if at_end else None)
+    encoding, decoder, sample = None, None, data[:SAMPLE_BYTES]
+    if b"\0" in sample or not sample.isascii():
+        encoding = marked(data) or _unmarked(data, sample, hits, may_match if at_end else None)
     if hits.binary:
         return
-    decoder = None
     if encoding is not None:
         data = data[len(encoding.bom) :]
         if encoding.name != "utf-8":
@@ -146,9 +147,8 @@ def _blocks(fd: int, hits: Hits, stop: Stop, may_match: Callable[[bytes], bool])
         yield _plain(data)
 
 
-def _unmarked(data: bytes, hits: Hits, may_match: Callable[[bytes], bool] | None) -> Encoding | None:
+def _unmarked(data: bytes, sample: bytes, hits: Hits, may_match: Callable[[bytes], bool] | None) -> Encoding | None:
     """The encoding to decode the file that begins with `data` from; None for one that is searched as it is."""
-    sample = data[:SAMPLE_BYTES]
     if b"\0" in sample:
         encoding = sniff(sample)
         hits.binary = encoding is None

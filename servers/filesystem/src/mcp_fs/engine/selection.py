@@ -1,7 +1,7 @@
 """Which paths a caller's glob means: below which start, and in which spelling.
 
-A glob holds from the searched folder on. Callers also write it as they write paths: from the top of the file
-system, or from the name of one of several served folders; and a name may be composed another way than they type it.
+A glob holds from the searched folder on. Callers also write it as they write paths, from the top of the file
+system or of what is served; and a name may be composed another way than they type it.
 """
 
 from __future__ import annotations
@@ -44,10 +44,7 @@ def choosers(starts: Sequence[Readable], glob: str) -> list[Chooser]:
         if any(part is not None for part in below):
             return [_nothing if part is None else chooser([part]) for part in below]
         _refuse_elsewhere(starts, glob)
-    if len(starts) > 1:
-        name, _, rest = glob.partition("/")
-        return [chooser([glob, f"/{rest}"] if rest and folded(at.root.name) == name else [glob]) for at in starts]
-    return [chooser([glob])] * len(starts)
+    return [chooser([glob, *_again(start, glob)]) for start in starts]
 
 
 def chooser(globs: Sequence[str]) -> Chooser:
@@ -74,6 +71,12 @@ def _below(start: Readable, glob: str) -> str | None:
             # An anchor, so that a bare name stays one of the start's own.
             return "/" + glob.removeprefix(base) if glob != base else "**"
     return None
+
+
+def _again(start: Readable, glob: str) -> list[str]:
+    """The rest of a glob that begins with the path of `start` as answers tell it, which may also be a path below it."""
+    said = folded(start.display) + "/"
+    return ["/" + glob.removeprefix(said)] if glob.startswith(said) and glob != said else []
 
 
 def _refuse_elsewhere(starts: Sequence[Readable], glob: str) -> None:

@@ -138,7 +138,7 @@ def sniff(sample: bytes) -> Encoding | None:
         return _wide(sample)
     if _mostly_control(sample):
         return None
-    if is_utf8(sample):
+    if is_utf8(sample) or _mostly_utf8(sample):
         return Encoding("utf-8")
     return _legacy(sample)
 
@@ -230,6 +230,14 @@ def _readable(sample: bytes, name: str) -> bool:
     if "\0" in text or beyond * 10 > len(text) or any(char >= "\U00040000" for char in text):
         return False
     return not _mostly_control(text.encode("utf-8", "replace"))
+
+
+def _mostly_utf8(sample: bytes) -> bool:
+    """UTF-8 with a few stray bytes, as logs of several programs are; other encodings rarely look like it even once."""
+    text = sample.decode("utf-8", "replace")
+    stray = text.count("\ufffd")
+    beyond_ascii = len(text) - len(text.encode("ascii", "ignore"))
+    return beyond_ascii - stray > 10 * stray
 
 
 def _mostly_control(sample: bytes) -> bool:

@@ -22,7 +22,7 @@ from mcp_github.engine.flow import Flow
 from mcp_github.engine.text import scrub
 from mcp_github.policy import Policy, Repo, WriteRepo
 
-__all__ = ["Answer", "Api"]
+__all__ = ["Answer", "Api", "paging"]
 
 _PAGING = ("page", "after", "before", "cursor", "since")
 _CACHED, _CACHED_BYTES = 200, 300_000
@@ -53,8 +53,9 @@ class Api:
         self._seconds = settings.timeout
         self._blocks: list[AbstractAsyncContextManager[None]] = []
 
-    async def __aenter__(self) -> None:
+    async def __aenter__(self) -> Api:
         await self.client.__aenter__()
+        return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.client.__aexit__()
@@ -169,12 +170,16 @@ def _parsed(body: bytes, what: str) -> Any:
         raise Unavailable(f"GitHub's answer for {what} is no JSON.", "Try again in a moment.") from None
 
 
+def paging(position: Mapping[str, Any]) -> dict[str, str]:
+    """Of a cursor's parameters those that turn pages; a cursor can be made up, and must not ask for more."""
+    return {name: str(position[name]) for name in _PAGING if name in position}
+
+
 def _following(link: str) -> dict[str, str]:
     for part in link.split(","):
         address, _, rest = part.strip().partition(";")
         if 'rel="next"' in rest:
-            query = dict(parse_qsl(urlsplit(address.strip("<>")).query))
-            return {name: query[name] for name in _PAGING if name in query}
+            return paging(dict(parse_qsl(urlsplit(address.strip("<>")).query)))
     return {}
 
 

@@ -23,13 +23,14 @@ from mcp_batteries.errors import Conflict, Problem, Refused, Unavailable
 from mcp_batteries.limits import Stop, in_thread
 from mcp_github.engine import failures
 from mcp_github.engine.gate import Gate
+from mcp_github.engine.reply import Reply
 from mcp_github.engine.tokens import Credentials, TokenSettings
 from mcp_github.policy import Policy
 
 if TYPE_CHECKING:
     from github import Github
 
-    from mcp_github.engine.connection import Connection, Reply
+    from mcp_github.engine.connection import Connection
 
 __all__ = ["Client", "ClientSettings", "Request"]
 
@@ -223,7 +224,7 @@ class _Worker:
         from mcp_github.engine.connection import Early, Stalled
 
         stop.check()
-        self._credentials.auth()
+        auth = self._credentials.auth()
         connection = self.connection
         connection.max_bytes, connection.check, connection.last = request.max_bytes, stop.check, None
         accept = _JSON if request.accept == "location" else request.accept
@@ -247,8 +248,11 @@ class _Worker:
             ) from None
         except Problem:
             raise
-        assert connection.last is not None
-        return connection.last
+        reply = connection.last
+        assert reply is not None
+        # Whoever echoes the token, or has it in a file: no answer shows it.
+        token = auth.token.encode() if auth is not None else b""
+        return replace(reply, body=reply.body.replace(token, b"[token]")) if token and token in reply.body else reply
 
     def close(self) -> None:
         self.connection.close()

@@ -7,31 +7,18 @@ This one hands back what GitHub said; what to do about it is decided in one plac
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import requests
 from requests.adapters import HTTPAdapter
 
 from mcp_batteries.errors import TooLarge
+from mcp_github.engine.reply import Reply
 
-__all__ = ["Connection", "Early", "Reply", "Stalled"]
+__all__ = ["Connection", "Early", "Stalled"]
 
 _CHUNK = 65_536
-
-
-@dataclass(frozen=True)
-class Reply:
-    """What GitHub said.
-
-    Attributes:
-        headers: names in lower case.
-    """
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
 
 
 class Early(Exception):

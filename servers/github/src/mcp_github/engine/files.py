@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from mcp_batteries.errors import Invalid, NotFound, TooLarge, Unavailable, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
-from mcp_github.engine.api import Api
+from mcp_github.engine.api import Api, paging
 from mcp_github.engine.pages import rows_within
 from mcp_github.engine.shapes import TREE
 from mcp_github.engine.text import scrub_text
@@ -208,7 +208,7 @@ class Files:
         size = removed = 0
         following: dict[str, Any] | None = position
         while following is not None and size < max_bytes:
-            params = {"per_page": 100, **following["q"]}
+            params = {"per_page": 100, **paging(following["q"])}
             answer = await self.api.get(of.path, of.what, params, repo=repo)
             removed += answer.removed
             files = cast("list[dict[str, Any]]", (answer.data.get("files") or []) if of.inside else answer.data)

@@ -47,17 +47,20 @@ class Issues:
             data["body"] = pick(found.data, clipped("body", _BODY))
         if pick(found.data, "sub_issues_summary.total") and not fields:
             subs = await self.api.get(f"{where}/sub_issues", what, {"per_page": 50}, repo=repo)
-            data["sub_issue_list"] = [[self._name(item, repo), item["state"], item["title"]] for item in subs.data]
+            data["sub_issue_list"] = [self._child(item, repo) for item in subs.data]
         if url := found.data.get("parent_issue_url"):
             parts = str(url).split("/")
             data["parent"] = f"{parts[-4]}/{parts[-3]}#{parts[-1]}"
         note = "This is a pull request: use get_pull_request." if "pull_request" in found.data else None
         return Record(uri=f"{repo.uri}/issues/{number}", note=note, removed=found.removed or None, data=data)
 
-    @staticmethod
-    def _name(item: dict[str, Any], repo: Repo) -> str:
-        full = pick(item, ISSUE.getters["repo"]) or repo.full
-        return f"#{item['number']}" if full.lower() == repo.key else f"{full}#{item['number']}"
+    def _child(self, item: dict[str, Any], repo: Repo) -> list[str]:
+        full = str(pick(item, ISSUE.getters["repo"]) or repo.full)
+        name = f"#{item['number']}" if full.lower() == repo.key else f"{full}#{item['number']}"
+        if not self.api.policy.permits(*full.split("/", 1)):
+            return [name, "not served here"]
+        self.api.flow.saw(full)
+        return [name, item["state"], item["title"]]
 
     async def comments(
         self,
@@ -105,7 +108,8 @@ class Issues:
             now = await self.api.get(where, what, quiet=True)
             for name, key in (("labels", "name"), ("assignees", "login")):
                 if _relative(changes.get(name)):
-                    changes[name] = merged([str(item[key]) for item in now.data[name]], changes[name])
+                    have = [item if isinstance(item, str) else str(item[key]) for item in now.data.get(name) or []]
+                    changes[name] = merged(have, changes[name])
         if not changes:
             raise Invalid("Nothing was given to change.", "Pass what is to be different.")
         made = await self.api.write("PATCH", where, what, changes, repo=repo)

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from mcp_batteries.errors import Invalid, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
-from mcp_github.engine.api import Answer, Api
+from mcp_github.engine.api import Answer, Api, paging
 from mcp_github.models import Listing
 from mcp_github.policy import Repo
 
@@ -132,7 +132,7 @@ async def listing(
     scope = [path, params]
     first: dict[str, Any] = {"n": limit, "q": {}, "skip": 0}
     position: dict[str, Any] = Cursor.decode("page", cursor, scope) if cursor else first
-    asked = {**params, "per_page": position["n"], **position["q"]}
+    asked = {**params, "per_page": min(100, int(position["n"])), **paging(position["q"])}
     answer = await api.get(path, what, asked, repo=repo, accept=accept)
     found = answer.data if inside is None else inside(answer.data)
     items = cast("list[Any]", found)[position["skip"] :]

@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 _HEAD = struct.Struct(">I")
 _LATE_SECONDS = 0.5
 """How long behind its deadline a worker may still say that the statement was stopped."""
-_CANCEL_SECONDS = 0.06
+_CANCEL_SECONDS = 0.03
 _START_SECONDS = 20.0
 _LEAST_SECONDS = 0.05
 """What a call gets that had its turn at the last moment."""

@@ -21,7 +21,7 @@ __all__ = ["LONGEST", "ReadTools"]
 LONGEST = 6100.0
 """Seconds: above every time limit an operator can set, which is what really ends a statement."""
 
-Limit = Annotated[int, Field(ge=1, le=5000, description="Most entries of one answer.")]
+Limit = Annotated[int, Field(ge=1, le=5000, description="Most entries at once.")]
 Words = Annotated[str, Field(min_length=1, max_length=1000, description="What to look for.")]
 
 
@@ -42,7 +42,7 @@ class ReadTools:
         database: DatabaseName = None,
         sample: Annotated[int, Field(ge=0, le=20, description="Rows to show.")] = 0,
     ) -> TableInfo:
-        """Get a table's columns, keys both ways, indexes, triggers, definition with comments, and sample rows."""
+        """Get a table's columns, keys both ways, indexes, triggers, definition with comments, sample rows."""
         return await self.engine.describe(self.policy.table(database, table), sample=sample)
 
     @tool("Search the schema", seconds=LONGEST)
@@ -57,14 +57,14 @@ class ReadTools:
         parameters: Parameters = None,
         database: DatabaseName = None,
         limit: Limit = 100,
-        max_bytes: Annotated[int, Field(ge=1000, le=1_000_000, description="Size of one answer.")] = DEFAULT_PAGE_BYTES,
-        max_cell: Annotated[int, Field(ge=1, le=1_000_000, description="Longest cell shown whole.")] = 2000,
+        max_bytes: Annotated[int, Field(ge=1000, le=1_000_000, description="Size of an answer.")] = DEFAULT_PAGE_BYTES,
+        max_cell: Annotated[int, Field(ge=1, le=1_000_000, description="Longest whole cell.")] = 2000,
         cursor: Cursor = None,
     ) -> RowPage:
         """Query with one statement that only reads: SELECT, WITH, VALUES, EXPLAIN or a reading PRAGMA.
 
-        The answer is a line of JSON per row behind the columns. Integers beyond 2^53 are text. If truncated, call with
-        `cursor` alone: all pages show the moment of the first.
+        Answers the columns, then a line of JSON per row. Integers beyond 2^53 are text. If truncated, go on with
+        `cursor` alone.
         """
         if cursor is not None:
             return await self.engine.next_rows(cursor, limit=limit, max_bytes=max_bytes)

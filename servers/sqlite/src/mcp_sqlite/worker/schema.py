@@ -10,7 +10,7 @@ from mcp_sqlite.worker.cells import Failure, Lines
 from mcp_sqlite.worker.connections import Connections, Database
 from mcp_sqlite.worker.guard import Mode
 
-__all__ = ["catalog", "describe", "find", "name_of", "quoted", "shadows"]
+__all__ = ["catalog", "describe", "find", "name_of", "quoted", "safe", "shadows", "table_names"]
 
 _COUNT_SECONDS = 0.03
 _FTS = ("fts3", "fts4", "fts5")
@@ -48,13 +48,18 @@ def name_of(database: Database, table: str) -> str:
     if not rows:
         import difflib
 
-        names = [str(name) for name, *_ in database.own(_TABLES)]
-        near = difflib.get_close_matches(table, names, n=3, cutoff=0.5)
+        near = difflib.get_close_matches(table, table_names(database), n=3, cutoff=0.5)
         words = " or ".join(f"`{item}`" for item in near)
         shown = table if len(table) <= 100 else table[:99] + "…"
         fix = f"Did you mean {words}?" if near else "`list_tables` lists them."
         raise Failure("not_found", f"There is no table or view `{shown}`.", fix)
     return str(rows[0][0])
+
+
+def table_names(database: Database) -> list[str]:
+    """Tables and views in the order of their names, without those that virtual ones keep for themselves."""
+    hidden = shadows(database)
+    return [str(name) for name, *_ in database.own(_TABLES) if str(name).lower() not in hidden]
 
 
 def catalog(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
@@ -74,7 +79,7 @@ def catalog(connections: Connections, request: dict[str, Any]) -> dict[str, Any]
     for name, kind, sql in page[: request["limit"]]:
         rows, exact, spent = _count(database, name, kind, budget)
         budget -= spent
-        names = [str(row[1]) for row in _safe(database, f"PRAGMA table_info({quoted(name)})")]
+        names = [str(row[1]) for row in safe(database, f"PRAGMA table_info({quoted(name)})")]
         columns, more = names[:_COLUMNS], max(0, len(names) - _COLUMNS)
         size += 30 + len(name.encode()) + sum(len(column.encode()) + 2 for column in columns)
         if found and size > request["max_bytes"]:
@@ -127,13 +132,13 @@ def _count(database: Database, name: str, kind: str, budget: float) -> tuple[int
         except sqlite3.Error:
             database.interrupt.check()
     estimate: int | None = None
-    if kind == "table" and _safe(database, "SELECT 1 FROM sqlite_master WHERE name = 'sqlite_stat1'"):
-        stat = _safe(database, "SELECT stat FROM sqlite_stat1 WHERE tbl = ? LIMIT 1", [name])
+    if kind == "table" and safe(database, "SELECT 1 FROM sqlite_master WHERE name = 'sqlite_stat1'"):
+        stat = safe(database, "SELECT stat FROM sqlite_stat1 WHERE tbl = ? LIMIT 1", [name])
         estimate = int(str(stat[0][0]).split()[0]) if stat and str(stat[0][0])[:1].isdigit() else None
     return estimate, False, time.monotonic() - started
 
 
-def _safe(database: Database, sql: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
+def safe(database: Database, sql: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
     """Rows, or none where the object is broken: a view over a table that is gone, a module this build has not."""
     try:
         return database.own(sql, parameters)
@@ -150,17 +155,24 @@ def describe(connections: Connections, request: dict[str, Any]) -> dict[str, Any
     kind, sql = (database.own("SELECT type, sql FROM sqlite_master WHERE name = ?", [name]) or [("table", "")])[0]
     rows, exact, _ = _count(database, name, kind, 1.0)
     indexes: list[dict[str, Any]] = []
-    for _, index, unique, origin, partial in _safe(database, f"PRAGMA index_list({table})"):
-        columns = [row[2] or "(expression)" for row in _safe(database, f"PRAGMA index_info({quoted(index)})")]
+    for _, index, unique, origin, partial in safe(database, f"PRAGMA index_list({table})"):
+        parts = [row[2] or "(expression)" for row in safe(database, f"PRAGMA index_info({quoted(index)})")]
         indexes.append(
-            {"name": index, "columns": columns, "unique": bool(unique), "origin": origin, "partial": bool(partial)}
+            {"name": index, "columns": parts, "unique": bool(unique), "origin": origin, "partial": bool(partial)}
         )
-    incoming = _safe(
+    incoming = safe(
         database,
         'SELECT m.name, f."from", f."to", f.on_delete FROM sqlite_master m, pragma_foreign_key_list(m.name) f '
-        "WHERE m.type = 'table' AND f.\"table\" = ? COLLATE NOCASE ORDER BY 1, 2",
+        "WHERE m.type = 'table' AND m.rootpage > 0 AND f.\"table\" = ? COLLATE NOCASE ORDER BY 1, 2",
         [name],
     )
+    broken: str | None = None
+    columns: list[tuple[Any, ...]] = []
+    try:
+        columns = database.own(f"PRAGMA table_xinfo({table})")
+    except sqlite3.Error as error:
+        database.interrupt.check()
+        broken = str(error)[:200]
     found: dict[str, Any] = {
         "name": name,
         "kind": _kind(kind, sql or ""),
@@ -175,15 +187,16 @@ def describe(connections: Connections, request: dict[str, Any]) -> dict[str, Any
                 "key": row[5],
                 "hidden": row[6],
             }
-            for row in _safe(database, f"PRAGMA table_xinfo({table})")
+            for row in columns
         ],
+        "broken": broken,
         "refers_to": [
             {"column": row[3], "table": row[2], "to": row[4], "on_delete": row[6]}
-            for row in _safe(database, f"PRAGMA foreign_key_list({table})")
+            for row in safe(database, f"PRAGMA foreign_key_list({table})")
         ],
         "referred_by": [{"table": row[0], "column": row[1], "to": row[2], "on_delete": row[3]} for row in incoming],
         "indexes": indexes,
-        "triggers": _safe(
+        "triggers": safe(
             database,
             "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ? ORDER BY name",
             [name],
@@ -193,7 +206,7 @@ def describe(connections: Connections, request: dict[str, Any]) -> dict[str, Any
     }
     if request["sample"]:
         lines = Lines(request["max_cell"])
-        taken = _safe(database, f"SELECT * FROM {table} LIMIT ?", [request["sample"]])
+        taken = safe(database, f"SELECT * FROM {table} LIMIT ?", [request["sample"]])
         found["sample"] = "".join(lines.fitted(row, _BYTES // request["sample"]) for row in taken)
     return found
 
@@ -216,10 +229,9 @@ def names(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     """Names of tables and views, or of one table's columns, that begin with `typed`; for completions."""
     database = connections.reader(request["path"])
     if request.get("table") is None:
-        hidden = shadows(database)
-        found = [str(row[0]) for row in database.own(_TABLES) if str(row[0]).lower() not in hidden]
+        found = table_names(database)
     else:
-        found = [str(row[1]) for row in _safe(database, f"PRAGMA table_info({quoted(request['table'])})")]
+        found = [str(row[1]) for row in safe(database, f"PRAGMA table_info({quoted(request['table'])})")]
     typed = request["typed"].casefold()
     return {"names": [name for name in found if name.casefold().startswith(typed)][:1000]}
 
@@ -243,7 +255,7 @@ def find(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
             hits.append(f"{kind} {name}" + (f" on {table}" if table != name else ""))
             said = True
         if kind in ("table", "view"):
-            for column in _safe(database, f"PRAGMA table_info({quoted(name)})"):
+            for column in safe(database, f"PRAGMA table_info({quoted(name)})"):
                 if text in str(column[1]).casefold():
                     hits.append(f"column {name}.{column[1]} {column[2]}".rstrip())
                     said = True

@@ -20,6 +20,8 @@ _SAID = 300
 _RETURNED = 100
 """Rows of RETURNING that are shown, if they are no more than so many bytes; the rest is counted."""
 _RETURNED_BYTES = 10_000
+_HINTED = 200
+"""Tables among whose columns a misspelt one is looked for."""
 
 
 def query(connections: Connections, request: dict[str, Any], send: Send) -> dict[str, Any]:
@@ -144,12 +146,13 @@ def _step(database: Database, mode: Mode, sql: str, given: Any, lines: Lines) ->
     guard = database.guard
     if cursor.description is None and not guard.written and not guard.reshapes:
         raise Failure("invalid", "There is a statement that does nothing.", "A comment alone is none.")
+    rows = max(cursor.rowcount, 0)
+    shown = {name: trigger for name, trigger in guard.written.items() if name.lower() not in guard.shadows}
     return {
-        "rows": max(cursor.rowcount, 0),
-        "all": database.connection.total_changes - started,
-        "tables": [
-            name if trigger is None else f"{name} (trigger {trigger})" for name, trigger in guard.written.items()
-        ],
+        "rows": rows,
+        # What a virtual table writes for itself is counted too, and is nobody's business.
+        "all": database.connection.total_changes - started if shown == guard.written else rows,
+        "tables": [name if trigger is None else f"{name} (trigger {trigger})" for name, trigger in shown.items()],
         "columns": [column[0] for column in cursor.description] if cursor.description else None,
         "lines": "".join(returned),
         "returned": count,
@@ -279,19 +282,19 @@ _NAMES = {
 def _hint(database: Database, said: str) -> str:
     import difflib
 
+    if " binding" in said:  # sqlite3's words for a value too few or too many
+        return "Pass one value for each parameter of the statement as `parameters`."
     kind, _, name = said.partition(": ")
     if kind not in ("no such table", "no such column"):
         return ""
-    known = [row[0] for row in database.own("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")]
+    known = schema.table_names(database)
     if kind == "no such column":
         known = [
-            row[0]
-            for row in database.own(
-                "SELECT DISTINCT i.name FROM sqlite_master m, pragma_table_info(m.name) i "
-                "WHERE m.type IN ('table', 'view')"
-            )
+            str(row[1])
+            for table in known[:_HINTED]
+            for row in schema.safe(database, f"PRAGMA table_info({schema.quoted(table)})")
         ]
-    near = difflib.get_close_matches(name.rpartition(".")[2], known, n=3, cutoff=0.5)
+    near = difflib.get_close_matches(name.rpartition(".")[2], dict.fromkeys(known), n=3, cutoff=0.5)
     said = " or ".join(f"`{item}`" for item in near)
     return f"Did you mean {said}?" if near else "`list_tables` and `get_table` tell the names."
 
@@ -314,7 +317,8 @@ def _objects(database: Database) -> dict[str, str]:
     rows = database.own(
         "SELECT type || ' ' || name, coalesce(sql, '') FROM sqlite_master WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!'"
     )
-    return {str(name): str(sql) for name, sql in rows}
+    hidden = {f"table {name}" for name in schema.shadows(database)}
+    return {str(name): str(sql) for name, sql in rows if str(name).lower() not in hidden}
 
 
 def _broken_keys(database: Database) -> list[str]:
