@@ -17,9 +17,10 @@ from pydantic import Field
 
 from mcp_batteries.arguments import check_arguments, slim
 from mcp_batteries.confirm import ask
-from mcp_batteries.declare import DeclaredTool, hints
+from mcp_batteries.declare import DeclaredTool, Effect, hints
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.results import DataResult, to_call_result
+from mcp_batteries.views import meta
 
 __all__ = ["Guard", "StrictTool", "strict_tool"]
 
@@ -32,6 +33,8 @@ class StrictTool(Tool):
 
     seconds: float = Field(default=60.0, exclude=True)
     confirm: bool = Field(default=False, exclude=True)
+    effect: Effect = Field(default="destroy", exclude=True)
+    toolset: str = Field(default="", exclude=True)
     guard: Guard | None = Field(default=None, exclude=True)
 
     async def run(self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False) -> Any:
@@ -59,7 +62,9 @@ class StrictTool(Tool):
                         return resolved
                     values |= resolved
                 result = await self.fn(**values)
-                return to_call_result(result) if convert_result else result
+                # What asks the client for something is no result yet.
+                converts = convert_result and not isinstance(result, InputRequiredResult)
+                return to_call_result(result) if converts else result
         except TimeoutError:
             raise Unavailable(
                 f"`{self.name}` was stopped after {self.seconds:g} s, its time limit.",
@@ -99,6 +104,7 @@ def strict_tool(
             title=declared.title,
             description=inspect.getdoc(method) or "",
             annotations=hints(declared),
+            meta=meta(declared.view, declared.app_only),
             structured_output=False,
         ),
     )
@@ -107,6 +113,9 @@ def strict_tool(
     tool.fn_metadata.output_schema = _output_schema(returns)
     tool.seconds = declared.seconds
     tool.confirm = confirm and declared.effect == "destroy"
+    tool.effect = declared.effect
+    owner = getattr(method, "__self__", None)
+    tool.toolset = (method if owner is None else type(owner)).__module__.rpartition(".")[2]
     tool.guard = None if declared.effect == "read" else guard
     return tool
 

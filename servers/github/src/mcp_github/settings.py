@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
+from mcp_batteries.settings import Asked
 from mcp_batteries.settings import Settings as Common
 
 __all__ = ["DEFAULT_TOOLSETS", "TOOLSETS", "Settings"]
@@ -22,6 +23,9 @@ class Settings(Common):
     """Serve GitHub over MCP: read what the token may read, change only what you open, and leak nothing."""
 
     COMMAND: ClassVar[str] = "mcp-github"
+    ASKED: ClassVar[tuple[Asked, ...]] = (
+        Asked("token", "GitHub token", "github_pat_...", variable="GITHUB_TOKEN", secret=True, required=False),
+    )
     DOCUMENTED: ClassVar[tuple[str, ...]] = (
         "--toolsets", "all", "--write", "--merge", "--delete", "--releases",
     )  # fmt: skip

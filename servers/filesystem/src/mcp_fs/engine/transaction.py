@@ -9,6 +9,7 @@ offers more.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ __all__ = ["MOST_BYTES", "Change", "change_files"]
 MOST_BYTES = 32 * 1024 * 1024
 """Size of the largest file that is edited; it is held in memory a few times."""
 
+_HASH = re.compile("[0-9a-fA-F]{8,64}")
 _NEW = Decoded("", "utf-8", bom=False, newline="\n")
 
 
@@ -110,6 +112,11 @@ def _prepare(change: Change, spot: Spot[Writable], stop: Stop) -> _Prepared:
         if change.creates and data:
             raise Conflict(f"{shown} exists already.", "Edit it, or choose another name.")
         digest = content_hash(data)
+        if change.expected_hash is not None and not _HASH.fullmatch(change.expected_hash):
+            raise Invalid(
+                f"`expected_hash` {quote(change.expected_hash)} is no hash.",
+                "Give at least 8 of the hexadecimal digits that reading the file shows.",
+            )
         if change.expected_hash is not None and not _same_hash(digest, change.expected_hash):
             raise Conflict(f"{shown} has changed: its hash is `{digest}`.", "Read it again, then repeat the edit.")
         found = decode(data)
@@ -125,7 +132,7 @@ def _prepare(change: Change, spot: Spot[Writable], stop: Stop) -> _Prepared:
 
 
 def _same_hash(digest: str, expected: str) -> bool:
-    return len(expected) >= 8 and (digest.startswith(expected.lower()) or expected.lower().startswith(digest))
+    return digest.startswith(expected.lower()) or expected.lower().startswith(digest)
 
 
 def _commit(prepared: Sequence[_Prepared], staged: Sequence[Staged]) -> None:

@@ -10,7 +10,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 from mcp_batteries.errors import Conflict, Invalid, Refused, TooLarge, Unavailable, quote
 from mcp_batteries.limits import Stop
@@ -37,11 +37,12 @@ def create_folder(place: Writable, stop: Stop) -> Moved:
     Raises:
         Conflict: something else has the name.
     """
-    created = False
+    created, there = False, place
     for depth in range(1, len(place.parts) + 1):
         stop.check()
         step = place.at(place.root, place.parts[:depth])
         with writing_to(step) as spot:
+            there = spot.place  # an existing name may be spelled another way
             try:
                 spot.folder.make_folder(spot.name)
             except FileExistsError:
@@ -50,7 +51,7 @@ def create_folder(place: Writable, stop: Stop) -> Moved:
             else:
                 created = True
                 confirm(spot.folder, step, "created")
-    return Moved("created" if created else "already there:", place.display, uri=place.uri)
+    return Moved("created" if created else "already there:", there.display, uri=there.uri)
 
 
 def copy(source: Readable, target: Writable, *, overwrite: bool, stop: Stop) -> Moved:
@@ -88,13 +89,13 @@ def move(source: Writable, target: Writable, *, overwrite: bool, stop: Stop) -> 
         Conflict: the target exists.
         Refused: the source is a served folder itself, or a folder whose name is what protects secrets in it.
     """
-    _refuse_root(source)
     if source.policy.shelters(source.parts) and source.name != target.name:
         raise Refused(
             f"{quote(source.display)} may hold credentials, which are known by the folder's name.",
             "Only the operator can rename it.",
         )
     with resolve(source, follow=False) as start, writing_to(target, follow=False) as end, locked([start, end], stop):
+        _refuse_root(start.place)
         with told(source):
             found = start.folder.stat(start.name)
         respelled = _is_same(start, end)
@@ -107,7 +108,7 @@ def move(source: Writable, target: Writable, *, overwrite: bool, stop: Stop) -> 
                 start.folder.rename_new(start.name, end.folder, end.name)
         except OSError as error:
             if error.errno != errno.EXDEV:
-                raise _move_problem(error, source, target, found) from error
+                raise _move_problem(error, source, target, found, end, overwrite) from error
             _move_across(start, source, end, target, overwrite, stop)
         for folder in (end.folder, start.folder):
             confirm(folder, target, "moved to")
@@ -126,14 +127,17 @@ def delete(place: Writable, *, recursive: bool, trash: bool, stop: Stop) -> Move
         Refused: it is a served folder itself, or holds a protected secret.
         TooLarge: the folder has more than 100,000 entries.
     """
-    _refuse_root(place)
     with resolve(place, follow=False) as spot, locked([spot], stop):
+        _refuse_root(spot.place)
         count = 0
         if stat.S_ISDIR(spot.folder.stat(spot.name).st_mode):
             with spot.folder.folder(spot.name) as folder:
                 count = _Census(stop).count(folder)
             if count and not recursive:
-                raise problem(OSError(errno.ENOTEMPTY, ""), place)
+                raise Conflict(
+                    f"{quote(place.display)} is a folder that is not empty.",
+                    "Set `recursive` to delete it with all that is in it.",
+                )
         notes = [f"with {count:,} entries"] if count else []
         if trash:
             _to_trash(spot, place)
@@ -147,8 +151,14 @@ def delete(place: Writable, *, recursive: bool, trash: bool, stop: Stop) -> Move
 
 
 def _refuse_root(place: Readable) -> None:
-    if not place.parts:
-        raise Refused(f"{quote(place.display)} is a served folder itself.", "Name something in it.")
+    above = _path(place)
+    for root in place.policy.roots:
+        if _path(place.policy.top(root))[: len(above)] == above:
+            what = "is a served folder itself" if root.real == place.root.real and not place.parts else None
+            raise Refused(
+                f"{quote(place.display)} {what or f'holds the served folder {quote(root.name)}'}.",
+                "Name something in it.",
+            )
 
 
 def _is_same(start: Spot[Writable], end: Spot[Writable]) -> bool:
@@ -162,11 +172,32 @@ def _is_same(start: Spot[Writable], end: Spot[Writable]) -> bool:
     return alike and os.path.samestat(one, other) and os.path.samestat(above, below)
 
 
-def _move_problem(error: OSError, source: Writable, target: Writable, found: os.stat_result) -> Exception:
+def _taken(target: Writable, there: os.stat_result, outcome: str, *, overwrite: bool) -> Conflict:
+    """The answer when something has the target's name already; `overwrite` when that can't be replaced at all."""
+    shown = quote(target.display)
+    if stat.S_ISDIR(there.st_mode):
+        return Conflict(
+            f"{shown} is a folder that exists already; {outcome}.",
+            f"Name the place in it, such as `{target.display}/NAME`; a full folder is never replaced.",
+        )
+    if overwrite:
+        return Conflict(f"{shown} exists already; {outcome}.", "Choose another name, or delete that first.")
+    return Conflict(f"{shown} exists already; {outcome}.", "Set `overwrite` to replace it, or choose another name.")
+
+
+def _move_problem(
+    error: OSError, source: Writable, target: Writable, found: os.stat_result, end: Spot[Writable], overwrite: bool
+) -> Exception:
     if error.errno == errno.EINVAL and stat.S_ISDIR(found.st_mode):
         return Invalid(f"{quote(source.display)} can't be moved into itself.", "Choose a place outside of it.")
-    if error.errno == errno.EISDIR:
-        return Conflict(f"{quote(target.display)} is a folder.", "Name the place in it, with the new name.")
+    if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.EISDIR):
+        with suppress(OSError):
+            return _taken(target, end.folder.stat(end.name), "nothing was moved", overwrite=overwrite)
+    if error.errno == errno.ENOTDIR and stat.S_ISDIR(found.st_mode):
+        return Conflict(
+            f"{quote(target.display)} is a file, which a folder can't replace; nothing was moved.",
+            "Choose another name, or delete the file first.",
+        )
     return problem(error, source if error.errno == errno.ENOENT else target, "nothing was moved")
 
 
@@ -175,7 +206,7 @@ def _copy_file(
 ) -> list[str]:
     old = regular_status(end, target)
     if old is not None and not overwrite:
-        raise problem(FileExistsError(errno.EEXIST, ""), target)
+        raise _taken(target, old, "nothing was copied", overwrite=False)
     with open_regular(start.folder, start.name, source) as file:
         if old is not None and os.path.samestat(old, os.fstat(file.fileno())):
             raise Invalid(f"{quote(source.display)} and {quote(target.display)} are one file.")
@@ -212,6 +243,9 @@ def _copy_other(
             raise not_a_file(source, stat.S_IFMT(found.st_mode))
         try:
             end.folder.rename_new(temporary, end.folder, end.name)
+        except FileExistsError as error:
+            with told(target):
+                raise _taken(target, end.folder.stat(end.name), "nothing was copied", overwrite=True) from error
         except OSError as error:
             raise problem(error, target, "nothing was copied") from error
     return skipped

@@ -72,7 +72,8 @@ def write_file(place: Writable, content: str | bytes, *, overwrite: bool, stop: 
             )
         with stage(spot, data, old, place) as staged:
             staged.commit(replace=overwrite)
-    return Written(place.display, place.uri, old is None, len(data), content_hash(data), tuple(staged.notes))
+        there = spot.place  # an existing name may be spelled another way
+    return Written(there.display, there.uri, old is None, len(data), content_hash(data), tuple(staged.notes))
 
 
 @contextmanager
@@ -82,7 +83,12 @@ def writing_to(place: Writable, *, follow: bool = True) -> Generator[Spot[Writab
         try:
             spot = stack.enter_context(resolve(place, follow=follow))
         except NotFound as missing:
-            if place.parts and not _is_folder(place.parent):
+            above = _kind(place.parent) if place.parts else stat.S_IFDIR
+            if above is not None and above != stat.S_IFDIR:
+                raise Conflict(
+                    f"{quote(place.parent.display)} is a file; nothing can be made below it.", "Choose another path."
+                ) from missing
+            if above is None:
                 raise NotFound(
                     f"The folder {quote(place.parent.display)} does not exist.",
                     "Create it first, with `create_directory`.",
@@ -325,9 +331,10 @@ def copy_attributes(source: int, target: int) -> bool:
     return kept
 
 
-def _is_folder(place: Readable) -> bool:
+def _kind(place: Readable) -> int | None:
+    """File type, as `stat.S_IFMT`, of what is there; None for nothing."""
     try:
         with resolve(place) as spot:
-            return stat.S_ISDIR(spot.folder.stat(spot.name).st_mode)
+            return stat.S_IFMT(spot.folder.stat(spot.name).st_mode)
     except Problem:
-        return False
+        return None
