@@ -19,6 +19,14 @@ docs:
 bench *arguments:
     uv run python tests/benchmarks/bench.py {{ arguments }}
 
+# Pages of the views, into the packages that carry them.
+views:
+    cd shared/views && npm ci && npm run check && npm run build
+
+# The views in a browser (Chromium).
+test-views:
+    cd tests/e2e/views && npm ci && npm test
+
 # Wheels of every member.
 build:
     uv build --all-packages

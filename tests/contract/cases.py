@@ -1,11 +1,12 @@
 """What each server is tried with. A member without a case here fails `test_contract`."""
 
-import functools
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 
+from github_server.oracle import Oracle
 from mcp_batteries.testing.case import Case
 from weather.upstream import Upstream
 
@@ -73,6 +74,47 @@ def sqlite(scratch: Path) -> Case:
     )
 
 
+def github(scratch: Path) -> Case:
+    oracle = _github()
+    key = scratch / "app.pem"
+    key.write_text("the secret", "utf-8")
+    token = scratch / "token"
+    token.write_text("ghp_contractsOwnToken", "utf-8")
+    return Case(
+        package="mcp_github",
+        arguments=[
+            "--api-url", oracle.url, "--token-file", str(token), "--repos", "octo/*", "--toolsets", "all",
+            "--write", "--merge", "--delete", "--releases", "--force",
+        ],
+        read=("get_repository", {"repo": "octo/app"}),
+        uri="github://octo/app",
+        refused=[
+            ("get_repository", {"repo": "other/app"}),
+            ("get_repository", {"repo": "octo/app/../other"}),
+            ("get_repository", {"repo": "app"}),
+            ("get_repository", {"repo": "octo/app", "fields": ["nothing"]}),
+            ("read_file", {"repo": "octo/app", "path": "../other/README.md"}),
+            ("read_file", {"repo": "octo/app", "path": "README.md", "ref": "main..other"}),
+            ("read_diff", {"repo": "octo/app", "number": 0}),
+            ("list_issues", {"repo": "octo/app", "cursor": "garbage"}),
+            ("search_github", {"kind": "code", "query": "x repo:other/app"}),
+            ("search_github", {"kind": "code", "query": "x OR user:other"}),
+            ("list_people", {"org": "other"}),
+            ("write_files", {"repo": "octo/app", "branch": "main", "message": "m",
+                             "files": [{"path": ".github/workflows/x.yml", "content": "x"}]}),
+            ("edit_thread", {"repo": "octo/app", "number": 1, "thread": "no id"}),
+        ],
+        foreign=["ghp_contractsOwnToken", "the secret", str(scratch)],
+    )  # fmt: skip
+
+
+@cache
+def _github() -> Oracle:
+    oracle = Oracle()
+    oracle.answer("GET", "/repos/octo/app-no-such-thing", {"message": "Not Found"}, status=404)
+    return oracle
+
+
 def weather(scratch: Path) -> Case:
     return Case(
         package="mcp_weather",
@@ -95,7 +137,7 @@ def weather(scratch: Path) -> Case:
     )
 
 
-@functools.cache
+@cache
 def _weather_upstream() -> Upstream:
     upstream = Upstream()
     upstream.thread.start()
@@ -118,8 +160,6 @@ def example(scratch: Path) -> Case:
 
 
 CASES: dict[str, Callable[[Path], Case]] = {
-    "mcp_fs": filesystem,
-    "mcp_sqlite": sqlite,
-    "mcp_weather": weather,
+    "mcp_fs": filesystem, "mcp_github": github, "mcp_sqlite": sqlite, "mcp_weather": weather,
     "mcp_example": example,
-}
+}  # fmt: skip

@@ -96,7 +96,12 @@ def _patch(policy: Policy) -> object:
         "--- a/gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-gone\n"
     )
     changes = [
-        Change(policy.writable(patch.path), partial(apply_hunks, patch=patch, shown="f"), patch.creates, patch.deletes)
+        Change(
+            policy.writable(patch.path),
+            partial(apply_hunks, patch=patch, shown="f", stop=Stop()),
+            patch.creates,
+            patch.deletes,
+        )
         for patch in patches
     ]
     return change_files(changes, dry_run=False, stop=Stop())
@@ -221,6 +226,7 @@ def main(folder: str) -> None:
             at, met = 0, True
             while met:
                 at += 1
+                assert at < 1000, f"{scenario.name} fails by itself"
                 met, mistake = trial(root, scenario, at, kind)
                 tried += met
                 if mistake is None and (left := after_next_start(root)):

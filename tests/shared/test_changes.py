@@ -148,8 +148,8 @@ class Listener:
                     self.inbox.put(event.uri if isinstance(event, ResourceUpdated) else None)
 
 
-def serve(*sources: Any) -> tuple[MCPServer[Any], Changes]:
-    changes = Changes(sources)
+def serve(*sources: Any, **options: Any) -> tuple[MCPServer[Any], Changes]:
+    changes = Changes(sources, **options)
 
     @asynccontextmanager
     async def lifespan(_: MCPServer[Any]) -> AsyncGenerator[None]:
@@ -510,9 +510,8 @@ async def test_subscriptions_of_a_connection_are_limited(monkeypatch: pytest.Mon
         assert events.honored.resource_subscriptions == ["s:a", "s:b"]
 
 
-async def test_streams_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_STREAMS", 1)
-    server, _ = serve(Script())
+async def test_streams_are_limited() -> None:
+    server, _ = serve(Script(), max_streams=1)
     async with Client(server, mode="2026-07-28") as client:
         async with client.listen(resources_list_changed=True):
             with pytest.raises(MCPError, match="limit"):

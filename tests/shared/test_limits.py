@@ -1,6 +1,7 @@
 """Deadlines that stop the work, pages that cannot be forged."""
 
 import threading
+from functools import partial
 
 import anyio
 import pytest
@@ -101,3 +102,14 @@ def test_a_cursor_is_bound_to_its_listing_and_arguments() -> None:
 def test_clipping_is_said_first() -> None:
     assert clip("abc", 3, "continue") == "abc"
     assert clip("abcdef", 3, "continue with start=4") == "[truncated: 3 of 6 characters; continue with start=4]\nabc"
+
+
+@pytest.mark.anyio
+async def test_long_work_leaves_threads_to_quick_calls() -> None:
+    release = threading.Event()
+    async with anyio.create_task_group() as tasks:
+        for _ in range(100):
+            tasks.start_soon(partial(in_thread, lambda stop: release.wait(30), long=True))
+        with anyio.fail_after(20):
+            assert await in_thread(lambda stop: "served") == "served"
+        release.set()

@@ -42,7 +42,7 @@ def test_variables_set_what_flags_leave(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--reed-only"], "Did you mean '--read-only'?"),
+        (["--reed-only"], "Did you mean one of: '--read-only'"),
         (["--read"], "No such option '--read'"),
         (["--port", "70000"], "'--port': 70000 is not in the range"),
         (["--depth", "0"], "'--depth': 0 is not in the range"),

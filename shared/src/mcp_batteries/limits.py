@@ -67,17 +67,18 @@ class Stop:
             raise Stopped
 
 
-_limiter: anyio.CapacityLimiter | None = None
-_limiter_loop: object | None = None
+_limiters: tuple[anyio.CapacityLimiter, anyio.CapacityLimiter] | None = None
+_limiters_loop: object | None = None
 
 
-def _worker_limiter() -> anyio.CapacityLimiter:
-    # One limiter per event loop: a limiter belongs to the loop it first waited on.
-    global _limiter, _limiter_loop
+def _worker_limiter(long: bool) -> anyio.CapacityLimiter:
+    # A pair per event loop: a limiter belongs to the loop it first waited on.
+    global _limiters, _limiters_loop
     token = anyio.lowlevel.current_token()
-    if _limiter is None or _limiter_loop != token:
-        _limiter, _limiter_loop = anyio.CapacityLimiter(max(8, min(32, (os.cpu_count() or 1) * 4))), token
-    return _limiter
+    if _limiters is None or _limiters_loop != token:
+        each = max(4, min(16, (os.cpu_count() or 1) * 2))
+        _limiters, _limiters_loop = (anyio.CapacityLimiter(each), anyio.CapacityLimiter(each)), token
+    return _limiters[long]
 
 
 async def in_thread(
@@ -86,22 +87,25 @@ async def in_thread(
     seconds: float | None = None,
     what: str = "The call",
     report: Report | None = None,
+    long: bool = False,
 ) -> T:
     """Run `work(stop)` on a worker thread and return its result.
 
     Cancelling the awaiting task sets the stop sign and returns at once; the thread ends at its next
     `stop.check()`. Past `seconds` the work is stopped the same way. What the work puts in `stop.progress`
-    reaches `report` (say, `ctx.report_progress`) at most every 100 ms.
+    reaches `report` (say, `ctx.report_progress`) at most every 100 ms. `long` marks work that can take seconds,
+    as work with a `report` can: it has threads of its own, so that quick calls find one however much of it there is.
 
     Raises:
         Unavailable: The deadline passed; `what` names the work in the message.
     """
     stop = Stop(seconds)
+    limiter = _worker_limiter(long or report is not None)
     try:
         if report is None:
-            return await anyio.to_thread.run_sync(work, stop, abandon_on_cancel=True, limiter=_worker_limiter())
+            return await anyio.to_thread.run_sync(work, stop, abandon_on_cancel=True, limiter=limiter)
         async with _relayed(stop, report):
-            return await anyio.to_thread.run_sync(work, stop, abandon_on_cancel=True, limiter=_worker_limiter())
+            return await anyio.to_thread.run_sync(work, stop, abandon_on_cancel=True, limiter=limiter)
     except Stopped:
         raise Unavailable(
             f"{what} was stopped after {seconds:g} s, its time limit.",

@@ -30,7 +30,7 @@ async def tidied(policy: Policy) -> AsyncGenerator[None]:
 
 async def _clean(policy: Policy) -> None:
     try:
-        removed = await in_thread(lambda stop: clean_leftovers(policy, stop), seconds=60, what="Cleaning")
+        removed = await in_thread(lambda stop: clean_leftovers(policy, stop), seconds=60, what="Cleaning", long=True)
     except Problem as problem:
         _log.warning("leftovers were not looked for everywhere: %s", problem)
     else:

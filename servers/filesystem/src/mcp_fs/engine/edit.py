@@ -20,6 +20,7 @@ from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
 __all__ = ["Replacement", "lines_of", "nearest", "replace", "unified_diff"]
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
+_OTHER_LINE_ENDS = re.compile("[\v\f\x1c-\x1e\x85\u2028\u2029]")  # what only str.splitlines ends lines at
 _CONTEXT = 3  # lines around a change in a diff
 _MOST_COMPARED = 5000  # lines that are looked at one by one for something alike
 _ANY_END = r"(?:\r\n|(?<!\r)\n|\r(?!\n))"  # one whole line end, never the half of one
@@ -57,10 +58,10 @@ def replace(text: str, replacements: Sequence[Replacement], shown: str, stop: St
         places = _find(text, item)
         if not places:
             done = _exact(text, Replacement(item.new, "")) if item.new else []
-            if len(done) == 1:
+            if len(done) == 1 and _whole_lines(text, *done[0]):
                 hint = f"The new text stands at line {_lines(text, done)} already."
             else:
-                hint = nearest(text, item.old)
+                hint = nearest(text, item.old, stop)
             raise NotFound(f"{which}: the old text is not in {shown}.", hint)
         if len(places) > 1 and not item.everywhere:
             raise Conflict(
@@ -73,6 +74,8 @@ def replace(text: str, replacements: Sequence[Replacement], shown: str, stop: St
 
 def lines_of(text: str) -> list[str]:
     """The lines of `text` with their ends: CRLF, LF or CR, and none of what else Unicode counts as one."""
+    if _OTHER_LINE_ENDS.search(text) is None:
+        return text.splitlines(keepends=True)
     lines: list[str] = []
     start = 0
     for end in _LINE_END.finditer(text):
@@ -81,12 +84,12 @@ def lines_of(text: str) -> list[str]:
     return [*lines, text[start:]] if start < len(text) else lines
 
 
-def nearest(text: str, wanted: str) -> str:
+def nearest(text: str, wanted: str, stop: Stop) -> str:
     """Where `text` comes nearest to `wanted`, as advice: the line and the words that are really there."""
     lines, sought = lines_of(text), wanted.splitlines() or [wanted]
     start = _by_equal_lines(lines, sought)
     if start is None:
-        start = _by_like_line(lines, sought)
+        start = _by_like_line(lines, sought, stop)
     if start is None:
         return "Nothing there is like it; read the file again."
     found = "".join(lines[start : start + min(len(sought), 12)]).replace("\r\n", "\n").rstrip("\n")
@@ -174,6 +177,12 @@ def _exact(text: str, item: Replacement) -> list[tuple[int, int]]:
     return places
 
 
+def _whole_lines(text: str, start: int, end: int) -> bool:
+    """Whether a place begins and ends where lines do."""
+    ends = ("", "\n", "\r")
+    return text[start - 1 : start] in ends and (text[end : end + 1] in ends or text[end - 1] in ends)
+
+
 def _put(text: str, places: Sequence[tuple[int, int]], item: Replacement) -> str:
     ends = set(_LINE_END.findall(text)) if _LINE_END.search(item.new) else {"\n"}
     common = (ends.pop() if ends else "\n") if len(ends) < 2 else None
@@ -232,13 +241,14 @@ def _by_equal_lines(lines: Sequence[str], sought: Sequence[str]) -> int | None:
     return min(start for start, count in votes.items() if count == most)
 
 
-def _by_like_line(lines: Sequence[str], sought: Sequence[str]) -> int | None:
+def _by_like_line(lines: Sequence[str], sought: Sequence[str], stop: Stop) -> int | None:
     """The start at which the longest line of `sought` meets the line most like it."""
     index = max(range(len(sought)), key=lambda number: len(sought[number].strip()))
     matcher = difflib.SequenceMatcher(autojunk=False)
     matcher.set_seq2(sought[index].strip()[:200])
     best, start = 0.5, None
     for number, line in enumerate(lines[:_MOST_COMPARED]):
+        stop.check()
         matcher.set_seq1(line.strip()[:200])
         if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best and matcher.ratio() > best:
             best, start = matcher.ratio(), max(0, number - index)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound
+from mcp_batteries.limits import Stop
 from mcp_fs.engine.edit import lines_of, nearest
 
 __all__ = ["FilePatch", "apply_hunks", "parse"]
@@ -90,7 +91,7 @@ def parse(patch: str) -> list[FilePatch]:
     return patches
 
 
-def apply_hunks(text: str, patch: FilePatch, shown: str) -> str:
+def apply_hunks(text: str, patch: FilePatch, shown: str, stop: Stop) -> str:
     """`text` with the hunks applied, its line ends kept.
 
     Raises:
@@ -101,10 +102,11 @@ def apply_hunks(text: str, patch: FilePatch, shown: str) -> str:
     lines, shift, after = lines_of(text), 0, 0
     bare = [_bare(line) for line in lines]
     for number, hunk in enumerate(patch.hunks, 1):
+        stop.check()
         which = f"Hunk {number} of {shown}"
         if not hunk.old and lines:
             raise Invalid(f"{which} has no context.", "Make the diff with at least one unchanged line.")
-        start = _position(bare, hunk, max(after, hunk.line - 1 + shift), after, which)
+        start = _position(bare, hunk, max(after, hunk.line - 1 + shift), after, which, stop)
         end = start + len(hunk.old)
         if hunk.old and end == len(lines) and hunk.old_open and lines[-1] != bare[-1]:
             raise NotFound(f"{which}: its last line has a line end in the file and none in the patch.")
@@ -116,7 +118,7 @@ def apply_hunks(text: str, patch: FilePatch, shown: str) -> str:
     return "".join(lines)
 
 
-def _position(bare: list[str], hunk: Hunk, line: int, after: int, which: str) -> int:
+def _position(bare: list[str], hunk: Hunk, line: int, after: int, which: str, stop: Stop) -> int:
     size, old = len(hunk.old), list(hunk.old)
     if bare[line : line + size] == old:
         return line
@@ -130,7 +132,7 @@ def _position(bare: list[str], hunk: Hunk, line: int, after: int, which: str) ->
     if places:
         found = ", ".join(str(place + 1) for place in places[:10])
         raise Conflict(f"{which}: its lines are at {found}, not at line {hunk.line}.", "Correct the line number.")
-    raise NotFound(f"{which}: its lines are not in the file.", nearest("\n".join(bare), "\n".join(old)))
+    raise NotFound(f"{which}: its lines are not in the file.", nearest("\n".join(bare), "\n".join(old), stop))
 
 
 def _ended(hunk: Hunk, lines: Sequence[str], start: int, end: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""The three system calls Python has no name for, and what stands in where a kernel lacks them."""
+"""The system calls Python has no name for, and what stands in where a kernel lacks them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import errno
 import os
 import sys
 
-__all__ = ["copy_metadata", "open_beneath", "rename_new"]
+__all__ = ["copy_metadata", "file_system", "open_beneath", "open_cached", "rename_new"]
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 # openat2(2): the same number on every Linux architecture but Alpha.
 _SYS_OPENAT2 = 437
 _RESOLVE = 0x02 | 0x04 | 0x08  # RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH
+_CACHED = 0x20 | 0x01  # RESOLVE_CACHED, RESOLVE_NO_XDEV
 _RENAME_NOREPLACE = 1  # renameat2(2)
 _RENAME_EXCL = 4  # renameatx_np(2)
 _COPYFILE_METADATA = 0b111  # fcopyfile(3): ACL, STAT and XATTR
@@ -30,9 +31,26 @@ def open_beneath(path: str, flags: int, dir_fd: int) -> int | None:
     None when the call can't tell: a link, a rename under way, an entry that is missing or denied, or no such
     call (old kernels say ENOSYS, old container profiles EPERM). Then walk.
     """
+    return _openat2(path, flags, dir_fd, _RESOLVE)
+
+
+def open_cached(path: str, flags: int, dir_fd: int) -> int | None:
+    """As `open_beneath`, on the one mount of `dir_fd` and without waiting for any look-up: None when it would."""
+    return _openat2(path, flags, dir_fd, _RESOLVE | _CACHED)
+
+
+def file_system(fd: int) -> int:
+    """The type of the file system that `fd` lies on, a number of statfs(2); 0 when it can't be told (Linux only)."""
+    data = ctypes.create_string_buffer(256)
+    if sys.platform != "linux" or _libc.fstatfs(fd, data) != 0:
+        return 0
+    return ctypes.c_long.from_buffer(data).value & 0xFFFFFFFF
+
+
+def _openat2(path: str, flags: int, dir_fd: int, resolve: int) -> int | None:
     if not _openat2_works:
         return None
-    how = _How(flags | os.O_CLOEXEC, 0, _RESOLVE)
+    how = _How(flags | os.O_CLOEXEC, 0, resolve)
     fd = _libc.syscall(_SYS_OPENAT2, dir_fd, os.fsencode(path), ctypes.byref(how), ctypes.sizeof(how))
     return fd if fd >= 0 else None
 

@@ -13,23 +13,24 @@ from mcp_types import (
     ContentBlock,
     EmbeddedResource,
     ImageContent,
-    ResourceLink,
     TextContent,
 )
 from pydantic import Field
 
 from mcp_batteries.declare import tool
 from mcp_batteries.errors import Invalid, Problem
-from mcp_batteries.limits import DEFAULT_PAGE_BYTES, in_thread
+from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop, in_thread
 from mcp_fs.engine.info import info
 from mcp_fs.engine.listing import Sort, list_folder, list_roots, list_tree
 from mcp_fs.engine.media import view
 from mcp_fs.engine.read import MAX_PAGE_BYTES, LineIndex, Part, read_part, read_parts
 from mcp_fs.engine.walk import Filter
+from mcp_fs.engine.warm import warm
 from mcp_fs.models import FileInfo, FileSlices, FolderPage, Media, TextSlice, Tree
 from mcp_fs.policy import Policy, Readable
 from mcp_fs.tools.arguments import RelativePath
 from mcp_fs.tools.starts import starts
+from mcp_fs.tools.views import MEDIA, TREE
 
 __all__ = ["ReadTools"]
 
@@ -61,8 +62,12 @@ class ReadTools:
         chosen = [name for name, value in (("head", head), ("tail", tail), ("start_line", start_line)) if value]
         if len(chosen) > 1 or (end_line and chosen and chosen[0] != "start_line"):
             raise Invalid("`head`, `tail` and a range of lines exclude one another.", "Use one of them.")
+        if tail and start_column > 1:
+            raise Invalid("`start_column` is a byte of `start_line`, not of a tail.", "Leave one of them out.")
         place = self.policy.readable(path)
         part = Part(start_line or 1, start_column, head or end_line, tail, max_bytes, line_numbers)
+        if warm(place):
+            return read_part(place, part, self.index, Stop())
         return await in_thread(lambda stop: read_part(place, part, self.index, stop), what="Reading")
 
     @tool("Read several files", effect="read")
@@ -82,7 +87,7 @@ class ReadTools:
         part = Part(max_bytes=max_bytes, numbers=line_numbers)
         return await in_thread(lambda stop: read_parts(places, part, self.index, stop), what="Reading")
 
-    @tool("Read media", effect="read")
+    @tool("Read media", effect="read", view=MEDIA)
     async def read_media(self, path: RelativePath, page: Number = 1) -> list[ContentBlock]:
         """Read an image, sound, `page` of a PDF or other binary file."""
         place = self.policy.readable(path)
@@ -93,9 +98,9 @@ class ReadTools:
     async def get_info(self, path: RelativePath) -> FileInfo:
         """Kind, size, times, mode, encoding, content hash and resource URI of a file or folder."""
         place = self.policy.readable(path)
-        return await in_thread(lambda stop: info(place), what="Looking it up")
+        return info(place) if warm(place) else await in_thread(lambda stop: info(place), what="Looking it up")
 
-    @tool("List a folder", effect="read")
+    @tool("List a folder", effect="read", view=TREE)
     async def list_directory(
         self,
         path: RelativePath = ".",
@@ -108,14 +113,14 @@ class ReadTools:
         """List a folder's entries with size and time; largest or newest first by `sort`."""
         places = starts(self.policy, path)
         if len(places) > 1:
-            return list_roots(places)
+            return await in_thread(lambda stop: list_roots(places), what="Listing")
         wanted = Filter(include_hidden, include_ignored)
         return await in_thread(
             lambda stop: list_folder(places[0], stop, sort=sort, wanted=wanted, limit=limit, cursor=cursor),
             what="Listing",
         )
 
-    @tool("List a tree", effect="read")
+    @tool("List a tree", effect="read", view=TREE)
     async def list_tree(
         self,
         ctx: Context,
@@ -148,11 +153,5 @@ def _blocks(media: Media) -> list[ContentBlock]:
         case "blob":
             blob = BlobResourceContents(uri=media.uri, mime_type=media.mime_type, blob=data)
             return [note, EmbeddedResource(type="resource", resource=blob)]
-        case "link":
-            name = media.path
-            link = ResourceLink(
-                type="resource_link", name=name, uri=media.uri, mime_type=media.mime_type, size=media.size
-            )
-            return [note, link]
         case _:
             return [note]

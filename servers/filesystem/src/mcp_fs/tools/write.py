@@ -20,6 +20,7 @@ from mcp_fs.engine.write import write_file
 from mcp_fs.models import Edited, Moved, Written
 from mcp_fs.policy import Policy, Writable
 from mcp_fs.tools.arguments import DryRun, Overwrite, RelativePath
+from mcp_fs.tools.views import DIFF
 
 __all__ = ["Edit", "WriteTools"]
 
@@ -49,7 +50,7 @@ class WriteTools:
         place = self.policy.writable(path)
         return await in_thread(lambda stop: write_file(place, content, overwrite=overwrite, stop=stop), what="Writing")
 
-    @tool("Edit file", effect="destroy")
+    @tool("Edit file", effect="destroy", view=DIFF)
     async def edit_file(
         self,
         path: RelativePath,
@@ -68,16 +69,16 @@ class WriteTools:
             revise = partial(replace, replacements=wanted, shown=quote(place.display), stop=stop)
             return change_files([Change(place, revise, expected_hash=expected_hash)], dry_run=dry_run, stop=stop)
 
-        return await in_thread(work, what="Editing")
+        return await in_thread(work, what="Editing", long=True)
 
-    @tool("Edit files", effect="destroy")
+    @tool("Edit files", effect="destroy", view=DIFF)
     async def edit_files(
         self,
         patch: Annotated[str, Field(description="Unified diff; /dev/null creates or deletes a file.")],
         dry_run: DryRun = False,
     ) -> Edited:
         """Apply a unified diff to one or several files, all or none, context matched exactly."""
-        return await in_thread(lambda stop: self._apply(parse(patch), dry_run, stop), what="Patching")
+        return await in_thread(lambda stop: self._apply(parse(patch), dry_run, stop), what="Patching", long=True)
 
     @tool("Create directory", effect="write", idempotent=True)
     async def create_directory(self, path: RelativePath) -> Moved:
@@ -89,13 +90,17 @@ class WriteTools:
     async def copy_file(self, source: RelativePath, target: RelativePath, overwrite: Overwrite = False) -> Moved:
         """Copy a file or a whole folder to a new path."""
         start, end = self.policy.readable(source), self.policy.writable(target)
-        return await in_thread(lambda stop: tree.copy(start, end, overwrite=overwrite, stop=stop), what="Copying")
+        return await in_thread(
+            lambda stop: tree.copy(start, end, overwrite=overwrite, stop=stop), what="Copying", long=True
+        )
 
     @tool("Move file", effect="destroy")
     async def move_file(self, source: RelativePath, target: RelativePath, overwrite: Overwrite = False) -> Moved:
         """Move or rename a file or folder; `target` is its new path."""
         start, end = self.policy.writable(source), self.policy.writable(target)
-        return await in_thread(lambda stop: tree.move(start, end, overwrite=overwrite, stop=stop), what="Moving")
+        return await in_thread(
+            lambda stop: tree.move(start, end, overwrite=overwrite, stop=stop), what="Moving", long=True
+        )
 
     @tool("Delete file", effect="destroy")
     async def delete_file(
@@ -107,14 +112,14 @@ class WriteTools:
         """Delete a file, an empty folder, or a link (not its target)."""
         place = self.policy.writable(path)
         return await in_thread(
-            lambda stop: tree.delete(place, recursive=recursive, trash=trash, stop=stop), what="Deleting"
+            lambda stop: tree.delete(place, recursive=recursive, trash=trash, stop=stop), what="Deleting", long=True
         )
 
     def _apply(self, patches: list[FilePatch], dry_run: bool, stop: Stop) -> Edited:
         changes: list[Change] = []
         for patch in patches:
             place = self._patched(patch)
-            revise = partial(apply_hunks, patch=patch, shown=quote(place.display))
+            revise = partial(apply_hunks, patch=patch, shown=quote(place.display), stop=stop)
             changes.append(Change(place, revise, creates=patch.creates, deletes=patch.deletes))
         return change_files(changes, dry_run=dry_run, stop=stop)
 

@@ -14,8 +14,8 @@ from mcp_weather.policy import Days, Place
 
 __all__ = [
     "DAILY", "GROUPS", "Group", "Model", "air_key", "alerts_key", "archive_key", "current_key", "daily_key",
-    "flood_key", "geocoding_key", "grid_key", "hourly_key", "marine_key", "observation_key", "points_key", "scope_of", "service_of",
-    "stations_key",
+    "flood_key", "geocoding_key", "grid_key", "hourly_key", "marine_key", "observation_key", "points_key", "scope_of",
+    "service_of", "stations_key",
 ]  # fmt: skip
 
 Group = Literal["basic", "wind", "precipitation", "sky", "comfort", "soil"]
