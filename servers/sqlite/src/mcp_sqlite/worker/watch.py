@@ -7,7 +7,6 @@ The gates stand in the order of their cost: another file at the path, `data_vers
 from __future__ import annotations
 
 import hashlib
-import json
 import sqlite3
 from typing import Any
 
@@ -77,4 +76,7 @@ def _digest(connections: Connections, subject: dict[str, Any], state: tuple[Any,
         found = {"failure": failure.what}
     except sqlite3.Error:
         return f"unknown at {state}"
-    return hashlib.blake2b(json.dumps(found, default=str).encode("utf-8", "replace"), digest_size=12).hexdigest()
+    shown = (
+        repr(sorted(found.items())) if "lines" not in found else f"{found['columns']}{found['more']}{found['lines']}"
+    )
+    return hashlib.blake2b(shown.encode("utf-8", "replace"), digest_size=12).hexdigest()
