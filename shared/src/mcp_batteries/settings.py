@@ -117,6 +117,9 @@ class Settings(BaseModel):
         1800, ge=1, le=86_400, description="Seconds after which a session of an older client ends that is not used."
     )
     max_streams: int = Field(1024, ge=1, le=100_000, description="Streams of notices open at once, over all clients.")
+    max_streams_each: int = Field(
+        256, ge=1, le=100_000, description="Streams of notices that one caller over HTTP may hold open."
+    )
     allowed_host: tuple[str, ...] = Field(
         (),
         description="Host header to accept beside the loopback names, such as files.example.org; repeatable.",
