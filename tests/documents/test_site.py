@@ -1,0 +1,53 @@
+"""The site builds without a warning, and the server that its pages teach works."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from documents.snippets import ROOT, blocks
+
+
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    command = [Path(sys.executable).parent / "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path / "site"]
+    # The theme's makers announce their next program there, in red.
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "site/servers/filesystem/index.html").exists()
+    assert (tmp_path / "site/hosts/vscode/index.html").exists()
+
+
+def test_the_server_of_the_page_works(tmp_path: Path) -> None:
+    written: list[str] = []
+    for block in blocks(ROOT / "docs/write-a-server.md"):
+        if title := re.search(r'title="([\w/.]+)"', block.info):
+            target = tmp_path / title[1]
+            target.parent.mkdir(exist_ok=True)
+            target.write_text(block.text + "\n", "utf-8")
+            written.append(title[1])
+    (tmp_path / "mcp_words/__init__.py").touch()
+    assert len(written) == 4
+    (tmp_path / "notes.txt").write_text("one two three\n", "utf-8")
+    python = """
+import anyio, sys
+from mcp import Client
+from mcp_batteries.settings import load
+from mcp_words.server import build
+from mcp_words.settings import Settings
+
+async def main():
+    async with Client(build(load(Settings, [sys.argv[1]]))) as client:
+        said = await client.call_tool("read_word_count", {"name": "notes.txt"})
+        refused = await client.call_tool("read_word_count", {"name": "../notes.txt"})
+        print(said.content[0].text, refused.is_error)
+
+anyio.run(main)
+"""
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    for words in (["-c", python, str(tmp_path)], ["-m", "mcp_words", "--check", str(tmp_path)]):
+        done = subprocess.run([sys.executable, *words], env=environment, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stdout + done.stderr
+        if "-c" in words:
+            assert done.stdout == "3 words\n True\n"
