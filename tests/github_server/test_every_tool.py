@@ -7,7 +7,7 @@ from jsonschema import Draft202012Validator
 
 from github_server.oracle import Oracle
 from github_server.serving import EVERYTHING, served, text_of
-from github_server.world import SHA, branch, file, issue, not_found
+from github_server.world import SHA, branch, file, issue, not_found, sample
 
 O = {"repo": "octo/app"}  # noqa: E741 - it stands in every line
 CALLS: list[tuple[str, dict[str, Any]]] = [
@@ -86,6 +86,56 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("edit_thread", {**O, "number": 5, "thread": "PRRT_kwDOAAAAAQ"}),
     ("edit_thread", {**O, "number": 5, "thread": "PRRT_kwDOAAAAAQ", "resolved": False}),
     ("run_merge", {**O, "number": 5, "head_sha": SHA[:10], "method": "squash", "title": "T", "body": "B"}),
+    *(("list_actions", {**O, "kind": kind}) for kind in ("workflows", "runs", "artifacts")),
+    ("list_actions", {**O, "workflow": "ci.yml", "branch": "main", "status": "failure", "event": "push"}),
+    ("list_actions", {**O, "kind": "jobs", "run_id": 9}),
+    ("list_actions", {**O, "kind": "artifacts", "run_id": 9}),
+    ("get_run", {**O, "run_id": 9}),
+    ("read_job_log", {**O, "job_id": 8}),
+    ("run_workflow", {**O, "workflow": "ci.yml", "ref": "main", "inputs": {"level": "all"}}),
+    *(("edit_run", {**O, "run_id": 9, "action": action}) for action in ("rerun", "rerun_failed", "cancel")),
+    ("delete_run_logs", {**O, "run_id": 9}),
+    ("read_blame", {**O, "path": "src/x.py", "ref": "main"}),
+    ("create_release", {**O, "tag": "v2", "ref": "main", "title": "Two", "body": "B", "generate_notes": True}),
+    ("edit_release", {**O, "tag": "v1.0", "title": "One", "draft": False}),
+    ("delete_release", {**O, "tag": "v1.0"}),
+    ("list_discussions", {**O, "answered": False}),
+    ("list_discussions", {**O, "category": "some name"}),
+    ("list_discussions", {**O, "kind": "categories"}),
+    ("get_discussion", {**O, "number": 4}),
+    ("create_discussion_comment", {**O, "number": 4, "body": "B", "reply_to": "DC_kwDOAAAAAQ"}),
+    ("edit_discussion_comment", {**O, "number": 4, "comment_id": "DC_kwDOAAAAAQ", "body": "B", "answer": True}),
+    ("edit_discussion_comment", {**O, "number": 4, "comment_id": "DC_kwDOAAAAAQ", "answer": False}),
+    ("delete_discussion_comment", {**O, "number": 4, "comment_id": "DC_kwDOAAAAAQ"}),
+    ("list_notifications", {"include_read": True, "participating": True, "since": "2026-01-01T00:00:00Z"}),
+    ("list_notifications", O),
+    *(("edit_notification", {"notification": 1, "action": action})
+      for action in ("read", "done", "ignore", "unsubscribe")),
+    ("edit_notification", {"action": "read", "before": "2026-01-01T00:00:00Z"}),
+    ("edit_notification", {"action": "read", **O}),
+    ("list_gists", {"since": "2026-01-01T00:00:00Z"}),
+    ("list_gists", {"user": "octocat"}),
+    ("get_gist", {"gist": "aa5a315d61ae9438b18d"}),
+    ("write_gist", {"texts": {"a.txt": "A"}, "description": "D", "public": True}),
+    ("write_gist", {"gist": "aa5a315d61ae9438b18d", "texts": {"a.txt": "A", "b.txt": None}}),
+    ("create_label", {**O, "name": "good first", "color": "00ff00", "description": "D"}),
+    ("edit_label", {**O, "name": "a/b c", "new_name": "d"}),
+    ("delete_label", {**O, "name": "a/b c"}),
+    ("write_milestone", {**O, "title": "1.0", "due_on": "2026-12-31T00:00:00Z"}),
+    ("write_milestone", {**O, "number": 1, "state": "closed"}),
+    ("list_projects", {"owner": "octo"}),
+    ("list_projects", {"owner": "octocat", "query": "board"}),
+    ("list_projects", {"owner": "octo", "kind": "fields", "project": 1}),
+    ("list_projects", {"owner": "octo", "kind": "items", "project": 1, "query": "is:open"}),
+    ("create_project_item", {"owner": "octo", "project": 1, **O, "number": 3}),
+    ("edit_project_item", {"owner": "octo", "project": 1, "item": 7, "field": "Priority", "value": "Low"}),
+    ("delete_project_item", {"owner": "octo", "project": 1, "item": 7}),
+    *(("list_alerts", {**O, "kind": kind, "state": "open"}) for kind in ("code_scanning", "secret_scanning")),
+    ("list_alerts", {**O, "kind": "dependabot", "state": "open", "severity": "high"}),
+    *(("get_alert", {**O, "kind": kind, "number": 2}) for kind in ("code_scanning", "secret_scanning", "dependabot")),
+    ("list_advisories", O),
+    ("list_advisories", {"package": "django@4.0", "ecosystem": "pip", "severity": "high"}),
+    ("list_advisories", {"advisory": "CVE-2026-0001"}),
 ]  # fmt: skip
 
 
@@ -98,8 +148,16 @@ def prepared(oracle: Oracle) -> Oracle:
     not_found(oracle, "GET", "/repos/octo/app/contents/new.txt")
     oracle.answer("GET", "/repos/octo/app/issues/8", issue(8, id=8))
     oracle.answer("GET", "/repos/octo/app/issues/3/sub_issues", [issue(7, id=7), issue(8, id=8)])
-    place = {"__typename": "PullRequestReviewThread", "pullRequest": {"number": 5}}
-    oracle.graphql("NodePlace", {"node": {**place, "repository": {"nameWithOwner": "octo/app"}}})
+    here = {"nameWithOwner": "octo/app"}
+    thread = {"__typename": "PullRequestReviewThread", "pullRequest": {"number": 5}, "repository": here}
+    said = {"__typename": "DiscussionComment", "discussion": {"number": 4, "repository": here}}
+    oracle.graphql("NodePlace", lambda given: {"node": said if given["id"].startswith("DC_") else thread})
+    commit = {"oid": SHA, "blame": {"ranges": [{"startingLine": 1, "endingLine": 9}]}, "__typename": "Commit"}
+    oracle.graphql("Blame", {"repository": {"object": commit}})
+    oracle.answer("GET", "/users/octo", {**sample("users/get-by-username"), "type": "Organization"})
+    where = {"Location": f"{oracle.url}/_storage/8"}
+    oracle.answer("GET", "/repos/octo/app/actions/jobs/8/logs", status=302, headers=where)
+    oracle.answer("GET", "/_storage/8", raw=b"2026-01-01T00:00:00.0Z \x1b[31mfailed\x1b[0m\n")
     return oracle
 
 

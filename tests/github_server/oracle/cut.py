@@ -57,6 +57,9 @@ class Cutter:
             }
             if kept:
                 paths[path] = kept
+        # The schema forbids what its own example `deleteFile` does, and the prose says.
+        files = paths["/gists/{gist_id}"]["patch"]["body"]["schema"]["anyOf"][0]["properties"]["files"]
+        files["additionalProperties"] = {"anyOf": [files["additionalProperties"], {"type": "null"}]}
         return {"version": self.whole["info"]["version"], "paths": paths, "schemas": self.schemas}
 
     def operation(self, operation: dict[str, Any]) -> dict[str, Any]:
@@ -83,11 +86,13 @@ class Cutter:
         return kept
 
     def answer(self, response: dict[str, Any]) -> Any:
-        examples = [
-            self.found(example).get("value")
-            for media in response.get("content", {}).values()
-            for example in media.get("examples", {}).values()
-        ]
+        examples: list[Any] = []
+        for media in response.get("content", {}).values():
+            # Some examples of lists show one item of it.
+            listed = self.found(media.get("schema", {})).get("type") == "array"
+            for example in media.get("examples", {}).values():
+                value = self.found(example).get("value")
+                examples.append([value] if listed and isinstance(value, dict) else value)
         # Of several, the fullest: others show a media type or a plan.
         return shortened(max(examples, key=lambda value: len(json.dumps(value)), default=None))
 

@@ -105,14 +105,9 @@ def _parameter(operation: Operation, place: str, name: str, value: str) -> list[
     if not known:
         return [f"there is no `{name}` in the {place}"]
     schema = known[0]["schema"]
-    kinds = json.dumps(schema)
-    tries: list[Any] = [value]
-    if '"integer"' in kinds or '"number"' in kinds:
-        tries += [int(value)] if re.fullmatch(r"-?\d+", value) else []
-    if '"boolean"' in kinds:
-        tries += {"true": [True], "false": [False]}.get(value, [])
-    if '"array"' in kinds:
-        tries.append(value.split(","))
+    tries: list[Any] = [value, value.split(",")]
+    tries += [int(value)] if re.fullmatch(r"-?\d+", value) else []
+    tries += {"true": [True], "false": [False]}.get(value, [])
     if not any(_valid(schema, item) for item in tries):
         return [f"`{name}` in the {place} is {value!r}"]
     if name == "per_page" and not 1 <= int(value) <= 100:

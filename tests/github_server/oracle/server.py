@@ -144,6 +144,13 @@ class Oracle:
         """The answer to `seen`, which is judged first, whatever comes of it."""
         with self._lock:
             self.seen.append(seen)
+        if seen.path.startswith("/_storage/"):
+            # Where downloads come from: not GitHub's API, so nobody's token has a business there.
+            return (
+                self._complain(seen, ["a token"])
+                if "authorization" in seen.headers
+                else self._ruled(seen) or Reply(404)
+            )
         if seen.path == "/graphql":
             return self._graphql(seen)
         verdict = description.judged(seen.verb, seen.target, seen.headers, seen.body)

@@ -194,8 +194,7 @@ class Policy:
             Refused: the operator has not opened that, or it is not on the allow-list.
         """
         repo = self.repo(text)
-        if not self.can_write:
-            raise Refused("Nothing can be changed through this server.", "The operator can start it with `--write`.")
+        self.require_write()
         for gate in gates:
             self.require(gate)
         return WriteRepo(repo.owner, repo.name)
@@ -207,6 +206,11 @@ class Policy:
             raise Refused(
                 f"This needs `{flag}`, which is not open.", f"The operator can start it with `--write {flag}`."
             )
+
+    def require_write(self) -> None:
+        """Raise `Refused` unless the operator has opened writing."""
+        if not self.can_write:
+            raise Refused("Nothing can be changed through this server.", "The operator can start it with `--write`.")
 
     def require_everything(self, what: str) -> None:
         """Raise `Refused` where an allow-list narrows what is served and `what` belongs to no repository."""
@@ -292,6 +296,12 @@ class Policy:
                 "The operator can start the server with `--write --workflow-files`.",
             )
         return file
+
+    def workflow(self, text: str) -> str:
+        """A workflow's id or the name of its file."""
+        if not re.fullmatch(r"\d{1,20}|[A-Za-z0-9_][A-Za-z0-9._ -]{0,200}\.ya?ml", text):
+            raise Invalid(f"{quote(text)} is no workflow.", "`list_actions` with kind=workflows shows them.")
+        return percent(text, safe="")
 
     def gist(self, text: str) -> Gist:
         """A gist's id."""

@@ -10,6 +10,7 @@ from mcp_types import BlobResourceContents, Resource, TextResourceContents
 
 from mcp_batteries.declare import lists_resources, resource
 from mcp_batteries.errors import NotFound, quote
+from mcp_github.engine.actions import Actions
 from mcp_github.engine.files import Files
 from mcp_github.engine.issues import Issues
 from mcp_github.engine.pulls import Pulls
@@ -30,6 +31,7 @@ class Resources:
     files: Files
     issues: Issues
     pulls: Pulls
+    actions: Actions
 
     @lists_resources
     async def served(self) -> list[Resource]:
@@ -83,13 +85,17 @@ class Resources:
         name = self.policy.ref(unquote(tag))
         return _record(uri, await self.repositories.release(self._repo(owner, repo), name))
 
+    @resource("github://{owner}/{repo}/runs/{run_id}", name="run", title="A workflow run", mime_type=_JSON)
+    async def read_run(self, owner: str, repo: str, run_id: str, uri: str) -> TextResourceContents:
+        return _record(uri, await self.actions.get(self._repo(owner, repo), _number(run_id, uri)))
+
     def _repo(self, owner: str, name: str) -> Repo:
         return self.policy.repo(f"{unquote(owner)}/{unquote(name)}")
 
 
 def _number(text: str, uri: str) -> int:
-    if not text.isdecimal() or not 0 < int(text) < 10**9:
-        raise NotFound(f"{quote(text)} in {quote(uri)} is no number of an issue or pull request.")
+    if not text.isdecimal() or not 0 < int(text) < 10**15:
+        raise NotFound(f"{quote(text)} in {quote(uri)} is no number.")
     return int(text)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from mcp_batteries.errors import Invalid, NotFound, quote
 from mcp_github.engine.api import Api
@@ -108,7 +108,8 @@ class Issues:
             now = await self.api.get(where, what, quiet=True)
             for name, key in (("labels", "name"), ("assignees", "login")):
                 if _relative(changes.get(name)):
-                    have = [item if isinstance(item, str) else str(item[key]) for item in now.data.get(name) or []]
+                    found = cast("list[Any]", now.data.get(name) or [])
+                    have = [item if isinstance(item, str) else str(item[key]) for item in found]
                     changes[name] = merged(have, changes[name])
         if not changes:
             raise Invalid("Nothing was given to change.", "Pass what is to be different.")

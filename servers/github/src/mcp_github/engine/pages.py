@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from mcp_batteries.errors import Invalid, quote
+from mcp_batteries.errors import Invalid, Unavailable, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
 from mcp_github.engine.api import Answer, Api, paging
 from mcp_github.models import Listing
@@ -119,7 +119,7 @@ def rows_within(rows: Sequence[list[Any]], max_bytes: int) -> int:
 async def listing(
     api: Api, path: str, what: str, shape: Shape, *, params: Mapping[str, Any] | None = None, repo: Repo | None = None,
     fields: Sequence[str] | None = None, limit: int = 30, cursor: str | None = None,
-    inside: Callable[[Any], Sequence[Any]] | None = None, keep: Callable[[Mapping[str, Any]], bool] | None = None,
+    inside: Callable[[Any], Any] | None = None, keep: Callable[[Mapping[str, Any]], bool] | None = None,
     accept: str = "application/vnd.github+json", note: str | None = None, max_bytes: int = DEFAULT_PAGE_BYTES,
 ) -> Listing:  # fmt: skip
     """One page of what `path` lists.
@@ -134,7 +134,9 @@ async def listing(
     position: dict[str, Any] = Cursor.decode("page", cursor, scope) if cursor else first
     asked = {**params, "per_page": min(100, int(position["n"])), **paging(position["q"])}
     answer = await api.get(path, what, asked, repo=repo, accept=accept)
-    found = answer.data if inside is None else inside(answer.data)
+    found: Any = answer.data if inside is None else inside(answer.data)
+    if not isinstance(found, list):
+        raise Unavailable(f"GitHub's answer for {what} is no list.", "Try again in a moment.")
     items = cast("list[Any]", found)[position["skip"] :]
     kept = [item for item in items if keep is None or keep(item)]
     columns = shape.choose(fields)

@@ -25,8 +25,17 @@ from mcp_github.tools.arguments import (
     Since,
     Title,
 )
+from mcp_github.tools.views import ISSUES
 
-__all__ = ["CommentTools", "DeleteCommentTools", "IssueTools", "WriteCommentTools", "WriteIssueTools", "given"]
+__all__ = [
+    "CommentTools",
+    "DeleteCommentTools",
+    "IssueTools",
+    "OptionTools",
+    "WriteCommentTools",
+    "WriteIssueTools",
+    "given",
+]
 
 COPILOT = "copilot-swe-agent[bot]"
 Login = Annotated[str | None, Field(description="Login.")]
@@ -40,7 +49,7 @@ class IssueTools:
     policy: Policy
     issues: Issues
 
-    @tool("List issues", open_world=True)
+    @tool("List issues", open_world=True, view=ISSUES)
     async def list_issues(
         self,
         repo: RepoName,
@@ -68,6 +77,12 @@ class IssueTools:
     async def get_issue(self, repo: RepoName, number: Number, fields: Fields = None) -> Record:
         """Get an issue with its text, parent and sub-issues. `list_comments` has what was said."""
         return await self.issues.get(self.policy.repo(repo), number, fields)
+
+
+@dataclass(frozen=True)
+class OptionTools:
+    policy: Policy
+    issues: Issues
 
     @tool("List choices for issues", open_world=True)
     async def list_issue_options(

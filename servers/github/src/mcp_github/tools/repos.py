@@ -155,20 +155,6 @@ class RepoTools:
         where = self.policy.repo(repo)
         return await self.repositories.refs(where, kind, fields=fields, limit=limit, cursor=cursor)
 
-    @tool("List releases", open_world=True)
-    async def list_releases(
-        self, repo: RepoName, fields: Fields = None, limit: Limit = 20, cursor: Cursor = None
-    ) -> Listing:
-        """List releases, newest first."""
-        return await self.repositories.releases(self.policy.repo(repo), fields=fields, limit=limit, cursor=cursor)
-
-    @tool("Get a release", open_world=True)
-    async def get_release(
-        self, repo: RepoName, tag: Annotated[str | None, Field(description="Latest by default.")] = None
-    ) -> Record:
-        """Get a release with its notes and assets."""
-        return await self.repositories.release(self.policy.repo(repo), _ref(self.policy, tag))
-
 
 @dataclass(frozen=True)
 class WriteRepoTools:
