@@ -6,7 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from documents.snippets import ROOT, blocks
+from mcp_batteries.testing.wire import StdioWire
 
 
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
@@ -19,7 +22,8 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     assert (tmp_path / "site/hosts/vscode/index.html").exists()
 
 
-def test_the_server_of_the_page_works(tmp_path: Path) -> None:
+@pytest.mark.anyio
+async def test_the_server_of_the_page_works(tmp_path: Path) -> None:
     written: list[str] = []
     for block in blocks(ROOT / "docs/write-a-server.md"):
         if title := re.search(r'title="([\w/.]+)"', block.info):
@@ -30,24 +34,12 @@ def test_the_server_of_the_page_works(tmp_path: Path) -> None:
     (tmp_path / "mcp_words/__init__.py").touch()
     assert len(written) == 4
     (tmp_path / "notes.txt").write_text("one two three\n", "utf-8")
-    python = """
-import anyio, sys
-from mcp import Client
-from mcp_batteries.settings import load
-from mcp_words.server import build
-from mcp_words.settings import Settings
-
-async def main():
-    async with Client(build(load(Settings, [sys.argv[1]]))) as client:
-        said = await client.call_tool("read_word_count", {"name": "notes.txt"})
-        refused = await client.call_tool("read_word_count", {"name": "../notes.txt"})
-        print(said.content[0].text, refused.is_error)
-
-anyio.run(main)
-"""
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    for words in (["-c", python, str(tmp_path)], ["-m", "mcp_words", "--check", str(tmp_path)]):
-        done = subprocess.run([sys.executable, *words], env=environment, capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, done.stdout + done.stderr
-        if "-c" in words:
-            assert done.stdout == "3 words\n True\n"
+    command = [sys.executable, "-m", "mcp_words", str(tmp_path)]
+    async with StdioWire(command, env={**os.environ, "PYTHONPATH": str(tmp_path)}) as wire:
+        await wire.open()
+        said = await wire.call("read_word_count", name="notes.txt")
+        refused = await wire.call("read_word_count", name="../notes.txt")
+        prompts = await wire.request("prompts/list")
+    assert said["content"][0]["text"] == "3 words\n"
+    assert refused["isError"] is True
+    assert [prompt["name"] for prompt in prompts["prompts"]] == ["shorten_text"]
