@@ -112,7 +112,7 @@ function Alerts({ alerts }: { alerts: Row }) {
             <summary>
               <strong>⚠ <Text value={plain(text(alert["event"]), 120)} /></strong>{" "}
               <Text value={plain(text(alert["severity"]), 30)} />
-              {alert["ends"] ? <> until <Text value={plain(text(alert["ends"]), 40)} /></> : ""}
+              {alert["ends"] ? <> until <Text value={plain(text(alert["ends"]).slice(0, 16).replace("T", " "))} /></> : ""}
             </summary>
             {["headline", "area", "description", "instruction"].map((part) => alert[part] ? <p key={part} class="body"><Text value={text(alert[part])} /></p> : null)}
           </details>
