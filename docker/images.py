@@ -178,7 +178,7 @@ async def answers_http(docker: Engine, server: Member, command: Sequence[str]) -
     inside = 8000 if docker.has_bridge else port
     at = command.index(server.image)
     options = [word for word in command[2:at] if word not in ("-i", "--network=none")]
-    serving = ["--transport", "http", "--host", "0.0.0.0", "--allow-remote", "--port", str(inside)]
+    serving = ["--transport", "http", "--host", "0.0.0.0", "--allow-anonymous", "--port", str(inside)]
     started = time.perf_counter()
     container = docker("run", "-d", *docker.publish(port), *options, server.image, *serving, *command[at + 1 :])
     try:

@@ -12,6 +12,7 @@ import itertools
 import json
 import re
 import shlex
+import sqlite3
 import subprocess
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -113,7 +114,7 @@ def understood(block: Block) -> list[Meaning]:
     Raises:
         Wrong: it is no such thing, or not a right one.
     """
-    readers = {"json": _json, "toml": _toml, "yaml": _yaml, "sh": _shell, "python": _python, "link": _link}
+    readers = {"json": _json, "toml": _toml, "yaml": _yaml, "sh": _shell, "python": _python, "sql": _sql, "link": _link}
     if block.language in ("text", "diff", "mermaid"):
         return []
     if block.language not in readers:
@@ -196,6 +197,12 @@ def _python(block: Block) -> list[Meaning]:
     return []
 
 
+def _sql(block: Block) -> list[Meaning]:
+    if not sqlite3.complete_statement(block.text):
+        raise Wrong(f"{block}: no complete statement")
+    return []
+
+
 def _link(block: Block) -> list[Meaning]:
     parts = urlsplit(block.text)
     query = parse_qs(parts.query)
@@ -228,15 +235,20 @@ def _link(block: Block) -> list[Meaning]:
 def _shell(block: Block) -> list[Meaning]:
     found: list[Meaning] = []
     for line in block.text.replace("\\\n", " ").split("\n"):
-        words = shlex.split(line, comments=True)
-        while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
-            words = words[1:]
-        if words:
-            found += _command(block, words)
+        folder = ROOT
+        for part in re.split(r"\s&&\s", line):
+            words = shlex.split(part, comments=True)
+            while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
+                words = words[1:]
+            if words[:1] == ["cd"]:
+                _exists(block, words[1])
+                folder = ROOT / words[1]
+            elif words:
+                found += _command(block, words, folder)
     return found
 
 
-def _command(block: Block, words: list[str]) -> list[Meaning]:
+def _command(block: Block, words: list[str], folder: Path) -> list[Meaning]:
     commands = {server.command for server in (*SERVERS, EXAMPLE)}
     match words:
         case ["uvx", *_] | ["docker", "run", *_]:
@@ -247,7 +259,7 @@ def _command(block: Block, words: list[str]) -> list[Meaning]:
             return [Start(placed(words))]
         case ["claude" | "codex" | "gemini", "mcp", "add", name, *rest] if "--" in rest and name.isidentifier():
             return [Start(placed(rest[rest.index("--") + 1 :]))]
-        case ["uv", "tool", "install", path] | ["cd", path]:
+        case ["uv", "tool", "install", path]:
             _exists(block, path)
         case ["uv", "run", "pytest", *paths]:
             for path in paths:
@@ -260,6 +272,10 @@ def _command(block: Block, words: list[str]) -> list[Meaning]:
             for flag, value in itertools.pairwise(words):
                 if flag == "-f":
                     _exists(block, value)
+        case ["npm", "ci"] | ["npm", "test"] | ["npm", "run", _]:
+            verb = {"ci": None, "test": "test"}.get(words[1], words[-1])
+            if verb and verb not in json.loads((folder / "package.json").read_text("utf-8"))["scripts"]:
+                raise Wrong(f"{block}: {folder.name} has no script {verb}")
         case ["git", "clone", *_] | ["uv", "build", "--all-packages", *_] | ["curl", *_] | ["kubectl", *_]:
             pass
         case _:

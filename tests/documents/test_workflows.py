@@ -57,7 +57,7 @@ def test_a_release_takes_the_members_at_the_version_of_the_tag() -> None:
     ("before", "after"),
     [
         (r"actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1", "actions/checkout@v7"),
-        ("persist-credentials: false", "persist-credentials: true"),
+        ("persist-credentials: false", "fetch-depth: 1"),
         ("contents: read", "contents: write"),
         ('run: python -m pip install "uv==${UV_VERSION}"', "run: echo ${{ github.head_ref }}"),
     ],

@@ -198,6 +198,15 @@ def test_the_end_of_a_huge_line_is_found_from_the_end(tmp_path: Path, monkeypatc
     assert read_bytes < MB
 
 
+@on_linux
+def test_a_file_that_the_kernel_gives_in_pieces_is_read_whole() -> None:
+    text = Path("/proc/self/smaps").read_text("ascii")
+    piece = read(Path("/proc/self"), "smaps", max_bytes=16 * MB)
+    assert len(text) > 65_536
+    assert piece.body.count("\n") > text.count("\n") // 2
+    assert piece.body.splitlines()[-1] == text.splitlines()[-1]
+
+
 def test_a_page_shows_one_character_at_least(tmp_path: Path) -> None:
     fill(tmp_path, {"a": "é🙂x"})
     assert read(tmp_path, "a", max_bytes=1).body == "é"

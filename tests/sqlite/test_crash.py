@@ -24,7 +24,7 @@ NAMES = {"sql": "SELECT name FROM t"}
     ("tool", "arguments", "expected"),
     [
         ("query_rows", NAMES, ROWS),
-        ("list_tables", {}, "- t 3 rows"),
+        ("list_tables", {}, "- t "),
         ("get_table", {"table": "t"}, "table t, 3 rows"),
         ("search_text", {"query": "word"}, "[word]"),
         ("run_check", {}, "is whole"),

@@ -83,7 +83,7 @@ def check_arguments(tool: str, model: type[BaseModel], schema: Schema, arguments
     for name, value in arguments.items():
         if name not in properties:
             near = difflib.get_close_matches(name, properties, n=1)
-            hint = f", did you mean `{near[0]}`?" if near else ""
+            hint = f" (did you mean `{near[0]}`?)" if near else ""
             mistakes.append(f"there is no argument {quote(name)}{hint}")
             continue
         given[name] = _from_json_text(value, properties[name])

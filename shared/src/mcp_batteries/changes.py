@@ -143,6 +143,11 @@ class Changes:
         """`subscriptions/listen` requests that are open."""
         return len(self._streams)
 
+    @property
+    def subscriptions(self) -> int:
+        """Things that can change of which somebody wants to hear."""
+        return len(self._leases)
+
     def look_again(self) -> None:
         """Tell this process's subscribers that whatever they watch may have changed."""
         self._leases.announce_everything()

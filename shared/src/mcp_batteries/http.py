@@ -6,6 +6,7 @@ what lies between them and the operating system: the socket, the signals, the en
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -129,6 +130,8 @@ class Settings(Protocol):
     @property
     def max_sessions(self) -> int: ...
     @property
+    def session_seconds(self) -> int: ...
+    @property
     def allowed_host(self) -> Sequence[str]: ...
     @property
     def allowed_origin(self) -> Sequence[str]: ...
@@ -162,6 +165,7 @@ def options(settings: Settings) -> HttpOptions:
         tls=(settings.tls_certificate, settings.tls_key) if settings.tls_certificate and settings.tls_key else None,
         trusted_proxies=settings.trusted_proxy,
         max_sessions=settings.max_sessions,
+        idle_seconds=settings.session_seconds,
         drain_seconds=settings.drain_seconds,
         metrics=settings.metrics,
         rate_calls=settings.rate_calls,
@@ -274,8 +278,10 @@ def _figures(server: MCPServer[Any]) -> Prometheus:
 
     gauges: dict[str, tuple[str, Callable[[], float]]] = {
         "mcp_sessions": ("Sessions of older clients that are open.", lambda: count_sessions(server)),
+        "mcp_tasks": ("Tasks of the event loop.", lambda: len(asyncio.all_tasks())),
     }
     if isinstance(server, Assembled):
+        gauges["mcp_subscriptions"] = ("What somebody wants to hear of.", lambda: server.changes.subscriptions)
         gauges["mcp_streams"] = ("Streams of notices that are open.", lambda: server.changes.streams)
     prometheus = Prometheus(gauges)
     server.middleware.append(Measures(lambda: tool_table(server), [prometheus]))

@@ -75,7 +75,9 @@ class Quota:
             Unavailable: A limit is reached; with the seconds until it is not.
         """
         spend = self._spend(who, size)
-        caller = self._callers.setdefault(who, _Caller())
+        caller = self._callers.get(who)
+        if caller is None:
+            caller = self._callers[who] = _Caller()
         caller.seen = time.monotonic()
         turn = await self._begun(caller)
         try:

@@ -112,8 +112,9 @@ class Settings(BaseModel):
     drain_seconds: int = Field(
         1, ge=0, le=3600, description="Seconds that calls in flight have to be answered after SIGTERM."
     )
-    max_sessions: int = Field(
-        1000, ge=1, le=100_000, description="Sessions of older clients open at once; 30 idle minutes end one."
+    max_sessions: int = Field(1000, ge=1, le=100_000, description="Sessions of older clients open at once.")
+    session_seconds: int = Field(
+        1800, ge=1, le=86_400, description="Seconds after which a session of an older client ends that is not used."
     )
     max_streams: int = Field(1024, ge=1, le=100_000, description="Streams of notices open at once, over all clients.")
     allowed_host: tuple[str, ...] = Field(

@@ -35,7 +35,7 @@ before(async () => {
   writeFileSync(join(served, "sub", "large.bin"), Buffer.alloc(40_000));
   writeFileSync(join(served, "sub", HOSTILE), "one line\nאחת\n");
   writeFileSync(join(served, "picture.png"), png(320, 200));
-  [browser, server] = await Promise.all([browse(), serve("mcp_fs", served)]);
+  [browser, server] = await Promise.all([browse(), serve("mcp_fs", [served])]);
 });
 after(() => Promise.all([browser.close(), server.close()]));
 
@@ -131,7 +131,7 @@ test("a folder opens level by level, by keyboard, and shows sizes", async () => 
 test("a large folder comes in pages", async () => {
   const large = folder();
   for (let number = 0; number < 620; number++) writeFileSync(join(large, `f${String(number).padStart(4, "0")}.txt`), "x");
-  const other = await serve("mcp_fs", large);
+  const other = await serve("mcp_fs", [large]);
   const host = await browser.open(other);
   const { view } = await host.show("list_directory", {});
   await view.getByRole("treeitem", { name: "more entries" }).click();

@@ -21,11 +21,11 @@ const POLICY = "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src
 
 const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** The server started with `words`, as a client that announces views sees it. */
-export async function serve(...words) {
+/** The server of `module` started with `words`, as a client that announces views sees it. */
+export async function serve(module, words = [], env = {}) {
   const client = new Client({ name: "test host", version: "1" }, { capabilities: { extensions: APPS } });
   const python = process.env.PYTHON ?? join(ROOT, ".venv", "bin", "python");
-  await client.connect(new StdioClientTransport({ command: python, args: ["-m", ...words], stderr: "inherit" }));
+  await client.connect(new StdioClientTransport({ command: python, args: ["-m", module, ...words], env: { ...process.env, ...env }, stderr: "inherit" }));
   const { tools } = await client.listTools();
   return {
     client,
@@ -82,7 +82,7 @@ async function open(browser, address, server, size = { width: 900, height: 900 }
   return {
     page, seen,
     /** The view of tool `name`, for a call with `input`; `result` instead of the server's own where it is given. */
-    async show(name, input, { theme = "light", width = 800, result, context = {}, ...more } = {}) {
+    async show(name, input, { theme = "light", width = 800, height = 850, result, context = {}, ...more } = {}) {
       const tool = server.tool(name);
       const uri = tool._meta.ui.resourceUri;
       const { contents: [contents] } = await server.client.readResource({ uri });
@@ -90,7 +90,7 @@ async function open(browser, address, server, size = { width: 900, height: 900 }
       assert.deepEqual(contents._meta.ui.csp, {});
       result ??= await server.client.callTool({ name, arguments: input });
       const number = await page.evaluate((call) => window.show(call), {
-        html: contents.text, tool, input, result, width, context: { theme, locale: "en-GB", ...context }, ...more,
+        html: contents.text, tool, input, result, width, height, context: { theme, locale: "en-GB", ...context }, ...more,
       });
       return { number, view: page.frameLocator(`iframe[title="view ${number}"]`) };
     },

@@ -7,12 +7,13 @@ const CAPABILITIES = { serverTools: {}, serverResources: {}, updateModelContext:
 const bridges = [];
 
 /** Open a view for one call of a tool; returns the number of its frame. */
-window.show = async ({ html, tool, input, result, context, width, capabilities = CAPABILITIES }) => {
+window.show = async ({ html, tool, input, result, context, width, height, capabilities = CAPABILITIES }) => {
   const number = bridges.length;
   const frame = document.createElement("iframe");
   frame.sandbox = "allow-scripts";
   frame.title = `view ${number}`;
   frame.style.width = `${width}px`;
+  if (height) frame.style.height = `${height}px`;
   frame.style.colorScheme = context.theme;
   document.body.append(frame);
   const bridge = new AppBridge(null, NAME, capabilities, { hostContext: { ...context, toolInfo: { tool } } });
@@ -21,7 +22,10 @@ window.show = async ({ html, tool, input, result, context, width, capabilities =
   bridge.onreadresource = (params) => window.readResource(params);
   bridge.onupdatemodelcontext = async (params) => (await window.told(params), {});
   bridge.onopenlink = async (params) => (await window.opened(params), {});
-  bridge.onsizechange = ({ height }) => { frame.style.height = `${height}px`; };
+  bridge.onsizechange = (size) => {
+    frame.dataset.asked = size.height;
+    if (!height) frame.style.height = `${size.height}px`;
+  };
   const ready = new Promise((resolve) => { bridge.oninitialized = resolve; });
   await bridge.connect(new PostMessageTransport(frame.contentWindow, frame.contentWindow));
   frame.srcdoc = html;

@@ -18,7 +18,7 @@ for (const [name, server, tool, input, act, shown] of views) {
   await host.page.addStyleTag({ content: "body { display: grid; grid-template-columns: repeat(3, max-content); gap: 16px; margin: 16px; background: #8a8a86; width: max-content } iframe { border: 0; border-radius: 8px }" });
   for (const theme of ["light", "dark"]) {
     for (const width of WIDTHS) {
-      const { view, number } = await host.show(tool, input, { theme, width });
+      const { view, number } = await host.show(tool, input, { theme, width, height: 0 });
       if (act) await act(view);
       await shown(view).waitFor();
       const faults = await host.violations(number);

@@ -29,8 +29,8 @@ const chart = (view) => view.getByRole("button", { name: "Chart" }).dispatchEven
 
 /** [picture, server, tool, arguments, what a person does then, what to wait for] */
 export async function samples() {
-  const sqlite = await serve("mcp_sqlite", "--demo");
-  const fs = await serve("mcp_fs", files());
+  const sqlite = await serve("mcp_sqlite", ["--demo"]);
+  const fs = await serve("mcp_fs", [files()]);
   const sql = "SELECT title, authors.name AS author, published, price, copies FROM books JOIN authors ON authors.id = author_id ORDER BY published";
   return {
     servers: [sqlite, fs],

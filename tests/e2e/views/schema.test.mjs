@@ -7,7 +7,7 @@ import { browse, serve, until } from "./harness.mjs";
 let browser, server, hostile;
 before(async () => {
   [browser, server, hostile] = await Promise.all([
-    browse(), serve("mcp_sqlite", "--demo", database(MEASURED)), serve("mcp_sqlite", database(HOSTILE)),
+    browse(), serve("mcp_sqlite", ["--demo", database(MEASURED)]), serve("mcp_sqlite", [database(HOSTILE)]),
   ]);
 });
 after(() => Promise.all([browser.close(), server.close(), hostile.close()]));
@@ -73,7 +73,7 @@ test("a plan marks what is expensive and offers the index", async () => {
 test("a large schema draws its best connected part and finds the rest", async () => {
   const names = Array.from({ length: 150 }, (_, number) => `t${number}`);
   const script = names.map((name, number) => `CREATE TABLE ${name} (id INTEGER PRIMARY KEY, up REFERENCES t${Math.floor(number / 2)});`).join("\n");
-  const large = await serve("mcp_sqlite", database(script));
+  const large = await serve("mcp_sqlite", [database(script)]);
   const host = await browser.open(large);
   const { view } = await host.show("list_tables", {});
   await view.getByText("The 60 tables with the most keys are drawn").waitFor();

@@ -6,7 +6,7 @@ import { browse, serve, until } from "./harness.mjs";
 
 let browser, server, hostile;
 before(async () => {
-  [browser, server, hostile] = await Promise.all([browse(), serve("mcp_sqlite", database(MEASURED)), serve("mcp_sqlite", database(HOSTILE))]);
+  [browser, server, hostile] = await Promise.all([browse(), serve("mcp_sqlite", [database(MEASURED)]), serve("mcp_sqlite", [database(HOSTILE)])]);
 });
 after(() => Promise.all([browser.close(), server.close(), hostile.close()]));
 
@@ -203,6 +203,8 @@ test("errors, cancellations and plain texts are shown as such", async () => {
   const host = await browser.open(server);
   const failed = await host.show("query_rows", { sql: "SELEC 1" });
   await failed.view.getByRole("alert").getByText("syntax error").waitFor();
+  const small = Number(await host.page.locator("iframe").getAttribute("data-asked"));
+  assert.ok(small > 20 && small < 200, `${small} pixels`);
   const other = await host.show("query_rows", {}, { result: { content: [{ type: "text", text: "<b>not rows</b>" }] } });
   await other.view.getByText("<b>not rows</b>").waitFor();
   host.clean();

@@ -117,12 +117,13 @@ def _blocks(fd: int, hits: Hits, stop: Stop, may_match: Callable[[bytes], bool])
     status = os.fstat(fd)
     if not stat.S_ISREG(status.st_mode):
         return
-    wanted = min(max(status.st_size, 4096), _BLOCK) + 1
+    # Whether it is text at all is told before more of it is read.
+    wanted = min(max(status.st_size, 4096), SAMPLE_BYTES) + 1
     data = os.read(fd, wanted)
     at_end = len(data) < wanted
-    encoding, decoder, sample = None, None, data[:SAMPLE_BYTES]
-    if b"\0" in sample or not sample.isascii():
-        encoding = marked(data) or _unmarked(data, sample, hits, may_match if at_end else None)
+    encoding, decoder = None, None
+    if b"\0" in data or not data.isascii():
+        encoding = marked(data) or _unmarked(data, hits, may_match if at_end else None)
     if hits.binary:
         return
     if encoding is not None:
@@ -147,8 +148,9 @@ def _blocks(fd: int, hits: Hits, stop: Stop, may_match: Callable[[bytes], bool])
         yield _plain(data)
 
 
-def _unmarked(data: bytes, sample: bytes, hits: Hits, may_match: Callable[[bytes], bool] | None) -> Encoding | None:
+def _unmarked(data: bytes, hits: Hits, may_match: Callable[[bytes], bool] | None) -> Encoding | None:
     """The encoding to decode the file that begins with `data` from; None for one that is searched as it is."""
+    sample = data[:SAMPLE_BYTES]
     if b"\0" in sample:
         encoding = sniff(sample)
         hits.binary = encoding is None

@@ -87,6 +87,10 @@ class Lines:
             low = block.find(b"\n", low) + 1
         return low
 
+    def first_end(self, block: bytes, base: int) -> int:
+        """Where the first line that ends in `block` ends; 0 when none does."""
+        return block.find(b"\n") + 1 if self.encoding.unit == 1 else next(self._wide(block, base, len(block)), 0)
+
     def last_end(self, block: bytes, base: int, limit: int) -> int:
         """Where the last line that ends in the first `limit` bytes of `block` ends; 0 when none does."""
         if self.encoding.unit == 1:
@@ -148,8 +152,8 @@ class Lines:
             block = self.at(offset, min(_BLOCK, until - offset))
             if not block:
                 break
-            if self.held(block, offset, len(block)):
-                return offset + self.nth_end(block, offset, 1)
+            if end := self.first_end(block, offset):
+                return offset + end
             offset += len(block)
         return None
 

@@ -43,6 +43,7 @@ def line_search(pattern: str, *, literal: bool, ignore_case: bool) -> LineSearch
         search = re2.compile(source.encode("utf-8", "surrogateescape"), options).search
     except re2.error as error:
         why = error.args[0].decode("utf-8", "replace") if error.args else "not understood"
+        why = why.replace(source, pattern)
         raise Invalid(
             f"The regular expression {quote(pattern)} is not RE2 syntax: {why}.",
             "There are no look-arounds and no back-references; `literal=true` searches for the text itself.",

@@ -25,6 +25,7 @@ from mcp_github.tools.arguments import (
     Since,
     Title,
 )
+from mcp_github.tools.views import ISSUES
 
 __all__ = [
     "CommentTools",
@@ -48,7 +49,7 @@ class IssueTools:
     policy: Policy
     issues: Issues
 
-    @tool("List issues", open_world=True)
+    @tool("List issues", open_world=True, view=ISSUES)
     async def list_issues(
         self,
         repo: RepoName,

@@ -25,6 +25,7 @@ from mcp_github.tools.arguments import (
     Title,
 )
 from mcp_github.tools.issues import given
+from mcp_github.tools.views import ISSUES, PULL
 
 __all__ = ["MergeTools", "PullTools", "WritePullTools"]
 
@@ -46,7 +47,7 @@ class PullTools:
     policy: Policy
     pulls: Pulls
 
-    @tool("List pull requests", open_world=True)
+    @tool("List pull requests", open_world=True, view=ISSUES)
     async def list_pull_requests(
         self,
         repo: RepoName,
@@ -63,7 +64,7 @@ class PullTools:
         params: dict[str, Any] = {"state": state, "head": head, "base": base, "sort": sort, "direction": order}
         return await self.pulls.list(self.policy.repo(repo), params, fields=fields, limit=limit, cursor=cursor)
 
-    @tool("Get a pull request", open_world=True)
+    @tool("Get a pull request", open_world=True, view=PULL)
     async def get_pull_request(self, repo: RepoName, number: Number, fields: Fields = None) -> Record:
         """Get a pull request: text, branches, whether it can be merged, who was asked to review."""
         return await self.pulls.get(self.policy.repo(repo), number, fields)

@@ -14,6 +14,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import IO, Any
 
 from mcp_batteries.errors import Invalid
@@ -29,11 +30,13 @@ _BYTES = 64 * 1024 * 1024
 
 
 class Scratch:
-    """A private folder that goes away with the process."""
+    """A private folder, made when it is needed, that goes away with the process."""
 
-    def __init__(self) -> None:
-        self.path = tempfile.mkdtemp(prefix="mcp-sqlite-")
-        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+    @cached_property
+    def path(self) -> str:
+        path = tempfile.mkdtemp(prefix="mcp-sqlite-")
+        weakref.finalize(self, shutil.rmtree, path, ignore_errors=True)
+        return path
 
     def new(self, ending: str = "") -> str:
         """The path of a file that does not exist yet."""
@@ -152,7 +155,9 @@ def _slice(
             break
         taken.append(line.decode(errors="replace"))
         used += len(line)
-    return taken, offset + used, offset + used < size
+    # A line that its writer could not end is none.
+    more = b"\n" in data[used:] or (bool(taken) and offset + len(data) < size)
+    return taken, offset + used, more
 
 
 def _notes(reply: dict[str, Any]) -> list[str]:

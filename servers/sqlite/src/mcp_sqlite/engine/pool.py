@@ -256,7 +256,7 @@ class Pool:
         try:
             with anyio.move_on_after(seconds + _LATE_SECONDS):
                 frame = await worker.receive()
-                rest.stopped = frame.get("stopped")
+                rest.stopped = frame["error"][1] if "error" in frame else frame.get("stopped")
                 finished = True
         except _GONE:
             pass

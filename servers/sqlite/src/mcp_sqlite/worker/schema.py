@@ -129,8 +129,10 @@ def _count(database: Database, name: str, kind: str, budget: float) -> tuple[int
             with database.interrupt.within(min(_COUNT_SECONDS, budget)):
                 count = database.own(f"SELECT count(*) FROM {quoted(name)}")[0][0]
             return count, True, time.monotonic() - started
-        except sqlite3.Error:
+        except sqlite3.Error as error:
             database.interrupt.check()
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise
     estimate: int | None = None
     if kind == "table" and safe(database, "SELECT 1 FROM sqlite_master WHERE name = 'sqlite_stat1'"):
         stat = safe(database, "SELECT stat FROM sqlite_stat1 WHERE tbl = ? LIMIT 1", [name])
@@ -142,8 +144,9 @@ def safe(database: Database, sql: str, parameters: Any = ()) -> list[tuple[Any, 
     """Rows, or none where the object is broken: a view over a table that is gone, a module this build has not."""
     try:
         return database.own(sql, parameters)
-    except sqlite3.Error:
-        database.interrupt.check()
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF != sqlite3.SQLITE_ERROR:
+            raise  # a lock or a damaged page is no answer
         return []
 
 
@@ -171,7 +174,8 @@ def describe(connections: Connections, request: dict[str, Any]) -> dict[str, Any
     try:
         columns = database.own(f"PRAGMA table_xinfo({table})")
     except sqlite3.Error as error:
-        database.interrupt.check()
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_ERROR:
+            raise
         broken = str(error)[:200]
     found: dict[str, Any] = {
         "name": name,

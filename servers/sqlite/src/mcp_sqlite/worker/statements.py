@@ -213,7 +213,7 @@ def rows_of(database: Database, cursor: sqlite3.Cursor) -> Iterator[tuple[Any, .
     """
     try:
         for number, row in enumerate(cursor):
-            if not number % 256:
+            if number % 256 == 255:
                 database.interrupt.check()
             yield row
     except (sqlite3.Error, sqlite3.Warning, ValueError, MemoryError) as error:
@@ -282,6 +282,8 @@ _NAMES = {
 def _hint(database: Database, said: str) -> str:
     import difflib
 
+    if " binding" in said:  # sqlite3's words for a value too few or too many
+        return "Pass one value for each parameter of the statement as `parameters`."
     kind, _, name = said.partition(": ")
     if kind not in ("no such table", "no such column"):
         return ""
@@ -292,7 +294,7 @@ def _hint(database: Database, said: str) -> str:
             for table in known[:_HINTED]
             for row in schema.safe(database, f"PRAGMA table_info({schema.quoted(table)})")
         ]
-    near = difflib.get_close_matches(name.rpartition(".")[2], known, n=3, cutoff=0.5)
+    near = difflib.get_close_matches(name.rpartition(".")[2], dict.fromkeys(known), n=3, cutoff=0.5)
     said = " or ".join(f"`{item}`" for item in near)
     return f"Did you mean {said}?" if near else "`list_tables` and `get_table` tell the names."
 
