@@ -140,7 +140,11 @@ def variable(kind: type[Settings], name: str) -> str:
 
 
 class _Words(click.types.StringParamType):
-    envvar_list_splitter = os.pathsep  # pyright: ignore[reportIncompatibleVariableOverride]
+    def __init__(self, separator: str = os.pathsep) -> None:
+        self._separator = separator
+
+    def split_envvar_value(self, rv: str) -> list[str]:
+        return [word for word in rv.split(self._separator) if word]
 
 
 def _parameter(kind: type[Settings], name: str, field: FieldInfo) -> click.Parameter:
@@ -152,8 +156,7 @@ def _parameter(kind: type[Settings], name: str, field: FieldInfo) -> click.Param
     flag = "--" + name.replace("_", "-")
     if any(isinstance(item, Positional) for item in field.metadata):
         metavar = f"[{name.upper().removesuffix('S')}]..."
-        words = _Words()
-        words.envvar_list_splitter = next(item.separator for item in field.metadata if isinstance(item, Positional))
+        words = _Words(next(item.separator for item in field.metadata if isinstance(item, Positional)))
         return click.Argument([name], nargs=-1, type=words, metavar=metavar, **common)
     common["help"] = field.description
     if annotation is bool:

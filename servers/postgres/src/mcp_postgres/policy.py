@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 from urllib.parse import parse_qsl, quote_from_bytes, unquote, urlsplit
 
 from mcp_batteries.errors import Invalid, NotFound, Refused, Unavailable, quote
@@ -231,7 +231,9 @@ def _name_in(address: str, environment: Mapping[str, str]) -> str:
         try:
             found = unquote(urlsplit(address).path.lstrip("/"))
         except ValueError:
-            raise Unavailable("A database's URL is not understood.", "Write postgresql://user@host:port/name.") from None
+            raise Unavailable(
+                "A database's URL is not understood.", "Write postgresql://user@host:port/name."
+            ) from None
     else:
         word = re.search(r"\b(?:dbname|service)\s*=\s*'?([^'\s]+)", address)
         found = word[1] if word else ""
@@ -263,14 +265,17 @@ def _unquoted(name: str) -> str:
 
 def _whole(text: str) -> bool:
     try:
-        return "\0" not in text and text.encode() is not None
+        text.encode()
     except UnicodeEncodeError:
         return False
+    return "\0" not in text
 
 
 def _text(sql: str) -> str:
     if "\0" in sql:
-        raise Invalid("`sql` holds a NUL character, `\\0`.", "PostgreSQL has no text with NUL; bind bytes as a parameter.")
+        raise Invalid(
+            "`sql` holds a NUL character, `\\0`.", "PostgreSQL has no text with NUL; bind bytes as a parameter."
+        )
     if len(sql) > MAX_SQL:
         raise Invalid(f"`sql` has {len(sql):,} characters, the limit is {MAX_SQL:,}.", "Bind big values as parameters.")
     if not _whole(sql):
@@ -310,7 +315,7 @@ def _value(value: Any, number: int) -> str | None:
         case dict():
             return json.dumps(value, ensure_ascii=False)
         case list():
-            return _array(value, number)
+            return _array(cast("list[Any]", value), number)
         case _:
             pass
     raise Invalid(
@@ -323,7 +328,7 @@ def _array(values: list[Any], number: int) -> str:
     parts: list[str] = []
     for value in values:
         if isinstance(value, list):
-            parts.append(_array(value, number))
+            parts.append(_array(cast("list[Any]", value), number))
         elif (text := _value(value, number)) is None:
             parts.append("NULL")
         else:

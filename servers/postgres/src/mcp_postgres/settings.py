@@ -23,19 +23,28 @@ class Settings(Common):
     DOCUMENTED: ClassVar[tuple[str, ...]] = ("--demo", "--write", "--ddl", "--dba")
 
     databases: Annotated[tuple[str, ...], Positional(" ")] = Field(
-        (), description="Databases as URL or `key=value` text, with a name in front if you like: `shop=postgresql://...`."
+        (),
+        description="Databases as URL or `key=value` text, with a name in front if you like: `shop=postgresql://...`.",
     )
-    demo: bool = Field(False, description="Also serve `demo`, a shop in a PostgreSQL that is started for it and goes away.")
-    password_file: str | None = Field(None, description="File with the password, where URL, PGPASSWORD and .pgpass have none.")
+    demo: bool = Field(
+        False, description="Also serve `demo`, a shop in a PostgreSQL that is started for it and goes away."
+    )
+    password_file: str | None = Field(
+        None, description="File with the password, where URL, PGPASSWORD and .pgpass have none."
+    )
     write: bool = Field(False, description="Offer a tool that changes rows.")
     ddl: bool = Field(False, description="Offer a tool that changes the schema.")
-    dba: bool = Field(False, description="Offer tools for administrators: health, slow queries, sessions, indexes, settings.")
+    dba: bool = Field(
+        False, description="Offer tools for administrators: health, slow queries, sessions, indexes, settings."
+    )
     queries: str | None = Field(None, description="Folder of .sql files, each served as a tool and a resource.")
     timeout: int = Field(30, ge=1, le=3600, description="Seconds a statement may take before it is stopped.")
     lock_timeout: int = Field(3, ge=1, le=600, description="Seconds a statement may wait for a lock.")
     connections: int = Field(5, ge=1, le=50, description="Connections to each database at most.")
     poll: int = Field(250, ge=50, le=60000, description="Milliseconds between two looks while something is followed.")
-    listen: str | None = Field(None, description="Channel to LISTEN on, beside looking, for changes to be seen at once.")
+    listen: str | None = Field(
+        None, description="Channel to LISTEN on, beside looking, for changes to be seen at once."
+    )
     print_role_sql: bool = Field(False, description="Print SQL for a role that can only read, exit.")
     print_notify_sql: bool = Field(False, description="Print SQL for triggers that tell the channel of --listen, exit.")
 

@@ -110,7 +110,7 @@ def _free_port() -> int:
         return probe.getsockname()[1]
 
 
-def _until_ready(server: subprocess.Popen[bytes], data: str) -> None:
+def _until_ready(server: subprocess.Popen[Any], data: str) -> None:
     """Wait for the word `ready` in the file where the server tells its state."""
     for _ in range(_SECONDS * 20):
         with contextlib.suppress(OSError, IndexError):
@@ -123,7 +123,7 @@ def _until_ready(server: subprocess.Popen[bytes], data: str) -> None:
     raise RuntimeError("postgres did not become ready")
 
 
-def _stop(server: subprocess.Popen[bytes]) -> None:
+def _stop(server: subprocess.Popen[Any]) -> None:
     # SIGINT is a fast shutdown; Windows knows only the hard way.
     server.send_signal(signal.SIGINT if os.name == "posix" else signal.SIGTERM)
     try:
