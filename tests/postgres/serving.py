@@ -86,7 +86,9 @@ def make(schema: str = SCHEMA) -> Base:
         connection.execute(f"CREATE DATABASE {base.name} OWNER owner".encode())
     base.run("ALTER SCHEMA public OWNER TO owner")
     base.run(schema, "owner")
-    base.run("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader; GRANT SELECT ON ALL SEQUENCES IN SCHEMA public TO reader")
+    base.run(
+        "GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader; GRANT SELECT ON ALL SEQUENCES IN SCHEMA public TO reader"
+    )
     return base
 
 
