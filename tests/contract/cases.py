@@ -8,6 +8,7 @@ from pathlib import Path
 
 from github_server.oracle import Oracle
 from mcp_batteries.testing.case import Case
+from weather.upstream import Upstream
 
 
 def filesystem(scratch: Path) -> Case:
@@ -114,6 +115,35 @@ def _github() -> Oracle:
     return oracle
 
 
+def weather(scratch: Path) -> Case:
+    return Case(
+        package="mcp_weather",
+        arguments=["--cache", str(scratch / "cache"), *_weather_upstream().arguments],
+        read=("get_weather", {"place": "Birmingham, Alabama"}),
+        uri="weather://47.37,8.55/now",
+        refused=[
+            ("get_weather", {"place": "Springfield"}),
+            ("get_weather", {"place": "Nowhere at all"}),
+            ("get_weather", {"place": "91,0"}),
+            ("get_weather", {"place": "147.37,8.55"}),
+            ("get_forecast", {"place": "Zurich", "source": "nws"}),
+            ("get_forecast", {"place": "Zurich", "hours": 0}),
+            ("get_history", {"place": "Zurich", "start": "2025-02-30"}),
+            ("get_history", {"place": "Zurich", "start": "2999-01-01"}),
+            ("get_history", {"place": "Zurich", "start": "2025-01-02", "end": "2025-01-01"}),
+            ("get_astronomy", {"place": "Zurich", "date": "soon"}),
+        ],
+        foreign=[str(scratch)],
+    )
+
+
+@cache
+def _weather_upstream() -> Upstream:
+    upstream = Upstream()
+    upstream.thread.start()
+    return upstream
+
+
 def example(scratch: Path) -> Case:
     return Case(
         package="mcp_example",
@@ -130,5 +160,6 @@ def example(scratch: Path) -> Case:
 
 
 CASES: dict[str, Callable[[Path], Case]] = {
-    "mcp_fs": filesystem, "mcp_github": github, "mcp_sqlite": sqlite, "mcp_example": example,
+    "mcp_fs": filesystem, "mcp_github": github, "mcp_sqlite": sqlite, "mcp_weather": weather,
+    "mcp_example": example,
 }  # fmt: skip

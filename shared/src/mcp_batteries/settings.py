@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, cast, get_args, 
 
 import click
 from annotated_types import Ge, Le
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
 __all__ = ["Asked", "Host", "Positional", "Settings", "load", "variable"]
@@ -117,6 +117,9 @@ class Settings(BaseModel):
         1800, ge=1, le=86_400, description="Seconds after which a session of an older client ends that is not used."
     )
     max_streams: int = Field(1024, ge=1, le=100_000, description="Streams of notices open at once, over all clients.")
+    max_streams_each: int = Field(
+        256, ge=1, le=100_000, description="Streams of notices that one caller over HTTP may hold open."
+    )
     allowed_host: tuple[str, ...] = Field(
         (),
         description="Host header to accept beside the loopback names, such as files.example.org; repeatable.",
@@ -195,7 +198,10 @@ def load(kind: type[S], arguments: Sequence[str]) -> S:
     try:
         _refuse_unknown_variables(kind)
         with command.make_context(kind.COMMAND, list(arguments)) as context:
-            return kind(**context.params)
+            try:
+                return kind(**context.params)
+            except ValidationError as error:
+                raise _usage_error(error) from None
     except click.exceptions.Exit as done:
         raise SystemExit(done.exit_code) from None
     except click.ClickException as mistake:
@@ -234,6 +240,13 @@ def _parameter(kind: type[Settings], name: str, field: FieldInfo) -> click.Param
         high = next((item.le for item in field.metadata if isinstance(item, Le)), None)
         return click.Option([flag], type=click.IntRange(low, high), **common)  # pyright: ignore[reportArgumentType]
     return click.Option([flag], type=annotation, **common)
+
+
+def _usage_error(error: ValidationError) -> click.UsageError:
+    """The first mistake that only the model sees, as click would have said it; without the value, perhaps a secret."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    flag = "--" + str(first["loc"][0]).replace("_", "-") if first["loc"] else "options"
+    return click.UsageError(f"Invalid value for '{flag}': {first['msg'].removeprefix('Value error, ')}.")
 
 
 def _refuse_unknown_variables(kind: type[Settings]) -> None:
