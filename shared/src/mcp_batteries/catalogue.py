@@ -51,6 +51,7 @@ from pydantic.fields import FieldInfo
 from mcp_batteries.declare import DeclaredPrompt, DeclaredResource
 from mcp_batteries.errors import Invalid, NotFound, Problem, Unavailable, quote, well_formed
 from mcp_batteries.limits import Cursor, in_thread
+from mcp_batteries.results import Lasting
 from mcp_batteries.sdk import lowlevel
 from mcp_batteries.views import View, listed
 
@@ -143,9 +144,13 @@ class Catalogue:
             missing = isinstance(error.__cause__, NotFound)
             code = RESOURCE_NOT_FOUND if legacy and missing else error.error.code
             raise MCPError(code=code, message=error.error.message, data=data) from error
+        ttl: dict[str, Any] = {}
+        if isinstance(contents, Lasting):
+            ttl = {"ttl_ms": int(contents.seconds * 1000), "cache_scope": "public" if contents.public else "private"}
+            contents = contents.contents
         if isinstance(contents, TextResourceContents | BlobResourceContents):
             contents = [contents]
-        return ReadResourceResult(contents=contents)
+        return ReadResourceResult(contents=list(contents), **ttl)
 
     def _reader(self, uri: str) -> tuple[_Method, dict[str, Any]]:
         if uri in self.views:

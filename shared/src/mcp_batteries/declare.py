@@ -106,7 +106,8 @@ def resource(uri: str, *, name: str, title: str, mime_type: str | None = None) -
     """Mark an `async def` method as the reader of a URI or an RFC 6570 template.
 
     The method takes the template's variables and, when it names a parameter `uri`, the URI as it was sent
-    (percent-encoded bytes intact). It returns `TextResourceContents`/`BlobResourceContents`, one or a list.
+    (percent-encoded bytes intact). It returns `TextResourceContents`/`BlobResourceContents`, one or a list, or a
+    `results.Lasting` with them.
     """
     return _mark(DeclaredResource(uri, name, title, mime_type))
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, cast, get_args, 
 
 import click
 from annotated_types import Ge, Le
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
 __all__ = ["Asked", "Host", "Positional", "Settings", "load", "variable"]
@@ -29,7 +29,14 @@ Host = Literal[
 
 
 class Positional:
-    """Marks, inside `Annotated`, the field that takes the command line's plain arguments."""
+    """Marks, inside `Annotated`, the field that takes the command line's plain arguments.
+
+    Args:
+        separator: between them in the environment; by default as in PATH.
+    """
+
+    def __init__(self, separator: str = os.pathsep) -> None:
+        self.separator = separator
 
 
 class Asked(NamedTuple):
@@ -61,6 +68,9 @@ class Settings(BaseModel):
 
     COMMAND: ClassVar[str]
     """The command, the distribution and, in capitals with an underscore, the prefix of the variables."""
+
+    SELECTOR_LOOP: ClassVar[bool] = False
+    """Whether it needs an event loop on `select`, which is not the one Windows gives."""
 
     DOCUMENTED: ClassVar[tuple[str, ...]] = ("{folder}",)
     """The command line that opens everything the documents describe; `{folder}` is an empty folder."""
@@ -117,6 +127,9 @@ class Settings(BaseModel):
         1800, ge=1, le=86_400, description="Seconds after which a session of an older client ends that is not used."
     )
     max_streams: int = Field(1024, ge=1, le=100_000, description="Streams of notices open at once, over all clients.")
+    max_streams_each: int = Field(
+        256, ge=1, le=100_000, description="Streams of notices that one caller over HTTP may hold open."
+    )
     allowed_host: tuple[str, ...] = Field(
         (),
         description="Host header to accept beside the loopback names, such as files.example.org; repeatable.",
@@ -158,6 +171,14 @@ class Settings(BaseModel):
         """`DOCUMENTED` for an empty `folder`."""
         return [item.format(folder=folder) for item in cls.DOCUMENTED]
 
+    def printout(self) -> str | None:
+        """What to print instead of serving, where an option of the server's own asks for that."""
+        return None
+
+    def shown(self) -> list[str]:
+        """`arguments` without secrets, for a person's eyes."""
+        return self.arguments()
+
     def arguments(self) -> list[str]:
         """The command line that gives these settings again: what differs from the defaults."""
         flags: list[str] = []
@@ -195,7 +216,10 @@ def load(kind: type[S], arguments: Sequence[str]) -> S:
     try:
         _refuse_unknown_variables(kind)
         with command.make_context(kind.COMMAND, list(arguments)) as context:
-            return kind(**context.params)
+            try:
+                return kind(**context.params)
+            except ValidationError as error:
+                raise _usage_error(error) from None
     except click.exceptions.Exit as done:
         raise SystemExit(done.exit_code) from None
     except click.ClickException as mistake:
@@ -209,7 +233,11 @@ def variable(kind: type[Settings], name: str) -> str:
 
 
 class _Words(click.types.StringParamType):
-    envvar_list_splitter = os.pathsep  # pyright: ignore[reportIncompatibleVariableOverride]
+    def __init__(self, separator: str = os.pathsep) -> None:
+        self._separator = separator
+
+    def split_envvar_value(self, rv: str) -> list[str]:
+        return [word for word in rv.split(self._separator) if word]
 
 
 def _parameter(kind: type[Settings], name: str, field: FieldInfo) -> click.Parameter:
@@ -221,7 +249,8 @@ def _parameter(kind: type[Settings], name: str, field: FieldInfo) -> click.Param
     flag = "--" + name.replace("_", "-")
     if any(isinstance(item, Positional) for item in field.metadata):
         metavar = f"[{name.upper().removesuffix('S')}]..."
-        return click.Argument([name], nargs=-1, type=_Words(), metavar=metavar, **common)
+        words = _Words(next(item.separator for item in field.metadata if isinstance(item, Positional)))
+        return click.Argument([name], nargs=-1, type=words, metavar=metavar, **common)
     common["help"] = field.description
     if annotation is bool:
         return click.Option([flag], is_flag=True, **common)
@@ -234,6 +263,13 @@ def _parameter(kind: type[Settings], name: str, field: FieldInfo) -> click.Param
         high = next((item.le for item in field.metadata if isinstance(item, Le)), None)
         return click.Option([flag], type=click.IntRange(low, high), **common)  # pyright: ignore[reportArgumentType]
     return click.Option([flag], type=annotation, **common)
+
+
+def _usage_error(error: ValidationError) -> click.UsageError:
+    """The first mistake that only the model sees, as click would have said it; without the value, perhaps a secret."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    flag = "--" + str(first["loc"][0]).replace("_", "-") if first["loc"] else "options"
+    return click.UsageError(f"Invalid value for '{flag}': {first['msg'].removeprefix('Value error, ')}.")
 
 
 def _refuse_unknown_variables(kind: type[Settings]) -> None:

@@ -196,6 +196,13 @@ class Cache:
                         release()
         return self._snapshot(entry)
 
+    async def ttl(self, key: str) -> float:
+        """Seconds for which what is kept of `key` can't be outdated; 0 if nothing is, or it is stale."""
+        entry = await self.do(lambda: self.store.read(key))
+        if entry.body is None or entry.error is not None:
+            return 0.0
+        return max(0.0, entry.next_poll_at - self.clock())
+
     async def poll(self, key: str) -> float:
         """Look at `key` if that is due and nobody else is looking; seconds until the next look."""
         entry = await self.do(lambda: self.store.read(key))
