@@ -11,9 +11,17 @@ check:
 test *arguments:
     uv run pytest {{ arguments }}
 
-# Regenerate README tables and snapshots.
+# Regenerate README tables, snapshots, pages for hosts, manifests and registry entries.
 docs:
     uv run python -m mcp_batteries.testing.docs servers/*
+
+# The documents as a site, in build/site.
+site:
+    uv run mkdocs build --strict
+
+# Every server's image, built and tried.
+images:
+    uv run python docker/images.py
 
 # Measure beside peers; prints ratios.
 bench *arguments:

@@ -15,7 +15,7 @@ const target = process.argv[2] ?? root;
 
 /** Which package carries which pages. */
 const PACKAGES = {
-  "shared/src/mcp_batteries/pages": ["table", "diagram", "plan"],
+  "shared/src/mcp_batteries/pages": ["table", "diagram", "plan", "forecast"],
   "servers/filesystem/src/mcp_fs/pages": ["diff", "tree", "media"],
   "servers/github/src/mcp_github/pages": ["issues", "pull"],
 };

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from github_server.oracle import Oracle
 from mcp_batteries.testing.case import Case
+from postgres.serving import make
 from weather.upstream import Upstream
 
 
@@ -144,6 +145,35 @@ def _weather_upstream() -> Upstream:
     return upstream
 
 
+def postgres(scratch: Path) -> Case:
+    (scratch / "secret.txt").write_text("the secret", "utf-8")
+    base = make()
+    return Case(
+        package="mcp_postgres",
+        arguments=["--write", "--ddl", "--dba", f"app={base.url('owner')}"],
+        read=("query_rows", {"sql": "SELECT * FROM t"}),
+        uri="postgres://app/public/t",
+        refused=[
+            ("query_rows", {"sql": "DELETE FROM t"}),
+            ("query_rows", {"sql": "SELEC 1"}),
+            ("query_rows", {"sql": "SELECT * FROM nothing"}),
+            ("query_rows", {"sql": "SELECT 1; COMMIT; DROP TABLE t"}),
+            ("query_rows", {"sql": "SELECT writer()"}),
+            ("query_rows", {"sql": f"SELECT pg_read_file('{scratch / 'secret.txt'}')"}),
+            ("query_rows", {"sql": "SELECT 1", "database": "other"}),
+            ("query_rows", {"sql": "SELECT $1", "parameters": ["a\ud800"]}),
+            ("query_rows", {"cursor": "garbage"}),
+            ("get_table", {"table": "nothing"}),
+            ("explain_query", {"sql": "SELECT * FROM t", "indexes": ["t (name)"]}),
+            ("write_rows", {"sql": "DROP TABLE t"}),
+            ("edit_schema", {"sql": "DELETE FROM t"}),
+            ("list_top_queries", {}),
+            ("find_indexes", {}),
+        ],
+        foreign=["the secret", str(scratch), "owner:owner"],
+    )
+
+
 def example(scratch: Path) -> Case:
     return Case(
         package="mcp_example",
@@ -160,6 +190,6 @@ def example(scratch: Path) -> Case:
 
 
 CASES: dict[str, Callable[[Path], Case]] = {
-    "mcp_fs": filesystem, "mcp_github": github, "mcp_sqlite": sqlite, "mcp_weather": weather,
+    "mcp_fs": filesystem, "mcp_github": github, "mcp_postgres": postgres, "mcp_sqlite": sqlite, "mcp_weather": weather,
     "mcp_example": example,
 }  # fmt: skip

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import base64
+import importlib.util
 import itertools
 import json
 import re
@@ -42,6 +43,8 @@ class Block:
     line: int
     language: str
     text: str
+    info: str = ""
+    """What follows the language on the fence's line."""
 
     def __str__(self) -> str:
         return f"{self.page}:{self.line}"
@@ -88,7 +91,8 @@ def blocks_of(text: str, page: str) -> Iterator[Block]:
             end = next((n for n in range(at + 1, len(lines)) if lines[n].strip() == fence[1]), None)
             if end is None:
                 raise Wrong(f"{page}:{at + 1}: a fence that nobody closes")
-            yield Block(page, at + 1, fence[2].strip(), "\n".join(lines[at + 1 : end]))
+            language, _, info = fence[2].strip().partition(" ")
+            yield Block(page, at + 1, language, "\n".join(lines[at + 1 : end]), info)
             at = end + 1
         elif lines[at].startswith("    ") and (at == 0 or not lines[at - 1].strip()):
             end = at
@@ -127,6 +131,12 @@ def understood(block: Block) -> list[Meaning]:
         raise Wrong(f"{block}: {error.message} at {error.json_path}") from error
 
 
+def _validate(data: Any, schema: Mapping[str, Any]) -> None:
+    # `jsonschema.validate` would check the schema itself each time, which takes most of the time.
+    for error in jsonschema.Draft202012Validator(schema).iter_errors(data):
+        raise error
+
+
 def placed(words: Sequence[str]) -> tuple[str, ...]:
     """`words` with each `${input:NAME}` as the example that the server gives for it."""
     examples = {f"${{input:{asked.name}}}": asked.example for server in SERVERS for asked in server.asked}
@@ -148,12 +158,12 @@ def _configuration(block: Block, data: Any) -> list[Meaning]:
     if not isinstance(data, dict):
         raise Wrong(f"{block}: no host's configuration")
     if "customizations" in data:
-        jsonschema.validate(data, DEV_CONTAINER)
+        _validate(data, DEV_CONTAINER)
         return [_meaning(entry) for entry in data["customizations"]["vscode"]["mcp"]["servers"].values()]
     failures: list[jsonschema.ValidationError] = []
     for host in _host_of(block, data):
         try:
-            jsonschema.validate(data, HOSTS[host])
+            _validate(data, HOSTS[host])
         except jsonschema.ValidationError as error:
             failures.append(error)
             continue
@@ -198,7 +208,7 @@ def _python(block: Block) -> list[Meaning]:
 
 
 def _sql(block: Block) -> list[Meaning]:
-    if not sqlite3.complete_statement(block.text):
+    if not sqlite3.complete_statement(block.text.rstrip().rstrip(";") + "\n;"):
         raise Wrong(f"{block}: no complete statement")
     return []
 
@@ -212,15 +222,15 @@ def _link(block: Block) -> list[Meaning]:
                 raise Wrong(f"{block}: VS Code installs by mcp/install, not {parts.path}")
             told = json.loads(unquote(parts.query))
             name, inputs = told.pop("name"), told.pop("inputs", [])
-            jsonschema.validate({name: told}, VSCODE_SERVERS)
-            jsonschema.validate(inputs, {"type": "array", "items": VSCODE_INPUT})
+            _validate({name: told}, VSCODE_SERVERS)
+            _validate(inputs, {"type": "array", "items": VSCODE_INPUT})
             _inputs_agree(block, {"inputs": inputs, "entry": told})
             return [_meaning(told)]
         case "cursor":
             if (parts.netloc, parts.path) != ("anysphere.cursor-deeplink", "/mcp/install"):
                 raise Wrong(f"{block}: not Cursor's link")
             told = json.loads(base64.b64decode(query["config"][0], validate=True))
-            jsonschema.validate({"mcpServers": {query["name"][0]: told}}, HOSTS["cursor"])
+            _validate({"mcpServers": {query["name"][0]: told}}, HOSTS["cursor"])
             return [_meaning(told)]
         case "goose":
             pairs = parse_qsl(parts.query, strict_parsing=True)
@@ -264,10 +274,15 @@ def _command(block: Block, words: list[str], folder: Path) -> list[Meaning]:
         case ["uv", "run", "pytest", *paths]:
             for path in paths:
                 _exists(block, path)
+        case ["uv", "run", "python", "-m", module, *_]:
+            if importlib.util.find_spec(module) is None:
+                raise Wrong(f"{block}: there is no module {module}")
         case ["uv", "run", "python", script, *_]:
             _exists(block, script)
         case ["just", verb, *_] if re.search(rf"^{re.escape(verb)}\b.*:$", (ROOT / "justfile").read_text(), re.M):
             pass
+        case ["npx", package, *_] if re.fullmatch(r"@?[\w/-]+@[\d.]+", package):
+            pass  # Anything else would run whatever is newest.
         case ["docker", "build" | "compose", *_]:
             for flag, value in itertools.pairwise(words):
                 if flag == "-f":

@@ -166,14 +166,14 @@ async def test_what_an_example_starts_answers(start: Start, repository: str, tmp
             text = done.stdout.decode()
             understood(Block(f"docs/hosts/{host}.md", 0, FENCES.get(host, "json"), text))
     elif "http" in start.words:
-        await answers_http(server_of(start.words), start.words, tmp_path)
+        await answers_http(server_of(start.words), tmp_path)
     else:
         await answers(command, server_of(start.words), cwd=ROOT, revisions=REVISIONS[-1:])
 
 
-async def answers_http(server: Member, words: Sequence[str], scratch: Path) -> None:
+async def answers_http(server: Member, scratch: Path) -> None:
     """The server at the URL that the documents give, but for a port that is free."""
-    given = [_replaced(word, data(scratch)) for word in server.examples() if word in words]
+    given = [_replaced(word, data(scratch)) for word in server.examples()]
     async with listening(server.package, *given) as (_, url), HttpWire(url) as wire:
         await wire.open()
         assert re.sub(r":\d+/", ":8000/", url) == URL

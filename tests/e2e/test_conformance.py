@@ -5,6 +5,7 @@ server says in them too is held against the revision's JSON schema. `diagnostic`
 """
 
 import json
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -76,11 +77,12 @@ async def test_everything_the_suite_asks_of_a_server(revision: str, scored: int,
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("revision", SCENARIOS)
-@pytest.mark.parametrize("package", ["mcp_example", "mcp_fs"])
+@pytest.mark.parametrize("package", ["mcp_example", "mcp_fs", "mcp_sqlite"])
 async def test_conformance(package: str, revision: str, tmp_path: Path) -> None:
     (tmp_path / "served").mkdir()
     (tmp_path / "served" / "notes.txt").write_text("one\n", "utf-8")
-    arguments = [str(tmp_path / "served")] if package == "mcp_fs" else []
+    sqlite3.connect(tmp_path / "app.db").close()
+    arguments = {"mcp_fs": [str(tmp_path / "served")], "mcp_sqlite": [str(tmp_path / "app.db")]}.get(package, [])
     async with listening(package, *arguments) as (_, url):
         command = [npm.NODE, npm.program(npm.installed(f"{SUITE}@{VERSION}"), SUITE), "server", "--url", url]
         with anyio.fail_after(240):

@@ -71,6 +71,6 @@ async def test_the_first_command_of_the_readme_in_a_fresh_clone(served: Path, tm
     readme = (clone / "README.md").read_text("utf-8")
     documented = next(line.strip() for line in readme.splitlines() if line.startswith("    uvx "))
     program, *words = shlex.split(documented)
-    assert (program, words[-1]) == ("uvx", "/path")
+    assert (program, words[-1]) == ("uvx", "/path/to/folder")
     command = [UV, "tool", "run", "--python", sys.executable, *words[:-1], str(served)]
     await answers(command, SERVERS[0], cwd=clone)

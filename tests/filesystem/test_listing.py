@@ -45,7 +45,7 @@ def test_a_page_ends_where_it_would_be_too_long(tmp_path: Path) -> None:
     fill(tmp_path, dict.fromkeys(names, ""))
     place, cursor, paths = served(tmp_path).readable("."), None, list[str]()
     while True:
-        page = list_folder(place, Stop(), limit=5000, cursor=cursor)
+        page = list_folder(place, Stop(), cursor=cursor)
         assert page.entries
         assert len(page.text()) < DEFAULT_PAGE_BYTES + 500
         paths += [entry.path for entry in page.entries]
@@ -53,7 +53,8 @@ def test_a_page_ends_where_it_would_be_too_long(tmp_path: Path) -> None:
         if cursor is None:
             break
     assert paths == names
-    assert len(page.entries) < 45
+    # Who asks for many gets more at once.
+    assert len(list_folder(place, Stop(), limit=500).entries) in range(90, 120)
 
 
 def test_the_last_full_page_offers_no_further_one(tmp_path: Path) -> None:

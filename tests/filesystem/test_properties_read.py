@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 
 from filesystem.reading import fill, served
 from mcp_batteries.limits import Stop
-from mcp_fs.engine import find as find_module
-from mcp_fs.engine import listing as listing_module
 from mcp_fs.engine import ripgrep
 from mcp_fs.engine import search as search_module
+from mcp_fs.engine import walk as walk_module
 from mcp_fs.engine.find import find
 from mcp_fs.engine.glob import GlobError, translate
 from mcp_fs.engine.grep import grep
@@ -112,7 +111,7 @@ _long_names = st.sets(st.integers(0, 99), max_size=30).map(
 @given(_long_names, st.integers(1, 9), st.integers(10, 400), st.sampled_from(["name", "size", "modified"]))
 def test_listing_pages_are_the_whole_folder(entries: list[str], limit: int, most: int, sort: str) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(listing_module, "DEFAULT_PAGE_BYTES", most)
+        patch.setattr(walk_module, "DEFAULT_PAGE_BYTES", most)
         fill(Path(folder), {name: "x" * (number % 4) for number, name in enumerate(entries)})
         place, cursor, paths = served(Path(folder)).readable("."), None, list[str]()
         while True:
@@ -137,8 +136,7 @@ def test_found_pages_are_all_that_is_found(
         place = served(Path(folder)).readable(".")
         whole = list(find([place], glob, Stop(), newest_first=newest_first, limit=5000).paths)
         contents = [path for path, _, _ in search([place], Query("x", glob=glob, files_only=True), None, Stop()).files]
-        for module in (find_module, search_module):
-            patch.setattr(module, "DEFAULT_PAGE_BYTES", most)
+        patch.setattr(walk_module, "DEFAULT_PAGE_BYTES", most)
         cursor, paths = None, list[str]()
         while True:
             page = find([place], glob, Stop(), newest_first=newest_first, limit=limit, cursor=cursor)

@@ -172,6 +172,10 @@ async def test_names_and_paths_of_tools_cannot_climb_out(oracle: Oracle) -> None
         for ref in ("other:main", "a..b", "../x", "a b", "-x", "x?y" + "\n", "a/", "@{1}", "x.lock"):
             await refused(client, "read_file", repo="octo/app", path="x", ref=ref)
             await refused(client, "read_diff", repo="octo/app", ref="main", base=ref)
+    # Nor without a list, which would have caught most of them too.
+    async with served(oracle) as client:
+        for repo in ("octo/app/../../user", "octo/..", "octo/app?x=1", "octo/app#", "../user", "octo/app%2F.."):
+            await refused(client, "get_repository", repo=repo)
     assert oracle.seen == []
     # What only looks odd arrives where it belongs.
     oracle.answer("GET", r"/repos/octo/app/contents/a\?b#c %2e%2e/ü\.txt", file("x", b"found\n"))

@@ -254,3 +254,34 @@ async def test_a_public_address_needs_tokens_or_the_word(tmp_path: Path, people:
     )
     assert done.returncode == 1
     assert "--allow-anonymous" in done.stderr
+
+
+async def test_the_old_transport_keeps_the_same_rules(tmp_path: Path, people: dict[str, str]) -> None:
+    """HTTP+SSE: messages go one way, answers another; nothing but the middleware can say no to a message there."""
+    async with (
+        served(tmp_path, people, "--transport", "sse") as (subject, _),
+        httpx2.AsyncClient(trust_env=False, timeout=30) as client,
+    ):
+        assert (await client.get(subject.url)).status_code == 401
+        async with client.stream("GET", subject.url, headers=bearer(people["bob"])) as stream:
+            events = aiter(httpx2.EventSource(stream))
+            where = subject.url.replace("/sse", "") + (await anext(events)).data
+
+            async def ask(method: str, params: dict[str, Any], name: str = "bob") -> int:
+                body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+                return (await client.post(where, json=body, headers=bearer(people[name]))).status_code
+
+            opening = {"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+            assert await ask("initialize", opening, "alice") == 404
+            assert await ask("initialize", opening) == 202
+            assert "result" in json.loads((await anext(events)).data)
+            note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+            await client.post(where, json=note, headers=bearer(people["bob"]))
+            assert await ask("tools/list", {}) == 202
+            listed = {tool["name"] for tool in json.loads((await anext(events)).data)["result"]["tools"]}
+            assert "read_text" in listed
+            assert "create_directory" not in listed
+            await ask("tools/call", {"name": "create_directory", "arguments": {"path": "never"}})
+            refused = json.loads((await anext(events)).data)
+            assert "`write`" in refused["error"]["message"]
+    assert not (tmp_path / "files" / "never").exists()

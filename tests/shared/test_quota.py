@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import anyio
@@ -174,3 +174,27 @@ async def test_without_tokens_an_address_is_a_caller() -> None:
             message = wire.message("tools/list")
             answer = await wire.send_raw(json.dumps(message).encode(), wire.headers_for(message))
             assert answer.status_code == status
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
+async def test_one_caller_cannot_hold_all_streams(revision: str, tmp_path: Path) -> None:
+    async with limited(tmp_path, "--max-streams-each", "2") as (subject, people), AsyncExitStack() as stack:
+        held = list[HttpWire]()
+        for _ in range(2):
+            wire = await stack.enter_async_context(HttpWire(subject.url, revision=revision, headers=people["alice"]))
+            await wire.open()
+            if revision == MODERN:
+                await wire.listen({"toolsListChanged": True})
+            held.append(wire)
+        message = held[0].message("subscriptions/listen", {"notifications": {}})
+        method, body = ("POST", message) if revision == MODERN else ("GET", None)
+        headers = held[0].headers_for(message)
+        answer = await held[0].client.request(method, subject.url, json=body, headers=headers)
+        assert answer.status_code == 429
+        assert "Close some" in answer.json()["error"]["message"]
+        # Calls, and others, are not concerned.
+        assert (await held[0].request("tools/list"))["tools"]
+        async with HttpWire(subject.url, revision=revision, headers=people["bob"]) as bob:
+            await bob.open()
+            if revision == MODERN:
+                await bob.listen({"toolsListChanged": True})

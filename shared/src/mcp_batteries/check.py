@@ -64,7 +64,7 @@ def check(package: str, settings: Settings) -> int:
         stderr.seek(0)
         complaints = stderr.read().strip()
     console = Console()
-    table = Table(title=f"{settings.COMMAND} {' '.join(_arguments(settings))}", title_justify="left", expand=False)
+    table = Table(title=f"{settings.COMMAND} {' '.join(_quiet(settings).shown())}", title_justify="left", expand=False)
     table.add_column("")
     table.add_column("step", style="bold")
     table.add_column("what happened", overflow="fold")
@@ -80,13 +80,12 @@ def check(package: str, settings: Settings) -> int:
     return 0 if report.ok else 1
 
 
-def _arguments(settings: Settings) -> list[str]:
-    quiet = {"check": False, "transport": "stdio", "audit_file": None}
-    return settings.model_copy(update=quiet).arguments()
+def _quiet(settings: Settings) -> Settings:
+    return settings.model_copy(update={"check": False, "transport": "stdio", "audit_file": None})
 
 
 async def _try(package: str, settings: Settings, report: _Report, stderr: Any) -> None:
-    command = StdioServerParameters(command=sys.executable, args=["-m", package, *_arguments(settings)])
+    command = StdioServerParameters(command=sys.executable, args=["-m", package, *_quiet(settings).arguments()])
     started = time.perf_counter()
     try:
         async with Client(stdio_client(command, errlog=stderr)) as client:

@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import anyio
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
@@ -170,11 +170,12 @@ class MessageGate(RequestBodyLimitMiddleware):
         kept = [item for item in scope["headers"] if item[0] != b"last-event-id"]
         kept = [(name, value.lower() if name == b"content-type" else value) for name, value in kept]
         scope, headers = {**scope, "headers": kept}, Headers(raw=kept)
-        if scope["method"] != "POST":
-            await self.app(scope, receive, send)
-            return
         request_id = None
         try:
+            if scope["method"] != "POST":
+                with self._holding(scope, scope["method"] == "GET"):
+                    await self.app(scope, receive, send)
+                return
             body = await self._body(headers, receive)
             if body is None:
                 return
@@ -188,7 +189,8 @@ class MessageGate(RequestBodyLimitMiddleware):
                 # A stream is held, not worked on.
                 works = isinstance(message, JSONRPCRequest) and message.method != "subscriptions/listen"
                 if self._quota is None or not works:
-                    await self._pass(scope, message, receive, watched)
+                    with self._holding(scope, isinstance(message, JSONRPCRequest)):
+                        await self._pass(scope, message, receive, watched)
                     return
                 async with self._quota.turn(caller_of(scope), len(body)) as spend:
                     await self._pass(scope, message, receive, _counted(watched, spend))
@@ -199,6 +201,9 @@ class MessageGate(RequestBodyLimitMiddleware):
             await _Unfit(400, unfit.message, unfit.code, unfit.request_id).response(scope, receive, send)
         except _Unfit as unfit:
             await unfit.response(scope, receive, send)
+
+    def _holding(self, scope: Scope, stream: bool) -> AbstractContextManager[None]:
+        return self._quota.holding(caller_of(scope)) if self._quota is not None and stream else nullcontext()
 
     async def _body(self, headers: Headers, receive: Receive) -> bytes | None:
         """The whole body, or None if the client left."""

@@ -81,6 +81,8 @@ class HttpOptions:
     rate_bytes: int = 0
     max_parallel: int = 32
     """Calls of one caller at work at once; more of them wait."""
+    max_streams_each: int = 256
+    """Streams of notices that one caller may hold open."""
     max_sessions: int = 1_000
     idle_seconds: float = 30 * 60
     max_connections: int = 4_096
@@ -128,6 +130,8 @@ class Settings(Protocol):
     @property
     def drain_seconds(self) -> int: ...
     @property
+    def max_streams_each(self) -> int: ...
+    @property
     def max_sessions(self) -> int: ...
     @property
     def session_seconds(self) -> int: ...
@@ -164,6 +168,7 @@ def options(settings: Settings) -> HttpOptions:
         public_url=settings.public_url,
         tls=(settings.tls_certificate, settings.tls_key) if settings.tls_certificate and settings.tls_key else None,
         trusted_proxies=settings.trusted_proxy,
+        max_streams_each=settings.max_streams_each,
         max_sessions=settings.max_sessions,
         idle_seconds=settings.session_seconds,
         drain_seconds=settings.drain_seconds,
@@ -341,7 +346,12 @@ def _http_app(
         seconds=options.body_seconds,
         json_response=options.json_response,
         asked=asked,
-        quota=Quota(calls=options.rate_calls, size=options.rate_bytes, parallel=options.max_parallel),
+        quota=Quota(
+            calls=options.rate_calls,
+            size=options.rate_bytes,
+            parallel=options.max_parallel,
+            streams=options.max_streams_each,
+        ),
     )
     return application
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections import OrderedDict, deque
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections import Counter, OrderedDict, deque
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 
 from mcp_batteries.errors import Unavailable
 
@@ -60,9 +60,11 @@ class Quota:
         calls: per minute.
         size: bytes per minute, of requests and answers together.
         parallel: calls at work at once; more of them wait.
+        streams: held open at once.
     """
 
-    def __init__(self, *, calls: int = 0, size: int = 0, parallel: int = 0) -> None:
+    def __init__(self, *, calls: int = 0, size: int = 0, parallel: int = 0, streams: int = 0) -> None:
+        self._streams, self._held = streams or math.inf, Counter[str]()
         self._calls, self._size, self._parallel = calls, size, parallel or math.inf
         self._callers: dict[str, _Caller] = {}
         self._buckets: OrderedDict[str, tuple[_Bucket | None, _Bucket | None]] = OrderedDict()
@@ -84,6 +86,23 @@ class Quota:
             yield spend
         finally:
             self._end(caller, turn)
+
+    @contextmanager
+    def holding(self, who: str) -> Generator[None]:
+        """Count a stream of `who` for as long as the block lasts.
+
+        Raises:
+            Unavailable: `who` holds as many as one may.
+        """
+        if self._held[who] >= self._streams:
+            raise Unavailable(f"You hold {self._streams:,} streams, the limit.", "Close some.", retry_after=60)
+        self._held[who] += 1
+        try:
+            yield
+        finally:
+            self._held[who] -= 1
+            if not self._held[who]:
+                del self._held[who]
 
     async def _begun(self, caller: _Caller) -> asyncio.TimerHandle:
         if not caller.waiting and self._may_start(caller):

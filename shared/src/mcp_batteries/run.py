@@ -10,12 +10,12 @@ import importlib
 import logging
 import sys
 from importlib.metadata import version
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from mcp_batteries.settings import Settings
 
-__all__ = ["run"]
+__all__ = ["loop_options", "run"]
 
 
 def run(package: str, arguments: list[str] | None = None) -> NoReturn:
@@ -61,6 +61,9 @@ def _run(package: str, settings: Settings) -> int:
         from mcp_batteries.check import check
 
         return check(package, settings)
+    if (printout := settings.printout()) is not None:
+        print(printout)  # noqa: T201
+        return 0
     return _serve(package, settings)
 
 
@@ -94,15 +97,27 @@ def _serve(package: str, settings: Settings) -> int:
             from mcp_batteries import stdio
             from mcp_batteries.sdk import lowlevel
 
-            return anyio.run(stdio.serve, lowlevel(server), server.changes.options(server), claim)
+            arguments = (lowlevel(server), server.changes.options(server), claim)
+            return anyio.run(stdio.serve, *arguments, backend_options=loop_options(settings))
         from mcp_batteries import http
 
-        return anyio.run(http.serve, server, http.options(settings), server.changes.close)
+        return anyio.run(
+            http.serve, server, http.options(settings), server.changes.close, backend_options=loop_options(settings)
+        )
     except Problem as problem:
         return _fail(settings, str(problem))
     finally:
         # The interpreter's last collection would walk everything that was ever imported.
         gc.freeze()
+
+
+def loop_options(settings: Settings) -> dict[str, Any]:
+    """How `anyio.run` makes the event loop."""
+    if not settings.SELECTOR_LOOP:
+        return {}
+    import asyncio
+
+    return {"loop_factory": asyncio.SelectorEventLoop}
 
 
 def _greet(settings: Settings) -> None:

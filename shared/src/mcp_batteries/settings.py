@@ -29,7 +29,14 @@ Host = Literal[
 
 
 class Positional:
-    """Marks, inside `Annotated`, the field that takes the command line's plain arguments."""
+    """Marks, inside `Annotated`, the field that takes the command line's plain arguments.
+
+    Args:
+        separator: between them in the environment; by default as in PATH.
+    """
+
+    def __init__(self, separator: str = os.pathsep) -> None:
+        self.separator = separator
 
 
 class Asked(NamedTuple):
@@ -61,6 +68,9 @@ class Settings(BaseModel):
 
     COMMAND: ClassVar[str]
     """The command, the distribution and, in capitals with an underscore, the prefix of the variables."""
+
+    SELECTOR_LOOP: ClassVar[bool] = False
+    """Whether it needs an event loop on `select`, which is not the one Windows gives."""
 
     DOCUMENTED: ClassVar[tuple[str, ...]] = ("{folder}",)
     """The command line that opens everything the documents describe; `{folder}` is an empty folder."""
@@ -117,6 +127,9 @@ class Settings(BaseModel):
         1800, ge=1, le=86_400, description="Seconds after which a session of an older client ends that is not used."
     )
     max_streams: int = Field(1024, ge=1, le=100_000, description="Streams of notices open at once, over all clients.")
+    max_streams_each: int = Field(
+        256, ge=1, le=100_000, description="Streams of notices that one caller over HTTP may hold open."
+    )
     allowed_host: tuple[str, ...] = Field(
         (),
         description="Host header to accept beside the loopback names, such as files.example.org; repeatable.",
@@ -157,6 +170,14 @@ class Settings(BaseModel):
     def documented(cls, folder: str) -> list[str]:
         """`DOCUMENTED` for an empty `folder`."""
         return [item.format(folder=folder) for item in cls.DOCUMENTED]
+
+    def printout(self) -> str | None:
+        """What to print instead of serving, where an option of the server's own asks for that."""
+        return None
+
+    def shown(self) -> list[str]:
+        """`arguments` without secrets, for a person's eyes."""
+        return self.arguments()
 
     def arguments(self) -> list[str]:
         """The command line that gives these settings again: what differs from the defaults."""
@@ -212,7 +233,11 @@ def variable(kind: type[Settings], name: str) -> str:
 
 
 class _Words(click.types.StringParamType):
-    envvar_list_splitter = os.pathsep  # pyright: ignore[reportIncompatibleVariableOverride]
+    def __init__(self, separator: str = os.pathsep) -> None:
+        self._separator = separator
+
+    def split_envvar_value(self, rv: str) -> list[str]:
+        return [word for word in rv.split(self._separator) if word]
 
 
 def _parameter(kind: type[Settings], name: str, field: FieldInfo) -> click.Parameter:
@@ -224,7 +249,8 @@ def _parameter(kind: type[Settings], name: str, field: FieldInfo) -> click.Param
     flag = "--" + name.replace("_", "-")
     if any(isinstance(item, Positional) for item in field.metadata):
         metavar = f"[{name.upper().removesuffix('S')}]..."
-        return click.Argument([name], nargs=-1, type=_Words(), metavar=metavar, **common)
+        words = _Words(next(item.separator for item in field.metadata if isinstance(item, Positional)))
+        return click.Argument([name], nargs=-1, type=words, metavar=metavar, **common)
     common["help"] = field.description
     if annotation is bool:
         return click.Option([flag], is_flag=True, **common)

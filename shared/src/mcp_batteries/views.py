@@ -15,7 +15,7 @@ from mcp.server.apps import APP_MIME_TYPE, client_supports_apps
 from mcp.server.context import ServerRequestContext
 from mcp_types import TextResourceContents, Tool
 
-__all__ = ["DIAGRAM", "PLAN", "TABLE", "View", "listed", "meta"]
+__all__ = ["DIAGRAM", "FORECAST", "PLAN", "TABLE", "View", "listed", "meta"]
 
 _PAGE: dict[str, Any] = {"ui": {"csp": {}, "permissions": {"clipboardWrite": {}}, "prefersBorder": True}}
 """What a page asks of its host: no origin to load from or talk to, the clipboard for its copy buttons, a frame."""
@@ -52,6 +52,8 @@ TABLE = View("table")
 """Rows: sorted, filtered, paged through the tool's own cursor, copied, charted."""
 DIAGRAM = View("diagram")
 """A schema's tables and the keys between them."""
+FORECAST = View("forecast")
+"""Weather now and to come: alerts, temperature, precipitation and wind, in the units of one's choice."""
 PLAN = View("plan")
 """How a database would run a statement, as a tree."""
 

@@ -25,9 +25,11 @@ for (const [name, server, tool, input, act, shown] of views) {
       if (faults.length) console.log(name, theme, width, faults);
     }
   }
-  await host.page.waitForTimeout(300); // for the sizes to settle; frames outside the window are not painted
-  await host.page.setViewportSize({ width: 1860, height: await host.page.evaluate(() => document.documentElement.scrollHeight) });
-  await host.page.waitForTimeout(300);
+  // Frames outside the window are neither painted nor measured: it grows until all of them are inside.
+  for (let rounds = 0; rounds < 4; rounds++) {
+    await host.page.waitForTimeout(300);
+    await host.page.setViewportSize({ width: 1860, height: await host.page.evaluate(() => document.documentElement.scrollHeight) });
+  }
   taken.push(join(ROOT, "docs", "views", `${name}.png`));
   await host.page.screenshot({ path: taken.at(-1) });
   host.clean();

@@ -6,6 +6,8 @@ import { join } from "node:path";
 
 import { folder } from "./databases.mjs";
 import { ROOT, serve } from "./harness.mjs";
+import { github } from "./octo.mjs";
+import { weather } from "./weather.mjs";
 
 function files() {
   const served = folder();
@@ -31,9 +33,10 @@ const chart = (view) => view.getByRole("button", { name: "Chart" }).dispatchEven
 export async function samples() {
   const sqlite = await serve("mcp_sqlite", ["--demo"]);
   const fs = await serve("mcp_fs", [files()]);
+  const octo = await github();
   const sql = "SELECT title, authors.name AS author, published, price, copies FROM books JOIN authors ON authors.id = author_id ORDER BY published";
   return {
-    servers: [sqlite, fs],
+    servers: [sqlite, fs, octo],
     views: [
       ["table", sqlite, "query_rows", { sql }, chart, (view) => view.locator("canvas")],
       ["diagram", sqlite, "list_tables", {}, (view) => view.getByRole("button", { name: /^loans / }).dispatchEvent("click"), (view) => view.locator(".details")],
@@ -43,6 +46,9 @@ export async function samples() {
         for (const name of ["shared", "src", "mcp_batteries"]) await view.getByRole("treeitem", { name }).first().dispatchEvent("click");
       }, (view) => view.getByRole("treeitem", { name: "assemble.py" })],
       ["media", fs, "read_media", { path: "pictures/table.png" }, null, (view) => view.getByText(" × ")],
+      ["issues", octo, "list_issues", { repo: "octo/app", limit: 8 }, (view) => view.getByRole("button", { name: "#2 " }).dispatchEvent("click"), (view) => view.locator(".whole")],
+      ["pull", octo, "get_pull_request", { repo: "octo/app", number: 7 }, null, (view) => view.getByText("✗ failure")],
+      ["forecast", weather(), "get_forecast", { place: "Springfield" }, null, (view) => view.locator("canvas").nth(2)],
     ],
   };
 }

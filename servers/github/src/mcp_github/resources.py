@@ -9,16 +9,18 @@ from urllib.parse import parse_qs, unquote
 from mcp_types import BlobResourceContents, Resource, TextResourceContents
 
 from mcp_batteries.declare import lists_resources, resource
-from mcp_batteries.errors import NotFound, quote
 from mcp_github.engine.actions import Actions
+from mcp_github.engine.api import from_cache
 from mcp_github.engine.files import Files
 from mcp_github.engine.issues import Issues
+from mcp_github.engine.notifications import Notifications
 from mcp_github.engine.pulls import Pulls
 from mcp_github.engine.repositories import Repositories
+from mcp_github.engine.subjects import NOTIFICATIONS, number_of
 from mcp_github.models import Record
 from mcp_github.policy import Policy, Repo
 
-__all__ = ["Resources"]
+__all__ = ["InboxResources", "Resources"]
 
 _JSON, _DIFF = "application/json", "text/x-diff"
 _DIFF_BYTES = 200_000
@@ -67,16 +69,16 @@ class Resources:
 
     @resource("github://{owner}/{repo}/issues/{number}", name="issue", title="An issue", mime_type=_JSON)
     async def read_issue(self, owner: str, repo: str, number: str, uri: str) -> TextResourceContents:
-        return _record(uri, await self.issues.get(self._repo(owner, repo), _number(number, uri), None))
+        return _record(uri, await self.issues.get(self._repo(owner, repo), number_of(number), None))
 
     @resource("github://{owner}/{repo}/pulls/{number}", name="pull request", title="A pull request", mime_type=_JSON)
     async def read_pull_request(self, owner: str, repo: str, number: str, uri: str) -> TextResourceContents:
-        return _record(uri, await self.pulls.get(self._repo(owner, repo), _number(number, uri), None))
+        return _record(uri, await self.pulls.get(self._repo(owner, repo), number_of(number), None))
 
     @resource("github://{owner}/{repo}/pulls/{number}/diff", name="diff", title="What it changes", mime_type=_DIFF)
     async def read_diff(self, owner: str, repo: str, number: str, uri: str) -> TextResourceContents:
         where = self._repo(owner, repo)
-        of = self.pulls.diff(where, number=_number(number, uri), ref=None, base=None)
+        of = self.pulls.diff(where, number=number_of(number), ref=None, base=None)
         found = await self.files.diff(where, of, path=None, summary=False, cursor=None, max_bytes=_DIFF_BYTES)
         return TextResourceContents(uri=uri, mime_type=_DIFF, text=found.text())
 
@@ -87,16 +89,25 @@ class Resources:
 
     @resource("github://{owner}/{repo}/runs/{run_id}", name="run", title="A workflow run", mime_type=_JSON)
     async def read_run(self, owner: str, repo: str, run_id: str, uri: str) -> TextResourceContents:
-        return _record(uri, await self.actions.get(self._repo(owner, repo), _number(run_id, uri)))
+        return _record(uri, await self.actions.get(self._repo(owner, repo), number_of(run_id)))
 
     def _repo(self, owner: str, name: str) -> Repo:
+        from_cache.set(True)
         return self.policy.repo(f"{unquote(owner)}/{unquote(name)}")
 
 
-def _number(text: str, uri: str) -> int:
-    if not text.isdecimal() or not 0 < int(text) < 10**15:
-        raise NotFound(f"{quote(text)} in {quote(uri)} is no number.")
-    return int(text)
+@dataclass(frozen=True)
+class InboxResources:
+    """With the toolset notifications."""
+
+    notifications: Notifications
+
+    @resource(NOTIFICATIONS, name="notifications", title="Your inbox", mime_type=_JSON)
+    async def read_notifications(self) -> TextResourceContents:
+        """Unread notifications of what is served, without their texts."""
+        from_cache.set(True)
+        found = await self.notifications.list(None, {}, fields=None, limit=50, cursor=None)
+        return TextResourceContents(uri=NOTIFICATIONS, mime_type=_JSON, text=found.text())
 
 
 def _record(uri: str, record: Record) -> TextResourceContents:

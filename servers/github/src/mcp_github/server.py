@@ -7,6 +7,7 @@ from importlib.metadata import version
 from typing import Any
 
 from mcp_batteries.assemble import Assembled, assemble
+from mcp_github.changes import Followed
 from mcp_github.completions import Completions
 from mcp_github.engine.actions import Actions
 from mcp_github.engine.api import Api
@@ -20,11 +21,12 @@ from mcp_github.engine.notifications import Notifications
 from mcp_github.engine.projects import Projects
 from mcp_github.engine.pulls import Pulls
 from mcp_github.engine.releases import Releases
+from mcp_github.engine.remote import Remote
 from mcp_github.engine.repositories import Repositories
 from mcp_github.engine.security import Security
 from mcp_github.policy import Policy
 from mcp_github.prompts import Prompts
-from mcp_github.resources import Resources
+from mcp_github.resources import InboxResources, Resources
 from mcp_github.settings import Settings
 from mcp_github.tools.actions import ActionTools, DeleteLogTools, WriteActionTools
 from mcp_github.tools.code import CodeTools
@@ -62,6 +64,7 @@ def build(settings: Settings) -> Assembled:
     files, repositories = Files(api), Repositories(api)
     issues, pulls, actions = Issues(api), Pulls(api), Actions(api)
     resources = Resources(policy, repositories, files, issues, pulls, actions)
+    remote = Remote(api, seconds=settings.poll, where=settings.cache, command=settings.COMMAND)
 
     async def guard(tool: str, values: Mapping[str, Any]) -> str | None:
         for key in destinations(policy, tool, values):
@@ -80,6 +83,7 @@ def build(settings: Settings) -> Assembled:
             Completions(policy, api),
         ],
         opens=[api],
+        sources=[Followed(policy, remote)],
         guard=guard,
         title="GitHub",
         version=version(settings.COMMAND),
@@ -128,6 +132,7 @@ def _more(policy: Policy, api: Api, repositories: Repositories, actions: Actions
         ("discussions" in on and write, WriteDiscussionTools(policy, discussions)),
         ("discussions" in on and opens("delete"), DeleteDiscussionTools(policy, discussions)),
         ("notifications" in on, NotificationTools(policy, notifications)),
+        ("notifications" in on, InboxResources(notifications)),
         ("notifications" in on and write, WriteNotificationTools(policy, notifications)),
         ("gists" in on, GistTools(policy, gists)),
         ("gists" in on and write, WriteGistTools(policy, gists)),

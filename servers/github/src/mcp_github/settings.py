@@ -59,6 +59,10 @@ class Settings(Common):
     app_key_file: str | None = Field(None, description="File that holds the App's private key, in PEM.")
     workers: int = Field(8, ge=1, le=64, description="Requests to GitHub that may be under way at once.")
     timeout: int = Field(20, ge=1, le=300, description="Seconds one request to GitHub may take.")
+    poll: int = Field(60, ge=1, le=86_400, description="Seconds between two looks at what somebody subscribed to.")
+    cache: str | None = Field(
+        None, description="Folder for what subscriptions fetched, or memory; by default in the user's cache folder."
+    )
     write_interval: int = Field(
         1000, ge=0, le=60_000, description="Milliseconds between two writes; GitHub asks for a second."
     )
@@ -68,6 +72,11 @@ class Settings(Common):
     def _lists(cls, values: tuple[str, ...]) -> tuple[str, ...]:
         # A list with commas is what people try first.
         return tuple(word for value in values for word in value.replace(",", " ").split())
+
+    @field_validator("cache")
+    @classmethod
+    def _absolute_unless_memory(cls, folder: str | None) -> str | None:
+        return folder if folder in (None, "memory") else os.path.abspath(os.path.expanduser(folder))
 
     @field_validator("token_file", "app_key_file")
     @classmethod

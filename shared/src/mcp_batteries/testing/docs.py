@@ -10,6 +10,7 @@ import json
 import re
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,8 @@ from mcp import Client
 from mcp_batteries.assemble import Assembled
 from mcp_batteries.settings import Positional, Settings, load, variable
 from mcp_batteries.testing.bundles import manifest, registry_entry
-from mcp_batteries.testing.members import members, package_of
-from mcp_batteries.testing.pages import host_pages
+from mcp_batteries.testing.members import Member, members, package_of
+from mcp_batteries.testing.pages import host_pages, hosts_table
 
 __all__ = ["filled", "generated", "package_of", "snapshot", "tables"]
 
@@ -87,12 +88,38 @@ def filled(readme: str, places: dict[str, str]) -> str:
 def generated(root: Path) -> dict[str, str]:
     """The files that are generated as a whole, by their path below `root`; snapshots must be current."""
     servers = members(root)
-    files = {f"docs/hosts/{name}": text for name, text in host_pages(servers).items()}
+    front = {"hosts": hosts_table("docs/hosts/"), "servers": _overview(root, servers)}
+    files = {"README.md": filled((root / "README.md").read_text("utf-8"), front)}
+    files |= {f"docs/hosts/{name}": text for name, text in host_pages(servers).items()}
     for server in servers:
         seen = json.loads((root / f"tests/snapshots/{server.command}.json").read_text("utf-8"))
         for name, data in (("manifest", manifest(server, seen["tools"])), ("server", registry_entry(server))):
             files[f"{server.place}/{name}.json"] = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
     return files
+
+
+def _overview(root: Path, servers: Sequence[Member]) -> str:
+    """What each server offers, in a table of four lines."""
+    parts: list[str] = []
+    for server in servers:
+        seen = json.loads((root / f"tests/snapshots/{server.command}.json").read_text("utf-8"))
+        by_effect: dict[bool, list[str]] = {True: [], False: []}
+        for tool in seen["tools"]:
+            by_effect[tool["annotations"]["readOnlyHint"]].append(tool["name"])
+        rows = [
+            ("read", _listed(by_effect[True])),
+            ("change", _listed(by_effect[False])),
+            ("follow", _listed([item["uriTemplate"] for item in seen["resourceTemplates"]])),
+            ("ask", _listed([item["name"] for item in seen["prompts"]])),
+        ]
+        title = (server.settings.__doc__ or "").partition("\n")[0]
+        heading = f"### [`{server.command}`]({server.place}/README.md)\n\n{title}\n"
+        parts += [heading, _table(("", "by"), [row for row in rows if row[1]]), ""]
+    return "\n".join(parts).rstrip()
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def _effect(hints: dict[str, bool]) -> str:

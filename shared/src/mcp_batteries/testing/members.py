@@ -10,6 +10,7 @@ import json
 import sys
 import tomllib
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,7 @@ def members(root: Path) -> list[Member]:
     return [Member(folder, package) for folder in folders if (package := package_of(folder))]
 
 
+@cache
 def _project(folder: Path) -> dict[str, Any]:
     return tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
 

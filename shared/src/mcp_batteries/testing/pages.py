@@ -16,7 +16,7 @@ from mcp_batteries.hosts import Input, connecting, place, starting
 from mcp_batteries.settings import Host
 from mcp_batteries.testing.members import Member
 
-__all__ = ["FENCES", "TITLES", "URL", "host_pages"]
+__all__ = ["FENCES", "TITLES", "URL", "host_pages", "hosts_table"]
 
 URL = "http://127.0.0.1:8000/mcp"
 FENCES = {"codex": "toml", "goose": "yaml"}
@@ -78,9 +78,7 @@ def _index(servers: Sequence[Member]) -> str:
         "checkout, from git, installed, in a container, over HTTP. `--print-config HOST` on any server prints the one",
         "for the way that server was installed.",
         "",
-        "| host | where the entry goes | `--print-config` |",
-        "| --- | --- | --- |",
-        *(f"| [{TITLES[host]}]({host}.md) | {_placed(host)} | `{host}` |" for host in get_args(Host)),
+        hosts_table(),
         "",
         "## Install once",
         "",
@@ -101,8 +99,11 @@ def _index(servers: Sequence[Member]) -> str:
     return "\n".join(lines)
 
 
-def _placed(host: str) -> str:
-    return place(host).replace("|", "\\|")
+def hosts_table(folder: str = "") -> str:
+    """A line per host, with links to its page in `folder`."""
+    lines = ["| host | where the entry goes | `--print-config` |", "| --- | --- | --- |"]
+    lines += [f"| [{TITLES[host]}]({folder}{host}.md) | {place(host)} | `{host}` |" for host in get_args(Host)]
+    return "\n".join(lines)
 
 
 def _page(host: str, servers: Sequence[Member]) -> str:

@@ -62,7 +62,7 @@ function Issues(call: Call) {
               <div class="quiet">
                 <Who item={item} />
                 {item["updated_at"] ? `, updated ${moment(item["updated_at"])}` : ""}
-                {Number(item["comments"]) > 0 && `, ${item["comments"]} comments`}
+                {Number(item["comments"]) > 0 && `, ${item["comments"]} ${item["comments"] === 1 ? "comment" : "comments"}`}
                 {item["head"] !== undefined && <>, <code><Text value={plain(text(item["head"]), 80)} /></code> into <code><Text value={plain(text(item["base"]), 80)} /></code></>}
               </div>
               {open?.number === number && open.data && (

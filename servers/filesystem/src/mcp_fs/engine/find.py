@@ -5,9 +5,9 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Sequence
 
-from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop
+from mcp_batteries.limits import Cursor, Stop
 from mcp_fs.engine.selection import choosers
-from mcp_fs.engine.walk import Filter, Skipped, Visit, order, shown, walk
+from mcp_fs.engine.walk import Filter, Skipped, Visit, order, page_bytes, shown, walk
 from mcp_fs.models import FoundFiles
 from mcp_fs.policy import Readable
 
@@ -65,7 +65,7 @@ def find(
 
     page = heapq.nsmallest(limit + 1, keyed())
     slash = "/" if glob.endswith("/") else ""
-    paths, left = list[str](), DEFAULT_PAGE_BYTES
+    paths, left = list[str](), page_bytes(limit)
     for _, _, path in page[:limit]:
         left -= len(path.encode("utf-8", "replace")) + len(slash) + 1
         if paths and left < 0:

@@ -16,10 +16,10 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from mcp_batteries.errors import Problem
-from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop
+from mcp_batteries.limits import Cursor, Stop
 from mcp_fs.engine.handles import Folder, open_folder, status
 from mcp_fs.engine.ignore import IGNORE_FILES, Rules
-from mcp_fs.engine.walk import Filter, Skipped, shown, spoken, walk
+from mcp_fs.engine.walk import Filter, Skipped, page_bytes, shown, spoken, walk
 from mcp_fs.models import Entry, FolderPage, Tree, counted
 from mcp_fs.policy import Readable
 
@@ -54,7 +54,7 @@ def list_folder(
         seen = _Names(folder, sort, wanted, stop)
         keys = (key for key in seen if after is None or key > after)
         page = heapq.nsmallest(limit + 1, keys)
-        entries = _fitting(_entry(folder, key.name) for key in page[:limit])
+        entries = _fitting((_entry(folder, key.name) for key in page[:limit]), page_bytes(limit))
     last = page[len(entries) - 1] if len(page) > len(entries) else None
     return FolderPage(
         spoken(place),
@@ -72,9 +72,9 @@ def list_roots(places: Sequence[Readable]) -> FolderPage:
     return FolderPage("served folders", entries, len(entries), "name", 0, None)
 
 
-def _fitting(entries: Iterable[Entry]) -> tuple[Entry, ...]:
-    """The first of `entries` that fit into a page: one at least, the others no longer than it together."""
-    fit, left = list[Entry](), DEFAULT_PAGE_BYTES
+def _fitting(entries: Iterable[Entry], left: int) -> tuple[Entry, ...]:
+    """The first of `entries` that take at most `left` bytes, but one at least."""
+    fit: list[Entry] = []
     for entry in entries:
         left -= _bytes(entry.line())
         if fit and left < 0:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from mcp_batteries.errors import Invalid, NotFound, Problem
-from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop
+from mcp_batteries.limits import Cursor, Stop
 from mcp_fs.engine import ripgrep
 from mcp_fs.engine.filetypes import globs_of
 from mcp_fs.engine.grep import Hits, grep
@@ -22,7 +22,7 @@ from mcp_fs.engine.handles import Folder, open_file, open_folder, status
 from mcp_fs.engine.hints import byte_pattern
 from mcp_fs.engine.regex import LineSearch, byte_search, line_search
 from mcp_fs.engine.selection import Chooser, bare_names, chooser, choosers
-from mcp_fs.engine.walk import Filter, Sight, Skipped, Visit, order, shown, spoken, walk
+from mcp_fs.engine.walk import Filter, Sight, Skipped, Visit, order, page_bytes, shown, spoken, walk
 from mcp_fs.models import Match, Matches
 from mcp_fs.policy import Readable
 
@@ -160,7 +160,7 @@ class _Search:
         query = self.query
         resume = None if cursor is None else _Resume(*Cursor.decode("search", cursor, self.scope))
         files: list[tuple[str, Sequence[Match], bool]] = []
-        room, size = query.limit, DEFAULT_PAGE_BYTES if query.files_only else query.limit * _BYTES_PER_MATCH
+        room, size = query.limit, page_bytes(query.limit) if query.files_only else query.limit * _BYTES_PER_MATCH
         end: list[object] | None = None
         for number, file in self.files(resume):
             line, before = (resume.line, resume.before) if resume and resume.lies_in(number, file) else (0, 0)

@@ -11,15 +11,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from mcp_batteries.errors import Problem
-from mcp_batteries.limits import Stop
+from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
 from mcp_fs.engine.handles import Folder, open_folder
 from mcp_fs.engine.ignore import Rules
 from mcp_fs.models import is_one_line
 from mcp_fs.policy import Readable
 
-__all__ = ["Filter", "Sight", "Skipped", "Visit", "order", "shown", "spoken", "walk"]
+__all__ = ["Filter", "Sight", "Skipped", "Visit", "order", "page_bytes", "shown", "spoken", "walk"]
 
 _MOST_NAMED = 5
+_USUAL = 200
 _NO_RULES = Rules(((),) * 4, False)
 
 
@@ -127,6 +128,11 @@ def walk(
 def order(parts: tuple[str, ...]) -> tuple[tuple[bool, str], ...]:
     """The sort key of a file's names below the start, in the order of `walk`."""
     return (*((True, part) for part in parts[:-1]), (False, parts[-1]))
+
+
+def page_bytes(limit: int) -> int:
+    """Bytes that a page of `limit` paths may take: the usual ones, and more for who asks for more than 200 paths."""
+    return DEFAULT_PAGE_BYTES * max(limit, _USUAL) // _USUAL
 
 
 def shown(folder: Readable, name: str) -> str:

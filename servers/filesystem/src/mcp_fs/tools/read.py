@@ -75,7 +75,7 @@ class ReadTools:
         self,
         paths: Annotated[list[str], Field(min_length=1, max_length=50)],
         line_numbers: bool = False,
-        max_bytes: PageBytes = 2 * DEFAULT_PAGE_BYTES,
+        max_bytes: PageBytes = DEFAULT_PAGE_BYTES,
     ) -> FileSlices:
         """Read the beginnings of several text files; `max_bytes` is shared. One that fails does not stop the others."""
         places: list[tuple[str, Readable | Problem]] = []

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, cast
 from urllib.parse import parse_qsl, urlsplit
@@ -22,7 +23,10 @@ from mcp_github.engine.flow import Flow
 from mcp_github.engine.text import scrub
 from mcp_github.policy import Policy, Repo, WriteRepo
 
-__all__ = ["Answer", "Api", "paging"]
+__all__ = ["Answer", "Api", "from_cache", "paging"]
+
+from_cache: ContextVar[bool] = ContextVar("from_cache", default=False)
+"""Set while a resource is read: what its subscriber is told of is what they then get, without another request."""
 
 _PAGING = ("page", "after", "before", "cursor", "since")
 _CACHED, _CACHED_BYTES = 200, 300_000
@@ -50,6 +54,8 @@ class Api:
         self.client, self.policy = Client(settings, policy), policy
         self.flow = Flow(policy, self._is_public)
         self._kept: OrderedDict[str, tuple[str, Answer]] = OrderedDict()
+        self.kept: Callable[[str, Mapping[str, Any], str], Awaitable[bytes | None]] = _nothing_kept
+        """The body of what is followed, of a path, its parameters and media type, where somebody looks at it anyway."""
         self._seconds = settings.timeout
         self._blocks: list[AbstractAsyncContextManager[None]] = []
 
@@ -72,6 +78,9 @@ class Api:
         """
         if repo is not None and not quiet:
             self.flow.saw(repo.key)
+        if from_cache.get() and (body := await self.kept(path, params or {}, accept)) is not None:
+            data, removed = scrub(_parsed(body, what))
+            return Answer(data, removed)
         key = json.dumps([path, params, accept], sort_keys=True)
         kept = self._kept.get(key)
         headers = {"If-None-Match": kept[0]} if kept else {}
@@ -124,6 +133,8 @@ class Api:
         """The bytes at `path`, as they are."""
         if not quiet:
             self.flow.saw(repo.key)
+        if from_cache.get() and (body := await self.kept(path, params or {}, accept)) is not None:
+            return body
         request = Request("GET", path, what, True, params=params or {}, accept=accept, max_bytes=max_bytes)
         return (await self.client.send(request)).body
 
@@ -161,6 +172,10 @@ class Api:
     async def _is_public(self, key: str) -> bool:
         found = await self.get(self.policy.repo(key).path, f"the repository `{key}`", quiet=True)
         return not found.data.get("private", False)
+
+
+async def _nothing_kept(path: str, params: Mapping[str, Any], accept: str) -> bytes | None:
+    return None
 
 
 def _parsed(body: bytes, what: str) -> Any:

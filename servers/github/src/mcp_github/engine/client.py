@@ -23,7 +23,7 @@ from mcp_batteries.errors import Conflict, Problem, Refused, Unavailable
 from mcp_batteries.limits import Stop, in_thread
 from mcp_github.engine import failures
 from mcp_github.engine.gate import Gate
-from mcp_github.engine.reply import Reply
+from mcp_github.engine.reply import VERSION, Reply
 from mcp_github.engine.tokens import Credentials, TokenSettings
 from mcp_github.policy import Policy
 
@@ -38,8 +38,6 @@ _TRIES = 3
 _REDIRECTS = 3
 _MAX_BYTES = 8_000_000
 _JSON = "application/vnd.github+json"
-VERSION = "2022-11-28"
-"""Of the API; GitHub keeps one for at least two years after the next."""
 
 
 class ClientSettings(TokenSettings, Protocol):

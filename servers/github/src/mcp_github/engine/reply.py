@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["Reply"]
+__all__ = ["VERSION", "Reply"]
+
+VERSION = "2022-11-28"
+"""Of the API; GitHub keeps one for at least two years after the next."""
 
 
 @dataclass(frozen=True)

@@ -39,15 +39,14 @@ def scrub_text(text: str, *, code: bool = False) -> tuple[str, int]:
     if not _SUSPECT.search(text):
         return text, 0
     removed = 0
-    if not code:
-        text, removed = _without_entities(text)
-    text, more = _INVISIBLE.subn("", text)
-    removed += more
     while True:
-        text, more = _STRAY.subn("", text)
-        removed += more
-        if not more:
+        # Taking one out can put another together.
+        text, entities = (text, 0) if code else _without_entities(text)
+        text, plain = _INVISIBLE.subn("", text)
+        text, stray = _STRAY.subn("", text)
+        if not entities + plain + stray:
             return text, removed
+        removed += entities + plain + stray
 
 
 def scrub(data: Any) -> tuple[Any, int]:
@@ -87,9 +86,4 @@ def _without_entities(text: str) -> tuple[str, int]:
             return ""
         return found[0]
 
-    # Taking one out can put another together.
-    while True:
-        before = removed
-        text = _ENTITY.sub(judge, text)
-        if removed == before:
-            return text, removed
+    return _ENTITY.sub(judge, text), removed

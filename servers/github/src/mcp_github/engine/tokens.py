@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 import os
 import shutil
 import subprocess
 import threading
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from mcp_batteries.errors import Unavailable
+from mcp_batteries.errors import Problem, Unavailable
+from mcp_github.engine.reply import VERSION
 from mcp_github.policy import Api
 
 if TYPE_CHECKING:
     from github.Auth import Auth
 
 __all__ = ["Credentials", "TokenSettings"]
+
+logger = logging.getLogger(__name__)
 
 
 class TokenSettings(Protocol):
@@ -51,12 +55,20 @@ class Credentials:
             Unavailable: a source that was named has none.
         """
         with self._lock:
-            if self._found is None:
-                self._found = self._find()
-            auth = self._found[1]
-            if auth is not None:
+            try:
+                if self._found is None:
+                    self._found = self._find()
+                auth = self._found[1]
                 # An App's token is renewed here, once for all workers.
-                _ = auth.token
+                _ = auth and auth.token
+            except Problem:
+                raise
+            except Exception as error:  # noqa: BLE001
+                # Of four libraries' making: a key that is none, a refusal, a broken connection.
+                logger.warning("No token: %s", type(error).__name__)
+                raise Unavailable(
+                    "GitHub gave the App no token.", "The operator can look at --app-id, the key and the installation."
+                ) from None
             return auth
 
     @property
@@ -101,7 +113,9 @@ class Credentials:
         if not settings.app_key_file:
             raise Unavailable("A GitHub App needs its key.", "The operator can name it with `--app-key-file`.")
         app = Auth.AppAuth(str(settings.app_id), _read(settings.app_key_file, "key"))
-        common: dict[str, Any] = {"base_url": self._api.base, "retry": None, "timeout": settings.timeout}
+        common: dict[str, Any] = {
+            "base_url": self._api.base, "retry": None, "timeout": settings.timeout, "api_version": VERSION,
+        }  # fmt: skip
         integration = GithubIntegration(auth=app, seconds_between_requests=0, seconds_between_writes=0, **common)
         number = settings.app_installation
         if not number:

@@ -206,6 +206,8 @@ class Connections:
     def __init__(self, interrupt: Interrupt) -> None:
         self.interrupt = interrupt
         self._open: dict[tuple[str, bool], Database] = {}
+        self._looked_at: dict[tuple[str, bool], Database] = {}
+        """Those of this request: one request is about one file, whatever is at its path meanwhile."""
 
     def reader(self, path: str) -> Database:
         """A connection that can't change the file at `path`."""
@@ -217,10 +219,17 @@ class Connections:
 
     def start(self) -> None:
         """A new request: what the last one has looked up may be another thing by now."""
+        self._looked_at.clear()
         for database in self._open.values():
             database.names.clear()
 
     def _get(self, path: str, *, writable: bool) -> Database:
+        key = path, writable
+        if key not in self._looked_at:
+            self._looked_at[key] = self._current(path, writable=writable)
+        return self._looked_at[key]
+
+    def _current(self, path: str, *, writable: bool) -> Database:
         known = self._open.get((path, writable))
         try:
             found = os.stat(path)

@@ -1,0 +1,1 @@
+"""mcp-postgres: PostgreSQL over MCP."""

@@ -1,0 +1,1 @@
+"""The work on trusted types; it knows no MCP."""

@@ -1,0 +1,254 @@
+"""What is in a database: PostgreSQL's own catalogue, asked so that a big one gives small answers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+from mcp_batteries.errors import NotFound, quote
+from mcp_postgres.engine.connections import Session
+from mcp_postgres.policy import Table
+
+__all__ = ["describe", "find", "find_table", "listing", "names", "schemas"]
+
+_OWN = "n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'"
+_KIND = """CASE c.relkind WHEN 'r' THEN 'table' WHEN 'p' THEN 'partitioned table' WHEN 'v' THEN 'view'
+    WHEN 'm' THEN 'materialized view' WHEN 'f' THEN 'foreign table' WHEN 'S' THEN 'sequence' END"""
+
+_SCHEMAS = f"""
+SELECT coalesce(json_agg(x ORDER BY x.name), '[]')::text FROM (
+    SELECT n.nspname AS name, obj_description(n.oid, 'pg_namespace') AS comment,
+        count(c.oid) FILTER (WHERE c.relkind IN ('r', 'p', 'f') AND NOT c.relispartition) AS tables,
+        count(c.oid) FILTER (WHERE c.relkind IN ('v', 'm')) AS views,
+        coalesce(sum(pg_total_relation_size(c.oid)) FILTER (WHERE c.relkind IN ('r', 'm')), 0) AS bytes
+    FROM pg_namespace n LEFT JOIN pg_class c ON c.relnamespace = n.oid AND c.relkind IN ('r', 'p', 'f', 'v', 'm')
+    WHERE {_OWN} AND has_schema_privilege(n.oid, 'USAGE') GROUP BY n.oid) x
+"""
+
+_TABLES = f"""
+SELECT coalesce(json_agg(x), '[]')::text FROM (
+    SELECT n.nspname AS schema, c.relname AS name, {_KIND} AS kind, obj_description(c.oid, 'pg_class') AS comment,
+        CASE WHEN c.relkind = 'p' THEN (SELECT sum(greatest(l.reltuples, 0)) FROM pg_partition_tree(c.oid) t
+            JOIN pg_class l ON l.oid = t.relid WHERE t.isleaf) ELSE c.reltuples END::bigint AS rows,
+        CASE WHEN c.relkind = 'p' THEN (SELECT sum(pg_total_relation_size(t.relid)) FROM pg_partition_tree(c.oid) t)
+            WHEN c.relkind IN ('r', 'm') THEN pg_total_relation_size(c.oid) END AS bytes,
+        CASE WHEN c.relkind = 'p' THEN (SELECT count(*) FROM pg_partition_tree(c.oid) t WHERE t.isleaf) END AS
+            partitions,
+        (SELECT json_agg(a.attname ORDER BY a.attnum) FROM pg_attribute a
+            WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS columns
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind = ANY ($1::"char"[]) AND NOT c.relispartition
+        AND CASE WHEN $2::text IS NULL THEN {_OWN} ELSE n.nspname = $2 END
+        AND (c.relkind = 'S' OR has_table_privilege(c.oid, 'SELECT') OR has_any_column_privilege(c.oid, 'SELECT'))
+        AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = c.oid AND d.classid = 'pg_class'::regclass
+            AND d.deptype IN ('e', 'i') AND ($2::text IS NULL OR c.relkind = 'S'))
+    ORDER BY 1, 2 LIMIT $3::int OFFSET $4::int) x
+"""
+
+_FUNCTIONS = f"""
+SELECT coalesce(json_agg(x), '[]')::text FROM (
+    SELECT n.nspname AS schema, p.proname AS name,
+        CASE p.prokind WHEN 'p' THEN 'procedure' WHEN 'a' THEN 'aggregate' WHEN 'w' THEN 'window function'
+            ELSE 'function' END AS kind, obj_description(p.oid, 'pg_proc') AS comment,
+        format('(%s)%s', pg_get_function_identity_arguments(p.oid),
+            ' returns ' || pg_get_function_result(p.oid)) AS signature
+    FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+    WHERE CASE WHEN $1::text IS NULL THEN {_OWN} ELSE n.nspname = $1 END
+        AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = p.oid AND d.classid = 'pg_proc'::regclass AND
+            d.deptype = 'e')
+    ORDER BY 1, 2, p.oid LIMIT $2::int OFFSET $3::int) x
+"""
+
+_TYPES = f"""
+SELECT coalesce(json_agg(x), '[]')::text FROM (
+    SELECT n.nspname AS schema, t.typname AS name,
+        CASE t.typtype WHEN 'e' THEN 'enum' WHEN 'd' THEN 'domain' WHEN 'c' THEN 'composite type' WHEN 'r' THEN 'range'
+            ELSE 'type' END AS kind, obj_description(t.oid, 'pg_type') AS comment,
+        CASE t.typtype WHEN 'e' THEN (SELECT '(' || string_agg(quote_literal(e.enumlabel), ', ' ORDER BY
+            e.enumsortorder) || ')'
+                FROM pg_enum e WHERE e.enumtypid = t.oid)
+            WHEN 'd' THEN ' over ' || format_type(t.typbasetype, t.typtypmod) || coalesce(' ' || (SELECT
+                string_agg(pg_get_constraintdef(k.oid), ' ') FROM pg_constraint k WHERE k.contypid = t.oid), '') END
+                    AS signature
+    FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace LEFT JOIN pg_class c ON c.oid = t.typrelid
+    WHERE CASE WHEN $1::text IS NULL THEN {_OWN} ELSE n.nspname = $1 END
+        AND t.typtype IN ('e', 'd', 'c', 'r') AND coalesce(c.relkind, 'c') = 'c'
+        AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = t.oid AND d.classid = 'pg_type'::regclass AND
+            d.deptype = 'e')
+    ORDER BY 1, 2 LIMIT $2::int OFFSET $3::int) x
+"""
+
+_INSTALLED = """
+SELECT coalesce(json_agg(x ORDER BY x.name), '[]')::text FROM (
+    SELECT n.nspname AS schema, e.extname AS name, 'extension' AS kind, ' ' || e.extversion AS signature,
+        obj_description(e.oid, 'pg_extension') AS comment
+    FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+    WHERE $1::text IS NULL OR n.nspname = $1 ORDER BY 2 LIMIT $2::int OFFSET $3::int) x
+"""
+
+_FIND_TABLE = f"""
+SELECT json_build_object('oid', c.oid::text, 'schema', n.nspname, 'name', c.relname, 'kind', {_KIND})::text
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND c.relname = $1 AND CASE WHEN $2::text IS NOT NULL THEN
+    n.nspname = $2
+    ELSE pg_table_is_visible(c.oid) OR {_OWN} END
+ORDER BY pg_table_is_visible(c.oid) DESC, n.nspname LIMIT 1
+"""
+
+_DESCRIBE = """
+SELECT json_build_object(
+  'comment', obj_description(c.oid, 'pg_class'),
+  'rows', CASE WHEN c.relkind = 'p' THEN (SELECT sum(greatest(l.reltuples, 0)) FROM pg_partition_tree(c.oid) t
+      JOIN pg_class l ON l.oid = t.relid WHERE t.isleaf) ELSE c.reltuples END::bigint,
+  'bytes', CASE WHEN c.relkind = 'p' THEN (SELECT sum(pg_total_relation_size(t.relid)) FROM pg_partition_tree(c.oid) t)
+      WHEN c.relkind IN ('r', 'm', 'S') THEN pg_total_relation_size(c.oid) END,
+  'owner', pg_get_userbyid(c.relowner), 'security', c.relrowsecurity,
+  'columns', (SELECT coalesce(json_agg(json_build_object('name', a.attname, 'type', format_type(a.atttypid,
+      a.atttypmod),
+      'not_null', a.attnotnull, 'identity', a.attidentity <> '', 'generated', a.attgenerated <> '',
+      'default', pg_get_expr(d.adbin, d.adrelid), 'comment', col_description(c.oid, a.attnum),
+      'enum', (SELECT json_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_enum e WHERE e.enumtypid = a.atttypid))
+      ORDER BY a.attnum), '[]') FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+      WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped),
+  'key', (SELECT json_agg(a.attname ORDER BY k.place) FROM pg_index i, unnest(i.indkey) WITH ORDINALITY k (number,
+      place)
+      JOIN pg_attribute a ON a.attnum = k.number WHERE i.indrelid = c.oid AND i.indisprimary AND a.attrelid = c.oid),
+  'constraints', (SELECT coalesce(json_agg(json_build_object('name', conname, 'definition', pg_get_constraintdef(oid))
+      ORDER BY contype, conname), '[]') FROM pg_constraint WHERE conrelid = c.oid AND contype <> 'n'),
+  'referred_by', (SELECT coalesce(json_agg(format('%s: %s', conrelid::regclass, pg_get_constraintdef(oid))
+      ORDER BY conrelid::regclass::text, conname), '[]') FROM pg_constraint
+      WHERE confrelid = c.oid AND contype = 'f' AND conparentid = 0),
+  'indexes', (SELECT coalesce(json_agg(json_build_object('definition', pg_get_indexdef(i.indexrelid), 'valid',
+      i.indisvalid,
+      'bytes', pg_relation_size(i.indexrelid), 'scans', s.idx_scan) ORDER BY x.relname), '[]') FROM pg_index i
+      JOIN pg_class x ON x.oid = i.indexrelid LEFT JOIN pg_stat_all_indexes s ON s.indexrelid = i.indexrelid
+      WHERE i.indrelid = c.oid),
+  'triggers', (SELECT coalesce(json_agg(pg_get_triggerdef(oid) ORDER BY tgname), '[]') FROM pg_trigger
+      WHERE tgrelid = c.oid AND NOT tgisinternal),
+  'policies', (SELECT coalesce(json_agg(format('%s for %s to %s%s%s', policyname, cmd, array_to_string(roles, ', '),
+      ' using ' || qual, ' with check ' || with_check) ORDER BY policyname), '[]') FROM pg_policies
+      WHERE schemaname = n.nspname AND tablename = c.relname),
+  'grants', (SELECT coalesce(json_agg(g), '[]') FROM (SELECT format('%s: %s', CASE WHEN a.grantee = 0 THEN 'public'
+      ELSE pg_get_userbyid(a.grantee) END, string_agg(lower(a.privilege_type), ', ' ORDER BY a.privilege_type)) AS g
+      FROM aclexplode(c.relacl) a WHERE a.grantee <> c.relowner GROUP BY a.grantee ORDER BY 1) x),
+  'partition_of', CASE WHEN c.relispartition THEN (SELECT inhparent::regclass::text || ' ' ||
+      pg_get_expr(c.relpartbound, c.oid) FROM pg_inherits WHERE inhrelid = c.oid) END,
+  'partition_by', CASE WHEN c.relkind = 'p' THEN pg_get_partkeydef(c.oid) END,
+  'partitions', CASE WHEN c.relkind = 'p' THEN (SELECT json_agg(p.text) FROM (SELECT format('%s %s', l.oid::regclass,
+      pg_get_expr(l.relpartbound, l.oid)) AS text FROM pg_inherits i JOIN pg_class l ON l.oid = i.inhrelid
+      WHERE i.inhparent = c.oid ORDER BY 1) p) END,
+  'definition', CASE WHEN c.relkind IN ('v', 'm') THEN pg_get_viewdef(c.oid, true) END,
+  'sequence', (SELECT format('type %s, from %s to %s by %s, now %s', format_type(q.seqtypid, NULL), q.seqmin, q.seqmax,
+      q.seqincrement, pg_sequence_last_value(c.oid)) FROM pg_sequence q WHERE q.seqrelid = c.oid
+      AND has_sequence_privilege(c.oid, 'SELECT'))
+)::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1::oid
+"""
+
+_SEARCH = f"""
+WITH hits AS (
+    SELECT 1 AS rank, n.nspname || '.' || c.relname || ' (' || {_KIND} || ')' AS hit, c.relname AS name,
+        obj_description(c.oid, 'pg_class') AS comment
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE {_OWN} AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND NOT c.relispartition
+  UNION ALL
+    SELECT 2, n.nspname || '.' || c.relname || '.' || a.attname || ' ' || format_type(a.atttypid, a.atttypmod),
+        a.attname,
+        col_description(c.oid, a.attnum)
+    FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE {_OWN} AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND a.attnum > 0 AND NOT
+        a.attisdropped
+  UNION ALL
+    SELECT 3, n.nspname || '.' || c.relname || ' (index on ' || i.indrelid::regclass || ')', c.relname,
+        obj_description(c.oid, 'pg_class')
+    FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE {_OWN} AND NOT c.relispartition
+  UNION ALL
+    SELECT 4, n.nspname || '.' || p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')', p.proname,
+        obj_description(p.oid, 'pg_proc')
+    FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE {_OWN}
+  UNION ALL
+    SELECT 5, n.nspname || '.' || t.typname || ' (type)', t.typname || ' ' || coalesce(string_agg(e.enumlabel, ' '),
+        ''),
+        obj_description(t.oid, 'pg_type')
+    FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace LEFT JOIN pg_enum e ON e.enumtypid = t.oid
+    WHERE {_OWN} AND t.typtype IN ('e', 'd', 'r') GROUP BY t.oid, n.nspname
+  UNION ALL
+    SELECT 6, n.nspname || '.' || c.relname || ' (trigger ' || t.tgname || ')', t.tgname, NULL
+    FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE {_OWN} AND NOT t.tgisinternal
+)
+SELECT coalesce(json_agg(hit || coalesce(': ' || comment, '')), '[]')::text FROM (
+    SELECT hit, comment FROM hits
+    WHERE strpos(lower(name), lower($1)) > 0 OR strpos(lower(coalesce(comment, '')), lower($1)) > 0
+    ORDER BY lower(name) <> lower($1), strpos(lower(name), lower($1)) = 0, rank, hit LIMIT $2::int) x
+"""
+
+_NAMES = {
+    "schema": f"SELECT nspname AS name FROM pg_namespace n WHERE {_OWN} AND has_schema_privilege(n.oid, 'USAGE')",
+    "table": "SELECT c.relname AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $2"
+    " AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition",
+    "column": "SELECT a.attname AS name FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n"
+    " ON n.oid = c.relnamespace WHERE n.nspname = $2 AND c.relname = $3 AND a.attnum > 0 AND NOT a.attisdropped",
+}
+
+KINDS = {"tables": "{r,p,v,m,f}", "sequences": "{S}"}
+
+
+async def _json(session: Session, sql: str, *values: str | None) -> Any:
+    text = await session.value(sql, *values)
+    return None if text is None else json.loads(text)
+
+
+async def schemas(session: Session) -> list[dict[str, Any]]:
+    """The schemas people made, with their comments, how much is in them, and their size in bytes."""
+    return await _json(session, _SCHEMAS)
+
+
+async def listing(session: Session, kind: str, schema: str | None, limit: int, offset: int) -> list[dict[str, Any]]:
+    """Objects of a kind, partitions folded into their table; `limit` of them."""
+    page = (str(limit), str(offset))
+    match kind:
+        case "functions":
+            return await _json(session, _FUNCTIONS, schema, *page)
+        case "types":
+            return await _json(session, _TYPES, schema, *page)
+        case "extensions":
+            return await _json(session, _INSTALLED, schema, *page)
+        case _:
+            return await _json(session, _TABLES, KINDS[kind], schema, *page)
+
+
+async def find_table(session: Session, table: Table) -> dict[str, str]:
+    """Its oid, schema, name and kind; without a schema the search path decides, then any schema.
+
+    Raises:
+        NotFound: there is none.
+    """
+    for name in dict.fromkeys((table.name, table.name.lower())):
+        found = await _json(session, _FIND_TABLE, name, table.schema)
+        if found is not None:
+            return cast("dict[str, str]", found)
+    where = f" in {quote(table.schema)}" if table.schema else ""
+    raise NotFound(f"There is no table or view {quote(table.name)}{where}.", "`list_objects` lists them.")
+
+
+async def describe(session: Session, table: Table) -> dict[str, Any]:
+    """Everything about a table, view or sequence.
+
+    Raises:
+        NotFound: there is none of that name.
+    """
+    found = await find_table(session, table)
+    return {**found, **await _json(session, _DESCRIBE, found["oid"])}
+
+
+async def find(session: Session, words: str, limit: int) -> list[str]:
+    """Where `words` occur in names and comments, the best first."""
+    return await _json(session, _SEARCH, words, str(limit))
+
+
+async def names(session: Session, what: str, typed: str, *inside: str) -> list[str]:
+    """Schemas, tables or columns that begin with `typed`."""
+    numbered = f"SELECT coalesce(json_agg(name ORDER BY name), '[]')::text FROM (SELECT name FROM ({_NAMES[what]}) n"
+    numbered += " WHERE starts_with(name::text, $1) ORDER BY 1 LIMIT 200) x"
+    return await _json(session, numbered, typed, *inside)

@@ -1,0 +1,129 @@
+"""PostgreSQL's values as JSON, exact, and cut on the server where they are long.
+
+JSON readers take every number for a double. So an integer beyond 2**53 is its digits as text, and so is every
+`numeric`; what is not a number (NaN, Infinity) is text; bytes are `{"base64": ...}`; json is itself; everything else is
+the text PostgreSQL writes, which has names for what Python's types lack: infinity, years BC, 24:00.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from json.encoder import encode_basestring
+
+__all__ = ["Column", "Lines", "wrapped"]
+
+_SMALL = {
+    16, 18, 19, 20, 21, 23, 24, 26, 27, 28, 29, 650, 700, 701, 774, 790, 829, 869, 1042, 1082, 1083, 1114, 1184, 1186,
+    1266, 1700, 2202, 2203, 2204, 2205, 2206, 2278, 2950, 2970, 3220, 4089, 4096, 5069,
+}  # fmt: skip
+"""Types whose values are short, or whose cast to text says something else than they do (inet, bpchar)."""
+
+_TEXT = {25, 1043}
+_BYTES = 17
+_JSON = {114, 3802}
+_NUMBERS = {21, 23, 26}
+_FLOATS = {700, 701}
+_LONG_NUMBERS = {20, 5069}
+_EXACT = 2**53
+_FINITE = re.compile(r"[-+0-9.e]+")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a result, and the type's number in `pg_type`."""
+
+    name: str
+    type: int
+
+
+def wrapped(sql: str, columns: Sequence[Column], *, max_cell: int, limit: int, offset: int) -> str:
+    """`sql`, which the server took for one query, as a subquery whose long cells are cut where they lie.
+
+    A value of 300 MB then never leaves the server; libpq would need three times its size for it.
+    """
+    if not columns:
+        return sql
+    names = [f"c{number}" for number in range(len(columns))]
+    cut = [_cut(f"q.{name}", column.type, max_cell + 1) for name, column in zip(names, columns, strict=True)]
+    body = sql.rstrip().rstrip(";")
+    skip = f" OFFSET {offset}" if offset else ""
+    return f"SELECT {', '.join(cut)} FROM (\n{body}\n) AS q({', '.join(names)}) LIMIT {limit}{skip}"
+
+
+def _cut(name: str, kind: int, length: int) -> str:
+    if kind in _SMALL:
+        return name
+    if kind in _TEXT:
+        return f"left({name}, {length})"
+    if kind == _BYTES:
+        return f"substring({name} from 1 for {length})"
+    return f"left({name}::text, {length})"
+
+
+class Lines:
+    """Rows as lines of JSON arrays.
+
+    Args:
+        max_cell: characters of a text and bytes of a `bytea` beyond which it is cut, and says so.
+    """
+
+    def __init__(self, columns: Sequence[Column], max_cell: int) -> None:
+        self.max_cell = max_cell
+        self.cut = 0
+        """Cells cut so far."""
+        self._writers: list[Callable[[str], str]] = [self._writer(column.type) for column in columns]
+
+    def line(self, row: Sequence[str | None]) -> str:
+        """One line for `row`, with its end."""
+        cells = ["null" if value is None else write(value) for value, write in zip(row, self._writers, strict=True)]
+        return f"[{','.join(cells)}]\n"
+
+    def _writer(self, kind: int) -> Callable[[str], str]:
+        if kind in _NUMBERS:
+            return str
+        if kind in _LONG_NUMBERS:
+            return _long
+        if kind in _FLOATS:
+            return _float
+        if kind == 16:
+            return _boolean
+        if kind == 2278:  # void
+            return lambda value: "null"
+        if kind == _BYTES:
+            return self._bytes
+        return self._json if kind in _JSON else self._text
+
+    def _text(self, value: str) -> str:
+        if len(value) <= self.max_cell:
+            return encode_basestring(value)
+        self.cut += 1
+        return encode_basestring(value[: self.max_cell] + "…[cut]")
+
+    def _json(self, value: str) -> str:
+        if len(value) > self.max_cell:
+            return self._text(value)
+        # Line ends in JSON stand between its parts only.
+        return value.replace("\r", " ").replace("\n", " ")
+
+    def _bytes(self, value: str) -> str:
+        found = bytes.fromhex(value[2:])
+        more = ""
+        if len(found) > self.max_cell:
+            self.cut += 1
+            more = ',"cut":true'
+        return f'{{"base64":"{base64.b64encode(found[: self.max_cell]).decode()}"{more}}}'
+
+
+def _long(value: str) -> str:
+    return value if len(value) < 16 or -_EXACT <= int(value) <= _EXACT else f'"{value}"'
+
+
+def _float(value: str) -> str:
+    return value if _FINITE.fullmatch(value) else f'"{value}"'
+
+
+def _boolean(value: str) -> str:
+    return "true" if value == "t" else "false"

@@ -1,0 +1,264 @@
+"""Connections to one database: few, made when needed, and given back clean.
+
+Every piece of work is one transaction. Its first trip, which changes nothing, is also the test whether the connection
+still lives; if not it goes over a new one. So a restart, a failover or a killed backend costs the next call a few
+milliseconds, and a database that is down costs nothing until it is asked. Nothing here needs a session that lasts
+longer than a transaction, so poolers like PgBouncer may stand between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import anyio
+import psycopg
+from psycopg import AsyncConnection, AsyncRawCursor, Notify
+from psycopg.adapt import AdaptersMap
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.types.string import StrDumperUnknown, TextLoader
+
+from mcp_batteries.errors import Problem, Unavailable
+from mcp_postgres.engine.role import ROLE, Role
+from mcp_postgres.engine.trouble import problem, unreachable
+from mcp_postgres.policy import Database
+
+__all__ = ["Connections", "Session", "apart"]
+
+T = TypeVar("T")
+Raw = AsyncConnection[Any]
+
+logger = logging.getLogger(__name__)
+# It warns of what it raises too: a statement of a pipeline that failed.
+logging.getLogger("psycopg").setLevel(logging.ERROR)
+
+_GRACE = 5.0
+"""Seconds beyond a statement's limit after which the server counts as gone."""
+_CLEAN_SECONDS = 5.0
+_END = "ROLLBACK; SELECT pg_advisory_unlock_all()"
+_DEFAULTS: dict[str, Any] = {
+    "connect_timeout": 10, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3,
+    "application_name": "mcp-postgres",
+}  # fmt: skip
+
+
+class _Text:
+    """Every value comes as PostgreSQL writes it: exact, whatever Python's types can hold."""
+
+    def __init__(self) -> None:
+        self.connection = None
+        self.adapters = AdaptersMap()
+        self.adapters.register_loader(0, TextLoader)
+        self.adapters.register_dumper(str, StrDumperUnknown)
+
+
+class Session:
+    """A transaction under way.
+
+    Attributes:
+        raw: the connection.
+        notices: what the server said beside results since the start.
+    """
+
+    def __init__(self, raw: Raw, role: Role) -> None:
+        self.raw, self.role = raw, role
+        self.notices: list[tuple[str, str]] = []
+        self.spent = False
+        """Whether something was left in it that the next caller must not meet."""
+
+    def cursor(self) -> AsyncRawCursor[Any]:
+        return self.raw.cursor()  # pyright: ignore[reportReturnType] - its factory is set at connect
+
+    async def together(self, *statements: tuple[str, tuple[str | None, ...]]) -> list[AsyncRawCursor[Any]]:
+        """Run statements in one trip, each by the protocol that admits one only."""
+        async with self.raw.pipeline():
+            return [await self.cursor().execute(sql.encode(), values) for sql, values in statements]
+
+    async def simple(self, sql: str) -> None:
+        """Run statements of our own, several in one trip."""
+        await self.cursor().execute(sql.encode())
+
+    async def value(self, sql: str, *values: str | None) -> str | None:
+        """The one value a query of our own finds."""
+        found = await (await self.cursor().execute(sql.encode(), values or None)).fetchone()
+        return None if found is None else found[0]
+
+    async def column(self, sql: str) -> list[str]:
+        """The values of one column a query of our own finds."""
+        return [row[0] for row in await (await self.cursor().execute(sql.encode())).fetchall()]
+
+
+class Connections:
+    """The connections to one database.
+
+    Args:
+        most: how many there may be.
+        locate: the address at the time of connecting, where it isn't known before.
+        password: asked for at each connect if neither address nor libpq's own sources give one.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        most: int,
+        locate: Callable[[], Awaitable[str]] | None = None,
+        password: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        self.database = database
+        self.role: Role | None = None
+        """As of the last connect."""
+        self._locate, self._password = locate, password
+        self._free = asyncio.Semaphore(most)
+        self._idle: list[Session] = []
+        self._open: set[Session] = set()
+
+    @asynccontextmanager
+    async def session(self, opening: str, *, seconds: float) -> AsyncGenerator[Session]:
+        """A transaction begun by `opening`; what isn't committed at its end is rolled back.
+
+        Raises:
+            Unavailable: there is no connection to be had.
+        """
+        async with self._free:
+            session = await self._begun(opening)
+            try:
+                async with asyncio.timeout(seconds + _GRACE):
+                    yield session
+            except TimeoutError:
+                await self._drop(session)
+                raise Unavailable(
+                    f"The database `{self.database.name}` does not answer any more: `timeout`.",
+                    "Call again.",
+                    retry_after=5,
+                ) from None
+            except BaseException:
+                await self._give_back(session)
+                raise
+            else:
+                await self._give_back(session)
+
+    @asynccontextmanager
+    async def listening(self, channel: str) -> AsyncGenerator[AsyncGenerator[Notify]]:
+        """What is told on a channel, over a connection of its own that lasts as long as the block.
+
+        Raises:
+            Unavailable: there is no connection to be had.
+        """
+        session = await self._connected()
+        try:
+            await session.simple(f'LISTEN "{channel}"')
+            yield session.raw.notifies()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._drop(session)
+
+    async def close(self) -> None:
+        """Close them all."""
+        for session in list(self._open):
+            await self._drop(session)
+
+    async def _begun(self, opening: str) -> Session:
+        while self._idle:
+            session = self._idle.pop()
+            try:
+                async with asyncio.timeout(_GRACE):
+                    await session.simple(opening)
+            except (psycopg.Error, TimeoutError):
+                await self._drop(session)
+            except BaseException:
+                await self._drop(session)
+                raise
+            else:
+                return session
+        session = await self._connected()
+        try:
+            await session.simple(opening)
+        except psycopg.Error as error:
+            await self._drop(session)
+            raise problem(error, self.database.name) from error
+        except BaseException:
+            await self._drop(session)
+            raise
+        return session
+
+    async def _connected(self) -> Session:
+        try:
+            address = self.database.address if self._locate is None else await self._locate()
+            words: dict[str, Any] = {**_DEFAULTS, **conninfo_to_dict(address), "client_encoding": "UTF8"}
+            if "password" not in words and (password := self._password()):
+                words["password"] = password
+            raw: Raw = await AsyncConnection.connect(
+                make_conninfo("", **words),
+                autocommit=True,
+                prepare_threshold=None,
+                context=_Text(),
+                cursor_factory=AsyncRawCursor,
+            )
+        except Problem:
+            raise
+        except (psycopg.Error, OSError) as error:
+            if isinstance(error, psycopg.ProgrammingError):
+                raise Unavailable(
+                    f"The address of `{self.database.name}` is not understood.", "The operator can mend it."
+                ) from None
+            raise unreachable(self.database.name, error) from None
+        try:
+            found = await (await raw.cursor().execute(ROLE)).fetchone()
+        except psycopg.Error as error:
+            await raw.close()
+            raise unreachable(self.database.name, error) from error
+        except BaseException:
+            await raw.close()
+            raise
+        assert found is not None
+        self.role = Role.read(found[0])
+        session = Session(raw, self.role)
+        raw.add_notice_handler(
+            lambda said: session.notices.append((said.message_primary or "", said.message_detail or ""))
+        )
+        self._open.add(session)
+        return session
+
+    async def _give_back(self, session: Session) -> None:
+        session.notices.clear()
+        try:
+            async with asyncio.timeout(_CLEAN_SECONDS):
+                await session.simple(_END)
+        except (psycopg.Error, TimeoutError):
+            await self._drop(session)
+        except BaseException:
+            await self._drop(session)
+            raise
+        else:
+            session.notices.clear()
+            if session.spent:
+                await self._drop(session)
+            else:
+                self._idle.append(session)
+
+    async def _drop(self, session: Session) -> None:
+        self._open.discard(session)
+        await session.raw.close()
+
+
+async def apart(work: Coroutine[Any, Any, T]) -> T:
+    """Do `work` in a task of its own, so that a cancelled call still cleans up after itself.
+
+    anyio goes on cancelling a scope's awaits until it is left; psycopg stops the statement on the server when it is
+    cancelled, which takes some awaits. So the work is cancelled once, and waited for.
+    """
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.wait([task])
+    except BaseException:
+        task.cancel()
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait([task])
+        if not task.cancelled() and (late := task.exception()) is not None:
+            logger.info("A cancelled call ended: %s", late)
+        raise
+    return task.result()

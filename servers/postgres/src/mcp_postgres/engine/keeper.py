@@ -1,0 +1,146 @@
+"""A PostgreSQL of our own in a private folder, kept by a small process that outlives nobody.
+
+The keeper makes the cluster, starts it, and stops it and removes the folder when its standard input ends, which it
+does however the process that started it comes to its end. PostgreSQL refuses to run as root, so a root's cluster
+belongs to `nobody`. It needs the standard library only: run it as a script.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from typing import Any
+
+__all__ = ["keep"]
+
+_SECONDS = 120
+_QUICK = ["-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off", "-c", "max_wal_size=256MB"]
+
+
+def keep(folder: str, programs: str, password: str, script: str, options: list[str]) -> int:
+    """Keep a cluster in `folder` until standard input ends; tell its port as a line of JSON once it is ready.
+
+    Args:
+        programs: where `initdb`, `postgres` and `psql` are.
+        password: of the superuser `postgres`.
+        script: SQL run before anybody is told the port.
+        options: more of `postgres`.
+    """
+    data = os.path.join(folder, "data")
+    server = None
+    try:
+        as_whom, programs = _as_whom(folder, programs)
+        secret = os.path.join(folder, "password")
+        with open(os.open(secret, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
+            file.write(password)
+        if as_whom:
+            shutil.chown(secret, as_whom["user"])
+        make = ["initdb", "-D", data, "-U", "postgres", "-A", "scram-sha-256", "-E", "UTF8", "--no-sync"]
+        _run(programs, [*make, "--locale=C", f"--pwfile={secret}"], as_whom)
+        port = _free_port()
+        command = [os.path.join(programs, "postgres"), "-D", data, "-p", str(port), "-h", "127.0.0.1"]
+        private = ["-c", "unix_socket_directories=", "-c", "logging_collector=off"]
+        with open(os.path.join(folder, "log"), "wb") as log:
+            server = subprocess.Popen(
+                [*command, *private, *_QUICK, *options], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder,
+                **as_whom,
+            )  # fmt: skip
+        _until_ready(server, data)
+        environment = {**os.environ, "PGPASSWORD": password}
+        ask = ["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", str(port), "-U", "postgres"]
+        _run(programs, [*ask, "-d", "postgres"], as_whom, given=script, environment=environment)
+        _tell({"port": port, "pid": server.pid})
+        sys.stdin.buffer.read()
+    except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+        _tell({"error": str(error)[:2000]})
+        return 1
+    finally:
+        if server is not None:
+            _stop(server)
+        shutil.rmtree(folder, ignore_errors=True)
+    return 0
+
+
+def _as_whom(folder: str, programs: str) -> tuple[dict[str, Any], str]:
+    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+        return {}, programs
+    as_whom: dict[str, Any] = {"user": "nobody", "extra_groups": []}
+    shutil.chown(folder, "nobody")
+    os.chmod(folder, 0o700)
+    try:
+        _run(programs, ["postgres", "--version"], as_whom)
+    except (OSError, RuntimeError):
+        # Installed where only root can look: nobody gets a copy.
+        copy = os.path.join(folder, "programs")
+        shutil.copytree(os.path.dirname(programs), copy, symlinks=True)
+        for place, _, files in os.walk(copy):
+            for path in [place, *(os.path.join(place, name) for name in files)]:
+                with contextlib.suppress(OSError):
+                    shutil.chown(path, "nobody")
+        programs = os.path.join(copy, os.path.basename(programs))
+    return as_whom, programs
+
+
+def _run(
+    programs: str,
+    words: list[str],
+    as_whom: dict[str, Any],
+    *,
+    given: str = "",
+    environment: dict[str, str] | None = None,
+) -> None:
+    done = subprocess.run(
+        [os.path.join(programs, words[0]), *words[1:]],
+        input=given, capture_output=True, text=True, encoding="utf-8", timeout=_SECONDS, env=environment, cwd="/" if as_whom else None,
+        **as_whom,
+    )  # fmt: skip
+    if done.returncode:
+        raise RuntimeError(f"{words[0]}: {done.stderr.strip() or done.returncode}")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def _until_ready(server: subprocess.Popen[Any], data: str) -> None:
+    """Wait for the word `ready` in the file where the server tells its state."""
+    for _ in range(_SECONDS * 20):
+        with contextlib.suppress(OSError, IndexError):
+            with open(os.path.join(data, "postmaster.pid"), encoding="utf-8") as file:
+                if file.read().splitlines()[7].strip() == "ready":
+                    return
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            server.wait(0.05)
+            raise RuntimeError("postgres ended at once")
+    raise RuntimeError("postgres did not become ready")
+
+
+def _stop(server: subprocess.Popen[Any]) -> None:
+    # SIGINT is a fast shutdown; Windows knows only the hard way.
+    server.send_signal(signal.SIGINT if os.name == "posix" else signal.SIGTERM)
+    try:
+        server.wait(20)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()
+
+
+def _tell(said: dict[str, Any]) -> None:
+    with contextlib.suppress(OSError):
+        print(json.dumps(said), flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            # Whoever started us is sent these too, and then ends our input.
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    sys.exit(keep(**json.loads(sys.stdin.buffer.readline())))

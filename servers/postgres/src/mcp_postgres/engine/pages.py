@@ -1,0 +1,211 @@
+"""Queries answered by pages, no more of the result read than a page and a bit.
+
+What was read beyond the first page is kept, so that the next pages show the same moment; pages behind that run the
+query again and skip, and say so. No transaction, lock or connection is held between two pages.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import cast
+
+import psycopg
+from psycopg import pq
+
+from mcp_batteries.errors import Invalid
+from mcp_batteries.limits import Cursor
+from mcp_batteries.rows import RowPage
+from mcp_postgres.engine.cells import Column, Lines, wrapped
+from mcp_postgres.engine.connections import Connections, Session
+from mcp_postgres.engine.gate import Limits, admit, opening
+from mcp_postgres.engine.trouble import problem
+from mcp_postgres.policy import ReadStatement
+
+__all__ = ["Pages"]
+
+_MOST_RESULTS = 8
+_KEPT_ROWS = 2000
+_KEPT_BYTES = 2_000_000
+_AHEAD_SECONDS = 0.1
+"""How long reading goes on once the first page is full."""
+_CHUNK = 64 if pq.version() >= 170000 else 1
+
+_COMMENT = r"(?:\s|--[^\n]*\n|/\*(?:[^*/]|\*(?!/)|/(?!\*))*\*/)*"
+_SHOW = re.compile(
+    _COMMENT
+    + r"SHOW\s+([\w.]+|\"[\w.]+\"|TIME\s+ZONE|TRANSACTION\s+ISOLATION\s+LEVEL|SESSION\s+AUTHORIZATION)\s*;?\s*",
+    re.I,
+)
+_EXPLAIN = re.compile(
+    _COMMENT + r"EXPLAIN(?P<options>\s*\((?:[\w\s,.']*)\)|(?:\s+(?:ANALYZE|VERBOSE)\b)*)\s*(?P<inner>.*)", re.I | re.S
+)
+_TEXT = 25
+
+
+@dataclass
+class _Result:
+    statement: ReadStatement
+    columns: Sequence[str]
+    max_cell: int
+    start: int
+    """Rows before those kept."""
+    lines: list[str] = field(default_factory=list[str])
+    more: bool = False
+    cut: int = 0
+    notes: list[str] = field(default_factory=list[str])
+
+
+class Pages:
+    """Queries of all databases, and the last few results that were longer than a page."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._results: OrderedDict[str, _Result] = OrderedDict()
+
+    async def first(
+        self, connections: Connections, statement: ReadStatement, *, limit: int, max_bytes: int, max_cell: int
+    ) -> RowPage:
+        """The first page of a statement's rows."""
+        result = await self._read(connections, statement, limit, max_bytes, max_cell, 0)
+        return self._page(result, secrets.token_urlsafe(9), 0, limit, max_bytes)
+
+    def known(self, cursor: str) -> tuple[str, int, ReadStatement]:
+        """The result a cursor belongs to: its name, how many rows were shown, its statement.
+
+        Raises:
+            Invalid: it is not known, or not any more.
+        """
+        name, shown = Cursor.decode("rows", cursor)
+        result = self._results.get(name)
+        if result is None:
+            raise Invalid(
+                f"The result behind the `cursor` is gone; the last {_MOST_RESULTS} are kept.", "Run the query again."
+            )
+        return name, shown, result.statement
+
+    async def next(self, connections: Connections, name: str, shown: int, *, limit: int, max_bytes: int) -> RowPage:
+        """The page behind `shown` rows of the result `name`."""
+        result = self._results[name]
+        self._results.move_to_end(name)
+        if not result.start <= shown < result.start + len(result.lines):
+            notes = [f"read again from row {shown + 1} on: what changed meanwhile may be missing or twice"]
+            result = await self._read(connections, result.statement, limit, max_bytes, result.max_cell, shown)
+            result.notes += notes
+        return self._page(result, name, shown, limit, max_bytes)
+
+    def close(self) -> None:
+        """Forget all results."""
+        self._results.clear()
+
+    def _page(self, result: _Result, name: str, shown: int, limit: int, max_bytes: int) -> RowPage:
+        begin = shown - result.start
+        taken, used = 0, 0
+        for line in result.lines[begin : begin + limit]:
+            used += len(line.encode())
+            if taken and used > max_bytes:
+                break
+            taken += 1
+        more = result.more or begin + taken < len(result.lines)
+        cursor = None
+        if more:
+            self._results[name] = result
+            self._results.move_to_end(name)
+            while len(self._results) > _MOST_RESULTS:
+                self._results.popitem(last=False)
+            cursor = Cursor.encode("rows", [name, shown + taken])
+        lines = "".join(result.lines[begin : begin + taken])
+        return RowPage(result.columns, lines, shown + 1, taken, cursor, result.cut, result.notes)
+
+    async def _read(
+        self, connections: Connections, statement: ReadStatement, limit: int, max_bytes: int, max_cell: int, skip: int
+    ) -> _Result:
+        async with connections.session(opening(self._limits), seconds=self._limits.seconds) as session:
+            sql, columns = await _runnable(session, statement)
+            result = _Result(statement, [column.name for column in columns], max_cell, skip)
+            kept = max(limit, _KEPT_ROWS)
+            lines = Lines(columns, max_cell)
+            try:
+                asked = sql
+                # EXPLAIN and SHOW can be no subquery, and are short.
+                if sql is statement.sql:
+                    asked = wrapped(sql, columns, max_cell=max_cell, limit=kept + 1, offset=skip)
+                await _take(session, asked, statement, lines, result, limit, kept, max_bytes)
+            except psycopg.errors.SyntaxError:
+                if result.lines:
+                    raise
+                # A comment behind the last semicolon, say: as it stands, then.
+                await session.simple("ROLLBACK TO SAVEPOINT mcp_start")
+                await _take(session, sql, statement, lines, result, limit, kept, max_bytes, skip)
+            except UnicodeDecodeError:
+                raise Invalid(
+                    "A value is no UTF-8: `SQL_ASCII`, the database's encoding, allows that.",
+                    "Read it by convert_to().",
+                ) from None
+            result.cut = lines.cut
+            return result
+
+
+async def _runnable(session: Session, statement: ReadStatement) -> tuple[str, list[Column]]:
+    """What to run for `statement`, with its columns, once the server took it for something that only reads."""
+    if _SHOW.fullmatch(statement.sql):
+        return f"{statement.sql} ", [Column("setting", _TEXT)]
+    found = _EXPLAIN.fullmatch(statement.sql)
+    if found is None:
+        return statement.sql, await admit(session, statement)
+    options = found["options"].strip().strip("()").split(",") if "(" in found["options"] else found["options"].split()
+    words = [word.strip() for word in options if word.strip()]
+    if any(re.match(r"ANALY[SZ]E\b", word, re.I) for word in words):
+        await admit(session, ReadStatement(statement.database, found["inner"], statement.parameters))
+    # With options in parentheses nothing but a statement can follow: no second ANALYZE.
+    return f"EXPLAIN ({', '.join(words) or 'COSTS'}) {found['inner']}", [Column("QUERY PLAN", _TEXT)]
+
+
+async def _take(
+    session: Session,
+    sql: str,
+    statement: ReadStatement,
+    lines: Lines,
+    result: _Result,
+    limit: int,
+    kept: int,
+    max_bytes: int,
+    skip: int = 0,
+) -> None:
+    used, until = 0, None
+    async with aclosing(_stream(session, sql, statement)) as rows:
+        async for row in rows:
+            if skip:
+                skip -= 1
+                continue
+            if len(result.lines) == kept or used > _KEPT_BYTES or (until and time.monotonic() > until):
+                result.more = True
+                return
+            line = lines.line(row)
+            result.lines.append(line)
+            used += len(line)
+            if until is None and (len(result.lines) >= limit or used > max_bytes):
+                until = time.monotonic() + _AHEAD_SECONDS
+
+
+async def _stream(session: Session, sql: str, statement: ReadStatement) -> AsyncGenerator[tuple[str | None, ...]]:
+    """The rows, as they come; an unfinished statement is stopped on the server."""
+    try:
+        async with aclosing(_rows(session, sql, statement)) as rows:
+            async for row in rows:
+                yield row
+    except psycopg.errors.SyntaxError:
+        raise
+    except psycopg.Error as error:
+        raise problem(error, statement.database.name) from error
+
+
+def _rows(session: Session, sql: str, statement: ReadStatement) -> AsyncGenerator[tuple[str | None, ...]]:
+    # It says that it is an iterator, and is a generator.
+    rows = session.cursor().stream(sql.encode(), statement.parameters or None, size=_CHUNK)
+    return cast("AsyncGenerator[tuple[str | None, ...]]", rows)

@@ -1,0 +1,183 @@
+"""Plans as trees a person can read, what stands out in them, and what they would be with indexes that don't exist."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, cast
+
+import psycopg
+
+from mcp_batteries.errors import Invalid, Refused, quote
+from mcp_postgres.engine.connections import Session
+from mcp_postgres.engine.gate import admit
+from mcp_postgres.engine.trouble import problem
+from mcp_postgres.models import Plan
+from mcp_postgres.policy import ReadStatement
+
+__all__ = ["explained", "hypothetical", "needs", "plan_of"]
+
+_Node = dict[str, Any]
+_MANY = 10_000
+_PARAMETER = re.compile(r"\$\d")
+HYPOPG = "This needs the extension `hypopg`, which isn't in this database."
+HYPOPG_FIX = "An administrator can install it with the system's packages, then `CREATE EXTENSION hypopg`."
+
+
+async def explained(session: Session, statement: ReadStatement, *, analyze: bool, indexes: Sequence[str]) -> Plan:
+    """The plan of a statement; with `analyze` it runs, inside the read-only gate.
+
+    Args:
+        indexes: as if these existed: what follows `CREATE INDEX ON`.
+
+    Raises:
+        Problem: the statement is refused, or hypopg is missing.
+    """
+    notes: list[str] = []
+    if indexes:
+        if analyze:
+            raise Invalid("`analyze` runs the query, which can't use `indexes` that don't exist.", "Take one of them.")
+        notes += [f"as if there were {item}" for item in await hypothetical(session, indexes, statement.database.name)]
+    if analyze:
+        await admit(session, statement)
+        notes.append("it was run, and rolled back")
+    generic = not statement.parameters and bool(_PARAMETER.search(statement.sql))
+    if generic and not analyze:
+        notes.append("for any values of the parameters; pass some to see the plan for those")
+    try:
+        top = await plan_of(session, statement, analyze=analyze, generic=generic and not analyze)
+        if indexes:
+            await session.value("SELECT hypopg_reset()::text")
+    except psycopg.Error as error:
+        raise problem(error, statement.database.name) from error
+    lines: list[str] = []
+    _draw(top["Plan"], lines, 0)
+    for word in ("Planning Time", "Execution Time"):
+        if word in top:
+            lines.append(f"{word}: {top[word]} ms")
+    return Plan(lines, _findings(top["Plan"], analyze), notes)
+
+
+async def plan_of(session: Session, statement: ReadStatement, *, analyze: bool = False, generic: bool = False) -> _Node:
+    """The plan as PostgreSQL has it.
+
+    Raises:
+        psycopg.Error: it has none.
+    """
+    # Options in parentheses: nothing but a statement can follow, so what isn't analyzed can't be.
+    options = "ANALYZE, BUFFERS, FORMAT JSON" if analyze else "FORMAT JSON"
+    if not generic:
+        (cursor,) = await session.together((f"EXPLAIN ({options}) {statement.sql}", statement.parameters))
+        return _first(await cursor.fetchone())
+    await session.simple("SELECT set_config('plan_cache_mode', 'force_generic_plan', true)")
+    await session.together(("PREPARE mcp_plan AS " + statement.sql, ()))
+    try:
+        count = await session.value(
+            "SELECT cardinality(parameter_types)::text FROM pg_prepared_statements WHERE name = 'mcp_plan'"
+        )
+        values = f"({', '.join(['NULL'] * int(count or 0))})" if count and count != "0" else ""
+        (cursor,) = await session.together((f"EXPLAIN ({options}) EXECUTE mcp_plan{values}", ()))
+        return _first(await cursor.fetchone())
+    finally:
+        if session.raw.info.transaction_status != psycopg.pq.TransactionStatus.INERROR:
+            await session.simple("DEALLOCATE mcp_plan")
+        else:
+            session.spent = True
+
+
+def _first(row: tuple[str | None, ...] | None) -> _Node:
+    assert row is not None and row[0] is not None
+    return cast("list[_Node]", json.loads(row[0]))[0]
+
+
+async def needs(session: Session, extension: str) -> bool:
+    """Whether the database has an extension."""
+    return bool(await session.value("SELECT 1::text FROM pg_extension WHERE extname = $1", extension))
+
+
+async def hypothetical(session: Session, indexes: Sequence[str], database: str) -> list[str]:
+    """Make indexes that only the planner of this session believes in; their names.
+
+    Raises:
+        Problem: hypopg is missing or does not understand one.
+    """
+    if not await needs(session, "hypopg"):
+        raise Refused(HYPOPG, HYPOPG_FIX)
+    session.spent = True
+    made: list[str] = []
+    for index in indexes:
+        text = index if re.match(r"\s*CREATE\s", index, re.I) else f"CREATE INDEX ON {index}"
+        try:
+            name = await session.value("SELECT indexname FROM hypopg_create_index($1)", text)
+        except psycopg.Error as error:
+            raise problem(error, database, before=len(text) - len(index)) from error
+        if name is None:
+            raise Invalid(f"{quote(index)} is no index.", "Write `table (column, ...)`.")
+        made.append(text.removeprefix("CREATE INDEX ON "))
+    return made
+
+
+def _draw(node: _Node, lines: list[str], depth: int) -> None:
+    what = str(node["Node Type"])
+    if join := node.get("Join Type"):
+        what = what if join == "Inner" else f"{what} ({join})"
+    if strategy := node.get("Strategy"):
+        what = f"{what} ({strategy.lower()})" if strategy != "Plain" else what
+    if "Index Name" in node:
+        what += f" using {node['Index Name']}"
+    if "Relation Name" in node:
+        alias = node.get("Alias")
+        what += f" on {node['Relation Name']}" + (f" {alias}" if alias not in (None, node["Relation Name"]) else "")
+    elif "Function Name" in node or "CTE Name" in node:
+        what += f" on {node.get('Function Name') or node['CTE Name']}"
+    facts = f"cost {node['Total Cost']:.0f}, {node['Plan Rows']:,} rows"
+    if "Actual Total Time" in node:
+        loops = node["Actual Loops"]
+        facts = f"{node['Actual Total Time']:.2f} ms, {node['Actual Rows']:,.0f} of {node['Plan Rows']:,} rows expected"
+        facts += f", {loops} times" if loops > 1 else ""
+        if node.get("Shared Read Blocks"):
+            facts += f", {node['Shared Read Blocks']:,} blocks read"
+    lines.append(f"{'  ' * depth}{what}: {facts}")
+    for word in (
+        "Index Cond",
+        "Hash Cond",
+        "Merge Cond",
+        "Join Filter",
+        "Recheck Cond",
+        "Filter",
+        "Sort Key",
+        "Group Key",
+    ):
+        if word in node:
+            value = ", ".join(cast("list[str]", node[word])) if isinstance(node[word], list) else str(node[word])
+            lines.append(f"{'  ' * depth}  {word.lower()}: {value if len(value) <= 300 else value[:299] + '…'}")
+    for child in cast("list[_Node]", node.get("Plans", [])):
+        _draw(child, lines, depth + 1)
+
+
+def _findings(node: _Node, analyzed: bool) -> list[str]:
+    found: list[str] = []
+    relation = node.get("Relation Name")
+    if node["Node Type"] == "Seq Scan" and "Filter" in node:
+        read = node["Plan Rows"]
+        if analyzed:
+            read = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
+            if read >= _MANY and node["Actual Rows"] * 10 < read:
+                kept = f"keeps {node['Actual Rows']:,.0f} of {read:,.0f} rows"
+                found.append(f"Reads `{relation}` whole and {kept}: an index on what it filters by may help.")
+        elif node["Total Cost"] > 1000 and read * 10 < node["Total Cost"]:
+            found.append(f"Reads `{relation}` whole for a few rows: an index on what it filters by may help.")
+    if analyzed:
+        expected, actual = max(node["Plan Rows"], 1), max(node["Actual Rows"], 1)
+        if max(expected, actual) >= 1000 and not 0.1 <= expected / actual <= 10 and not node.get("Plans"):
+            found.append(
+                f"`{relation or node['Node Type']}`: {actual:,.0f} rows where {expected:,} were expected: ANALYZE may help."
+            )
+        if node.get("Sort Space Type") == "Disk":
+            found.append(f"Sorts {node['Sort Space Used']:,} kB on disk: more `work_mem`, or an index in that order.")
+        if node.get("Hash Batches", 1) > 1:
+            found.append(f"Hashes in {node['Hash Batches']} batches, on disk: more `work_mem`.")
+    for child in cast("list[_Node]", node.get("Plans", [])):
+        found += _findings(child, analyzed)
+    return list(dict.fromkeys(found))

@@ -1,0 +1,307 @@
+"""The engine: trusted types in, results out; each call a transaction of its own on one of a database's connections."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import anyio.to_thread
+
+from mcp_batteries.errors import Invalid, NotFound, Unavailable, quote
+from mcp_batteries.limits import Cursor
+from mcp_batteries.rows import RowPage
+from mcp_postgres.engine import catalog, health, workload
+from mcp_postgres.engine.change import change_rows, change_schema
+from mcp_postgres.engine.cluster import Cluster
+from mcp_postgres.engine.connections import Connections, Session, apart
+from mcp_postgres.engine.demo import SCRIPT
+from mcp_postgres.engine.gate import Limits, admit, opening
+from mcp_postgres.engine.pages import Pages
+from mcp_postgres.engine.plan import explained
+from mcp_postgres.engine.role import WRITABLE
+from mcp_postgres.models import Catalog, Change, Hits, Plan, Report, TableInfo
+from mcp_postgres.policy import Database, ReadStatement, SchemaStatement, Table, WriteStatement
+
+__all__ = ["Engine"]
+
+T = TypeVar("T")
+
+_BYTES = 100_000
+_CELL = 10_000
+_ACTIVITY = """
+SELECT pid, usename AS role, application_name AS app, client_addr AS client, state, query_start, xact_start,
+    concat_ws(' ', wait_event_type, wait_event) AS waits, pg_blocking_pids(pid) AS blocked_by,
+    left(regexp_replace(query, '\\s+', ' ', 'g'), 500) AS query
+FROM pg_stat_activity WHERE backend_type = 'client backend' AND state <> 'idle' AND datname = current_database()
+    AND application_name <> 'mcp-postgres' ORDER BY query_start, pid
+"""
+
+
+class Engine:
+    """Everything the tools and resources can have done; entered with the server.
+
+    Args:
+        connections: to each database at most.
+        password_file: read at each connect, where nothing else has the password.
+        demo: start a PostgreSQL for the database `demo`.
+    """
+
+    def __init__(
+        self,
+        databases: Mapping[str, Database],
+        limits: Limits,
+        *,
+        connections: int,
+        password_file: str | None,
+        demo: bool,
+    ) -> None:
+        self.limits = limits
+        self._demo, self._cluster = demo, None
+        self._pages = Pages(limits)
+        make = functools.partial(Connections, password=functools.partial(_password, password_file))
+        self._to: dict[str, Connections] = {}
+        self.following: dict[str, Connections] = {}
+        """A connection of its own for who follows changes: it waits for no query."""
+        for name, database in databases.items():
+            locate = self._demo_address if demo and name == "demo" else None
+            self._to[name] = make(database, most=connections, locate=locate)
+            self.following[name] = make(database, most=1, locate=locate)
+        self._entered = 0
+
+    async def __aenter__(self) -> None:
+        # The SDK's SSE transport enters once per connection, and leaves in any order.
+        self._entered += 1
+        if self._entered == 1 and self._demo:
+            self._cluster = Cluster(SCRIPT)
+
+    async def __aexit__(self, *_: object) -> None:
+        self._entered -= 1
+        if self._entered:
+            return
+        with anyio.CancelScope(shield=True):
+            for connections in (*self._to.values(), *self.following.values()):
+                await connections.close()
+            self._pages.close()
+            if self._cluster is not None:
+                await anyio.to_thread.run_sync(self._cluster.close)
+                self._cluster = None
+
+    async def _demo_address(self) -> str:
+        if self._cluster is None:
+            raise Unavailable("The database `demo` is not running.")
+        port = await anyio.to_thread.run_sync(self._cluster.wait, abandon_on_cancel=True)
+        return f"host=127.0.0.1 port={port} dbname=demo user=demo password={self._cluster.password}"
+
+    async def within(self, database: Database, work: Callable[[Session], Awaitable[T]]) -> T:
+        """Do `work` in a read-only transaction."""
+
+        async def do() -> T:
+            async with self._to[database.name].session(opening(self.limits), seconds=self.limits.seconds) as session:
+                return await work(session)
+
+        return await apart(do())
+
+    async def rows(self, statement: ReadStatement, *, limit: int, max_bytes: int, max_cell: int = _CELL) -> RowPage:
+        """The first page of a query's rows."""
+        connections = self._to[statement.database.name]
+        return await apart(
+            self._pages.first(connections, statement, limit=limit, max_bytes=max_bytes, max_cell=max_cell)
+        )
+
+    async def next_rows(self, cursor: str, *, limit: int, max_bytes: int) -> RowPage:
+        """The page of rows at `cursor`."""
+        name, shown, statement = self._pages.known(cursor)
+        connections = self._to[statement.database.name]
+        return await apart(self._pages.next(connections, name, shown, limit=limit, max_bytes=max_bytes))
+
+    async def compile(self, statement: ReadStatement) -> None:
+        """Have PostgreSQL look at a query without running it.
+
+        Raises:
+            Problem: it would refuse it.
+        """
+        await self.within(statement.database, lambda session: admit(session, statement))
+
+    async def catalog(
+        self, databases: Sequence[Database], kind: str, schema: str | None, *, limit: int, cursor: str | None
+    ) -> Catalog:
+        """Schemas and objects of a kind of one database, or of several where that fits one page."""
+        offset = 0 if cursor is None else int(Cursor.decode("objects", cursor, [kind, schema]))
+        found: list[tuple[str, str, Sequence[Any], Sequence[Any]]] = []
+        following = None
+        for database in databases:
+
+            async def look(session: Session, database: Database = database) -> tuple[Any, Any]:
+                held = [] if schema or offset or kind != "tables" else await catalog.schemas(session)
+                return held, await catalog.listing(session, kind, schema, limit + 1, offset)
+
+            try:
+                held, objects = await self.within(database, look)
+            except Unavailable as down:
+                if len(databases) == 1:
+                    raise
+                found.append((database.name, str(down), [], []))
+                continue
+            if len(objects) > limit:
+                following = Cursor.encode("objects", offset + limit, [kind, schema])
+            role = self._to[database.name].role
+            found.append((database.name, role.sentence() if role else "", held, objects[:limit]))
+        return Catalog(found, following)
+
+    async def describe(self, table: Table, uri: Callable[[str, str], str], *, sample: int) -> TableInfo:
+        """One table, with `sample` of its rows."""
+        found = await self.within(table.database, lambda session: catalog.describe(session, table))
+        page = None
+        if sample and found["kind"] != "sequence":
+            sql = f"SELECT * FROM {_quoted(found['schema'])}.{_quoted(found['name'])} LIMIT {sample}"
+            statement = ReadStatement(table.database, sql)
+            page = await self.rows(statement, limit=sample, max_bytes=20_000, max_cell=200)
+        return TableInfo(uri(found["schema"], found["name"]), found, page)
+
+    async def find(self, databases: Sequence[Database], words: str, *, limit: int) -> Hits:
+        """Where `words` occur in names and comments."""
+        lines: list[str] = []
+        for database in databases:
+            found = await self.within(database, lambda session: catalog.find(session, words, limit + 1))
+            lines += [f"{database.name}: {line}" if len(databases) > 1 else line for line in found]
+        return Hits(lines[:limit], len(lines) > limit)
+
+    async def names(self, database: Database, what: str, typed: str, *inside: str) -> list[str]:
+        """Schemas, tables or columns that begin with `typed`."""
+        return await self.within(database, lambda session: catalog.names(session, what, typed, *inside))
+
+    async def explain(self, statement: ReadStatement, *, analyze: bool, indexes: Sequence[str]) -> Plan:
+        """The plan of a statement."""
+        return await self.within(
+            statement.database, lambda session: explained(session, statement, analyze=analyze, indexes=indexes)
+        )
+
+    async def change(self, statement: WriteStatement | SchemaStatement, *, dry_run: bool) -> Change:
+        """Change rows or the schema, in one transaction."""
+        connections = self._to[statement.database.name]
+        if isinstance(statement, WriteStatement):
+            return await apart(change_rows(connections, statement, self.limits, dry_run=dry_run))
+        return await apart(change_schema(connections, statement, self.limits, dry_run=dry_run))
+
+    async def health(self, database: Database, areas: Sequence[str]) -> Report:
+        """What is wrong with a database."""
+        return await self.within(database, lambda session: health.report(session, areas))
+
+    async def top(self, database: Database, order: str, limit: int) -> Report:
+        """The statements that cost most."""
+        return await self.within(database, lambda session: workload.top(session, order, limit))
+
+    async def sessions(self, database: Database, which: str, limit: int) -> Report:
+        """Who does what now."""
+        return await self.within(database, lambda session: workload.sessions(session, which, limit))
+
+    async def settings(self, database: Database, words: str) -> Report:
+        """Settings that matter."""
+        return await self.within(database, lambda session: workload.settings(session, words))
+
+    async def advice(self, database: Database, queries: Sequence[str], limit: int) -> Report:
+        """Indexes that would help."""
+        return await self.within(database, lambda session: workload.advice(session, database, queries, limit))
+
+    async def role(self, database: Database) -> str:
+        """What the role could do, for a person."""
+
+        async def look(session: Session) -> str:
+            return session.role.report(json.loads(await session.value(WRITABLE) or "{}"))
+
+        return await self.within(database, look)
+
+    async def read(self, database: Database, request: Mapping[str, Any]) -> RowPage | str:
+        """The content of a resource.
+
+        Raises:
+            NotFound: there is no such thing.
+        """
+        match request["do"]:
+            case "schema":
+                return await self._schema(database, request.get("schema"))
+            case "table":
+                table = Table(database, request["table"], request["schema"])
+                return (await self.describe(table, lambda schema, name: "", sample=0)).definition() + "\n"
+            case "health":
+                return (await self.health(database, list(health.AREAS))).text() + "\n"
+            case "role":
+                return await self.role(database)
+            case "activity":
+                return await self.rows(ReadStatement(database, _ACTIVITY), limit=100, max_bytes=_BYTES)
+            case "query":
+                statement = ReadStatement(database, request["sql"], request["parameters"])
+                return await self.rows(statement, limit=100, max_bytes=_BYTES)
+            case _:
+                return await self._rows(database, request)
+
+    async def _rows(self, database: Database, request: Mapping[str, Any]) -> RowPage:
+        """The first rows in the order of the key, those with a value in a column, or the one with a key."""
+        table = Table(database, request["table"], request["schema"])
+        found = await self.within(database, lambda session: catalog.describe(session, table))
+        if found["kind"] == "sequence":
+            raise NotFound(f"{quote(table.name)} is a sequence, it has no rows.")
+        columns = {str(column["name"]): str(column["type"]) for column in found["columns"]}
+        keys: list[str] = found["key"] or []
+        where, values = "", []
+        if request["do"] == "row":
+            values = request["key"].split(",") if len(keys) > 1 else [request["key"]]
+            if not keys or len(keys) != len(values):
+                raise NotFound(
+                    f"A row of {quote(table.name)} has a key of {len(keys)} values.", "Separate them by commas."
+                )
+            where = " AND ".join(f"{_quoted(key)} = ${n}::{columns[key]}" for n, key in enumerate(keys, 1))
+        elif "column" in request:
+            if request["column"] not in columns:
+                raise NotFound(
+                    f"{quote(table.name)} has no column {quote(request['column'])}.", "`get_table` lists them."
+                )
+            where, values = f"{_quoted(request['column'])}::text = $1", [request["value"]]
+        order = f" ORDER BY {', '.join(map(_quoted, keys))}" if keys else ""
+        limit = request.get("limit", 1)
+        sql = f"SELECT * FROM {_quoted(found['schema'])}.{_quoted(found['name'])}"
+        sql += f" WHERE {where}" if where else ""
+        try:
+            page = await self.rows(ReadStatement(database, sql + order, tuple(values)), limit=limit, max_bytes=_BYTES)
+        except Invalid:
+            if request["do"] != "row":
+                raise
+            page = None  # what can't be a value of the key's type is no row's key
+        if request["do"] == "row" and (page is None or not page.rows):
+            raise NotFound(f"{quote(table.name)} has no row with this key: {quote(request['key'])}.")
+        assert page is not None
+        return page
+
+    async def _schema(self, database: Database, schema: str | None) -> str:
+        async def look(session: Session) -> str:
+            held = await catalog.schemas(session)
+            if schema is not None and schema not in [item["name"] for item in held]:
+                raise NotFound(f"There is no schema {quote(schema)}.", "`list_objects` lists them.")
+            shown = [item for item in held if schema in (None, item["name"])]
+            objects = await catalog.listing(session, "tables", schema, 500, 0)
+            # Sizes and counts come and go; what is told here is what DDL changes.
+            lines = [f"schema {item['name']}" + (f" -- {item['comment']}" if item["comment"] else "") for item in shown]
+            for item in objects:
+                told = await catalog.describe(session, Table(database, item["name"], item["schema"]))
+                lines.append(TableInfo("", told).definition())
+            return "\n".join(lines) + "\n"
+
+        return await self.within(database, look)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _password(file: str | None) -> str | None:
+    if file is None:
+        return None
+    try:
+        with open(file, encoding="utf-8") as opened:
+            return opened.read().strip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Unavailable(
+            f"The file of `--password-file` can't be read: {getattr(error, 'strerror', error)}."
+        ) from None

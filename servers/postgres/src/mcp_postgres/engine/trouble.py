@@ -1,0 +1,73 @@
+"""What PostgreSQL and libpq say, as problems a caller can act on."""
+
+from __future__ import annotations
+
+import psycopg
+
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote
+
+__all__ = ["problem", "unreachable"]
+
+_GONE = ("57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "25P04")
+"""The backend was ended: by an administrator, a crash, a shutdown, or for idling."""
+
+
+def unreachable(database: str, error: Exception) -> Unavailable:
+    """The problem for a connection that could not be made; libpq's words hold no password."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    said = next((line for line in lines if "failed" in line or "FATAL" in line), lines[0] if lines else "no answer")
+    said = said.removeprefix("connection failed: ")
+    return Unavailable(
+        f"The database `{database}` can't be reached: {quote(said, 300)}.",
+        "Try again later: the server connects as soon as that works.",
+        retry_after=5,
+    )
+
+
+def problem(error: psycopg.Error, database: str, *, before: int = 0) -> Problem:
+    """The problem for what a statement met.
+
+    Args:
+        before: characters of our own that stood before the caller's text.
+    """
+    diag, state = error.diag, error.sqlstate or ""
+    primary = diag.message_primary or next(iter(str(error).splitlines()), "no reason given")
+    said = f"{quote(primary, 400)} (SQLSTATE {state})" if state else quote(primary, 400)
+    more = " ".join(filter(None, (diag.message_detail, diag.message_hint)))[:600]
+    where = _where(diag.statement_position, before)
+    match state:
+        case "57014":
+            if "statement timeout" in primary:
+                return Unavailable(
+                    "The statement was stopped at its time limit: `statement_timeout`.",
+                    "Ask for less, or see with `explain_query` what takes so long.",
+                )
+            return Unavailable("The statement was cancelled: `query_canceled`.")
+        case "55P03" | "40P01" | "40001":
+            return Conflict(f"Other sessions hold what it needs: {said}.", "Try again a little later.")
+        case "25006":
+            tool = "If the operator opened that, `write_rows` changes rows and `edit_schema` the schema."
+            if "SELECT FOR" in primary:
+                tool = "Leave the locking clause away."
+            return Refused(f"It would do more than read: {said}.", tool)
+        case "42501":
+            return Refused(f"The role lacks a right: {said}.", more or "The operator can grant it.")
+        case "42P01" | "3F000" | "42883" | "42703" | "42704":
+            return NotFound(f"{said}{where}.", more or "`search_schema` finds names; quote those with capitals.")
+        case "42601" if "multiple commands" in primary:
+            return Refused(f"One statement at a time: {said}.", "Send each by a call of its own.")
+        case "53100" | "53200" | "53400" | "54000" | "54001" | "54011" | "54023":
+            return TooLarge(f"PostgreSQL ran out of something: {said}.", more or "Ask for less.")
+        case _ if (
+            state in _GONE
+            or state.startswith(("08", "53"))
+            or (not state and isinstance(error, psycopg.OperationalError))
+        ):
+            return Unavailable(f"The connection to `{database}` was lost: {said}.", "Call again.", retry_after=1)
+        case _:
+            return Invalid(f"PostgreSQL says {said}{where}.", more)
+
+
+def _where(position: str | None, before: int) -> str:
+    found = int(position) - before if position else 0
+    return f", at character {found}" if found > 0 else ""

@@ -1,0 +1,65 @@
+"""SQL for the operator to read and run: a role that can only read, and triggers that tell of changes.
+
+Nothing of it is ever run by the server.
+"""
+
+from __future__ import annotations
+
+__all__ = ["notify_sql", "role_sql"]
+
+_ROLE = """\
+-- A role for mcp-postgres that can only read. Run it as an administrator, in the database to be served;
+-- change the name, the password and the schemas as you need.
+CREATE ROLE mcp_reader LOGIN PASSWORD 'change me' NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION CONNECTION LIMIT 10;
+ALTER ROLE mcp_reader SET default_transaction_read_only = on;
+ALTER ROLE mcp_reader SET statement_timeout = '60s';
+ALTER ROLE mcp_reader SET idle_in_transaction_session_timeout = '60s';
+
+-- Everything, tables to come included (PostgreSQL 14 and later) ...
+GRANT pg_read_all_data TO mcp_reader;
+-- ... or schema by schema, which keeps secrets out:
+--   GRANT USAGE ON SCHEMA public TO mcp_reader;
+--   GRANT SELECT ON ALL TABLES IN SCHEMA public TO mcp_reader;
+--   ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO mcp_reader;
+--   REVOKE SELECT ON public.secrets FROM mcp_reader;
+
+-- For --dba: statistics of all sessions and statements.
+GRANT pg_monitor TO mcp_reader;
+-- Before PostgreSQL 15 everybody may create in public:
+--   REVOKE CREATE ON SCHEMA public FROM PUBLIC;
+-- Lets the server look through views for functions that do more than read (PostgreSQL 15 and later):
+--   GRANT SET ON PARAMETER log_min_messages TO mcp_reader;
+
+-- For --write and --ddl take a role of its own that owns the tables to be changed and is no superuser:
+--   CREATE ROLE mcp_writer LOGIN PASSWORD 'change me'; GRANT app_owner TO mcp_writer;
+"""
+
+_NOTIFY = """\
+-- Triggers that tell mcp-postgres (--listen {channel}) of changes at once. Run this in the database to be served,
+-- with the tables you want followed in the list; each of their statements then costs about 0.05 ms more.
+-- It does not work through a pooler in transaction mode.
+CREATE FUNCTION {channel}_notify() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_notify('{channel}', TG_TABLE_SCHEMA || '.' || TG_TABLE_NAME);
+    RETURN NULL;
+END $$;
+DO $$
+DECLARE item regclass;
+BEGIN
+    FOREACH item IN ARRAY ARRAY['public.my_table']::regclass[] LOOP
+        EXECUTE format('CREATE TRIGGER {channel}_notify AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON %s '
+                       'FOR EACH STATEMENT EXECUTE FUNCTION {channel}_notify()', item);
+    END LOOP;
+END $$;
+-- To undo it: DROP FUNCTION {channel}_notify() CASCADE;
+"""
+
+
+def role_sql() -> str:
+    """SQL for a role that can only read."""
+    return _ROLE
+
+
+def notify_sql(channel: str) -> str:
+    """SQL for triggers that tell `channel`."""
+    return _NOTIFY.replace("{channel}", channel)

@@ -1,0 +1,203 @@
+"""What the tools answer, as text: rows as lines of JSON arrays, everything else as lines a person reads too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_batteries.rows import RowPage, compact, count, size
+
+__all__ = ["Catalog", "Change", "Hits", "Plan", "Report", "RowPage", "TableInfo"]
+
+_Json = Mapping[str, Any]
+_MOST_COLUMNS = 30
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """Databases with their schemas, and objects of one kind.
+
+    Attributes:
+        databases: name, what is to be said of it, its schemas, its objects on this page.
+    """
+
+    databases: Sequence[tuple[str, str, Sequence[_Json], Sequence[_Json]]]
+    cursor: str | None = None
+
+    def text(self) -> str:
+        blocks = [f"[truncated: the next page: cursor={self.cursor}]"] if self.cursor else []
+        for name, about, schemas, objects in self.databases:
+            lines = [f"{name}: {about}; postgres://{name}/.schema"]
+            for schema in schemas:
+                held = f"{count(schema['tables'], 'table')}, {count(schema['views'], 'view')}, {size(schema['bytes'])}"
+                lines.append(f"schema {schema['name']}: {held}{_comment(schema)}")
+            lines += [f"- {_object(item)}" for item in objects]
+            blocks.append("\n".join(lines))
+        return "\n".join(blocks)
+
+
+def _object(item: _Json) -> str:
+    name = f"{item['schema']}.{item['name']}"
+    if "signature" in item:
+        return f"{name}{item['signature'] or ''} ({item['kind']}){_comment(item)}"
+    kind = "" if item["kind"] == "table" else f" ({item['kind']})"
+    facts = [_rows(item)] if item["kind"] not in ("view", "sequence", "foreign table") else []
+    if item["bytes"] is not None and item["kind"] != "sequence":
+        facts.append(size(item["bytes"]))
+    if item["partitions"] is not None:
+        facts.append(count(item["partitions"], "partition"))
+    columns: Sequence[str] = item["columns"] or ()
+    more = f", … {len(columns) - _MOST_COLUMNS} more" if len(columns) > _MOST_COLUMNS else ""
+    held = "" if item["kind"] == "sequence" else f": {', '.join(columns[:_MOST_COLUMNS])}{more}"
+    return f"{name}{kind}{' ' if facts else ''}{', '.join(facts)}{held}{_comment(item)}"
+
+
+def _comment(item: _Json) -> str:
+    return f" -- {item['comment']}" if item.get("comment") else ""
+
+
+def _rows(item: _Json) -> str:
+    # What ANALYZE last estimated; -1 where it never ran.
+    return "not analyzed" if item["rows"] is None or item["rows"] < 0 else f"about {count(item['rows'], 'row')}"
+
+
+@dataclass(frozen=True)
+class TableInfo:
+    """One table, view or sequence, as `catalog.describe` has it."""
+
+    uri: str
+    found: _Json
+    sample: RowPage | None = None
+
+    def definition(self) -> str:
+        """What only a change of the schema changes."""
+        found = self.found
+        lines = [f"{found['kind']} {found['schema']}.{found['name']}{_comment(found)}", *map(_column, found["columns"])]
+        lines += [f"- {item['definition']}" for item in found["constraints"]]
+        lines += [f"- {item['definition']}" for item in found["indexes"]]
+        lines += [f"- {item}" for title in ("triggers", "policies") for item in found[title]]
+        lines += [str(found["definition"])] if found["definition"] else []
+        return "\n".join(lines)
+
+    def text(self) -> str:
+        found = self.found
+        facts = [f"{found['kind']} {found['schema']}.{found['name']}"]
+        if found["kind"] not in ("view", "sequence", "foreign table"):
+            facts.append(_rows(found))
+        if found["bytes"] is not None:
+            facts.append(size(found["bytes"]))
+        lines = [f"{', '.join(facts)}, owner {found['owner']}; {self.uri}"]
+        lines += [f"comment: {found['comment']}"] if found["comment"] else []
+        for word in ("sequence", "partition_of", "partition_by"):
+            lines += [f"{word.replace('_', ' ')}: {found[word]}"] if found[word] else []
+        lines += ["columns:", *map(_column, found["columns"])] if found["kind"] != "sequence" else []
+        constraints = [f"{item['name']}: {item['definition']}" for item in found["constraints"]]
+        for title, items in (("constraints", constraints), ("referred to by", found["referred_by"])):
+            lines += [f"{title}:", *(f"- {item}" for item in items)] if items else []
+        if found["indexes"]:
+            lines += ["indexes:", *map(_index, found["indexes"])]
+        for title in ("triggers", "policies", "grants", "partitions"):
+            items: Sequence[str] = found[title] or ()
+            shown = [f"- {item}" for item in items[:20]]
+            shown += [f"- … {len(items) - 20} more"] if len(items) > 20 else []
+            lines += [f"{title}:", *shown] if items else []
+        if found["security"] and not found["policies"]:
+            lines.append("row security is on, and no policy lets anybody but the owner see rows")
+        lines += ["definition:", found["definition"]] if found["definition"] else []
+        if self.sample is not None:
+            lines += ["sample rows:", compact(self.sample.columns), self.sample.lines.rstrip("\n")]
+        return "\n".join(lines)
+
+
+def _column(column: _Json) -> str:
+    facts = [str(column["type"])]
+    if column["enum"]:
+        facts.append("one of " + ", ".join(column["enum"]))
+    if column["not_null"]:
+        facts.append("not null")
+    if column["identity"]:
+        facts.append("identity")
+    if column["generated"]:
+        facts.append(f"generated as {column['default']}")
+    elif column["default"] is not None:
+        facts.append(f"default {column['default']}")
+    return f"- {column['name']}: {', '.join(facts)}{_comment(column)}"
+
+
+def _index(index: _Json) -> str:
+    scans = "" if index["scans"] is None else f", {count(index['scans'], 'scan')}"
+    return f"- {index['definition']}; {size(index['bytes'])}{scans}{'' if index['valid'] else ', INVALID'}"
+
+
+@dataclass(frozen=True)
+class Hits:
+    """Where words occur in the schemas."""
+
+    lines: Sequence[str]
+    more: bool
+
+    def text(self) -> str:
+        head = "[truncated: search for something longer]\n" if self.more else ""
+        return head + ("\n".join(self.lines) or "Nothing in the schema matches.")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What PostgreSQL would do, or did, for a statement.
+
+    Attributes:
+        tree: a line per step, indented.
+        findings: what stands out.
+        notes: how the plan came about.
+    """
+
+    tree: Sequence[str]
+    findings: Sequence[str] = ()
+    notes: Sequence[str] = ()
+
+    def text(self) -> str:
+        return "\n".join([*(f"[{note}]" for note in self.notes), *self.tree, *self.findings])
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a statement did, or would do.
+
+    Attributes:
+        what: PostgreSQL's word for it.
+        rows: how many it touched; None for a change of the schema.
+        objects: what the schema gained, lost and has in another form.
+    """
+
+    what: str
+    rows: int | None
+    dry_run: bool
+    columns: Sequence[str] = ()
+    lines: Sequence[str] = ()
+    objects: Sequence[str] = ()
+
+    def text(self) -> str:
+        head = "Dry run, nothing was changed. It would do this:" if self.dry_run else "Done and committed."
+        if self.rows is None:
+            return "\n".join([head, f"{self.what} (+ made, - gone, ~ changed)", *(self.objects[:200] or ["no object"])])
+        lines = [head, f"{self.what}: {count(self.rows, 'row')}"]
+        if self.columns:
+            lines += [compact(self.columns), "".join(self.lines).rstrip("\n")]
+            if len(self.lines) < self.rows:
+                lines.append(f"[{self.rows - len(self.lines)} more returned rows not shown]")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Report:
+    """Findings, a heading with lines below it each."""
+
+    sections: Sequence[tuple[str, Sequence[str]]]
+    notes: Sequence[str] = ()
+
+    def text(self) -> str:
+        lines = [f"[{note}]" for note in self.notes]
+        for title, found in self.sections:
+            lines += [title, *found]
+        return "\n".join(lines)

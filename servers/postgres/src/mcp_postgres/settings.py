@@ -1,0 +1,77 @@
+"""What mcp-postgres can be told, beyond what every server can."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Annotated, ClassVar
+
+from pydantic import Field, field_validator
+
+from mcp_batteries.settings import Positional
+from mcp_batteries.settings import Settings as Common
+from mcp_postgres import grants
+
+__all__ = ["Settings"]
+
+
+class Settings(Common):
+    """Serve PostgreSQL databases over MCP: read them safely whoever the role is, and follow their changes."""
+
+    COMMAND: ClassVar[str] = "mcp-postgres"
+    SELECTOR_LOOP: ClassVar[bool] = True
+    DOCUMENTED: ClassVar[tuple[str, ...]] = ("--demo", "--write", "--ddl", "--dba")
+
+    databases: Annotated[tuple[str, ...], Positional(" ")] = Field(
+        (),
+        description="Databases as URL or `key=value` text, with a name in front if you like: `shop=postgresql://...`.",
+    )
+    demo: bool = Field(
+        False, description="Also serve `demo`, a shop in a PostgreSQL that is started for it and goes away."
+    )
+    password_file: str | None = Field(
+        None, description="File with the password, where URL, PGPASSWORD and .pgpass have none."
+    )
+    write: bool = Field(False, description="Offer a tool that changes rows.")
+    ddl: bool = Field(False, description="Offer a tool that changes the schema.")
+    dba: bool = Field(
+        False, description="Offer tools for administrators: health, slow queries, sessions, indexes, settings."
+    )
+    queries: str | None = Field(None, description="Folder of .sql files, each served as a tool and a resource.")
+    timeout: int = Field(30, ge=1, le=3600, description="Seconds a statement may take before it is stopped.")
+    lock_timeout: int = Field(3, ge=1, le=600, description="Seconds a statement may wait for a lock.")
+    connections: int = Field(5, ge=1, le=50, description="Connections to each database at most.")
+    poll: int = Field(250, ge=50, le=60000, description="Milliseconds between two looks while something is followed.")
+    listen: str | None = Field(
+        None, description="Channel to LISTEN on, beside looking, for changes to be seen at once."
+    )
+    print_role_sql: bool = Field(False, description="Print SQL for a role that can only read, exit.")
+    print_notify_sql: bool = Field(False, description="Print SQL for triggers that tell the channel of --listen, exit.")
+
+    @field_validator("queries", "password_file")
+    @classmethod
+    def _absolute(cls, path: str | None) -> str | None:
+        # Hosts start servers in folders of their own: what the operator meant is fixed here.
+        return None if path is None else os.path.abspath(os.path.expanduser(path))
+
+    @field_validator("listen")
+    @classmethod
+    def _identifier(cls, channel: str | None) -> str | None:
+        if channel is not None and not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", channel):
+            raise ValueError("a channel is a plain lower-case identifier")
+        return channel
+
+    def printout(self) -> str | None:
+        if self.print_role_sql:
+            return grants.role_sql()
+        if self.print_notify_sql:
+            return grants.notify_sql(self.listen or "mcp_changes")
+        return None
+
+    def shown(self) -> list[str]:
+        return [_masked(word) for word in self.arguments()]
+
+
+def _masked(word: str) -> str:
+    word = re.sub(r"(://[^/@:\s]*):[^@\s]*@", r"\1:***@", word)
+    return re.sub(r"(password\s*=\s*)('[^']*'|[^\s&]+)", r"\1***", word, flags=re.IGNORECASE)

@@ -1,0 +1,75 @@
+"""What an administrator asks, as tools; opened by `--dba`. Each says what it needs where that isn't there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from mcp_batteries.declare import tool
+from mcp_postgres.engine.health import AREAS
+from mcp_postgres.engine.service import Engine
+from mcp_postgres.models import Report
+from mcp_postgres.policy import Policy
+from mcp_postgres.tools.arguments import LONGEST, DatabaseName, Limit
+
+__all__ = ["DbaTools"]
+
+Area = Literal[
+    "indexes", "vacuum", "bloat", "wraparound", "buffers", "connections", "locks", "replication", "sequences", "constraints"
+]  # fmt: skip
+Order = Literal["total", "mean", "calls", "rows", "reads"]
+
+
+@dataclass(frozen=True)
+class DbaTools:
+    policy: Policy
+    engine: Engine
+
+    @tool("Health", seconds=LONGEST)
+    async def get_health(
+        self,
+        areas: Annotated[list[Area] | None, Field(description="All unless named.")] = None,
+        database: DatabaseName = None,
+    ) -> Report:
+        """Get what is wrong with a database: indexes unused or duplicate, bloat, vacuum, locks, sequences and more."""
+        return await self.engine.health(self.policy.database(database), areas or list(AREAS))
+
+    @tool("Top queries", seconds=LONGEST)
+    async def list_top_queries(
+        self, order: Order = "total", limit: Limit = 10, database: DatabaseName = None
+    ) -> Report:
+        """List the statements that cost most. Needs pg_stat_statements."""
+        return await self.engine.top(self.policy.database(database), order, limit)
+
+    @tool("Sessions", seconds=LONGEST)
+    async def list_sessions(
+        self,
+        which: Annotated[Literal["busy", "all"], Field(description="all adds idle ones.")] = "busy",
+        limit: Limit = 50,
+        database: DatabaseName = None,
+    ) -> Report:
+        """List running statements and open transactions, and who blocks whom."""
+        return await self.engine.sessions(self.policy.database(database), which, limit)
+
+    @tool("Find indexes", seconds=LONGEST)
+    async def find_indexes(
+        self,
+        queries: Annotated[
+            list[str] | None, Field(max_length=10, description="Statements to help; the busiest unless named.")
+        ] = None,
+        limit: Annotated[int, Field(ge=1, le=10, description="Most indexes.")] = 3,
+        database: DatabaseName = None,
+    ) -> Report:
+        """Find indexes that would make statements cheaper, each proved with hypopg, which it needs."""
+        return await self.engine.advice(self.policy.database(database), queries or (), limit)
+
+    @tool("Settings", seconds=LONGEST)
+    async def list_settings(
+        self,
+        query: Annotated[str, Field(max_length=200, description="Part of a name or comment.")] = "",
+        database: DatabaseName = None,
+    ) -> Report:
+        """List settings that matter or were changed, or those a word is found in."""
+        return await self.engine.settings(self.policy.database(database), query)

@@ -1,0 +1,73 @@
+"""Rows of a query as answers show them: one text, a JSON array per row, what was cut and how to go on at its top.
+
+Rows stand on the wire once: a second, structured copy would double the largest answers, and hosts that show only
+structured content fall back to the text where there is none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["RowPage", "compact", "count", "size"]
+
+
+@dataclass(frozen=True)
+class RowPage:
+    """Rows of a result.
+
+    Attributes:
+        lines: a JSON array per row, each with its end of line.
+        start: number of the first row, from 1.
+        cursor: for the next page; None if these rows are the last.
+        cut: cells shortened so far.
+    """
+
+    columns: Sequence[str]
+    lines: str
+    start: int
+    rows: int
+    cursor: str | None
+    cut: int = 0
+    notes: Sequence[str] = ()
+
+    def text(self) -> str:
+        if self.cursor is not None:
+            head = (
+                f"[truncated: rows {self.start} to {self.start + self.rows - 1}; the next page: cursor={self.cursor}]"
+            )
+        elif self.start > 1:
+            head = f"[rows {self.start} to {self.start + self.rows - 1}, the last]"
+        else:
+            head = f"[{count(self.rows, 'row')}]"
+        notes = [f"[{note}]" for note in self.notes]
+        if self.cut:
+            notes.append(f"[{count(self.cut, 'cell')} cut; read more with `max_cell` or substr()]")
+        return "\n".join([head, *notes, compact(self.columns), self.lines])
+
+    def document(self) -> str:
+        """The same as one JSON document, for a resource."""
+        rows = ",\n".join(self.lines.split("\n")[:-1])
+        truncated = ',"truncated":true' if self.cursor is not None else ""
+        return f'{{"columns":{compact(self.columns)},"rows":[\n{rows}]{truncated}}}\n'
+
+
+def count(number: int, one: str, several: str = "") -> str:
+    """`1 row`, `1,234 rows`."""
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
+
+
+def size(number: int) -> str:
+    """Bytes as a person says them."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if number < 10_000 or unit == "GB":
+            return f"{number:,} {unit}"
+        number //= 1000
+    raise AssertionError
+
+
+def compact(data: Any) -> str:
+    """`data` as JSON without spaces."""
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))

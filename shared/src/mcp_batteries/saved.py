@@ -1,0 +1,169 @@
+"""Saved queries: `.sql` files of the operator's, each a named, described query with typed parameters.
+
+    -- Books an author wrote.
+    -- database: library
+    -- :author text  The author's name.
+    -- :most integer = 10  How many at most.
+    SELECT title FROM books ... WHERE name = :author LIMIT :most
+
+The comment at the top is what the model reads. A line that begins with `:name type` declares a parameter, with a
+default where it has one; `database:` is needed where several are served. Everything below is one SELECT. How it
+names its parameters is the database's affair: by `:name`, or by `$1` in the order of the declarations.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast
+
+from mcp_batteries.errors import Invalid, Problem, quote
+
+__all__ = ["Parameter", "SavedQueries", "SavedQuery", "parse"]
+
+Kind = Literal["text", "integer", "real"]
+
+_MOST_FILES = 100
+_MOST_BYTES = 100_000
+_DECLARED = re.compile(r":(?P<name>\w+)\s+(?P<kind>\w+)(?:\s*=\s*(?P<default>'[^']*'|\S+))?\s*(?P<words>.*)")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter; it is required unless it has a default."""
+
+    name: str
+    kind: Kind
+    default: str | int | float | None
+    description: str
+
+
+@dataclass(frozen=True)
+class SavedQuery:
+    """One query as its file says; `complaint` is what is wrong with the file now, if it is an older version."""
+
+    name: str
+    description: str
+    parameters: tuple[Parameter, ...]
+    database: str | None
+    sql: str
+    complaint: str | None = None
+
+    def values(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Values for all parameters, in the order of their declarations.
+
+        Raises:
+            Invalid: one is missing, unknown or of another type.
+        """
+        known = {parameter.name: parameter for parameter in self.parameters}
+        if unknown := [name for name in given if name not in known]:
+            listed = ", ".join(f"`{name}`" for name in known) or "none"
+            raise Invalid(f"`{self.name}` has no parameter {quote(unknown[0])}.", f"It has: {listed}.")
+        values: dict[str, Any] = {}
+        for name, parameter in known.items():
+            if name not in given and parameter.default is None:
+                raise Invalid(f"`{self.name}` needs a value for `{name}`.", f"It is {parameter.kind}.")
+            values[name] = _converted(given.get(name, parameter.default), parameter)
+        return values
+
+
+def _converted(value: Any, parameter: Parameter) -> Any:
+    try:
+        match parameter.kind:
+            case "integer":
+                return int(value)
+            case "real":
+                return float(value)
+            case "text":
+                return str(value)
+    except ValueError:
+        raise Invalid(f"`{parameter.name}` must be {parameter.kind}, not {quote(str(value))}.") from None
+
+
+def parse(name: str, text: str) -> SavedQuery:
+    """The query in a file.
+
+    Raises:
+        Invalid: it is not written as this module's docstring says.
+    """
+    lines = text.splitlines()
+    head: list[str] = []
+    while lines and (lines[0].strip().startswith("--") or not lines[0].strip()):
+        head.append(lines.pop(0).strip().removeprefix("--").strip())
+    words: list[str] = []
+    parameters: list[Parameter] = []
+    database: str | None = None
+    for line in filter(None, head):
+        if line.lower().startswith("database:"):
+            database = line.partition(":")[2].strip()
+        elif line.startswith(":"):
+            parameters.append(_parameter(line))
+        else:
+            words.append(line)
+    if not words:
+        raise Invalid("The query says nothing about itself.", "Begin the file with a comment that describes it.")
+    if len({parameter.name for parameter in parameters}) < len(parameters):
+        raise Invalid("A parameter is declared twice.")
+    return SavedQuery(name, " ".join(words)[:900], tuple(parameters), database, "\n".join(lines))
+
+
+def _parameter(line: str) -> Parameter:
+    found = _DECLARED.fullmatch(line)
+    if found is None or found["kind"] not in ("text", "integer", "real"):
+        raise Invalid(
+            f"The parameter {quote(line)} is not understood.", "Write `-- :name text|integer|real = default  words`."
+        )
+    kind = cast("Kind", found["kind"])
+    words = found["words"] or found["name"]
+    parameter = Parameter(found["name"], kind, None, words)
+    if found["default"] is None:
+        return parameter
+    return Parameter(found["name"], kind, _converted(found["default"].strip("'"), parameter), words)
+
+
+class SavedQueries:
+    """The queries of a folder, each in the last version that was good.
+
+    Args:
+        compile: has the database look at a query without running it; raises a `Problem` where it can't be run.
+
+    Attributes:
+        found: by name.
+    """
+
+    def __init__(self, folder: str, compile: Callable[[SavedQuery], Awaitable[None]]) -> None:  # noqa: A002
+        self.folder = folder
+        self.found: dict[str, SavedQuery] = {}
+        self._compile = compile
+
+    def files(self) -> list[str]:
+        """The paths of the `.sql` files there are."""
+        try:
+            names = sorted(
+                name for name in os.listdir(self.folder) if name.endswith(".sql") and not name.startswith(".")
+            )
+        except OSError:
+            return []
+        return [os.path.join(self.folder, name) for name in names[:_MOST_FILES]]
+
+    async def refresh(self) -> set[str]:
+        """Read all files again; the names of queries that came, went or are another one now."""
+        now: dict[str, SavedQuery] = {}
+        for path in self.files():
+            name = re.sub(r"\W+", "_", os.path.splitext(os.path.basename(path))[0].lower()).strip("_")[:30]
+            if not name or name in now:
+                continue
+            try:
+                with open(path, encoding="utf-8") as file:  # noqa: ASYNC230 - small local files, rarely
+                    query = parse(name, file.read(_MOST_BYTES))
+                await self._compile(query)
+                now[name] = query
+            except (Problem, OSError, UnicodeDecodeError) as error:
+                said = str(error) if isinstance(error, Problem) else "The file can't be read as UTF-8."
+                if (last := self.found.get(name)) is not None:
+                    now[name] = replace(last, complaint=said)
+        changed = {name for name in {*now, *self.found} if now.get(name) != self.found.get(name)}
+        self.found = now
+        return changed

@@ -1,0 +1,104 @@
+"""A real PostgreSQL from the wheel, started once per run; databases to be served; and the server as its own process."""
+
+import atexit
+import itertools
+import os
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import psycopg
+
+from mcp_batteries.testing.wire import MODERN, Message, StdioWire
+from mcp_postgres.engine.cluster import Cluster
+
+PROGRAMS = os.environ.get("MCP_TEST_PROGRAMS")
+"""Another PostgreSQL's programs, to run the same tests with it."""
+OPTIONS = [
+    "-c", "max_connections=60", "-c", "wal_level=logical", "-c", "max_prepared_transactions=5", "-c", "autovacuum=off",
+    "-c", "autovacuum_freeze_max_age=100000",
+]  # fmt: skip
+SCHEMA = """
+CREATE TABLE t (id integer PRIMARY KEY, name text);
+CREATE TABLE u (id integer PRIMARY KEY REFERENCES t, note text);
+CREATE TABLE "Odd name" ("a b" integer, "select" text);
+CREATE INDEX t_name ON t (name);
+CREATE VIEW v AS SELECT id, name FROM t;
+CREATE SEQUENCE s;
+CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
+CREATE FUNCTION twice(n integer) RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT n * 2';
+CREATE FUNCTION writer() RETURNS integer LANGUAGE plpgsql AS 'BEGIN DELETE FROM t; RETURN 1; END';
+CREATE FUNCTION definer() RETURNS integer LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN DELETE FROM public.t; RETURN 1; END';
+CREATE PROCEDURE proc() LANGUAGE plpgsql AS 'BEGIN COMMIT; DELETE FROM t; COMMIT; END';
+COMMENT ON TABLE t IS 'Things with names';
+COMMENT ON COLUMN t.name IS 'What people call it';
+INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c');
+INSERT INTO u VALUES (1, 'one');
+SELECT nextval('s');
+"""
+_numbers = itertools.count(1)
+
+
+@cache
+def cluster() -> Cluster:
+    """The one of this run."""
+    made = Cluster(
+        "CREATE ROLE owner LOGIN PASSWORD 'owner' NOSUPERUSER; CREATE ROLE reader LOGIN PASSWORD 'reader';"
+        "CREATE ROLE monitor LOGIN PASSWORD 'monitor' IN ROLE pg_monitor",
+        options=OPTIONS,
+        programs=PROGRAMS,
+    )
+    atexit.register(made.close)
+    made.wait()
+    return made
+
+
+@dataclass(frozen=True)
+class Base:
+    """A database of the cluster."""
+
+    name: str
+
+    def url(self, role: str = "reader", *, port: int | None = None, more: str = "") -> str:
+        password = cluster().password if role == "postgres" else role
+        return f"postgresql://{role}:{password}@127.0.0.1:{port or cluster().wait()}/{self.name}{more}"
+
+    def connect(self, role: str = "postgres") -> psycopg.Connection[Any]:
+        return psycopg.connect(self.url(role), autocommit=True)
+
+    def run(self, sql: str, role: str = "postgres") -> None:
+        """What another program commits."""
+        with self.connect(role) as connection:
+            connection.execute(sql.encode())
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        with self.connect() as connection:
+            return connection.execute(sql.encode()).fetchall()
+
+
+def make(schema: str = SCHEMA) -> Base:
+    """A database with a bit of everything, which `owner` owns and `reader` may read."""
+    base = Base(f"app{next(_numbers)}")
+    with psycopg.connect(Base("postgres").url("postgres"), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {base.name} OWNER owner".encode())
+    base.run("ALTER SCHEMA public OWNER TO owner")
+    base.run(schema, "owner")
+    base.run(
+        "GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader; GRANT SELECT ON ALL SEQUENCES IN SCHEMA public TO reader"
+    )
+    return base
+
+
+def text_of(result: Message) -> str:
+    return result["content"][0]["text"]
+
+
+@asynccontextmanager
+async def served(*arguments: object, revision: str = MODERN) -> AsyncGenerator[StdioWire]:
+    """A client of `mcp-postgres` started with `arguments`."""
+    async with StdioWire([sys.executable, "-m", "mcp_postgres", *map(str, arguments)], revision=revision) as wire:
+        await wire.open()
+        yield wire
