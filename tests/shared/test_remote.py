@@ -479,6 +479,23 @@ async def test_state_is_changed_by_one_process_at_a_time(tmp_path: Path) -> None
     assert stores[0].state("n") == {"n": 100}
 
 
+async def test_two_that_follow_the_same_send_one_request_for_each_look_and_both_hear(
+    world: World, tmp_path: Path
+) -> None:
+    one, other = (world.cache(DiskStore(str(tmp_path / "cache"), ["me"])) for _ in range(2))
+    await one.get("a")
+    async with following(one, "a") as (_, heard), following(other, "a") as (_, heard_too):
+        await until(lambda: world.sleepers == 2)
+        for number in range(2, 7):
+            world.answers["a"] = Fresh(f"v{number}".encode(), 60)
+            world.advance(60)
+            # Whoever did not get the lock looks again in a moment, and finds that nothing is due.
+            await until(lambda number=number: len(world.asked) == number and world.sleepers == 2)
+            world.advance(1)
+            await until(lambda number=number: world.sleepers == 2 and len(heard) == len(heard_too) == number - 1)
+            assert len(world.asked) == number
+
+
 class Upstream:
     """Answers each line with the current value; counts, and holds a request back on demand."""
 
