@@ -29,7 +29,7 @@ from pathlib import Path
 import anyio
 
 from mcp_batteries.testing.members import Member, members
-from mcp_batteries.testing.wire import HttpWire, StdioWire
+from mcp_batteries.testing.wire import HttpWire, StdioWire, WireClosed
 
 ROOT = Path(__file__).parents[1]
 DEBIAN = "trixie"
@@ -165,7 +165,10 @@ def data(server: Member, scratch: Path) -> dict[str, str]:
 async def answers_stdio(docker: Engine, command: Sequence[str]) -> float:
     started = time.perf_counter()
     async with StdioWire(command, env=docker.environment) as wire:
-        await wire.open()
+        try:
+            await wire.open()
+        except WireClosed:
+            sys.exit(f"{shlex.join(command)} ended: {wire.stderr}")
         seconds = time.perf_counter() - started
         assert (await wire.request("tools/list"))["tools"]
     return seconds
@@ -229,6 +232,7 @@ def main() -> None:
         docker = engine(Path(temporary))
         print(docker("--version"))
         for server in members(ROOT):
+            docker.environment.update({asked.variable: asked.example for asked in server.variables if asked.variable})
             if wanted and server.command not in wanted:
                 continue
             found = tried(docker, server)
