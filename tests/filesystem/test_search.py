@@ -435,6 +435,7 @@ def test_a_stopped_search_ends(tmp_path: Path, program: str | None) -> None:
         (r"*.\{x\}", ["src/deep/d.{x}"]),
         ("é*", ["été"]),
         ("?t?", ["été"]),
+        ("????", ["a.py", "e.md", "src/b.py", "src/deep/c.py"]),
         ("deep/", ["src/deep/"]),
         ("/a.py", ["a.py"]),
         ("nothing", []),

@@ -1,6 +1,7 @@
 """What changes out there reaches those who asked, whoever looks; and nobody looks for nobody."""
 
 import json
+import os
 import signal
 import sys
 import threading
@@ -205,3 +206,12 @@ async def test_the_places_file_is_followed(revision: str, upstream: Upstream, tm
         assert (await read(wire, "weather://places"))["problem"] is None
         upstream.shift = 7.0
         await told(wire, "weather://home/now")
+
+
+async def test_the_self_test_starts_reads_and_receives_an_update(upstream: Upstream, tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "mcp_weather", "--check", "--cache", str(tmp_path / "cache"), *upstream.arguments]
+    with anyio.fail_after(120):
+        done = await anyio.run_process(words, check=False, env={**os.environ, "COLUMNS": "200"})
+    said = done.stdout.decode()
+    assert done.returncode == 0, said
+    assert "Everything works." in said and "announced after" in said

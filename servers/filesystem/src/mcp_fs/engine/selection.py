@@ -49,8 +49,18 @@ def choosers(starts: Sequence[Readable], glob: str) -> list[Chooser]:
 
 def chooser(globs: Sequence[str]) -> Chooser:
     """Whether a path fits one of `globs`, whatever way it is composed."""
-    matching = path_set([translate(path_glob(glob)) for glob in globs])
-    return lambda path: bool(matching(os.fsencode(folded(path))))
+    whole = [path_glob(glob) for glob in globs]
+    matching = path_set([translate(glob, utf8=True) for glob in whole])
+    matching_bytes = path_set([translate(glob) for glob in whole])
+
+    def chooses(path: str) -> bool:
+        path = folded(path)
+        try:
+            return bool(matching(path.encode()))
+        except UnicodeEncodeError:
+            return bool(matching_bytes(os.fsencode(path)))
+
+    return chooses
 
 
 def bare_names(glob: str) -> list[str]:

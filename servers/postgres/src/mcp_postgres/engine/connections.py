@@ -19,6 +19,7 @@ import psycopg
 from psycopg import AsyncConnection, AsyncRawCursor, Notify
 from psycopg.adapt import AdaptersMap
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.types.none import NoneDumper
 from psycopg.types.string import StrDumperUnknown, TextLoader
 
 from mcp_batteries.errors import Problem, Unavailable
@@ -53,6 +54,7 @@ class _Text:
         self.adapters = AdaptersMap()
         self.adapters.register_loader(0, TextLoader)
         self.adapters.register_dumper(str, StrDumperUnknown)
+        self.adapters.register_dumper(type(None), NoneDumper)
 
 
 class Session:
@@ -135,6 +137,9 @@ class Connections:
                     "Call again.",
                     retry_after=5,
                 ) from None
+            except psycopg.Error as error:
+                await self._give_back(session)
+                raise problem(error, self.database.name) from error
             except BaseException:
                 await self._give_back(session)
                 raise

@@ -67,6 +67,6 @@ INSERT INTO order_items SELECT n, n * 7 % 60 + 1, n % 3 + 1 FROM generate_series
 INSERT INTO order_items SELECT n, n * 11 % 60 + 1, 1 FROM generate_series(1, 20000, 3) n ON CONFLICT DO NOTHING;
 INSERT INTO visits SELECT timestamptz '2025-01-01 00:00+00' + n * interval '20 minutes', n % 500 + 1, '/products/' || (n % 60 + 1)
     FROM generate_series(1, 30000) n;
-RESET ROLE;
+\connect demo
 ANALYZE;
 """

@@ -128,7 +128,8 @@ async def judge(session: Session, statement: ReadStatement, *, sequences: bool =
         session.notices.clear()
         # Parsing analyses and rewrites; nothing is planned or run. A cursor would not do: it keeps views as they are.
         await session.together(("PREPARE mcp_judge AS " + statement.sql, ()), ("DEALLOCATE mcp_judge", ()))
-        trees = [detail for primary, detail in session.notices if "parse tree" in primary]
+        # PostgreSQL breaks the lines of a tree wherever the 78th column is: between a word and its number too.
+        trees = [" ".join(detail.split()) for primary, detail in session.notices if "parse tree" in primary]
         session.notices.clear()
         await session.simple(f"{_QUIET}; ROLLBACK TO SAVEPOINT mcp_judge")
     except psycopg.Error as error:

@@ -77,9 +77,9 @@ _BLOAT = [
     # Pages there are, against pages its rows would need by the average width that ANALYZE measured.
     f"""SELECT format('%s: about %s of %s is empty space: VACUUM FULL or pg_repack would free it', x.oid::regclass,
         pg_size_pretty(x.there - x.needed), pg_size_pretty(x.there)) FROM (
-        SELECT c.oid, c.relpages * 8192.0 AS there, ceil(c.reltuples * (28 + sum((1 - s.null_frac) * s.avg_width))
+        SELECT c.oid, c.relpages * 8192.0 AS there, ceil((c.reltuples * (28 + sum((1 - s.null_frac) * s.avg_width))
             / (8168 * coalesce((SELECT option_value::numeric FROM pg_options_to_table(c.reloptions)
-                                WHERE option_name = 'fillfactor'), 100) / 100)) * 8192 AS needed
+                                WHERE option_name = 'fillfactor'), 100) / 100)))::numeric * 8192 AS needed
         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
         JOIN pg_stats s ON s.schemaname = n.nspname AND s.tablename = c.relname AND NOT s.inherited
         WHERE c.relkind IN ('r', 'm') AND {_USER} AND c.reltuples >= 0 GROUP BY c.oid) x
@@ -146,7 +146,7 @@ _REPLICATION = [
 _SEQUENCES = [
     f"""SELECT format('sequence %s is at %s of %s (%s %%)', x.oid::regclass, x.last, x.most, round(100.0 * x.last /
         x.most))
-    FROM (SELECT c.oid, pg_sequence_last_value(c.oid)::numeric AS last, least(q.seqmax, CASE a.atttypid
+    FROM (SELECT c.oid, (CASE WHEN c.relkind = 'S' THEN pg_sequence_last_value(c.oid) END)::numeric AS last, least(q.seqmax, CASE a.atttypid
             WHEN 'int2'::regtype THEN 32767 WHEN 'int4'::regtype THEN 2147483647 ELSE q.seqmax END)::numeric AS most
         FROM pg_sequence q JOIN pg_class c ON c.oid = q.seqrelid JOIN pg_namespace n ON n.oid = c.relnamespace
         LEFT JOIN pg_depend d ON d.objid = c.oid AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i') AND

@@ -153,8 +153,9 @@ class Pages:
 
 async def _runnable(session: Session, statement: ReadStatement) -> tuple[str, list[Column]]:
     """What to run for `statement`, with its columns, once the server took it for something that only reads."""
-    if _SHOW.fullmatch(statement.sql):
-        return f"{statement.sql} ", [Column("setting", _TEXT)]
+    if shown := _SHOW.fullmatch(statement.sql):
+        names = ("name", "setting", "description") if shown[1].upper() == "ALL" else (shown[1].lower(),)
+        return f"{statement.sql} ", [Column(name, _TEXT) for name in names]
     found = _EXPLAIN.fullmatch(statement.sql)
     if found is None:
         return statement.sql, await admit(session, statement)

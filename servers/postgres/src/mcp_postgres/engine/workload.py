@@ -52,7 +52,7 @@ SELECT coalesce(json_agg(x), '[]')::text FROM (
 """
 _SETTINGS = """
 SELECT coalesce(json_agg(x), '[]')::text FROM (
-    SELECT name, current_setting(name) AS value, source, pending_restart AS pending, short_desc AS meaning,
+    SELECT name, CASE WHEN source = 'session' THEN concat(reset_val, unit) ELSE current_setting(name) END AS value, source, pending_restart AS pending, short_desc AS meaning,
         boot_val IS DISTINCT FROM reset_val AS changed
     FROM pg_settings WHERE CASE WHEN $1::text <> '' THEN strpos(name, $1) > 0 OR strpos(lower(short_desc), lower($1))
         > 0
