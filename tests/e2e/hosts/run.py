@@ -182,6 +182,8 @@ def tried(name: str, host: Host, server: Member, scratch: Path) -> str:
             **dict.fromkeys(("HTTPS_PROXY", "https_proxy"), "http://127.0.0.1:9"),
             "NO_PROXY": "127.0.0.1,localhost",
         }
+        # What the entry hands on, as the person would have it.
+        everywhere |= {asked.variable: asked.example for asked in server.variables if asked.variable}
         started = time.perf_counter()
         with (scratch / "log").open("wb") as log:
             process = subprocess.Popen(
