@@ -31,7 +31,8 @@ CREATE SEQUENCE s;
 CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
 CREATE FUNCTION twice(n integer) RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT n * 2';
 CREATE FUNCTION writer() RETURNS integer LANGUAGE plpgsql AS 'BEGIN DELETE FROM t; RETURN 1; END';
-CREATE FUNCTION definer() RETURNS integer LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN DELETE FROM public.t; RETURN 1; END';
+CREATE FUNCTION definer() RETURNS integer LANGUAGE plpgsql SECURITY DEFINER AS
+    'BEGIN DELETE FROM public.t; RETURN 1; END';
 CREATE PROCEDURE proc() LANGUAGE plpgsql AS 'BEGIN COMMIT; DELETE FROM t; COMMIT; END';
 COMMENT ON TABLE t IS 'Things with names';
 COMMENT ON COLUMN t.name IS 'What people call it';
@@ -86,9 +87,8 @@ def make(schema: str = SCHEMA) -> Base:
         connection.execute(f"CREATE DATABASE {base.name} OWNER owner".encode())
     base.run("ALTER SCHEMA public OWNER TO owner")
     base.run(schema, "owner")
-    base.run(
-        "GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader; GRANT SELECT ON ALL SEQUENCES IN SCHEMA public TO reader"
-    )
+    for what in ("TABLES", "SEQUENCES"):
+        base.run(f"GRANT SELECT ON ALL {what} IN SCHEMA public TO reader")
     return base
 
 
