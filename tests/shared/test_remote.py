@@ -396,6 +396,18 @@ async def test_the_default_folder_is_the_users_own(tmp_path: Path, monkeypatch: 
     assert isinstance(open_store("memory", "mcp-thing", []), MemoryStore)
 
 
+async def test_where_nothing_can_be_written_nothing_is_kept_unless_a_folder_was_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA", "HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "file"))
+    if sys.platform == "linux":
+        assert isinstance(open_store(None, "mcp-thing", []), MemoryStore)
+    with pytest.raises(Unavailable, match="cache folder"):
+        open_store(str(tmp_path / "file"), "mcp-thing", [])
+
+
 @pytest.mark.parametrize("damage", [b"", b"not json", b'{"digest": 1}', b"[]\nbody", b"\xff\n"])
 async def test_damaged_files_are_as_good_as_none(world: World, tmp_path: Path, damage: bytes) -> None:
     folder = tmp_path / "cache"
