@@ -97,7 +97,10 @@ async def test_nobody_is_asked_while_nobody_follows() -> None:
         assert base.rows(_LOOKED) == last
 
 
-_LOOKED = "SELECT max(query_start) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'mcp-postgres'"
+_LOOKED = (
+    "SELECT max(query_start) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND application_name = 'mcp-postgres'"
+)
 
 
 @pytest.mark.anyio

@@ -23,9 +23,11 @@ OURS = "FROM pg_stat_activity WHERE datname = current_database() AND application
 
 @asynccontextmanager
 async def through(base: Base, *arguments: object) -> AsyncGenerator[tuple[StdioWire, Proxy]]:
-    async with proxied(cluster().wait()) as proxy:
-        async with served(*arguments, f"app={base.url(port=proxy.port, more='?connect_timeout=2')}") as wire:
-            yield wire, proxy
+    async with (
+        proxied(cluster().wait()) as proxy,
+        served(*arguments, f"app={base.url(port=proxy.port, more='?connect_timeout=2')}") as wire,
+    ):
+        yield wire, proxy
 
 
 async def answered(wire: StdioWire, sql: str = ONE) -> None:
@@ -102,9 +104,12 @@ async def test_a_network_that_swallows_everything_ends_a_call_in_time() -> None:
 @pytest.mark.anyio
 async def test_a_server_that_restarts_or_is_not_up_yet() -> None:
     own = await anyio.to_thread.run_sync(
-        partial(Cluster, "CREATE ROLE reader LOGIN PASSWORD 'reader'; CREATE TABLE t (id int); GRANT SELECT ON t TO reader",
-                programs=PROGRAMS)
-    )  # fmt: skip
+        partial(
+            Cluster,
+            "CREATE ROLE reader LOGIN PASSWORD 'reader'; CREATE TABLE t (id int); GRANT ALL ON t TO reader",
+            programs=PROGRAMS,
+        )
+    )
     try:
         port = await anyio.to_thread.run_sync(own.wait)
         async with proxied(port) as proxy:

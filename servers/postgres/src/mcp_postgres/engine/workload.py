@@ -111,8 +111,8 @@ async def top(session: Session, order: str, limit: int) -> Report:
     for item in found:
         share = f"{item['share']} % of all time, " if item["share"] is not None else ""
         lines.append(
-            f"- {share}{item['total']:,} ms in {item['calls']:,} calls, {item['mean']:,} ms each, {item['rows']:,} rows,"
-            f" {item['reads']:,} blocks read:"
+            f"- {share}{item['total']:,} ms in {item['calls']:,} calls, {item['mean']:,} ms each,"
+            f" {item['rows']:,} rows, {item['reads']:,} blocks read:"
         )
         lines.append("  " + " ".join(str(item["query"]).split())[:1000])
     notes: list[str] = []
@@ -282,7 +282,8 @@ async def _candidates(session: Session, queries: Iterable[_Query]) -> list[str]:
                 " AND EXISTS (SELECT 1 FROM pg_opclass o JOIN pg_am m ON m.oid = o.opcmethod WHERE m.amname = 'btree'"
                 " AND o.opcdefault AND (o.opcintype = t.oid OR t.typcategory IN ('S', 'E')))))::text"
                 " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = $1"
-                " AND c.relkind IN ('r', 'm') AND c.relpages > 20 AND n.nspname !~ '^pg_' ORDER BY pg_table_is_visible(c.oid) DESC LIMIT 1",
+                " AND c.relkind IN ('r', 'm') AND c.relpages > 20 AND n.nspname !~ '^pg_'"
+                " ORDER BY pg_table_is_visible(c.oid) DESC LIMIT 1",
                 table,
                 "{" + ",".join('"' + name.replace('"', "") + '"' for name in names) + "}",
             )
