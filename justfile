@@ -11,13 +11,29 @@ check:
 test *arguments:
     uv run pytest {{ arguments }}
 
-# Regenerate README tables and snapshots.
+# Regenerate README tables, snapshots, pages for hosts, manifests and registry entries.
 docs:
     uv run python -m mcp_batteries.testing.docs servers/*
+
+# The documents as a site, in build/site.
+site:
+    uv run mkdocs build --strict
+
+# Every server's image, built and tried.
+images:
+    uv run python docker/images.py
 
 # Measure beside peers; prints ratios.
 bench *arguments:
     uv run python tests/benchmarks/bench.py {{ arguments }}
+
+# Pages of the views, into the packages that carry them.
+views:
+    cd shared/views && npm ci && npm run check && npm run build
+
+# The views in a browser (Chromium).
+test-views:
+    cd tests/e2e/views && npm ci && npm test
 
 # Wheels of every member.
 build:

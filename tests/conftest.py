@@ -2,9 +2,12 @@
 
 import os
 import sys
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+
+from e2e.installing import ROOT, UV, run
 
 # The programs of the development group (ripgrep, uv ...), whichever way pytest was started.
 os.environ["PATH"] = str(Path(sys.executable).parent) + os.pathsep + os.environ.get("PATH", "")
@@ -13,3 +16,19 @@ os.environ["PATH"] = str(Path(sys.executable).parent) + os.pathsep + os.environ.
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheels of every workspace member."""
+    folder = tmp_path_factory.mktemp("wheels")
+    run(UV, "build", "--quiet", "--all-packages", "--out-dir", folder, cwd=ROOT)
+    return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def every_request_to_github_is_one_it_knows() -> Generator[None]:
+    """Whatever test sent it, from whatever process: the oracles have judged it."""
+    yield
+    oracle = sys.modules.get("github_server.oracle.server")
+    assert oracle is None or oracle.violations == []

@@ -1,6 +1,6 @@
 """mcp-sqlite beside other SQLite servers, in one run; prints a table of medians.
 
-    python tests/benchmarks/bench_sqlite.py [--quick] [--only peers|notices]
+    python tests/benchmarks/bench_sqlite.py [--quick] [--only peers|promises|notices]
 
 Peers are `mcp-server-sqlite` of PyPI, which starts with mcp 1 only, and `@bytebase/dbhub` of npm. Everybody is
 asked over stdio, in turns, for the same rows of the same file.
@@ -155,6 +155,55 @@ async def notices(journal: str, transport: str, revision: str, subscriptions: in
         return taken
 
 
+LOOP = "WITH RECURSIVE c(x) AS (VALUES(1) UNION ALL SELECT x+1 FROM c) SELECT count(*) FROM c"
+OPCODE = "SELECT instr(hex(zeroblob(4000000)), hex(zeroblob(2000000)) || '1')"
+LIMIT = 2
+
+
+def running(pid: int) -> bool:
+    """Whether a process below `pid` is on a processor."""
+    for item in tree(pid)[1:]:
+        try:
+            if Path(f"/proc/{item}/stat").read_text().rpartition(")")[2].split()[0] == "R":
+                return True
+        except OSError:
+            pass
+    return False
+
+
+async def promises(sql: str, rounds: int) -> dict[str, list[float]]:
+    """What an endless statement does to its caller, to others and to the machine; milliseconds."""
+    found: dict[str, list[float]] = {"answer behind the limit": [], "others meanwhile": [], "cancel to engine idle": []}
+    with tempfile.TemporaryDirectory(prefix="mcp-bench-") as folder:
+        path = Path(folder) / "app.db"
+        make(path)
+        call = {"name": "query_rows", "arguments": {"sql": sql}}
+        command = [sys.executable, "-m", "mcp_sqlite", "--timeout", str(LIMIT), str(path)]
+        async with StdioWire(command, revision="2025-11-25") as wire:
+            await wire.open()
+            await wire.call("query_rows", sql=ONE)
+            for _ in range(rounds):
+                begun = time.perf_counter()
+                number = await wire.begin("tools/call", call)
+                for _ in range(50):
+                    asked = time.perf_counter()
+                    await wire.call("query_rows", sql=ONE)
+                    found["others meanwhile"].append((time.perf_counter() - asked) * 1000)
+                await wire.next_message(lambda message, number=number: message.get("id") == number)
+                found["answer behind the limit"].append((time.perf_counter() - begun - LIMIT) * 1000)
+            for _ in range(rounds):
+                number = await wire.begin("tools/call", call)
+                while not running(wire.process.pid):
+                    await anyio.sleep(0.002)
+                await anyio.sleep(0.1)
+                begun = time.perf_counter()
+                await wire.notify("notifications/cancelled", {"requestId": number})
+                while running(wire.process.pid):
+                    await anyio.sleep(0.002)
+                found["cancel to engine idle"].append((time.perf_counter() - begun) * 1000)
+    return found
+
+
 async def run(rounds: int, only: str | None) -> None:
     console = Console(width=120)
     if only in (None, "peers"):
@@ -171,6 +220,13 @@ async def run(rounds: int, only: str | None) -> None:
         for row in next(iter(found.values())):
             table.add_row(row, *(f"{figures[row]:,.4g}" for figures in found.values()))
         console.print(table)
+    if only in (None, "promises"):
+        table = Table("endless statement, ms", "loop p50", "worst", "one opcode p50", "worst")
+        loop, opcode = await promises(LOOP, rounds), await promises(OPCODE, rounds)
+        for name in loop:
+            cells = [f"{figure(taken[name]):,.4g}" for taken in (loop, opcode) for figure in (statistics.median, max)]
+            table.add_row(name, *cells)
+        console.print(table)
     if only in (None, "notices"):
         table = Table("foreign commit to notice, ms", "subscriptions", "p50", "worst")
         for subscriptions in (1, 1000):
@@ -185,7 +241,7 @@ async def run(rounds: int, only: str | None) -> None:
 
 @click.command(help=__doc__)
 @click.option("--quick", is_flag=True, help="Fewer rounds.")
-@click.option("--only", type=click.Choice(["peers", "notices"]), help="One of the two tables.")
+@click.option("--only", type=click.Choice(["peers", "promises", "notices"]), help="One of the three tables.")
 def main(quick: bool, only: str | None) -> None:
     click.echo(f"Python {sys.version.split()[0]}, SQLite {sqlite3.sqlite_version}")
     anyio.run(run, 3 if quick else 10, only)

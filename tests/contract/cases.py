@@ -3,10 +3,13 @@
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 
+from github_server.oracle import Oracle
 from mcp_batteries.testing.case import Case
 from postgres.serving import make
+from weather.upstream import Upstream
 
 
 def filesystem(scratch: Path) -> Case:
@@ -72,6 +75,76 @@ def sqlite(scratch: Path) -> Case:
     )
 
 
+def github(scratch: Path) -> Case:
+    oracle = _github()
+    key = scratch / "app.pem"
+    key.write_text("the secret", "utf-8")
+    token = scratch / "token"
+    token.write_text("ghp_contractsOwnToken", "utf-8")
+    return Case(
+        package="mcp_github",
+        arguments=[
+            "--api-url", oracle.url, "--token-file", str(token), "--repos", "octo/*", "--toolsets", "all",
+            "--write", "--merge", "--delete", "--releases", "--force",
+        ],
+        read=("get_repository", {"repo": "octo/app"}),
+        uri="github://octo/app",
+        refused=[
+            ("get_repository", {"repo": "other/app"}),
+            ("get_repository", {"repo": "octo/app/../other"}),
+            ("get_repository", {"repo": "app"}),
+            ("get_repository", {"repo": "octo/app", "fields": ["nothing"]}),
+            ("read_file", {"repo": "octo/app", "path": "../other/README.md"}),
+            ("read_file", {"repo": "octo/app", "path": "README.md", "ref": "main..other"}),
+            ("read_diff", {"repo": "octo/app", "number": 0}),
+            ("list_issues", {"repo": "octo/app", "cursor": "garbage"}),
+            ("search_github", {"kind": "code", "query": "x repo:other/app"}),
+            ("search_github", {"kind": "code", "query": "x OR user:other"}),
+            ("list_people", {"org": "other"}),
+            ("write_files", {"repo": "octo/app", "branch": "main", "message": "m",
+                             "files": [{"path": ".github/workflows/x.yml", "content": "x"}]}),
+            ("edit_thread", {"repo": "octo/app", "number": 1, "thread": "no id"}),
+        ],
+        foreign=["ghp_contractsOwnToken", "the secret", str(scratch)],
+    )  # fmt: skip
+
+
+@cache
+def _github() -> Oracle:
+    oracle = Oracle()
+    oracle.answer("GET", "/repos/octo/app-no-such-thing", {"message": "Not Found"}, status=404)
+    return oracle
+
+
+def weather(scratch: Path) -> Case:
+    return Case(
+        package="mcp_weather",
+        arguments=["--cache", str(scratch / "cache"), *_weather_upstream().arguments],
+        read=("get_weather", {"place": "Birmingham, Alabama"}),
+        uri="weather://47.37,8.55/now",
+        refused=[
+            ("get_weather", {"place": "Springfield"}),
+            ("get_weather", {"place": "Nowhere at all"}),
+            ("get_weather", {"place": "91,0"}),
+            ("get_weather", {"place": "147.37,8.55"}),
+            ("get_forecast", {"place": "Zurich", "source": "nws"}),
+            ("get_forecast", {"place": "Zurich", "hours": 0}),
+            ("get_history", {"place": "Zurich", "start": "2025-02-30"}),
+            ("get_history", {"place": "Zurich", "start": "2999-01-01"}),
+            ("get_history", {"place": "Zurich", "start": "2025-01-02", "end": "2025-01-01"}),
+            ("get_astronomy", {"place": "Zurich", "date": "soon"}),
+        ],
+        foreign=[str(scratch)],
+    )
+
+
+@cache
+def _weather_upstream() -> Upstream:
+    upstream = Upstream()
+    upstream.thread.start()
+    return upstream
+
+
 def postgres(scratch: Path) -> Case:
     (scratch / "secret.txt").write_text("the secret", "utf-8")
     base = make()
@@ -117,8 +190,6 @@ def example(scratch: Path) -> Case:
 
 
 CASES: dict[str, Callable[[Path], Case]] = {
-    "mcp_fs": filesystem,
-    "mcp_postgres": postgres,
-    "mcp_sqlite": sqlite,
+    "mcp_fs": filesystem, "mcp_github": github, "mcp_postgres": postgres, "mcp_sqlite": sqlite, "mcp_weather": weather,
     "mcp_example": example,
-}
+}  # fmt: skip

@@ -84,6 +84,25 @@ def program(folder: Path, package: str, command: str | None = None) -> str:
     return str(home / commands)
 
 
+def run(*words: str, cwd: Path) -> None:
+    """`npm` with `words`, in `cwd`.
+
+    Raises:
+        RuntimeError: it failed, with the end of what it said.
+    """
+    done = subprocess.run(
+        [NODE, str(_NPM), *words],
+        cwd=cwd,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=_SECONDS,
+    )
+    if done.returncode:
+        raise RuntimeError(f"npm {' '.join(words)} failed:\n{done.stdout.decode(errors='replace')[-2000:]}")
+
+
 def environment(**more: str) -> dict[str, str]:
     """Our environment with this Node first on the path, for programs that start others, and `more`."""
     return {**os.environ, "PATH": os.pathsep.join([str(Path(NODE).parent), os.environ.get("PATH", "")]), **more}

@@ -21,7 +21,7 @@ async def listening(package: str, *arguments: str) -> AsyncGenerator[tuple[anyio
         assert process.stderr is not None
         said = b""
         with anyio.fail_after(30):
-            while not (found := re.search(rb"listening on (http://\S+)\n", said)):
+            while not (found := re.search(rb"listening on (https?://\S+)\n", said)):
                 said += await process.stderr.receive()
         try:
             yield process, found[1].decode()

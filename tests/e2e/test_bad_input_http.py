@@ -480,7 +480,7 @@ async def test_one_id_twice_in_flight_is_answered_twice(subject: Subject) -> Non
 
 
 async def test_names_are_checked_on_every_address_too(anyio_backend: str) -> None:
-    async with running([*TOY, "host=0.0.0.0", "allow_remote=True"]) as subject:
+    async with running([*TOY, "host=0.0.0.0", "allow_anonymous=True"]) as subject:
         url = "http://{}:{}/mcp".format(*subject.address)
         for era in ERAS:
             async with HttpWire(url, revision=era) as wire:

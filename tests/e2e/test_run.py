@@ -31,7 +31,7 @@ def test_version() -> None:
 
 def test_an_unknown_option_stops_the_start(tmp_path: Path) -> None:
     done = run("--reed-only", str(tmp_path))
-    assert done.returncode == 2 and "Did you mean '--read-only'" in done.stderr and done.stdout == ""
+    assert done.returncode == 2 and "Did you mean one of: '--read-only'" in done.stderr and done.stdout == ""
 
 
 def test_an_unknown_variable_stops_the_start(tmp_path: Path) -> None:

@@ -80,6 +80,8 @@ class TestReplace:
     def test_an_edit_that_was_made_already_is_said_so(self) -> None:
         with pytest.raises(NotFound, match="The new text stands at line 2 already"):
             swap("a\nnew\n", "old", "new")
+        with pytest.raises(NotFound, match="The nearest is at line 1"):
+            swap("line one\n", "line  one", "one")
 
     def test_nothing_alike_is_said_so(self) -> None:
         with pytest.raises(NotFound, match="Nothing there is like it"):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from mcp import Client
-from mcp_types import ResourceTemplateReference, TextContent
+from mcp_types import PromptReference, ResourceTemplateReference, TextContent
 
 from mcp_fs.server import build
 from mcp_fs.settings import Settings
@@ -79,6 +79,23 @@ async def test_a_name_that_is_not_utf8_is_completed_as_its_uri(tmp_path: Path) -
         for typed in (f"{top}/", f"{top}/caf"):
             found = await client.complete(template, {"name": "path", "value": typed})
             assert found.completion.values == [f"{top}/caf%E9"]
+
+
+async def test_a_prompt_completes_names_that_work_and_no_secrets(tmp_path: Path) -> None:
+    for name in ("caf\udce9", "cafe\u0301.txt", "cafe.env", ".env"):
+        try:
+            (tmp_path / name).write_text("", "utf-8")
+        except OSError:
+            pytest.skip("this file system takes only UTF-8 names")
+    async with serving(tmp_path) as client:
+        reference = PromptReference(type="ref/prompt", name="review_file")
+        found = await client.complete(reference, {"name": "path", "value": "caf"})
+        assert found.completion.values == ["cafe\u0301.txt", f"{tmp_path.as_uri()}/caf%E9"]
+        for path in found.completion.values:
+            assert not (await call(client, "get_info", path=path))[0]
+        found = await client.complete(reference, {"name": "path", "value": "caf\u00e9."})
+        assert found.completion.values == ["cafe\u0301.txt"]
+        assert (await client.complete(reference, {"name": "path", "value": ".e"})).completion.values == []
 
 
 async def test_a_served_folder_that_was_replaced_says_so(tmp_path: Path) -> None:

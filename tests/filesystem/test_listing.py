@@ -11,7 +11,7 @@ import pytest
 
 from filesystem.reading import fill, on_linux, served
 from mcp_batteries.errors import Invalid, NotFound
-from mcp_batteries.limits import Stop, Stopped
+from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop, Stopped
 from mcp_fs.engine.listing import Sort, list_folder, list_tree
 from mcp_fs.engine.walk import Filter
 from mcp_fs.models import Entry
@@ -38,6 +38,42 @@ def test_pages_neither_skip_nor_repeat(tmp_path: Path) -> None:
     assert by_size == sorted(names, key=lambda name: (-(int(name[1:]) % 3), name))
     by_time = [entry.path for page in pages(tmp_path, 4, "modified") for entry in page]
     assert by_time == sorted(names, key=lambda name: (-(int(name[1:]) // 5), name))
+
+
+def test_a_page_ends_where_it_would_be_too_long(tmp_path: Path) -> None:
+    names = [f"{number:03}{'x' * 200}" for number in range(120)]
+    fill(tmp_path, dict.fromkeys(names, ""))
+    place, cursor, paths = served(tmp_path).readable("."), None, list[str]()
+    while True:
+        page = list_folder(place, Stop(), cursor=cursor)
+        assert page.entries
+        assert len(page.text()) < DEFAULT_PAGE_BYTES + 500
+        paths += [entry.path for entry in page.entries]
+        cursor = page.cursor
+        if cursor is None:
+            break
+    assert paths == names
+    # Who asks for many gets more at once.
+    assert len(list_folder(place, Stop(), limit=500).entries) in range(90, 120)
+
+
+def test_the_last_full_page_offers_no_further_one(tmp_path: Path) -> None:
+    fill(tmp_path, dict.fromkeys("abcd", ""))
+    assert [[entry.path for entry in page] for page in pages(tmp_path, 2)] == [["a", "b"], ["c", "d"]]
+
+
+def test_one_entry_is_not_called_many(tmp_path: Path) -> None:
+    fill(tmp_path, {"sub/a": ""})
+    assert list_folder(served(tmp_path).readable("sub"), Stop()).text().startswith("[sub: 1 entry]")
+    assert list_tree(served(tmp_path).readable("."), Stop()).text().startswith("[.: 1 file in 1 folder]")
+
+
+@on_linux
+def test_a_folder_with_a_line_break_in_its_name_is_told_by_its_uri(tmp_path: Path) -> None:
+    fill(tmp_path, {"a\nb/c": ""})
+    place = served(tmp_path).readable("a\nb")
+    for text in (list_folder(place, Stop()).text(), list_tree(place, Stop()).text()):
+        assert text.startswith(f"[{place.uri}: 1 ")
 
 
 def test_a_page_of_a_huge_folder_takes_bounded_memory(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import subprocess
 import tempfile
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -15,14 +16,18 @@ from filesystem.reading import fill, served
 from mcp_batteries.limits import Stop
 from mcp_fs.engine import ripgrep
 from mcp_fs.engine import search as search_module
+from mcp_fs.engine import walk as walk_module
 from mcp_fs.engine.find import find
 from mcp_fs.engine.glob import GlobError, translate
 from mcp_fs.engine.grep import grep
+from mcp_fs.engine.hints import byte_pattern
 from mcp_fs.engine.listing import list_folder
 from mcp_fs.engine.read import LineIndex, Part, read_part
-from mcp_fs.engine.regex import line_search, path_set
+from mcp_fs.engine.regex import byte_search, line_search, path_set
 from mcp_fs.engine.search import Query, search
+from mcp_fs.engine.text import is_utf8, sniff
 from mcp_fs.engine.walk import Filter
+from mcp_fs.policy import Readable
 
 RIPGREP = ripgrep.command()
 _RULE_FILES = [".gitignore", ".ignore", ".rgignore", ".git/info/exclude"]
@@ -32,26 +37,52 @@ slow = settings(deadline=None, max_examples=60, suppress_health_check=[HealthChe
 texts = st.text(st.sampled_from("ab é\u4e2d🙂\r\n\n"), max_size=120)
 
 
+def _read_through(place: Readable, max_bytes: int) -> str:
+    """The pages of a file, each found by what the one before says."""
+    index, body = LineIndex(), ""
+    line, column = 1, 1
+    for _ in range(1000):
+        piece = read_part(place, Part(line, column, max_bytes=max_bytes), index, Stop())
+        body += piece.body
+        if piece.next_column is not None:
+            assert piece.last is not None
+            line, column = piece.last, piece.next_column
+        elif piece.next_line is not None:
+            line, column = piece.next_line, 1
+        else:
+            return body
+    raise AssertionError("the pages never end")
+
+
 @slow
-@given(texts, st.integers(4, 40), st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"]))
+@given(texts, st.integers(1, 40), st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"]))
 def test_pages_are_the_whole_file(text: str, max_bytes: int, encoding: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         fill(Path(folder), {"a": text.encode(encoding)})
-        place, index, body = served(Path(folder)).readable("a"), LineIndex(), ""
-        line, column, calls = 1, 1, 0
-        while True:
-            piece = read_part(place, Part(line, column, max_bytes=max_bytes), index, Stop())
-            body += piece.body
-            calls += 1
-            assert calls < 200
-            if piece.next_column is not None:
-                assert piece.last is not None
-                line, column = piece.last, piece.next_column
-            elif piece.next_line is not None:
-                line, column = piece.next_line, 1
-            else:
-                break
-    assert body == text
+        assert _read_through(served(Path(folder)).readable("a"), max_bytes) == text
+
+
+_ANYTHING = ["a", "0", " ", "\n", "\r\n", "é", "中", "文", "の", "ｱ", "表", "д", "\x80", "\xff", "\xf0\x9f"]
+
+
+@slow
+@given(
+    st.lists(st.sampled_from(_ANYTHING), max_size=80).map("".join),
+    st.integers(1, 12),
+    st.sampled_from(
+        ["utf-8", "utf-16-le", "utf-16-be", "utf-32-be", "gb18030", "shift_jis", "cp932", "euc_jp", "big5", "latin-1"]
+    ),
+    st.binary(max_size=3),
+)
+def test_pages_are_the_whole_file_whatever_its_bytes(text: str, max_bytes: int, codec: str, junk: bytes) -> None:
+    data = text.encode(codec, "ignore") + junk + text.encode(codec, "ignore")
+    found = sniff(data)
+    if found is None:
+        return
+    whole = data[len(found.bom) :].decode(found.name, "replace")
+    with tempfile.TemporaryDirectory() as folder:
+        fill(Path(folder), {"a": data})
+        assert _read_through(served(Path(folder)).readable("a"), max_bytes) == whole
 
 
 @slow
@@ -71,19 +102,89 @@ def test_ranges_and_tails_are_slices_of_the_lines(text: str, start: int, count: 
             assert piece.body == "".join(lines[start - 1 : start + count - 1])
 
 
+_long_names = st.sets(st.integers(0, 99), max_size=30).map(
+    lambda numbers: [f"{n:02}{'é' * n}" for n in sorted(numbers)]
+)
+
+
 @slow
-@given(st.integers(0, 30), st.integers(1, 9), st.sampled_from(["name", "size", "modified"]))
-def test_listing_pages_are_the_whole_folder(entries: int, limit: int, sort: str) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        fill(Path(folder), {f"{number}": "x" * (number % 4) for number in range(entries)})
+@given(_long_names, st.integers(1, 9), st.integers(10, 400), st.sampled_from(["name", "size", "modified"]))
+def test_listing_pages_are_the_whole_folder(entries: list[str], limit: int, most: int, sort: str) -> None:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(walk_module, "DEFAULT_PAGE_BYTES", most)
+        fill(Path(folder), {name: "x" * (number % 4) for number, name in enumerate(entries)})
         place, cursor, paths = served(Path(folder)).readable("."), None, list[str]()
         while True:
             page = list_folder(place, Stop(), sort=sort, limit=limit, cursor=cursor)  # type: ignore[arg-type]
+            assert len(page.entries) in range(1, limit + 1) or not entries
+            assert len(page.entries) == 1 or sum(len(entry.line().encode()) + 1 for entry in page.entries) <= most
             paths += [entry.path for entry in page.entries]
             cursor = page.cursor
             if cursor is None:
                 break
-    assert sorted(paths) == sorted(str(number) for number in range(entries))
+    assert sorted(paths) == entries
+    assert sort != "name" or paths == entries
+
+
+@slow
+@given(_long_names, st.integers(1, 9), st.integers(10, 400), st.booleans(), st.sampled_from(["*", "*é", "0*", "d/**"]))
+def test_found_pages_are_all_that_is_found(
+    entries: list[str], limit: int, most: int, newest_first: bool, glob: str
+) -> None:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        fill(Path(folder), {f"{'de'[len(name) % 2]}/{name}": "x" for name in entries})
+        place = served(Path(folder)).readable(".")
+        whole = list(find([place], glob, Stop(), newest_first=newest_first, limit=5000).paths)
+        contents = [path for path, _, _ in search([place], Query("x", glob=glob, files_only=True), None, Stop()).files]
+        patch.setattr(walk_module, "DEFAULT_PAGE_BYTES", most)
+        cursor, paths = None, list[str]()
+        while True:
+            page = find([place], glob, Stop(), newest_first=newest_first, limit=limit, cursor=cursor)
+            assert page.total == len(whole)
+            assert page.paths or not whole
+            paths += page.paths
+            cursor = page.cursor
+            if cursor is None:
+                break
+        searched = list[str]()
+        while True:
+            matches = search([place], Query("x", glob=glob, files_only=True, limit=limit), cursor, Stop())
+            assert matches.files or not whole
+            searched += [path for path, _, _ in matches.files]
+            cursor = matches.cursor
+            if cursor is None:
+                break
+    assert paths == whole
+    assert searched == contents
+    assert sorted(searched) == sorted(whole)
+
+
+_spellings = st.lists(
+    st.sampled_from(["a", "é", "e\u0301", "e", " ", "\u00a0", "\u202f", "ñ", "n\u0303"]), min_size=1, max_size=4
+)
+
+
+@slow
+@given(
+    st.sets(_spellings.map("".join), min_size=1, max_size=6),
+    st.lists(st.sampled_from(["*", "?", "a", "é", "e\u0301", " ", "\u202f", "ñ"]), min_size=1, max_size=4).map("".join),
+)
+def test_a_glob_means_names_in_all_their_spellings(entries: set[str], glob: str) -> None:
+    if "**" in glob:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        fill(Path(folder), dict.fromkeys(entries, "x"))
+        place = served(Path(folder)).readable(".")
+        found = find([place], glob, Stop(), limit=5000)
+        searched = search([place], Query("x", glob=glob), None, Stop())
+    wanted = {name for name in entries if fnmatch.fnmatchcase(_plainly(name), _plainly(glob))}
+    assert set(found.paths) == wanted
+    assert {path for path, _, _ in searched.files} == wanted
+
+
+def _plainly(text: str) -> str:
+    composed = unicodedata.normalize("NFC", text)
+    return "".join(" " if char in "\u00a0\u202f" else char for char in composed)
 
 
 names = st.text(st.sampled_from("ab.-"), min_size=1, max_size=3).filter(lambda name: not name.endswith("."))
@@ -171,8 +272,13 @@ rules = st.lists(
     ).map("".join),
     max_size=4,
 ).map("\n".join)
-contents = st.lists(st.sampled_from(["x", "ax b", "é x", "none", "X", "", "x\r\n", "\0", "\xff"]), max_size=4).map(
-    lambda lines: "\n".join(lines).encode("latin-1", "replace") if "\xff" in lines else "\n".join(lines).encode()
+_CODECS = ["utf-8", "utf-8", "latin-1", "gb18030", "shift_jis", "utf-16", "utf-16-be", "utf-32-le"]
+contents = st.builds(
+    lambda lines, codec: "\n".join(lines).encode(codec, "replace"),
+    st.lists(
+        st.sampled_from(["x", "ax b", "é x", "none", "X", "", "x\r\n", "\0", "\xff", "中x文字", "表x"]), max_size=4
+    ),
+    st.sampled_from(_CODECS),
 )
 trees = st.tuples(
     st.dictionaries(paths, contents, min_size=1, max_size=8),
@@ -214,7 +320,25 @@ def test_names_are_those_ripgrep_lists(
 @settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.too_slow])
 @given(
     trees,
-    st.sampled_from(["x", "^x$", "é", r"\w x", "[^a]x", "x|b$", ".", r"\bx\b", "^"]),
+    st.sampled_from(
+        [
+            "x",
+            "^x$",
+            "é",
+            r"\w x",
+            "[^a]x",
+            "x|b$",
+            ".",
+            r"\bx\b",
+            "^",
+            "文",
+            "É|中x",
+            r"\Wx\W",
+            "[é-中]",
+            "..x",
+            r"x\b",
+        ]
+    ),
     st.booleans(),
     st.sampled_from([".", "a"]),
     st.sampled_from([Filter(), Filter(hidden=True), Filter(ignored=True)]),
@@ -252,8 +376,54 @@ def test_contents_are_those_ripgrep_prints(tree: tuple[dict[str, bytes], dict[st
     listed: list[tuple[bytes, int]] = []
     for line in printed.split(b"\n"):
         path, _, rest = line.removeprefix(b"./").partition(b"\0")
-        # Of a file with a NUL byte ripgrep may show what lies before it, with a warning; such a file is binary here.
-        if rest and b"\0" not in tree[0].get(path.decode(), b"") and b"WARNING" not in path:
+        # ripgrep searches other encodings as if they were UTF-8, and of a file with a NUL byte a part, with a warning.
+        if rest and _is_plain(tree[0].get(path.decode(), b"")) and b"WARNING" not in path:
             listed.append((path, int(rest.split(b":")[0])))
-    shown = [(path.encode(), match.line) for path, matches, _ in found.files for match in matches]
+    shown = [
+        (path.encode(), match.line)
+        for path, matches, _ in found.files
+        for match in matches
+        if _is_plain(tree[0].get(path, b""))
+    ]
     assert sorted(shown) == sorted(listed)
+
+
+def _is_plain(data: bytes) -> bool:
+    return b"\0" not in data and is_utf8(data)
+
+
+_PIECES = [
+    "x",
+    "k",
+    ".",
+    ".*",
+    "é",
+    "文+",
+    "[^a]",
+    "[a-中]",
+    r"\W",
+    r"\S",
+    r"\w",
+    r"\b",
+    "[[:^alpha:]]",
+    "(x|é)?",
+    "表{1,2}",
+]
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.lists(st.sampled_from(_PIECES), min_size=1, max_size=4).map("".join),
+    st.lists(st.sampled_from("xkKé文表 aÉ-ſ"), max_size=8).map("".join),
+    st.sampled_from(["utf-8", "latin-1", "gb18030", "gbk", "shift_jis", "euc_jp", "big5", "cp1251"]),
+    st.booleans(),
+)
+def test_bytes_that_an_expression_may_match_are_told_in_every_encoding(
+    pattern: str, text: str, codec: str, ignore_case: bool
+) -> None:
+    data = text.encode(codec, "ignore")
+    matches = line_search(pattern, literal=False, ignore_case=ignore_case)(data.decode(codec).encode(), 0)
+    hint = byte_pattern(pattern, literal=False, ignore_case=ignore_case)
+    assert hint is not None
+    if matches is not None:
+        assert byte_search(hint, ignore_case=ignore_case)(data)

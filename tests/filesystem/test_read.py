@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import base64
 import os
+import random
 import tracemalloc
 from pathlib import Path
 
 import pytest
+from mcp_types import BlobResourceContents, EmbeddedResource, TextContent
 
 from filesystem.reading import fill, on_linux, served
-from mcp_batteries.errors import Invalid, NotFound, Problem, Refused
+from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, TooLarge
 from mcp_batteries.limits import Stop
 from mcp_fs.engine import media
-from mcp_fs.engine import read as read_module
 from mcp_fs.engine.info import info
+from mcp_fs.engine.lines import Lines
 from mcp_fs.engine.media import mime_type, view
 from mcp_fs.engine.read import LineIndex, Part, read_part, read_parts
 from mcp_fs.engine.text import content_hash
 from mcp_fs.models import TextSlice
+from mcp_fs.resources import Resources
 from mcp_fs.tools.read import ReadTools
 
 MB = 1024 * 1024
@@ -84,7 +88,7 @@ def test_a_tail_longer_than_a_page_keeps_the_end(tmp_path: Path) -> None:
     fill(tmp_path, {"a": "".join(f"{number:09}\n" for number in range(1, 2001))})
     piece = read(tmp_path, "a", tail=2000)
     assert piece.body.endswith("000002000\n")
-    assert piece.status.startswith("lines 1001-2000 of 2,000, utf-8; 2000 lines were asked for")
+    assert piece.status.startswith("lines 1001-2000 of 2,000, utf-8; 2,000 lines were asked for")
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32", "gbk", "shift_jis"])
@@ -115,13 +119,13 @@ def test_the_next_page_of_a_large_file_is_found_without_counting(large: Path, mo
     place, index, blocks = served(large.parent).readable("large.log"), LineIndex(), list[int]()
     first = read_part(place, Part(start_line=5000, max_bytes=100_000), index, Stop())
     assert first.next_line is not None
-    skip = read_module._Lines.skip
+    skip = Lines.skip
 
-    def counted(self: read_module._Lines, offset: int, lines: int) -> tuple[int, int]:
+    def counted(self: Lines, offset: int, lines: int) -> tuple[int, int]:
         blocks.append(lines)
         return skip(self, offset, lines)
 
-    monkeypatch.setattr(read_module._Lines, "skip", counted)
+    monkeypatch.setattr(Lines, "skip", counted)
     second = read_part(place, Part(start_line=first.next_line, max_bytes=1000), index, Stop())
     assert second.body.startswith(f"first {first.next_line - 1}\n")
     assert blocks == [0]
@@ -133,6 +137,81 @@ def test_a_changed_file_is_counted_anew(tmp_path: Path) -> None:
     read_part(place, Part(start_line=900_000, end_line=900_000), index, Stop())
     fill(tmp_path, {"a": "long line\n" * 300_000})
     assert read_part(place, Part(start_line=300_000), index, Stop()).body == "long line\n"
+
+
+@pytest.mark.anyio
+async def test_the_next_call_keeps_what_was_wanted(tmp_path: Path) -> None:
+    fill(tmp_path, {"a": "".join(f"{number:09}\n" for number in range(1, 2001)), "long": "x" * 300 + "\nnext\n"})
+    tools = ReadTools(served(tmp_path))
+    piece = await tools.read_text("a", start_line=10, end_line=1500, max_bytes=100)
+    assert piece.status.endswith("; continue with start_line=20, end_line=1500")
+    piece = await tools.read_text("a", head=1500, max_bytes=100)
+    assert piece.status.endswith("; continue with start_line=11, end_line=1500")
+    piece = await tools.read_text("long", end_line=2, max_bytes=100)
+    assert piece.status.endswith(
+        "is cut: its rest is at start_line=1, start_column=101, end_line=2; the next line at start_line=2, end_line=2"
+    )
+    piece = await tools.read_text("long", head=1, max_bytes=100)
+    assert piece.status.endswith("its rest is at start_line=1, start_column=101, end_line=1")
+    with pytest.raises(Invalid, match="start_column"):
+        await tools.read_text("a", tail=2, start_column=3)
+
+
+@pytest.mark.parametrize("size", [300, 2 * MB])
+def test_no_line_is_promised_behind_the_only_one(tmp_path: Path, size: int) -> None:
+    fill(tmp_path, {"one": "x" * size, "ended": "x" * size + "\n", "two": "x" * size + "\ny"})
+    said = {name: read(tmp_path, name, max_bytes=100).status for name in ("one", "ended", "two")}
+    assert [("next line" in status) for status in said.values()] == [False, False, True]
+    assert all("its rest is at start_line=1, start_column=101" in status for status in said.values())
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-32", "gbk", "shift_jis"])
+@pytest.mark.parametrize("lines", [1, 3])
+def test_of_a_last_line_longer_than_a_page_its_end_is_shown(tmp_path: Path, encoding: str, lines: int) -> None:
+    long = "文字、日本語 " * 200 + "end"
+    fill(tmp_path, {"a": ("first\nsecond\n" + long).encode(encoding)})
+    piece = read(tmp_path, "a", tail=lines, max_bytes=500)
+    assert piece.body.endswith("語 end")
+    assert long.endswith(piece.body)
+    assert 496 <= piece.bytes_shown <= 500
+    assert piece.column is not None
+    assert piece.status.startswith(f"line 3 from column {piece.column} of 3, ")
+    assert "raise max_bytes for more" in piece.status
+    assert ("3 lines were asked for" in piece.status) == (lines == 3)
+    again = read(tmp_path, "a", start_line=3, start_column=piece.column, max_bytes=500)
+    assert again.body == piece.body
+
+
+def test_the_end_of_a_huge_line_is_found_from_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path, {"a": "x" * 20 * MB + "é" * 50})
+    read_bytes, at = 0, Lines.at
+
+    def counting(self: Lines, offset: int, length: int) -> bytes:
+        nonlocal read_bytes
+        read_bytes += length
+        return at(self, offset, length)
+
+    monkeypatch.setattr(Lines, "at", counting)
+    piece = read(tmp_path, "a", tail=1, max_bytes=99)
+    assert piece.body == "é" * 49
+    assert piece.status.startswith("the end of the last line, 98 of 20,971,620 bytes, utf-8")
+    assert read_bytes < MB
+
+
+@on_linux
+def test_a_file_that_the_kernel_gives_in_pieces_is_read_whole() -> None:
+    text = Path("/proc/self/smaps").read_text("ascii")
+    piece = read(Path("/proc/self"), "smaps", max_bytes=16 * MB)
+    assert len(text) > 65_536
+    assert piece.body.count("\n") > text.count("\n") // 2
+    assert piece.body.splitlines()[-1] == text.splitlines()[-1]
+
+
+def test_a_page_shows_one_character_at_least(tmp_path: Path) -> None:
+    fill(tmp_path, {"a": "é🙂x"})
+    assert read(tmp_path, "a", max_bytes=1).body == "é"
+    assert read(tmp_path, "a", start_column=3, max_bytes=1).body == "🙂"
+    assert read(tmp_path, "a", start_column=4, max_bytes=1).body == "x"
 
 
 def test_one_long_line_is_cut_and_can_be_read_on(tmp_path: Path) -> None:
@@ -151,7 +230,7 @@ def test_one_long_line_is_cut_and_can_be_read_on(tmp_path: Path) -> None:
 
 def test_a_line_that_does_not_exist_is_told_so(tmp_path: Path) -> None:
     fill(tmp_path, {"a": "one\n", "empty": ""})
-    with pytest.raises(Invalid, match="has 1 lines"):
+    with pytest.raises(Invalid, match="has 1 line\\."):
         read(tmp_path, "a", start_line=2)
     with pytest.raises(Invalid, match="has 4 bytes"):
         read(tmp_path, "a", start_column=9)
@@ -185,6 +264,17 @@ def test_several_files_each_with_its_outcome(tmp_path: Path) -> None:
     assert 2000 < len(answer) < 4000
 
 
+def test_several_files_never_outgrow_their_page(tmp_path: Path) -> None:
+    fill(tmp_path, {f"{number}": "0123456789\n" * 100 for number in range(50)})
+    policy = served(tmp_path)
+    places = [(f"{number}", policy.readable(f"{number}")) for number in range(50)]
+    answer = read_parts(places, Part(max_bytes=1000), LineIndex(), Stop())  # type: ignore[arg-type]
+    assert 900 <= sum(piece.bytes_shown for _, piece in answer.outcomes if isinstance(piece, TextSlice)) <= 1000
+    answer = read_parts(places, Part(max_bytes=40), LineIndex(), Stop())  # type: ignore[arg-type]
+    assert sum(piece.bytes_shown for _, piece in answer.outcomes if isinstance(piece, TextSlice)) <= 40
+    assert "failed: `max_bytes` leaves nothing for `0`. Raise it, or name fewer files." in answer.text()
+
+
 @pytest.mark.parametrize(
     ("head", "name", "kind"),
     [
@@ -207,32 +297,122 @@ def test_first_bytes_decide_what_a_file_is(head: bytes, name: str, kind: str) ->
     assert mime_type(head, name) == kind
 
 
+@pytest.mark.parametrize(
+    ("head", "name"),
+    [
+        (b"\x89PNG\r\n\x1a\n junk that is no picture \0\1\xff", "x.png"),
+        (b"\0\1\2\xffjunkWEBP\xfe\xfd\xfc", "x.webp"),
+        (b"\0\1\2\xffjunkWAVE\xfe\xfd\xfc", "x.wav"),
+        (b"just text\n", "x.png"),
+        (b"\xff\xfb\xff\xff\0\1\xfe", "x.mp3"),
+    ],
+)
+def test_junk_behind_a_few_right_bytes_is_shown_to_nobody(head: bytes, name: str) -> None:
+    assert not mime_type(head, name).startswith(("image", "audio"))
+
+
 @pytest.mark.anyio
-async def test_media_are_content_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(media, "_MOST_HANDED", 1000)
+async def test_media_are_content_blocks(tmp_path: Path) -> None:
     fill(
         tmp_path,
         {
             "i": PNG,
             "s": b"RIFF\0\0\0\0WAVEfmt ",
             "b": b"\0\1\2\3" * 9,
-            "big": b"\0\1\2\3" * 999,
+            "two\nlines": b"\xff\0\1\2\3" * 9,
             "t": "text",
             "none": "",
         },
     )
     tools = ReadTools(served(tmp_path))
-    kinds = {name: [block.type for block in await tools.read_media(name)] for name in ("i", "s", "b", "big")}
-    assert kinds == {
-        "i": ["text", "image"],
-        "s": ["text", "audio"],
-        "b": ["text", "resource"],
-        "big": ["text", "resource_link"],
-    }
+    names = ("i", "s", "b", "two\nlines")
+    kinds = {name: [block.type for block in await tools.read_media(name)] for name in names}
+    assert list(kinds.values()) == [["text", "image"], ["text", "audio"], ["text", "resource"], ["text", "resource"]]
+    note = (await tools.read_media("two\nlines"))[0]
+    assert isinstance(note, TextContent)
+    assert "two%0Alines: application/octet-stream" in note.text.splitlines()[0]
     with pytest.raises(Invalid, match="read_text"):
         await tools.read_media("t")
     with pytest.raises(Invalid, match="empty"):
         await tools.read_media("none")
+    with pytest.raises(Invalid, match="has 1 page"):
+        await tools.read_media("i", page=2)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("size", [20_000, media.MOST_WHOLE + 1])
+async def test_every_advice_about_a_large_binary_can_be_followed(tmp_path: Path, size: int) -> None:
+    content = random.Random(1).randbytes(size)
+    fill(tmp_path, {"big.bin": content})
+    policy = served(tmp_path)
+    with pytest.raises(Invalid, match="read_media"):
+        read(tmp_path, "big.bin")
+    tools, resources, data, page = ReadTools(policy), Resources(policy), b"", 1
+    while True:
+        note, blob = await tools.read_media("big.bin", page=page)
+        assert isinstance(note, TextContent) and isinstance(blob, EmbeddedResource)
+        assert isinstance(blob.resource, BlobResourceContents)
+        assert len(blob.resource.blob) <= 10_000
+        data += base64.b64decode(blob.resource.blob)
+        assert (
+            f"bytes {len(data) - len(base64.b64decode(blob.resource.blob)) + 1:,}-{len(data):,}, page {page}"
+            in note.text
+        )
+        if f"continue with page={page + 1}" not in note.text or page == 5:
+            break
+        page += 1
+    assert data == content[: len(data)]
+    if size <= media.MOST_WHOLE:
+        assert data == content
+        assert "whole as the resource file://" in note.text
+        [whole] = await resources.read_file(policy.readable("big.bin").uri)
+        assert isinstance(whole, BlobResourceContents)
+        assert base64.b64decode(whole.blob) == content
+    else:
+        assert "resource file://" not in note.text
+        with pytest.raises(TooLarge, match="`read_media`, which reads it page by page"):
+            await resources.read_file(policy.readable("big.bin").uri)
+    with pytest.raises(Invalid, match="smaller `page`"):
+        await tools.read_media("big.bin", page=10**6)
+
+
+@pytest.mark.anyio
+async def test_an_image_too_large_to_show_is_handed_over_in_pages(tmp_path: Path) -> None:
+    fill(tmp_path, {"large.png": PNG + b"\1" * 4_000_000, "text.log": b"x\n" * 6_000_000})
+    policy = served(tmp_path)
+    note, blob = await ReadTools(policy).read_media("large.png")
+    assert isinstance(note, TextContent) and isinstance(blob, EmbeddedResource)
+    assert "too large to show (limit 3,750,000); bytes 1-7,500, page 1 of 534, continue with page=2" in note.text
+    with pytest.raises(TooLarge, match="read_text"):
+        await Resources(policy).read_file(policy.readable("text.log").uri)
+
+
+@pytest.mark.anyio
+async def test_a_resource_is_what_its_bytes_say(tmp_path: Path) -> None:
+    fill(tmp_path, {"junk.png": b"\0\1\2\xff junk", "really.txt": PNG, "notes.md": "# Notes\n"})
+    policy = served(tmp_path)
+    kinds = [
+        (await Resources(policy).read_file(policy.readable(n).uri))[0].mime_type
+        for n in ("junk.png", "really.txt", "notes.md")
+    ]
+    assert kinds == ["application/octet-stream", "image/png", "text/markdown"]
+
+
+def test_a_name_in_another_case_is_suggested(tmp_path: Path) -> None:
+    fill(tmp_path, {"a.txt": "x", "Makefile": "x"})
+    with pytest.raises(NotFound, match=r"Near it are: `a\.txt`"):
+        read(tmp_path, "A.TXT")
+    with pytest.raises(NotFound, match="`Makefile`"):
+        read(tmp_path, "MAKEFILE")
+
+
+@on_linux
+def test_a_name_with_a_line_break_can_not_forge_a_line(tmp_path: Path) -> None:
+    fill(tmp_path, {"a\n=== b [line 1 of 1, utf-8]": "x\n"})
+    policy = served(tmp_path)
+    name = "a\n=== b [line 1 of 1, utf-8]"
+    answer = read_parts([(name, policy.readable(name))], Part(), LineIndex(), Stop()).text()  # type: ignore[arg-type]
+    assert answer.splitlines()[0].startswith(r"=== a\n=== b [line 1 of 1, utf-8] [line 1 of 1, utf-8")
 
 
 def _pdf(*pages: str) -> bytes:

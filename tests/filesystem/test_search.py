@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -12,15 +13,17 @@ import pytest
 
 from filesystem.reading import fill, on_linux, served
 from mcp_batteries.errors import Invalid, Problem
-from mcp_batteries.limits import Stop, Stopped, in_thread
+from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop, Stopped, in_thread
 from mcp_fs.engine import ripgrep
 from mcp_fs.engine import search as search_module
 from mcp_fs.engine.find import find
 from mcp_fs.engine.glob import path_glob, translate
+from mcp_fs.engine.hints import byte_pattern
+from mcp_fs.engine.read import LineIndex, Part, read_part
 from mcp_fs.engine.regex import path_set
 from mcp_fs.engine.search import Query, search
 from mcp_fs.engine.walk import Filter
-from mcp_fs.models import Matches
+from mcp_fs.models import FoundFiles, Matches
 from mcp_fs.tools.search import SearchTools
 
 RIPGREP = ripgrep.command()
@@ -94,6 +97,73 @@ def test_line_ends_of_windows_are_line_ends(tmp_path: Path, grep: Grep) -> None:
     assert grep("^;") == ["t:3:;three"]
 
 
+@pytest.mark.parametrize(
+    ("codec", "line"),
+    [
+        ("latin-1", "le café était fermé"),
+        ("cp1252", "le “café” était fermé"),
+        ("gbk", "这里是中文文字，café 之后还有一些文字"),
+        ("shift_jis", "これは日本語の文字です。表示とソース"),
+        ("euc_jp", "これは日本語の文字です。表示とソース"),
+        ("cp1251", "здесь лежит русский текст, и ещё немного"),
+        ("utf-16", "这里是中文 text"),
+        ("utf-16-le", "plain words é"),
+        ("utf-16-be", "plain words é"),
+        ("utf-32", "这里是中文 text"),
+        ("utf-32-le", "plain words é"),
+        ("utf-32-be", "plain words é"),
+    ],
+)
+def test_text_is_searched_in_whatever_encoding_it_is_read_in(tmp_path: Path, grep: Grep, codec: str, line: str) -> None:
+    line = line.encode(codec, "ignore").decode(codec)
+    words = [word for word in line.split() if not word.isascii()] or line.split()
+    # With a high letter beside it: a pattern of ASCII alone that only the decoded line fits.
+    edges = rf"(?:^|\W){re.escape(words[-1])}(?:\W|$)"
+    text = f"one\r\n{line}\r\ntwo\n" * 3
+    fill(tmp_path, {"d/a": text.encode(codec), "other": "nothing\n", "picture": b"\x89PNG\r\n\x1a\n\0\0\1\2\xff"})
+    assert read_part(served(tmp_path).readable("d/a"), Part(), LineIndex(), Stop()).body == text
+    found = [f"d/a:{number}:{line}" for number in (2, 5, 8)]
+    for pattern in (re.escape(line), f"^.{{{len(line)}}}$", words[-1], edges, rf"[^\x00-\x7f]{line[-1]}|{words[-1]}"):
+        assert grep(pattern) == found, pattern
+    assert grep(line, literal=True) == found
+    assert grep(line.upper(), literal=True, ignore_case=True) == found
+    assert grep(line, "d/a", literal=True) == found
+
+
+def test_a_long_file_in_another_encoding_is_searched_to_its_end(tmp_path: Path, grep: Grep) -> None:
+    filler = "文字 and words\n" * 400_000
+    fill(tmp_path, {"a": (filler + "the needle é 文\n").encode("utf-16-le"), "b": (filler + "needle 文").encode("gbk")})
+    assert grep("needle é") == ["a:400001:the needle é 文"]
+    assert grep("needle .?.?文$") == ["a:400001:the needle é 文", "b:400001:needle 文"]
+
+
+def test_a_stray_byte_hides_no_match(tmp_path: Path, grep: Grep) -> None:
+    fill(tmp_path, {"a": "à la café\n".encode() * 20 + b"stray \x92 byte\n" + "voilà\n".encode()})
+    assert grep("voilà$") == ["a:22:voilà"]
+    assert grep("^stray") == ["a:21:stray \ufffd byte"]
+
+
+def test_a_binary_file_that_is_named_is_told_to_be_one(tmp_path: Path, program: str | None) -> None:
+    fill(tmp_path, {"a": b"\x89PNG\r\n\x1a\n\0\0\0\r needle \0\1\xff"})
+    policy = served(tmp_path)
+    answer = search([policy.readable("a")], Query("needle"), None, Stop(), program)
+    assert answer.text() == "[0 files match; binary, not searched: use read_media: a]"
+    assert search([policy.readable(".")], Query("needle"), None, Stop(), program).text() == "[0 files match]"
+
+
+@pytest.mark.parametrize("pattern", [r"a\nb", r"a(\r\n|b)", r"\[\n\]", r"[a]\n", r"a\x0ab", r"\\\n", "a\nb"])
+def test_a_pattern_over_several_lines_is_refused(tmp_path: Path, grep: Grep, pattern: str) -> None:
+    with pytest.raises(Invalid, match=r"line break.*`context`"):
+        grep(pattern)
+
+
+def test_a_line_break_may_be_left_out_by_a_class(tmp_path: Path, grep: Grep) -> None:
+    fill(tmp_path, {"a": "a\\nb\n"})
+    for pattern in (r"a[^\n]+b", r"a\\nb", r"[\n\\]", r"[]\n\\]"):
+        assert grep(pattern) == [r"a:1:a\nb"]
+    assert grep(r"a\nb", literal=True) == [r"a:1:a\nb"]
+
+
 def test_context_is_shown_once_and_marked(tmp_path: Path, grep: Grep) -> None:
     fill(tmp_path, {"t": "".join(f"{number}\n" for number in range(1, 13))})
     assert grep("^(3|5|11)$", context=1) == [
@@ -127,7 +197,7 @@ def test_ignored_hidden_and_binary_files_are_left_out(tmp_path: Path, grep: Grep
             "secret.txt": "x",
             "local": "x",
             ".hidden": "x",
-            "binary": b"x\0",
+            "binary": b"\x89PNG\r\n\x1a\n\0\0\0\rx\0\1\xff",
             "sub/.gitignore": "!a.log\n/only-here\n",
             "sub/a.log": "x",
             "sub/only-here": "x",
@@ -175,7 +245,7 @@ def test_what_could_not_be_read_is_named(tmp_path: Path, program: str | None, mo
 
     monkeypatch.setattr(search_module._File, "open", denied)
     answer = search([served(tmp_path).readable(".")], Query("needle"), None, Stop(), program)
-    assert answer.text() == "[1 matches in 1 files; permission denied: b]\na:1:needle"
+    assert answer.text() == "[1 match in 1 file; permission denied: b]\na:1:needle"
 
 
 def test_a_long_line_is_cut_round_the_match(tmp_path: Path, grep: Grep) -> None:
@@ -240,11 +310,46 @@ def test_long_matches_fill_a_page_sooner(tmp_path: Path) -> None:
     assert len(page.text()) < 2000
 
 
+def test_a_page_of_paths_ends_where_it_would_be_too_long(tmp_path: Path, program: str | None) -> None:
+    names = [f"{number:03}{'x' * 200}" for number in range(120)]
+    fill(tmp_path, dict.fromkeys(names, "x"))
+    place = served(tmp_path).readable(".")
+    asks: list[Callable[[str | None], FoundFiles | Matches]] = [
+        lambda cursor: find([place], "*", Stop(), cursor=cursor),
+        lambda cursor: search([place], Query("x", files_only=True, limit=200), cursor, Stop(), program),
+    ]
+    for ask in asks:
+        cursor, paths = None, list[str]()
+        while True:
+            page = ask(cursor)
+            assert len(page.text()) < DEFAULT_PAGE_BYTES + 800
+            found = page.paths if isinstance(page, FoundFiles) else [path for path, _, _ in page.files]
+            assert found
+            paths += found
+            cursor = page.cursor
+            if cursor is None:
+                break
+        assert paths == names
+
+
+@pytest.mark.parametrize("files_only", [False, True])
+def test_the_last_full_page_offers_no_further_one(tmp_path: Path, program: str | None, files_only: bool) -> None:
+    fill(tmp_path, {"a": "x", "b": "x", "c": "none", "d": "x", "e": "x", "f": "none"})
+    place = served(tmp_path).readable(".")
+    query = Query("x", limit=2, files_only=files_only)
+    first = search([place], query, None, Stop(), program)
+    assert "; more match: continue with cursor=" in first.text().splitlines()[0]
+    second = search([place], query, first.cursor, Stop(), program)
+    assert [path for path, _, _ in second.files] == ["d", "e"]
+    assert second.cursor is None
+    assert find([place], "[ab]", Stop(), limit=2).cursor is None
+
+
 def test_a_file_with_too_many_matches_says_so(tmp_path: Path, program: str | None) -> None:
     fill(tmp_path, {"a": "hit\n" * 50, "b": "hit\n"})
     answer = search([served(tmp_path).readable(".")], Query("hit", max_per_file=2), None, Stop(), program).text()
     assert answer.splitlines()[1:] == ["a:1:hit", "a:2:hit", "a:+", "b:1:hit"]
-    assert "1 files have more, marked +" in answer.splitlines()[0]
+    assert "1 file has more, marked +" in answer.splitlines()[0]
 
 
 @pytest.mark.parametrize("pattern", ["(?=x)", r"(a)\1", "(", "[z-a]", "", "a\nb"])
@@ -289,7 +394,7 @@ def test_a_broken_ripgrep_changes_no_answer(tmp_path: Path, monkeypatch: pytest.
     fill(tmp_path, {"served/a": "x", "rg": "#!/bin/sh\necho 'error: no such flag' >&2\nexit 2\n"})
     (tmp_path / "rg").chmod(0o755)
     answer = search([served(tmp_path / "served").readable(".")], Query("x"), None, Stop(), str(tmp_path / "rg"))
-    assert answer.text() == "[1 matches in 1 files]\na:1:x"
+    assert answer.text() == "[1 match in 1 file]\na:1:x"
 
 
 @on_linux
@@ -306,7 +411,7 @@ printf './a\0./b\0./../outside\0./gone\0/etc/passwd\0'
     )
     (tmp_path / "rg").chmod(0o755)
     answer = search([served(tmp_path / "served").readable(".")], Query("x"), None, Stop(), str(tmp_path / "rg"))
-    assert answer.text() == "[1 matches in 1 files]\na:1:x"
+    assert answer.text() == "[1 match in 1 file]\na:1:x"
 
 
 def test_a_stopped_search_ends(tmp_path: Path, program: str | None) -> None:
@@ -330,6 +435,7 @@ def test_a_stopped_search_ends(tmp_path: Path, program: str | None) -> None:
         (r"*.\{x\}", ["src/deep/d.{x}"]),
         ("é*", ["été"]),
         ("?t?", ["été"]),
+        ("????", ["a.py", "e.md", "src/b.py", "src/deep/c.py"]),
         ("deep/", ["src/deep/"]),
         ("/a.py", ["a.py"]),
         ("nothing", []),
@@ -346,6 +452,65 @@ def test_names_by_glob(tmp_path: Path, glob: str, found: list[str]) -> None:
 def test_what_is_no_glob_is_refused(glob: str) -> None:
     with pytest.raises(Invalid):
         path_glob(glob)
+
+
+@pytest.mark.parametrize("glob", ["", "/", "../*", "a/../b", "/no-such-folder/**", "file:///etc/*"])
+def test_a_glob_that_means_nothing_below_the_folder_is_refused(tmp_path: Path, grep: Grep, glob: str) -> None:
+    fill(tmp_path, {"a": "x"})
+    with pytest.raises(Invalid) as raised:
+        find([served(tmp_path).readable(".")], glob, Stop())
+    assert raised.value.fix
+    for asked in (glob, f"!{glob}"):
+        with pytest.raises(Invalid):
+            grep("x", glob=asked)
+
+
+def test_a_glob_may_begin_with_the_path_of_the_searched_folder(tmp_path: Path, grep: Grep) -> None:
+    fill(tmp_path, {"a.py": "x", "sub/b.py": "x", "sub/c/d.py": "x"})
+    policy = served(tmp_path)
+    for glob, path, found in (
+        (f"{tmp_path}/**", ".", ["a.py", "sub/b.py", "sub/c/d.py"]),
+        (f"{tmp_path}/*.py", ".", ["a.py"]),
+        (f"{tmp_path}/sub/*.py", ".", ["sub/b.py"]),
+        (f"{tmp_path}/sub/**", "sub", ["sub/b.py", "sub/c/d.py"]),
+        ("/sub/*.py", ".", ["sub/b.py"]),
+        ("sub/*.py", "sub", ["sub/b.py"]),
+        ("sub/c/**", "sub", ["sub/c/d.py"]),
+    ):
+        assert list(find([policy.readable(path)], glob, Stop()).paths) == found
+        assert grep("x", path, glob=glob, files_only=True) == found
+    assert grep("x", glob=f"!{tmp_path}/sub/**", files_only=True) == ["a.py"]
+    with pytest.raises(Invalid, match="searched folder"):
+        find([policy.readable("sub")], f"{tmp_path}/other/*", Stop())
+
+
+def test_a_glob_may_begin_with_the_name_of_a_served_folder(tmp_path: Path) -> None:
+    fill(tmp_path, {"one/a": "x", "two/a": "x", "two/one/a": "x"})
+    policy = served(tmp_path / "one", tmp_path / "two")
+    tops = [policy.top(root) for root in policy.roots]
+    assert list(find(tops, "one/*", Stop()).paths) == ["one/a", "two/one/a"]
+    assert list(find(tops, f"{tmp_path}/two/a", Stop()).paths) == ["two/a"]
+    assert [path for path, _, _ in search(tops, Query("x", glob="two/a"), None, Stop()).files] == ["two/a"]
+
+
+@on_linux
+@pytest.mark.parametrize("glob", ["café*", "cafe\u0301*", "caf?.txt", "**/cafe\u0301.txt", "sub/{café.txt,b}"])
+def test_a_glob_finds_a_name_however_it_is_composed(tmp_path: Path, grep: Grep, glob: str) -> None:
+    fill(tmp_path, {"sub/cafe\u0301.txt": "x", "sub/café.md": "x", "other": "x"})
+    expected = ["sub/cafe\u0301.txt"] + ["sub/café.md"] * glob.endswith("*")
+    assert sorted(find([served(tmp_path).readable(".")], glob, Stop()).paths) == sorted(expected)
+    assert sorted(grep("x", glob=glob, files_only=True)) == sorted(expected)
+    assert grep("x", glob=f"!{glob}", files_only=True)[0] == "other"
+
+
+@on_linux
+@pytest.mark.parametrize("blank", [" ", "\u202f", "\u00a0"])
+def test_a_glob_finds_the_blanks_of_screenshots(tmp_path: Path, grep: Grep, blank: str) -> None:
+    names = ["at 1.23 PM.png", "at 1.23\u00a0PM.png", "at 1.23\u202fPM.png"]
+    fill(tmp_path, dict.fromkeys([*names, "at 1.23-PM.png"], "x"))
+    glob = f"*1.23{blank}PM.png"
+    assert list(find([served(tmp_path).readable(".")], glob, Stop()).paths) == names
+    assert grep("x", glob=glob, files_only=True) == names
 
 
 def test_the_newest_names_first_page_by_page(tmp_path: Path) -> None:
@@ -409,10 +574,12 @@ async def test_all_served_folders_are_searched(tmp_path: Path) -> None:
     assert list((await tools.find_files(Told(), "*", "two")).paths) == ["two/b", "two/c"]  # type: ignore[arg-type]
 
 
-def test_rust_has_no_twin_of_some_expressions() -> None:
-    for pattern in (r"\pL", r"\x41", r"\Aa", "(?s)a", r"[\p{Greek}]", "a\0b", "\udcff"):
-        assert ripgrep.rust_pattern(pattern, literal=False) is None
-    assert ripgrep.rust_pattern(r"\d[^\w\D-]\bx.{", literal=False) == r"[0-9][^0-9A-Za-z_[^0-9]\-](?-u:\b)x[^\n]\{"
+def test_some_expressions_have_no_twin_over_bytes() -> None:
+    for pattern in (r"\pL", r"\x41", r"\Aa", "(?s)a", r"[\p{Greek}]", "a\0b", "\udcff", r"\b+a"):
+        assert byte_pattern(pattern, literal=False, ignore_case=False) is None
+    assert byte_pattern(r"\d[^\w\D-]x.*{", literal=False, ignore_case=False) == (
+        r"[0-9](?:[^0-9A-Za-z_\D\x2d\n]|[\x80-\xff][^\n]{0,3})x[^\n]*\{"
+    )
 
 
 def test_a_set_of_globs_tells_all_that_match() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_batteries.errors import Invalid
-from mcp_fs.engine.text import Encoding, content_hash, decode, encode, sniff
+from mcp_fs.engine.text import SAMPLE_BYTES, Encoding, content_hash, decode, encode, sniff
 
 GERMAN = "Ärger über größere Übel\nSchöne Grüße\n"
 CHINESE = "这是一个测试文件，用来检查编码。\n第二行文字\n"
@@ -74,6 +74,28 @@ def test_a_late_foreign_byte_is_kept() -> None:
     assert decoded is not None
     assert decoded.text.endswith("café\n")
     assert encode(decoded.text, decoded) == data
+
+
+def test_a_stray_byte_does_not_make_utf_8_something_else() -> None:
+    data = "é und ü\n".encode() * 50 + b"stray \x92 byte\n"
+    assert sniff(data) == Encoding("utf-8")
+    # It is still written back as it was.
+    assert (decoded := decode(data)) is not None
+    assert encode(decoded.text, decoded) == data
+
+
+@pytest.mark.parametrize("shift", range(3))
+@pytest.mark.parametrize("codec", ["gbk", "shift_jis", "euc_kr"])
+def test_a_long_file_is_known_wherever_its_sample_ends(codec: str, shift: int) -> None:
+    line = {
+        "gbk": "这是一个文件 and words\n",
+        "shift_jis": "これは日本語です and words\n",
+        "euc_kr": "한국어 글자 and words\n",
+    }
+    data = b"x" * shift + (line[codec] * 5000).encode(codec)
+    assert len(data) > SAMPLE_BYTES
+    assert (found := sniff(data)) is not None
+    assert found.name == codec
 
 
 def test_a_character_the_encoding_lacks_is_refused() -> None:

@@ -74,7 +74,7 @@ def test_a_recursive_model_becomes_a_plain_object() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"path": "a", "pth": 1}, "there is no argument `pth`, did you mean `path`?"),
+        ({"path": "a", "pth": 1}, "there is no argument `pth` (did you mean `path`?)"),
         ({}, "`path` is required (a string, at most 10 characters)"),
         ({"path": "a", "lines": True}, "`lines` must be an integer from 1 to 9, not `true`"),
         ({"path": "a", "lines": 0}, "`lines` must be an integer from 1 to 9, not `0`"),

@@ -1,10 +1,12 @@
 """Who is told what, in both eras, by the hub on a stock `MCPServer` with a scripted source."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Collection, Hashable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from anyio.abc import TaskStatus
 from mcp import MCPError
@@ -148,8 +150,8 @@ class Listener:
                     self.inbox.put(event.uri if isinstance(event, ResourceUpdated) else None)
 
 
-def serve(*sources: Any) -> tuple[MCPServer[Any], Changes]:
-    changes = Changes(sources)
+def serve(*sources: Any, **options: Any) -> tuple[MCPServer[Any], Changes]:
+    changes = Changes(sources, **options)
 
     @asynccontextmanager
     async def lifespan(_: MCPServer[Any]) -> AsyncGenerator[None]:
@@ -510,9 +512,8 @@ async def test_subscriptions_of_a_connection_are_limited(monkeypatch: pytest.Mon
         assert events.honored.resource_subscriptions == ["s:a", "s:b"]
 
 
-async def test_streams_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_STREAMS", 1)
-    server, _ = serve(Script())
+async def test_streams_are_limited() -> None:
+    server, _ = serve(Script(), max_streams=1)
     async with Client(server, mode="2026-07-28") as client:
         async with client.listen(resources_list_changed=True):
             with pytest.raises(MCPError, match="limit"):
@@ -553,23 +554,56 @@ async def test_other_lists_are_told_to_who_asked_for_them() -> None:
                 assert await anext(aiter(events)) == event
 
 
-async def test_a_client_that_rereads_too_early_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """VS Code answers reads from its cache for 3 s, so that the last of several quick changes would never show."""
-    monkeypatch.setattr(module, "_ECHO_SECONDS", 0.2)
+class Clock:
+    """The event loop's time, which this moves on at will: whoever waits for a moment wakes when it is skipped."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        loop, self._skipped = asyncio.get_running_loop(), 0.0
+        time = loop.time
+        monkeypatch.setattr(loop, "time", lambda: time() + self._skipped)
+
+    async def skip(self, seconds: float) -> None:
+        """Move on, and give all that this wakes its turns: everything here happens in this one event loop."""
+        self._skipped += seconds
+        for _ in range(100):
+            await anyio.lowlevel.checkpoint()
+
+
+async def test_vs_code_is_told_again_when_its_cache_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It answers reads from a cache for 3 s, so that the last of several quick changes would never show."""
     source = Script()
     server, _ = serve(source)
     inbox = Inbox()
     info = Implementation(name="Visual Studio Code - Insiders", version="1")
     async with Client(server, mode="legacy", client_info=info, message_handler=inbox.message) as client:
-        for uri in ("s:a", "s:silenced"):
-            await client.subscribe_resource(uri)
-            source.changed([uri.removeprefix("s:")])
-            await inbox.take(uri)
-        await client.unsubscribe_resource("s:silenced")
+        await client.subscribe_resource("s:a")
+        await client.subscribe_resource("s:silenced")
+        clock = Clock(monkeypatch)
+        source.changed(["a", "silenced"])
         await inbox.take("s:a")
+        await inbox.take("s:silenced")
+        await client.unsubscribe_resource("s:silenced")
+        await clock.skip(module.REST_SECONDS)
         source.changed(["a"])
         await inbox.take("s:a")
+        await clock.skip(3)
+        assert inbox.items == [], "its cache would still answer"
+        await clock.skip(1)
         await inbox.take("s:a")
+        await clock.skip(600)
+        assert inbox.items == [], "once is enough"
+
+
+async def test_no_other_client_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = Script()
+    server, _ = serve(source)
+    inbox = Inbox()
+    async with Client(server, mode="legacy", message_handler=inbox.message) as client:
+        await client.subscribe_resource("s:a")
+        clock = Clock(monkeypatch)
+        source.changed(["a"])
+        await inbox.take("s:a")
+        await clock.skip(600)
         assert inbox.items == []
 
 

@@ -58,7 +58,7 @@ async def test_an_authority_is_a_host_and_perhaps_a_port(text: str, parts: tuple
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
 async def test_an_address_others_can_reach_is_refused(host: str) -> None:
-    with pytest.raises(Refused, match="--allow-remote"):
+    with pytest.raises(Refused, match="--allow-anonymous"):
         await serve(server, HttpOptions(host=host, port=0))
 
 
@@ -84,7 +84,7 @@ async def test_a_taken_port_is_said_in_one_line() -> None:
 
 
 async def test_an_open_door_is_said_aloud() -> None:
-    async with running([*TOY, "host=0.0.0.0", "allow_remote=True"]) as subject:
+    async with running([*TOY, "host=0.0.0.0", "allow_anonymous=True"]) as subject:
         assert "can use this server" in " ".join(subject.said.split())
     async with running(TOY) as subject:
         assert "can use this server" not in " ".join(subject.said.split())
@@ -92,7 +92,7 @@ async def test_an_open_door_is_said_aloud() -> None:
 
 async def test_answers_leave_at_once() -> None:
     """asyncio switches Nagle's delay off only where the socket says that it is TCP."""
-    with bind("127.0.0.1", 0, allow_remote=False) as listener:
+    with bind("127.0.0.1", 0, public=False) as listener:
         assert listener.proto == socket.IPPROTO_TCP
 
 

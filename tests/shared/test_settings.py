@@ -16,6 +16,7 @@ class Toy(Settings):
     boxes: Annotated[tuple[str, ...], Positional()] = Field((), description="Boxes.")
     colour: tuple[str, ...] = Field((), description="Colours.")
     depth: int = Field(3, ge=1, description="Depth.")
+    name: str = Field("toy", pattern="^[a-z]+$", description="Name.")
 
 
 @pytest.fixture(autouse=True)
@@ -41,10 +42,11 @@ def test_variables_set_what_flags_leave(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--reed-only"], "Did you mean '--read-only'?"),
+        (["--reed-only"], "Did you mean one of: '--read-only'"),
         (["--read"], "No such option '--read'"),
         (["--port", "70000"], "'--port': 70000 is not in the range"),
         (["--depth", "0"], "'--depth': 0 is not in the range"),
+        (["--name", "Toy!"], "Invalid value for '--name': String should match pattern"),
         (["--print-config", "emacs"], "'emacs' is not one of 'vscode'"),
         (["--transport", "carrier-pigeon"], "'carrier-pigeon' is not one of 'stdio', 'http', 'sse'"),
     ],

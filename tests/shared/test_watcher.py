@@ -528,8 +528,12 @@ async def test_a_neighbour_whose_name_is_not_utf8_breaks_nothing(
             await heard.about(tmp_path)
 
 
-async def test_equal_looks_right_after_a_change_are_not_trusted(tmp_path: Path) -> None:
+async def test_equal_looks_right_after_a_change_are_not_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two writes in one tick of the kernel's clock look the same; the second is told all the same."""
+    monkeypatch.setattr(module, "_DOUBT_SECONDS", 600.0)
+    monkeypatch.setattr(module, "_COARSE_NS", 600_000_000_000)
     path = tmp_path / "a"
     path.write_text("1")
     async with listening(tmp_path, lambda path: "as ever") as heard:

@@ -1,9 +1,16 @@
 """Databases to be served, and the server as its own process."""
 
+import functools
+import os
+import shutil
+import signal
 import sqlite3
+import subprocess
 import sys
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, closing
+import tempfile
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 from mcp_batteries.testing.wire import MODERN, Message, StdioWire
@@ -15,6 +22,7 @@ CREATE INDEX t_name ON t (name);
 CREATE VIEW v AS SELECT id, name FROM t;
 CREATE TRIGGER v_write INSTEAD OF UPDATE ON v BEGIN UPDATE t SET name = NEW.name WHERE id = OLD.id; END;
 CREATE VIRTUAL TABLE f USING fts5 (x);
+CREATE VIEW fv AS SELECT x FROM f;
 INSERT INTO t (name) VALUES ('a'), ('b'), ('c');
 INSERT INTO u VALUES (1, 'one');
 INSERT INTO f VALUES ('a word'), ('another');
@@ -26,9 +34,12 @@ def text_of(result: Message) -> str:
 
 
 @asynccontextmanager
-async def served(*arguments: object, revision: str = MODERN) -> AsyncGenerator[StdioWire]:
-    """A client of `mcp-sqlite` started with `arguments`."""
-    async with StdioWire([sys.executable, "-m", "mcp_sqlite", *map(str, arguments)], revision=revision) as wire:
+async def served(
+    *arguments: object, revision: str = MODERN, build: str = "machine", within: Sequence[str] = ()
+) -> AsyncGenerator[StdioWire]:
+    """A client of `mcp-sqlite` started with `arguments`, on one of `BUILDS`, behind the words `within`."""
+    command = [*within, sys.executable, "-m", "mcp_sqlite", *map(str, arguments)]
+    async with StdioWire(command, revision=revision, env=os.environ | BUILDS[build]) as wire:
         await wire.open()
         yield wire
 
@@ -44,3 +55,84 @@ def run(path: Path, sql: str) -> None:
     """What another program commits."""
     with closing(sqlite3.connect(path, timeout=30)) as connection:
         connection.executescript(sql)
+
+
+_DIES = """
+import os, signal, sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.executescript("PRAGMA cache_size = 5; BEGIN IMMEDIATE")
+for statement in sys.argv[2:]:
+    connection.execute(statement)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def die_writing(path: Path, *, commit: bool = False) -> None:
+    """What a program leaves that is killed in a transaction larger than its cache, or just behind its commit."""
+    numbers = "WITH RECURSIVE c(x) AS (VALUES(10) UNION ALL SELECT x+1 FROM c LIMIT 3000)"
+    statements = ["UPDATE t SET name = 'half'", f"{numbers} INSERT INTO t SELECT x, hex(zeroblob(300)) FROM c"]
+    command = [sys.executable, "-c", _DIES, str(path), *statements, *(["COMMIT"] if commit else [])]
+    assert subprocess.run(command, check=False, timeout=60).returncode == -signal.SIGKILL
+
+
+def _other_builds() -> dict[str, dict[str, str]]:
+    # The wheel's library exports SQLite, and an interpreter that links it dynamically takes the one loaded first.
+    package = find_spec("pysqlite3")
+    if package is None or package.origin is None:
+        return {}
+    library = next(Path(package.origin).parent.glob("_sqlite3*.so"))
+    preloaded = {"LD_PRELOAD": str(library)}
+    ask = [sys.executable, "-c", "import sqlite3; print(sqlite3.sqlite_version)"]
+    said = subprocess.run(ask, env=os.environ | preloaded, capture_output=True, text=True, check=False, timeout=60)
+    differs = said.returncode == 0 and said.stdout.strip() != sqlite3.sqlite_version
+    return {"wheel": preloaded} if differs else {}
+
+
+BUILDS: dict[str, dict[str, str]] = {"machine": {}, **_other_builds()}
+"""SQLite as the interpreter has it, and as a wheel brings it, where the interpreter lets one choose."""
+
+_MOUNT = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && exec "$@"'
+
+
+_WAYS = [
+    ["unshare", "-m", "sh", "-c", _MOUNT],
+    ["unshare", "-Urm", "sh", "-c", _MOUNT],
+    # Root without its powers is bound by permissions like everybody.
+    ["setpriv", "--inh-caps=-all", "--bounding-set=-all", "sh", "-c", 'exec "$@"'],
+    ["sh", "-c", 'exec "$@"'],
+]
+
+
+@functools.cache
+def _read_only_way() -> list[str]:
+    """Words that, with a folder behind them, run a command to which the folder is read-only."""
+    with tempfile.TemporaryDirectory() as folder, read_only(Path(folder)):
+        for way in _WAYS:
+            probe = [*way, folder, "sh", "-c", 'true && ! touch "$0/x" 2>/dev/null', folder]
+            if (
+                shutil.which(way[0])
+                and subprocess.run(probe, check=False, capture_output=True, timeout=60).returncode == 0
+            ):
+                return way
+    raise AssertionError("no way to make a folder read-only here")
+
+
+@contextmanager
+def read_only(folder: Path) -> Generator[None]:
+    """What permissions can do while the block lasts."""
+    modes = {path: path.stat().st_mode for path in [folder, *folder.iterdir()]}
+    for path in modes:
+        path.chmod(0o555)
+    try:
+        yield
+    finally:
+        for path, mode in modes.items():
+            path.chmod(mode)
+
+
+@asynccontextmanager
+async def served_read_only(folder: Path, *arguments: object) -> AsyncGenerator[StdioWire]:
+    """A client of a server to which `folder` is read-only: by a mount, or by permissions where none can be made."""
+    with read_only(folder):
+        async with served(*arguments, within=[*_read_only_way(), str(folder)]) as wire:
+            yield wire

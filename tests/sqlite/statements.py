@@ -252,6 +252,7 @@ READS = [
     "SELECT value FROM json_tree('{{\"a\":[1]}}')",
     "SELECT json_group_array(id) FROM t",
     "SELECT * FROM f WHERE f MATCH 'word'",
+    "SELECT * FROM fv",
     "SELECT snippet(f, 0, '[', ']', '.', 5) FROM f WHERE f MATCH 'word'",
     "SELECT highlight(f, 0, '<', '>') FROM f WHERE f MATCH 'word' ORDER BY rank",
     "SELECT bm25(f) FROM f WHERE f MATCH 'word'",

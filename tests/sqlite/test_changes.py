@@ -4,11 +4,14 @@ import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from e2e.serving import TRANSPORTS, connected
 from mcp_batteries.testing.wire import MODERN, Wire
+from mcp_sqlite.worker import operations
+from mcp_sqlite.worker.connections import Connections, Interrupt
 from sqlite.serving import make, run, served
 
 UPDATED = "notifications/resources/updated"
@@ -131,3 +134,26 @@ async def test_a_view_without_end_is_followed_without_harm(tmp_path: Path) -> No
         run(path, "UPDATE t SET name = 'x' WHERE id = 1")
         # What can't be compared may have changed.
         await told(wire, ROW, "sqlite://app/endless")
+
+
+def test_a_lock_is_no_change(tmp_path: Path) -> None:
+    path = make(tmp_path / "app.db")
+    interrupt = Interrupt()
+    connections = Connections(interrupt)
+
+    def look(*, new: bool) -> dict[str, Any] | None:
+        interrupt.start(1)
+        subjects = {T: {"do": "rows", "table": "t", "limit": 9}}
+        request = {"do": "watch", "path": str(path), "new": new, "subjects": subjects}
+        return operations.run(connections, request, lambda _: None)["digests"]
+
+    first = look(new=True)
+    assert look(new=False) == first
+    with closing(sqlite3.connect(path, isolation_level=None)) as writer:
+        writer.execute("BEGIN EXCLUSIVE")
+        writer.execute("UPDATE t SET name = 'x'")
+        assert look(new=False) is None
+        writer.execute("ROLLBACK")
+        assert look(new=False) in (None, first)
+        writer.execute("UPDATE t SET name = 'x'")
+    assert look(new=False) != first

@@ -1,14 +1,18 @@
 """Statements without end: stopped in time, cancelled at once, in nobody's way, and gone when the server is."""
 
 import contextlib
+import json
 import os
 import signal
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import anyio
 import pytest
 
-from mcp_batteries.testing.wire import StdioWire
+from e2e.serving import TRANSPORTS, connected
+from mcp_batteries.testing.wire import MODERN, StdioWire, WireError
 from sqlite.serving import make, served, text_of
 from sqlite.statements import FOREVER
 
@@ -34,7 +38,7 @@ def busy(pid: int) -> bool:
 
 
 async def until(condition) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         while not condition():
             await anyio.lowlevel.checkpoint()
 
@@ -43,25 +47,62 @@ needs_proc = pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="l
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("sql", [FOREVER, ONE_OPCODE], ids=["loop", "opcode"])
-async def test_the_limit_answers_and_others_are_served_meanwhile(sql: str, tmp_path: Path) -> None:
-    async with served("--timeout", 5, make(tmp_path / "app.db")) as wire, anyio.create_task_group() as tasks:
-        answers: list[str] = []
+async def test_the_limit_answers(sql: str, transport: str, tmp_path: Path) -> None:
+    path = make(tmp_path / "app.db")
+    async with connected(transport, MODERN, "mcp_sqlite", ["--timeout", "1", str(path)]) as wire:
+        result = await wire.call("query_rows", sql=sql)
+        assert result["isError"] and "limit" in text_of(result)
+        assert "[1 row]" in text_of(await wire.call("query_rows", sql="SELECT 1"))
 
-        async def endless() -> None:
-            answers.append(text_of(await wire.call("query_rows", sql=sql)))
 
-        for _ in range(3):
-            tasks.start_soon(endless)
-        for _ in range(20):
+@pytest.mark.anyio
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_others_are_served_meanwhile(transport: str, tmp_path: Path) -> None:
+    path = make(tmp_path / "app.db")
+    async with connected(transport, "2025-11-25", "mcp_sqlite", ["--timeout", "600", str(path)]) as wire:
+        endless = [
+            await wire.begin("tools/call", {"name": "query_rows", "arguments": {"sql": sql}})
+            for sql in (FOREVER, ONE_OPCODE, FOREVER)
+        ]
+        for _ in range(5):
             assert "[1 row]" in text_of(await wire.call("query_rows", sql="SELECT 1"))
-            if not wire.modern:
-                await wire.request("ping")
-        assert answers == []
-        with anyio.fail_after(20):
-            while len(answers) < 3:
-                await anyio.lowlevel.checkpoint()
-        assert all("limit" in answer for answer in answers), answers
+            await wire.request("ping")
+        assert not any(message.get("id") in endless for message in wire.messages)
+        for number in endless:
+            await wire.notify("notifications/cancelled", {"requestId": number})
+
+
+@pytest.mark.anyio
+async def test_waiting_for_a_worker_is_a_part_of_the_limit(tmp_path: Path) -> None:
+    async with served("--timeout", 1, "--workers", 1, make(tmp_path / "app.db")) as wire:
+        call = {"name": "query_rows", "arguments": {"sql": ONE_OPCODE}}
+        lines = [json.dumps(wire.message("tools/call", call)) + "\n" for _ in range(3)]
+        await wire.send_raw("".join(lines).encode())
+        said = [text_of((await wire.next_message(lambda message: "result" in message))["result"]) for _ in lines]
+        assert sum("workers were busy" in text for text in said) == 2, said
+        assert sum("did not stop" in text for text in said) == 1, said
+        assert "[1 row]" in text_of(await wire.call("query_rows", sql="SELECT 1"))
+
+
+@pytest.mark.anyio
+async def test_a_lock_held_longer_than_the_limit_is_called_a_lock(tmp_path: Path) -> None:
+    path = make(tmp_path / "app.db")
+    async with served("--timeout", 2, "--write", "--files", tmp_path, path) as wire:
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            for tool, arguments in (
+                ("query_rows", {"sql": "SELECT * FROM t"}), ("list_tables", {}), ("get_table", {"table": "t"}),
+                ("write_rows", {"sql": "DELETE FROM t"}), ("copy_to_file", {"sql": "SELECT * FROM t", "file": "x.csv"}),
+            ):  # fmt: skip
+                result = await wire.call(tool, **arguments)
+                assert result["isError"] and "locked by another program" in text_of(result), tool
+            with pytest.raises(WireError, match="locked by another program"):
+                await wire.request("resources/read", {"uri": "sqlite://app/t"})
+            other.execute("ROLLBACK")
+        assert "3 rows" in text_of(await wire.call("write_rows", sql="UPDATE t SET name = 'x'"))
+        assert not (tmp_path / "x.csv").exists()
 
 
 @needs_proc
@@ -70,10 +111,9 @@ async def test_the_limit_answers_and_others_are_served_meanwhile(sql: str, tmp_p
 async def test_a_cancel_stops_the_engine(sql: str, tmp_path: Path) -> None:
     async with served("--timeout", 600, make(tmp_path / "app.db"), revision="2025-11-25") as wire:
         await wire.call("query_rows", sql="SELECT 1")
-        message = wire.message("tools/call", {"name": "query_rows", "arguments": {"sql": sql}})
-        await wire._hold(message)
+        number = await wire.begin("tools/call", {"name": "query_rows", "arguments": {"sql": sql}})
         await until(lambda: any(busy(pid) for pid in workers(wire)))
-        await wire.notify("notifications/cancelled", {"requestId": message["id"]})
+        await wire.notify("notifications/cancelled", {"requestId": number})
         await until(lambda: not any(busy(pid) for pid in workers(wire)))
         assert "[1 row]" in text_of(await wire.call("query_rows", sql="SELECT 1"))
 
@@ -83,8 +123,8 @@ async def test_a_cancel_stops_the_engine(sql: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("end", ["eof", "term", "kill"])
 async def test_nothing_is_left_running(end: str, tmp_path: Path) -> None:
     async with served("--timeout", 600, make(tmp_path / "app.db")) as wire:
-        await wire._hold(wire.message("tools/call", {"name": "query_rows", "arguments": {"sql": ONE_OPCODE}}))
-        await wire._hold(wire.message("tools/call", {"name": "query_rows", "arguments": {"sql": FOREVER}}))
+        await wire.begin("tools/call", {"name": "query_rows", "arguments": {"sql": ONE_OPCODE}})
+        await wire.begin("tools/call", {"name": "query_rows", "arguments": {"sql": FOREVER}})
         await until(lambda: sum(busy(pid) for pid in workers(wire)) >= 1)
         left = workers(wire)
         assert left

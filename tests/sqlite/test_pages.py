@@ -110,3 +110,21 @@ async def test_a_cursor_that_is_gone_says_so(tmp_path: Path) -> None:
         for _ in range(8):
             await wire.call("query_rows", sql="SELECT * FROM t", limit=1)
         assert "Run the query again" in text_of(await wire.call("query_rows", cursor=cursor))
+
+
+@pytest.mark.anyio
+async def test_a_result_that_the_disk_does_not_take_says_where_it_ends(tmp_path: Path) -> None:
+    numbers = "WITH RECURSIVE c(x) AS (VALUES(1) UNION ALL SELECT x+1 FROM c LIMIT 100000)"
+    sql = f"{numbers} SELECT x, 'some text of a row ' || x FROM c"
+    small = ["sh", "-c", 'ulimit -f 1000 && exec "$@"', "sh"]
+    async with served(make(tmp_path / "app.db"), within=small) as wire:
+        said = text_of(await wire.call("query_rows", sql=sql, limit=5000, max_bytes=1_000_000))
+        rows, cursor = parsed(said)
+        while cursor:
+            said = text_of(await wire.call("query_rows", cursor=cursor, limit=5000, max_bytes=1_000_000))
+            more, cursor = parsed(said)
+            assert more
+            rows += more
+        assert "not the end of the result: The disk" in said
+        assert [row[0] for row in rows] == list(range(1, len(rows) + 1)) and 5000 < len(rows) < 100_000
+        assert "[1 row]" in text_of(await wire.call("query_rows", sql="SELECT 1"))

@@ -1,5 +1,6 @@
 """Saved queries: tools and resources that follow their files."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,20 @@ async def test_the_result_is_a_resource_that_follows_file_and_data(tmp_path: Pat
         assert '["x"]' in (await wire.request("resources/read", {"uri": uri}))["contents"][0]["text"]
         (folder / "names.sql").write_text("-- Names.\nSELECT upper(name) FROM t", "utf-8")
         await wire.notification("notifications/resources/updated", lambda params: params["uri"] == uri)
+
+
+@pytest.mark.anyio
+async def test_the_next_step_is_named_once(tmp_path: Path) -> None:
+    async with served(make(tmp_path / "app.db")) as wire:
+        said = text_of(await wire.call("query_rows", sql="SELECT nam FROM t"))
+        assert said.strip().endswith("Did you mean `name`?")
+        for sql in ("SELECT ?", "SELECT :x"):
+            said = text_of(await wire.call("query_rows", sql=sql))
+            assert "as `parameters`" in said, said
+        said = text_of(await wire.call("query_rows", sql="SELECT ?", parameters={"x": 1}))
+        assert said.endswith("Pass a list of values as `parameters`."), said
+        said = text_of(await wire.call("query_rows", sql="SELECT :x", parameters=[1]))
+        # Python's own rule, which changed: a list is no values for names.
+        assert said.endswith("Pass an object of names and values as `parameters`.") == (sys.version_info >= (3, 14)), (
+            said
+        )

@@ -68,7 +68,7 @@ async def test_names_are_completed(tmp_path: Path) -> None:
     async with served(make(tmp_path / "app.db"), make(tmp_path / "another.db")) as wire:
         rows = "sqlite://{database}/{table}{?column,value,limit}"
         assert await complete(wire, rows, "database", "a") == ["app", "another"]
-        assert await complete(wire, rows, "table", "", database="app") == ["f", "t", "u", "v"]
+        assert await complete(wire, rows, "table", "", database="app") == ["f", "fv", "t", "u", "v"]
         assert await complete(wire, rows, "column", "n", database="app", table="t") == ["name"]
         assert await complete(wire, rows, "table", "", database="none") == []
 
@@ -119,4 +119,4 @@ async def test_many_tables_come_page_by_page(tmp_path: Path) -> None:
             if "cursor=" not in said:
                 break
             arguments = {"cursor": said.partition("cursor=")[2].partition("]")[0]}
-        assert len(seen) == len(set(seen)) == 254
+        assert len(seen) == len(set(seen)) == 255

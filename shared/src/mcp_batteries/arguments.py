@@ -50,14 +50,19 @@ def slim(schema: Schema) -> Schema:
                 slimmed[key] = {name: walk(child, path) for name, child in properties.items()}
             else:
                 slimmed[key] = walk(value, path)
-        if slimmed.get("default", ...) is None:
+        optional = slimmed.get("default", ...) is None
+        if optional:
             del slimmed["default"]
         if isinstance(slimmed.get("anyOf"), list):
             variants = [item for item in slimmed["anyOf"] if item != {"type": "null"}]
+            if optional:
+                slimmed["anyOf"] = variants
             if len(variants) == 1:
                 slimmed = {**variants[0], **{k: v for k, v in slimmed.items() if k != "anyOf"}}
         if slimmed.get("type") == "object" and "properties" in slimmed:
             slimmed["additionalProperties"] = False
+        if slimmed.get("additionalProperties") is True:  # what is not said is allowed
+            del slimmed["additionalProperties"]
         return slimmed
 
     return cast("Schema", walk(schema))
@@ -78,7 +83,7 @@ def check_arguments(tool: str, model: type[BaseModel], schema: Schema, arguments
     for name, value in arguments.items():
         if name not in properties:
             near = difflib.get_close_matches(name, properties, n=1)
-            hint = f", did you mean `{near[0]}`?" if near else ""
+            hint = f" (did you mean `{near[0]}`?)" if near else ""
             mistakes.append(f"there is no argument {quote(name)}{hint}")
             continue
         given[name] = _from_json_text(value, properties[name])

@@ -6,9 +6,11 @@ from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any, Protocol
 
+from mcp.server.apps import Apps
 from mcp.server.context import ServerMiddleware
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.tools import Tool
+from mcp.server.request_state import RequestStateSecurity
 
 from mcp_batteries.audit import Audit
 from mcp_batteries.catalogue import Catalogue, entry, prompt_entry
@@ -21,8 +23,9 @@ from mcp_batteries.declare import (
     ListsResources,
     declarations,
 )
+from mcp_batteries.errors import Invalid, Unavailable
 from mcp_batteries.sdk import logging_untouched, tool_table
-from mcp_batteries.toolbox import strict_tool
+from mcp_batteries.toolbox import Guard, strict_tool
 
 __all__ = ["Assembled", "ServerSettings", "assemble"]
 
@@ -38,6 +41,18 @@ class ServerSettings(Protocol):
 
     @property
     def audit_file(self) -> str | None: ...
+
+    @property
+    def max_streams(self) -> int: ...
+
+    @property
+    def telemetry(self) -> bool: ...
+
+    @property
+    def bus(self) -> str | None: ...
+
+    @property
+    def state_key_file(self) -> str | None: ...
 
 
 class Assembled(MCPServer[Any]):
@@ -70,6 +85,7 @@ def assemble(
     opens: Sequence[AbstractAsyncContextManager[Any]] = (),
     sources: Sequence[Source] = (),
     middleware: Sequence[ServerMiddleware[Any]] = (),
+    guard: Guard | None = None,
     title: str,
     version: str,
     instructions: str,
@@ -83,6 +99,7 @@ def assemble(
         opens: entered, in order, before the first request and left, in reverse, after the last.
         sources: tell the hub when what resources show has changed.
         middleware: wraps every message, the first outermost, inside the audit log.
+        guard: asked before each call that does more than read; may refuse, or have the person asked.
         instructions: for the model: what is served and how to begin, a few sentences.
 
     Raises:
@@ -95,7 +112,9 @@ def assemble(
             match declared:
                 case DeclaredTool():
                     if declared.effect == "read" or not settings.read_only:
-                        tools.append(strict_tool(method, declared, confirm=settings.confirm))
+                        if declared.view is not None:
+                            catalogue.views[declared.view.uri] = declared.view
+                        tools.append(strict_tool(method, declared, confirm=settings.confirm, guard=guard))
                 case DeclaredResource():
                     catalogue.add_resource(declared, method)
                 case DeclaredPrompt():
@@ -112,8 +131,23 @@ def assemble(
         raise ValueError(f"declared more than once: {', '.join(twice)}")
     catalogue.tools = [entry(tool) for tool in tools]
 
-    changes = Changes(sources)
+    bus = None
+    if settings.bus:
+        from mcp_batteries.buses import connect
+
+        bus = connect(settings.bus, name)
+        opens = [bus.running(), *opens]
+    changes = Changes(sources, bus=bus, max_streams=settings.max_streams)
+    if bus is not None:
+        bus.on_gap = changes.look_again
     audit = Audit(settings.audit_file) if settings.audit_file else None
+    if settings.telemetry:
+        from mcp_batteries.measures import Measures
+        from mcp_batteries.telemetry import Telemetry
+
+        telemetry = Telemetry(name, version)
+        middleware = [Measures(lambda: {tool.name for tool in catalogue.tools}, [telemetry]), *middleware]
+        opens = [telemetry.running(), *opens]
     with logging_untouched():
         server = Assembled(
             name,
@@ -122,13 +156,39 @@ def assemble(
             instructions=instructions,
             tools=tools,
             subscriptions=changes.bus,
+            request_state_security=_state_security(settings.state_key_file),
             middleware=[*([audit] if audit else []), *middleware],
+            extensions=[Apps()] if catalogue.views else [],
             lifespan=_lifespan([*([audit] if audit else []), *opens], changes),
         )
     server.changes, server.catalogue = changes, catalogue
     catalogue.install(server)
     changes.install(server)
     return server
+
+
+def _state_security(path: str | None) -> RequestStateSecurity | None:
+    """What guards the state a client carries from a question to its answer, with the keys all replicas share.
+
+    Raises:
+        Invalid: The file holds no keys that could be used.
+        Unavailable: The file cannot be read.
+    """
+    if path is None:
+        return None  # The SDK makes a key of this process's own.
+    try:
+        with open(path, encoding="utf-8") as file:
+            keys = [line.strip() for line in file if line.strip() and not line.startswith("#")]
+        return RequestStateSecurity(keys=keys)
+    except OSError as problem:
+        raise Unavailable(
+            f"The file of state keys cannot be read: {problem.strerror}.", "Make one with `openssl rand -hex 32`."
+        ) from None
+    except ValueError:
+        raise Invalid(
+            "The file of state keys holds one key per line, each of 32 bytes or more and none twice.",
+            "Make a key with `openssl rand -hex 32`.",
+        ) from None
 
 
 def _lifespan(

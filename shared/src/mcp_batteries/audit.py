@@ -13,8 +13,11 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self, cast
 
+from mcp.server.auth.middleware.auth_context import get_access_token
+from mcp.server.auth.provider import AccessToken
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.exceptions import MCPError
+from starlette.requests import Request
 
 __all__ = ["Audit"]
 
@@ -24,9 +27,9 @@ _AUDITED = frozenset({"tools/call", "resources/read", "resources/subscribe", "su
 class Audit:
     """Middleware that appends a line per audited request to `path`, created with mode 0600.
 
-    Each line: `time` (UTC, RFC 3339), `client`, `method`, `name` (tool or prompt), `arguments` (their names),
-    `outcome` ("ok", "error" for a result with isError, or the JSON-RPC code), `ms`, `bytes_in`, `bytes_out`
-    (text and blob characters).
+    Each line: `time` (UTC, RFC 3339), over HTTP the caller's `identity` (where tokens are asked for) and `address`,
+    `client`, `method`, `name` (tool or prompt), `arguments` (their names), `outcome` ("ok", "error" for a result
+    with isError, or the JSON-RPC code), `ms`, `bytes_in`, `bytes_out` (text and blob characters).
     """
 
     def __init__(self, path: str) -> None:
@@ -72,6 +75,7 @@ class Audit:
         arguments = params.get("arguments")
         line = {
             "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            **caller(ctx),
             "client": client.client_info.name if client else None,
             "method": ctx.method,
             "name": params.get("name"),
@@ -83,6 +87,22 @@ class Audit:
         }
         # One write per line on an O_APPEND descriptor: lines of several processes do not mix.
         os.write(self._file, json.dumps(line, default=str).encode() + b"\n")
+
+
+def caller(ctx: ServerRequestContext[Any]) -> dict[str, str]:
+    """Who called over HTTP, `identity` by token and `address`; empty on stdio, where it is always the same."""
+    request = ctx.request
+    if not isinstance(request, Request):
+        return {}
+    token = get_access_token()
+    named = {} if token is None else {"identity": identity(token)}
+    return named | ({"address": request.client.host} if request.client else {})
+
+
+def identity(token: AccessToken) -> str:
+    """How `token`'s owner is called in logs and limits: its subject, at its issuer if it has one."""
+    issuer = (token.claims or {}).get("iss")
+    return f"{token.subject}@{issuer}" if issuer else token.subject or token.client_id
 
 
 def _size(value: Any) -> int:

@@ -26,6 +26,7 @@ from mcp_types import (
     Completion,
     GetPromptRequestParams,
     GetPromptResult,
+    InputRequiredResult,
     ListPromptsResult,
     ListResourcesResult,
     ListResourceTemplatesResult,
@@ -49,8 +50,10 @@ from pydantic.fields import FieldInfo
 
 from mcp_batteries.declare import DeclaredPrompt, DeclaredResource
 from mcp_batteries.errors import Invalid, NotFound, Problem, Unavailable, quote, well_formed
-from mcp_batteries.limits import Cursor
+from mcp_batteries.limits import Cursor, in_thread
+from mcp_batteries.results import Lasting
 from mcp_batteries.sdk import lowlevel
+from mcp_batteries.views import View, listed
 
 __all__ = ["PAGE", "Catalogue", "entry", "prompt_entry"]
 
@@ -61,6 +64,9 @@ PAGE = 100
 
 RESOURCE_NOT_FOUND = -32002
 """The code of the handshake revisions (2024-11-05 to 2025-11-25); 2026-07-28 uses -32602 (SEP-2164)."""
+
+_REQUEST = "request"
+"""A prompt's parameter of this name takes the whole request, for what the client was asked before."""
 
 _Method = Callable[..., Awaitable[Any]]
 
@@ -77,6 +83,7 @@ class Catalogue:
     """Everything the rooms declared, and the handlers that serve it."""
 
     tools: list[ToolEntry] = field(default_factory=list[ToolEntry])
+    views: dict[str, View] = field(default_factory=dict[str, View])
     fixed: dict[str, tuple[DeclaredResource, _Method]] = field(default_factory=dict[str, Any])
     templates: list[_Template] = field(default_factory=list[_Template])
     listings: list[_Method] = field(default_factory=list[_Method])
@@ -101,7 +108,7 @@ class Catalogue:
         low.add_request_handler("completion/complete", CompleteRequestParams, self._complete)
 
     async def _list_tools(self, ctx: ServerRequestContext[Any], params: PaginatedRequestParams) -> ListToolsResult:
-        items, more = _page("tools", self.tools, params.cursor)
+        items, more = _page("tools", listed(self.tools, ctx), params.cursor)
         return ListToolsResult(tools=items, next_cursor=more)
 
     async def _list_resources(
@@ -137,11 +144,18 @@ class Catalogue:
             missing = isinstance(error.__cause__, NotFound)
             code = RESOURCE_NOT_FOUND if legacy and missing else error.error.code
             raise MCPError(code=code, message=error.error.message, data=data) from error
+        ttl: dict[str, Any] = {}
+        if isinstance(contents, Lasting):
+            ttl = {"ttl_ms": int(contents.seconds * 1000), "cache_scope": "public" if contents.public else "private"}
+            contents = contents.contents
         if isinstance(contents, TextResourceContents | BlobResourceContents):
             contents = [contents]
-        return ReadResourceResult(contents=contents)
+        return ReadResourceResult(contents=list(contents), **ttl)
 
     def _reader(self, uri: str) -> tuple[_Method, dict[str, Any]]:
+        if uri in self.views:
+            view = self.views[uri]
+            return lambda: in_thread(lambda stop: view.contents()), {}
         if uri in self.fixed:
             return self.fixed[uri][1], {}
         for template in self.templates:
@@ -153,7 +167,9 @@ class Catalogue:
         missing = NotFound(f"No resource has the URI {quote(uri)}.", f"URIs here look like {shapes}." if shapes else "")
         raise _to_mcp_error(missing) from missing
 
-    async def _prompt(self, ctx: ServerRequestContext[Any], params: GetPromptRequestParams) -> GetPromptResult:
+    async def _prompt(
+        self, ctx: ServerRequestContext[Any], params: GetPromptRequestParams
+    ) -> GetPromptResult | InputRequiredResult:
         if params.name not in self.prompts:
             names = ", ".join(f"`{name}`" for name in self.prompts)
             raise _to_mcp_error(NotFound(f"There is no prompt {quote(params.name)}.", f"There are: {names}."))
@@ -165,7 +181,12 @@ class Catalogue:
         if wrong:
             valid = ", ".join(f"`{name}`" for name in arguments) or "none"
             raise _to_mcp_error(Invalid(f"Prompt `{prompt.name}`: {'; '.join(wrong)}.", f"Its arguments are: {valid}."))
-        result = await _contained(method(**{name: value for name, value in given.items() if value}))
+        values: dict[str, Any] = {name: value for name, value in given.items() if value}
+        if _REQUEST in inspect.signature(method).parameters:
+            values[_REQUEST] = params
+        result = await _contained(method(**values))
+        if isinstance(result, InputRequiredResult):
+            return result
         return GetPromptResult(description=prompt.description, messages=_messages(result))
 
     async def _complete(self, ctx: ServerRequestContext[Any], params: CompleteRequestParams) -> CompleteResult:
@@ -198,6 +219,7 @@ def entry(tool: Tool) -> ToolEntry:
         input_schema=tool.parameters,
         output_schema=tool.output_schema,
         annotations=tool.annotations,
+        _meta=tool.meta,
     )
 
 
@@ -211,6 +233,7 @@ def prompt_entry(method: _Method, declared: DeclaredPrompt) -> Prompt:
             required=parameter.default is inspect.Parameter.empty,
         )
         for name, parameter in inspect.signature(method).parameters.items()
+        if name != _REQUEST
     ]
     name = getattr(method, "__name__", "")
     return Prompt(name=name, title=declared.title, description=inspect.getdoc(method), arguments=arguments)

@@ -58,7 +58,7 @@ MAX_URIS = 10_000
 """Subscriptions of one legacy connection, and URIs of one `subscriptions/listen`."""
 
 MAX_STREAMS = 1024
-"""`subscriptions/listen` requests open at once, over all clients: the SDK's own bound."""
+"""`subscriptions/listen` requests open at once, over all clients, by default: the SDK's own bound."""
 
 _REREADS_TOO_EARLY = ("Visual Studio Code", "VSCodium", "code-server")
 """How clients call themselves that answer their own reads from a cache for 3 s, right after a notice too."""
@@ -79,12 +79,18 @@ class Changes:
             ends in this process. What sources notice stays here: each replica watches for itself.
     """
 
-    def __init__(self, sources: Sequence[Source] = (), *, bus: SubscriptionBus | None = None) -> None:
+    def __init__(
+        self,
+        sources: Sequence[Source] = (),
+        *,
+        bus: SubscriptionBus | None = None,
+        max_streams: int = MAX_STREAMS,
+    ) -> None:
         self.bus: SubscriptionBus = bus or InMemorySubscriptionBus()
         self._leases = Leases(sources)
         self._connections: dict[Connection, Reader] = {}
         self._streams: set[Reader] = set()
-        self._closed = False
+        self._closed, self._max_streams = False, max_streams
 
     def install(self, server: MCPServer[Any]) -> None:
         """Serve subscriptions on `server`, once, after its `resources/list` handler stands."""
@@ -131,6 +137,20 @@ class Changes:
         self._leases.hurry()
         for reader in self._streams:
             reader.end()
+
+    @property
+    def streams(self) -> int:
+        """`subscriptions/listen` requests that are open."""
+        return len(self._streams)
+
+    @property
+    def subscriptions(self) -> int:
+        """Things that can change of which somebody wants to hear."""
+        return len(self._leases)
+
+    def look_again(self) -> None:
+        """Tell this process's subscribers that whatever they watch may have changed."""
+        self._leases.announce_everything()
 
     async def updated(self, uri: str) -> None:
         """Announce that the resource at `uri` changed, for what no source notices."""
@@ -199,8 +219,8 @@ class Changes:
         # below a large subscription reaches; this one merges them, and leases before it acknowledges.
         if ctx.request_id is None:
             raise MCPError(code=INVALID_REQUEST, message="`subscriptions/listen` needs a request id.")
-        if len(self._streams) >= MAX_STREAMS:
-            raise MCPError(code=INTERNAL_ERROR, message=f"{MAX_STREAMS:,} streams are open, the limit.")
+        if len(self._streams) >= self._max_streams:
+            raise MCPError(code=INTERNAL_ERROR, message=f"{self._max_streams:,} streams are open, the limit.")
         stream, meta = ctx.request_id, {SUBSCRIPTION_ID_META_KEY: ctx.request_id}
 
         async def send(event: ServerEvent) -> None:

@@ -28,21 +28,27 @@ class Confirmation(BaseModel):
     confirm: bool = Field(True, description="Go ahead?")
 
 
-async def ask(tool: str, arguments: Mapping[str, Any], context: Context[Any, Any]) -> InputRequiredResult | None:
+async def ask(
+    tool: str, arguments: Mapping[str, Any], context: Context[Any, Any], question: str | None = None
+) -> InputRequiredResult | None:
     """Have the person confirm a call; None once they have, or the result that puts the question.
+
+    Args:
+        question: a server's own reason to ask; else that the call can replace or remove something.
 
     Raises:
         Refused: they said no, did not answer in time, or the client cannot ask.
     """
     capabilities = context.client_capabilities
     if capabilities is None or capabilities.elicitation is None:
-        raise Refused(
-            f"`{tool}` needs the user's consent here, and this client cannot ask for it.",
-            "The operator can start the server without `--confirm`.",
-        )
+        why = f" The question was: {question}" if question else ""
+        remedy = "The user can do it by hand." if question else "The operator can start the server without `--confirm`."
+        raise Refused(f"`{tool}` needs the user's consent here, and this client cannot ask for it.{why}", remedy)
 
     async def consent() -> Elicit[Confirmation]:
         shown = ", ".join(f"{name}={quote(str(value), 80)}" for name, value in arguments.items())
+        if question:
+            return Elicit(f"{question} The call is {tool} ({shown}).", Confirmation)
         return Elicit(f"Allow {tool} ({shown})? It can replace or remove what is there.", Confirmation)
 
     marker = {"consent": (Resolve(consent), True)}

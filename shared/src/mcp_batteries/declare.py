@@ -13,6 +13,8 @@ from typing import Any, Literal, TypeVar
 
 from mcp_types import ToolAnnotations
 
+from mcp_batteries.views import View
+
 __all__ = [
     "Completes",
     "Declared",
@@ -44,6 +46,8 @@ class DeclaredTool:
     idempotent: bool
     open_world: bool
     seconds: float
+    view: View | None = None
+    app_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,8 @@ def tool(
     idempotent: bool | None = None,
     open_world: bool = False,
     seconds: float = 60.0,
+    view: View | None = None,
+    app_only: bool = False,
 ) -> Callable[[F], F]:
     """Mark an `async def` method as a tool; its name, docstring and annotations are what the model reads.
 
@@ -89,17 +95,19 @@ def tool(
         idempotent: whether a repeated call changes nothing more; by default only for `read`.
         open_world: whether it reaches systems beyond this server's own data.
         seconds: the call's time limit; the work behind it is stopped, not only forgotten.
+        view: the page that shows its result in hosts that can.
+        app_only: for views alone; the model never sees it.
     """
-    return _mark(
-        DeclaredTool(title, effect, effect == "read" if idempotent is None else idempotent, open_world, seconds)
-    )
+    repeatable = effect == "read" if idempotent is None else idempotent
+    return _mark(DeclaredTool(title, effect, repeatable, open_world, seconds, view, app_only))
 
 
 def resource(uri: str, *, name: str, title: str, mime_type: str | None = None) -> Callable[[F], F]:
     """Mark an `async def` method as the reader of a URI or an RFC 6570 template.
 
     The method takes the template's variables and, when it names a parameter `uri`, the URI as it was sent
-    (percent-encoded bytes intact). It returns `TextResourceContents`/`BlobResourceContents`, one or a list.
+    (percent-encoded bytes intact). It returns `TextResourceContents`/`BlobResourceContents`, one or a list, or a
+    `results.Lasting` with them.
     """
     return _mark(DeclaredResource(uri, name, title, mime_type))
 
@@ -110,7 +118,11 @@ def lists_resources(method: F) -> F:
 
 
 def prompt(title: str) -> Callable[[F], F]:
-    """Mark an `async def` method as a prompt: string arguments in, text or messages out."""
+    """Mark an `async def` method as a prompt: string arguments in, text or messages out.
+
+    One that asks the user first names a parameter `request` for the `GetPromptRequestParams`, and returns an
+    `InputRequiredResult` until they hold the answers.
+    """
     return _mark(DeclaredPrompt(title))
 
 

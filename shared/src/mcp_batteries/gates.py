@@ -8,27 +8,32 @@ the SDK: it lets through one well-formed JSON-RPC message at a time.
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import anyio
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.transport_security import RequestBodyLimitMiddleware
-from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCRequest, RequestId
+from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCMessage, JSONRPCRequest, RequestId
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from mcp_batteries.errors import quote
+from mcp_batteries.audit import identity
+from mcp_batteries.errors import Unavailable, quote
 from mcp_batteries.frames import Malformed, dump, error, parse
+from mcp_batteries.quota import Quota
 
-__all__ = ["LOOPBACK", "FrontGate", "MessageGate", "split_authority"]
+__all__ = ["LOOPBACK", "Answer", "Asked", "FrontGate", "MessageGate", "split_authority"]
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 """The names of this machine that no name server can point elsewhere, as they stand in a Host header."""
 
 _AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?)(?::(\d{1,5}))?")
+_PROBES = ("/healthz", "/readyz", "/health")
 _LOOPBACK_ORIGIN = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?")
 
 
@@ -38,8 +43,29 @@ def split_authority(text: str) -> tuple[str, str] | None:
     return (found[1], found[3] or "") if found else None
 
 
+class Answer:
+    """The `send` of a request whose answer may be cut short."""
+
+    def __init__(self, send: Send) -> None:
+        self._send, self._started, self._finished = send, False, False
+
+    async def __call__(self, message: Message) -> None:
+        self._started = True
+        self._finished = message["type"] == "http.response.body" and not message.get("more_body", False)
+        await self._send(message)
+
+    async def finish(self, status: int) -> None:
+        """Bring the answer to an end; `status` counts if it had not begun."""
+        if self._finished:
+            return
+        with anyio.move_on_after(0.1):  # A client that does not read must not hold the shutdown.
+            if not self._started:
+                await self._send({"type": "http.response.start", "status": status, "headers": []})
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
 class FrontGate:
-    """Refuses requests under foreign names, answers `/health`, and ends what is under way when told to.
+    """Refuses requests under foreign names, answers `/healthz` and `/readyz`, and ends what is under way when told to.
 
     Args:
         hosts: names accepted in Host, each `name` (any port) or `name:port`.
@@ -56,8 +82,9 @@ class FrontGate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if scope["path"] == "/health" and scope["method"] in ("GET", "HEAD"):
+        if scope["path"] in _PROBES and scope["method"] in ("GET", "HEAD"):
             # Probes name the address of a container, so this stands before the rules. It tells nothing.
+            # One that ends takes no connections any more: that is how it is not ready.
             await PlainTextResponse("ok\n")(scope, receive, send)
             return
         # White space around a value is no part of it (RFC 9110, section 5.5); httptools leaves it there.
@@ -66,29 +93,19 @@ class FrontGate:
         if refusal is not None:
             await refusal(scope, receive, send)
             return
-        started = finished = False
-
-        async def watched(message: Message) -> None:
-            nonlocal started, finished
-            started = True
-            finished = message["type"] == "http.response.body" and not message.get("more_body", False)
-            await send(message)
-
+        answer = Answer(send)
         # A GET is a stream that waits for whatever comes: no shutdown need wait for it.
         kind = self._streams if scope["method"] == "GET" else self._calls
         with anyio.CancelScope() as cancellable:
             kind.add(cancellable)
             try:
-                await self._app(scope, receive, watched)
+                await self._app(scope, receive, answer)
             finally:
                 kind.discard(cancellable)
                 if not self._calls:
                     self._quiet.set()
-        if cancellable.cancelled_caught and not finished:
-            with anyio.move_on_after(0.1):  # A client that does not read must not hold the shutdown.
-                if not started:
-                    await send({"type": "http.response.start", "status": 503, "headers": []})
-                await send({"type": "http.response.body", "body": b"", "more_body": False})
+        if cancellable.cancelled_caught:
+            await answer.finish(503)
 
     async def end(self, seconds: float) -> None:
         """Give calls `seconds` to be answered, then end them and all streams."""
@@ -114,6 +131,10 @@ class FrontGate:
         return origin in self._origins or _LOOPBACK_ORIGIN.fullmatch(origin) is not None
 
 
+Asked = Callable[[Scope, JSONRPCMessage], "Response | None"]
+"""Looks at a message that is well formed; the answer that refuses it, or None."""
+
+
 class MessageGate(RequestBodyLimitMiddleware):
     """Answers what is no JSON-RPC message, so that the SDK sees only such that are.
 
@@ -124,11 +145,23 @@ class MessageGate(RequestBodyLimitMiddleware):
         max_body: longest message in bytes.
         seconds: within which a body has to arrive.
         json_response: True if the SDK answers with plain JSON. It does not look then whether the client left.
+        asked: whether the caller may send this message.
+        quota: how much of it, and when.
     """
 
-    def __init__(self, app: ASGIApp, *, max_body: int, seconds: float, json_response: bool = False) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        max_body: int,
+        seconds: float,
+        json_response: bool = False,
+        asked: Asked = lambda scope, message: None,
+        quota: Quota | None = None,
+    ) -> None:
         super().__init__(app, max_body)
-        self._seconds, self._json = seconds, json_response
+        self._quota = quota
+        self._seconds, self._json, self._asked = seconds, json_response, asked
         self._in_flight: dict[tuple[str, str], object] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -137,22 +170,40 @@ class MessageGate(RequestBodyLimitMiddleware):
         kept = [item for item in scope["headers"] if item[0] != b"last-event-id"]
         kept = [(name, value.lower() if name == b"content-type" else value) for name, value in kept]
         scope, headers = {**scope, "headers": kept}, Headers(raw=kept)
-        if scope["method"] != "POST":
-            await self.app(scope, receive, send)
-            return
+        request_id = None
         try:
+            if scope["method"] != "POST":
+                with self._holding(scope, scope["method"] == "GET"):
+                    await self.app(scope, receive, send)
+                return
             body = await self._body(headers, receive)
             if body is None:
                 return
             message = parse(body)
+            refusal = self._asked(scope, message)
+            if refusal is not None:
+                await refusal(scope, receive, send)
+                return
             request_id = message.id if isinstance(message, JSONRPCRequest) else None
             with self._once(headers.get("mcp-session-id"), request_id, send) as watched:
-                # What had to be repaired, or could be read in two ways, goes on in one.
-                await self._pass(scope, dump(message), receive, watched)
+                # A stream is held, not worked on.
+                works = isinstance(message, JSONRPCRequest) and message.method != "subscriptions/listen"
+                if self._quota is None or not works:
+                    with self._holding(scope, isinstance(message, JSONRPCRequest)):
+                        await self._pass(scope, message, receive, watched)
+                    return
+                async with self._quota.turn(caller_of(scope), len(body)) as spend:
+                    await self._pass(scope, message, receive, _counted(watched, spend))
+        except Unavailable as problem:
+            wait = {"retry-after": str(math.ceil(problem.retry_after or 1))}
+            await _Unfit(429, str(problem), request_id=request_id, headers=wait).response(scope, receive, send)
         except Malformed as unfit:
             await _Unfit(400, unfit.message, unfit.code, unfit.request_id).response(scope, receive, send)
         except _Unfit as unfit:
             await unfit.response(scope, receive, send)
+
+    def _holding(self, scope: Scope, stream: bool) -> AbstractContextManager[None]:
+        return self._quota.holding(caller_of(scope)) if self._quota is not None and stream else nullcontext()
 
     async def _body(self, headers: Headers, receive: Receive) -> bytes | None:
         """The whole body, or None if the client left."""
@@ -204,8 +255,9 @@ class MessageGate(RequestBodyLimitMiddleware):
         finally:
             release()
 
-    async def _pass(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
-        first = True
+    async def _pass(self, scope: Scope, message: JSONRPCMessage, receive: Receive, send: Send) -> None:
+        # What had to be repaired, or could be read in two ways, goes on in one.
+        body, first = dump(message), True
 
         async def replay() -> Message:
             nonlocal first
@@ -229,13 +281,34 @@ class _Unfit(Exception):
     """Raised for a body that is not passed on; carries the answer."""
 
     def __init__(
-        self, status: int, message: str, code: int = INVALID_REQUEST, request_id: RequestId | None = None
+        self,
+        status: int,
+        message: str,
+        code: int = INVALID_REQUEST,
+        request_id: RequestId | None = None,
+        headers: dict[str, str] | None = None,
     ) -> None:
         body = json.loads(dump(error(request_id, code, message)))
         body.setdefault("id", None)  # JSON-RPC 2.0, section 5: null if the id could not be told.
-        self.response = Response(json.dumps(body), status, media_type="application/json")
+        self.response = Response(json.dumps(body), status, headers, media_type="application/json")
         if status == 408:
             self.response.headers["connection"] = "close"
+
+
+def caller_of(scope: Scope) -> str:
+    """Whose limits count: the owner of the token, or the address where none is asked for."""
+    user = scope.get("user")
+    if isinstance(user, AuthenticatedUser):
+        return f"token {identity(user.access_token)}"
+    return f"address {scope['client'][0] if scope.get('client') else ''}"
+
+
+def _counted(send: Send, spend: Callable[[int], None]) -> Send:
+    async def counted(part: Message) -> None:
+        spend(len(part.get("body", b"")))
+        await send(part)
+
+    return counted
 
 
 async def _cancel_when_gone(receive: Receive, scope: anyio.CancelScope) -> None:

@@ -1,6 +1,7 @@
 """The entry for a host's configuration, exact for the way this very process was installed.
 
-Each host's file format is data here; sources are the hosts' own documentation.
+Each host's file format is data here; sources are the hosts' own documentation. The generated pages (`testing.pages`)
+come from the same functions, so what a page shows is what `--print-config` prints.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ import shutil
 import sys
 from collections.abc import Sequence
 from importlib.metadata import distribution
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 from urllib.parse import unquote, urlsplit
 
-from mcp_batteries.settings import Settings
+from mcp_batteries.settings import Asked, Settings
 
-__all__ = ["entry", "launch", "place"]
+__all__ = ["Input", "connecting", "entry", "launch", "place", "starting"]
 
 _PLACES = {
     "vscode": ".vscode/mcp.json in the workspace, or “MCP: Open User Configuration”",
@@ -32,6 +33,25 @@ _PLACES = {
     "cherry-studio": "Settings, MCP Servers, Import from JSON",
     "opencode": "opencode.json in the project",
 }
+
+_HANDS_ON = {
+    "vscode": "${{input:{0}}}",
+    "claude-code": "${{{0}{1}}}",
+    "copilot-cli": "${{{0}}}",
+    "cursor": "${{env:{0}}}",
+    "windsurf": "${{env:{0}}}",
+    "gemini-cli": "${0}",
+    "opencode": "{{env:{0}}}",
+}
+"""How a host is told to take a variable's value from its user; the other hosts want the value itself."""
+
+
+class Input(NamedTuple):
+    """Something VS Code asks its user for, once, and keeps where secrets are kept."""
+
+    id: str
+    description: str
+    password: bool = False
 
 
 def launch(command: str) -> list[str]:
@@ -72,36 +92,63 @@ def entry(host: str, settings: Settings) -> str:
     name = settings.COMMAND.removeprefix("mcp-")
     if settings.transport == "stdio":
         words = [*launch(settings.COMMAND), *quiet.arguments()]
-        return _local(host, name, words)
+        return starting(host, name, words, [asked for asked in settings.ASKED if asked.variable])
     path = "mcp" if settings.transport == "http" else "sse"
-    return _remote(host, name, f"http://{settings.host}:{settings.port}/{path}", sse=settings.transport == "sse")
+    return connecting(host, name, f"http://{settings.host}:{settings.port}/{path}", sse=settings.transport == "sse")
 
 
-def _local(host: str, name: str, words: Sequence[str]) -> str:
+def starting(
+    host: str, name: str, words: Sequence[str], variables: Sequence[Asked] = (), inputs: Sequence[Input] = ()
+) -> str:
+    """The entry for `host` that starts a server with `words`.
+
+    Args:
+        variables: what the server finds in its environment; a secret's value is left to the host wherever that can be.
+        inputs: what else VS Code asks for; `words` hold `${input:ID}` in its place.
+    """
     plain: dict[str, Any] = {"command": words[0], "args": list(words[1:])}
+    hands_on = _HANDS_ON.get(host, "")
+    optional = ":-" if host == "claude-code" else ""
+    environment = {
+        asked.variable: hands_on.format(asked.variable, "" if asked.required else optional)
+        if hands_on
+        else asked.example
+        for asked in variables
+        if asked.variable
+    }
+    if environment and host not in ("codex", "goose", "opencode"):
+        plain["env"] = environment
     match host:
         case "vscode":
-            return _json({"servers": {name: {"type": "stdio", **plain}}})
+            secrets = [Input(asked.variable, asked.title, asked.secret) for asked in variables if asked.variable]
+            return _json({**_inputs([*inputs, *secrets]), "servers": {name: {"type": "stdio", **plain}}})
         case "claude-code":
             return _json({"mcpServers": {name: {"type": "stdio", **plain}}})
         case "copilot-cli":
             return _json({"mcpServers": {name: {"type": "local", **plain, "tools": ["*"]}}})
         case "codex":
-            return _toml(name, plain)
+            return _toml(name, {**plain, **({"env_vars": list(environment)} if environment else {})})
         case "zed":
             return _json({"context_servers": {name: {"source": "custom", **plain}}})
         case "goose":
             goose = {"name": name, "type": "stdio", "cmd": words[0], "args": list(words[1:]), "enabled": True}
-            return _yaml(name, {**goose, "timeout": 300})
+            keys = {"env_keys": list(environment)} if environment else {}
+            return _yaml(name, {**goose, **keys, "timeout": 300})
         case "cherry-studio":
             return _json({"mcpServers": {name: {"name": name, "type": "stdio", "isActive": True, **plain}}})
         case "opencode":
-            return _json({"mcp": {name: {"type": "local", "command": list(words), "enabled": True}}})
+            given = {"environment": environment} if environment else {}
+            return _json({"mcp": {name: {"type": "local", "command": list(words), **given, "enabled": True}}})
         case _:
             return _json({"mcpServers": {name: plain}})
 
 
-def _remote(host: str, name: str, url: str, *, sse: bool) -> str:
+def connecting(host: str, name: str, url: str, *, sse: bool = False) -> str:
+    """The entry for `host` that connects to a server at `url`.
+
+    Raises:
+        ValueError: the host takes no URL.
+    """
     kind = "sse" if sse else "http"
     match host:
         case "vscode":
@@ -136,8 +183,26 @@ def _remote(host: str, name: str, url: str, *, sse: bool) -> str:
             return _json({"mcpServers": {name: {"url": url}}})
 
 
-def _json(data: Any) -> str:
-    return json.dumps(data, indent=2, ensure_ascii=False)
+def _inputs(inputs: Sequence[Input]) -> dict[str, Any]:
+    asked = [
+        {"type": "promptString", "id": item.id, "description": item.description}
+        | ({"password": True} if item.password else {})
+        for item in inputs
+    ]
+    return {"inputs": asked} if asked else {}
+
+
+def _json(data: Any, depth: int = 0) -> str:
+    """JSON whose lists of words stand on one line, where they read like the command they are."""
+    pad = "  " * (depth + 1)
+    if isinstance(data, dict) and data:
+        pairs = cast("dict[str, Any]", data).items()
+        lines = [f"{pad}{json.dumps(key)}: {_json(value, depth + 1)}" for key, value in pairs]
+        return "{\n" + ",\n".join(lines) + "\n" + pad[2:] + "}"
+    if isinstance(data, list) and any(isinstance(item, dict) for item in cast("list[Any]", data)):
+        items = [pad + _json(item, depth + 1) for item in cast("list[Any]", data)]
+        return "[\n" + ",\n".join(items) + "\n" + pad[2:] + "]"
+    return json.dumps(data, ensure_ascii=False)
 
 
 def _toml(name: str, table: dict[str, Any]) -> str:

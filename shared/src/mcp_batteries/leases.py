@@ -241,6 +241,15 @@ class Leases:
                 return
         self._changed(self._topics.get(place))
 
+    def __len__(self) -> int:
+        """The topics that are leased."""
+        return len(self._topics)
+
+    def announce_everything(self) -> None:
+        """Tell every reader of every topic: any of them may have changed unseen."""
+        for topic in list(self._topics.values()):
+            self._changed(topic)
+
     def hurry(self) -> None:
         """Tell now what waits for the end of a rest."""
         for _, topic in self._resting:

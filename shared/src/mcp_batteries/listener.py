@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import os
 import signal
 import socket
+import ssl
 import sys
 import threading
 from collections.abc import Callable, Generator
@@ -18,34 +20,53 @@ from types import FrameType
 
 import anyio
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.server import HANDLED_SIGNALS
 
 from mcp_batteries.errors import Refused, Unavailable, quote
 from mcp_batteries.gates import FrontGate
+from mcp_batteries.watcher import follow_file
 
 __all__ = ["Listener", "bind"]
 
+_log = logging.getLogger(__name__)
+
 _MAX_HEAD = 64 * 1024
 _BACKLOG = 1024
-_ANSWER_SECONDS = 0.8
 _FLUSH_SECONDS = 0.3
-_EXIT_SECONDS = 1.9
+_LEAVE_SECONDS = 0.9
+"""For everything after the last answer: streams, sessions, the lifespan."""
 
 
 class Listener(uvicorn.Server):
-    """A uvicorn server that says where it listens, and is gone 2 s after SIGTERM or SIGINT.
+    """A uvicorn server that says where it listens, and is gone soon after SIGTERM or SIGINT.
 
     Args:
         gate: the application; it ends what is under way.
         url: said on standard error once it can be reached.
         on_shutdown: called first at the end.
         max_connections: beyond it requests are answered with 503.
+        drain_seconds: calls in flight have to be answered at the end; 0.9 s later the process is gone.
+        head_seconds: within which the headers of a request have to arrive.
+        app: what requests reach first; the gate by default.
+        tls: certificate and key (PEM files), for https.
     """
 
-    def __init__(self, gate: FrontGate, url: str, on_shutdown: Callable[[], None], *, max_connections: int) -> None:
+    def __init__(
+        self,
+        gate: FrontGate,
+        url: str,
+        on_shutdown: Callable[[], None],
+        *,
+        max_connections: int,
+        head_seconds: float,
+        drain_seconds: float,
+        app: ASGIApp | None = None,
+        tls: tuple[str, str] | None = None,
+    ) -> None:
         super().__init__(
             uvicorn.Config(
-                gate,
+                gate if app is None else app,
                 # A daemon of one application: nothing to detect, nothing to reload, nobody to believe a header of.
                 interface="asgi3",
                 lifespan="off",
@@ -56,21 +77,37 @@ class Listener(uvicorn.Server):
                 # Whoever starts the process has set up logging, to standard error.
                 log_config=None,
                 access_log=False,
-                http=_protocol(),
+                http=_protocol(head_seconds),
                 limit_concurrency=max_connections,
                 # Longer than the minute that proxies and client pools keep connections: who closes first errs.
                 timeout_keep_alive=65,
+                ssl_certfile=tls and tls[0],
+                ssl_keyfile=tls and tls[1],
             )
         )
         self.servers = []
         self.status = 0
         """128 and the number of the signal that ended it."""
+        self._drain_seconds = drain_seconds
         self._gate, self._url, self._on_shutdown = gate, url, on_shutdown
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         sys.stderr.write(f"listening on {self._url}\n")
         sys.stderr.flush()
+
+    async def follow_certificate(self) -> None:
+        """Take the certificate anew whenever its file changes, for connections to come; until cancelled."""
+        certificate, key = str(self.config.ssl_certfile), str(self.config.ssl_keyfile)
+
+        async def changed() -> None:
+            try:
+                if self.config.ssl is not None:
+                    self.config.ssl.load_cert_chain(certificate, key)
+            except (OSError, ssl.SSLError) as problem:
+                _log.error("the certificate stays as it was, the new one cannot be used: %s", problem)
+
+        await follow_file(certificate, changed)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for listener in self.servers:
@@ -79,7 +116,7 @@ class Listener(uvicorn.Server):
         for connection in list(connections):
             connection.shutdown()
         self._on_shutdown()
-        await self._gate.end(_ANSWER_SECONDS)
+        await self._gate.end(self._drain_seconds)
         with anyio.move_on_after(_FLUSH_SECONDS):
             while connections:  # noqa: ASYNC110 - uvicorn has no event for the last one
                 await anyio.sleep(0.01)
@@ -108,25 +145,25 @@ class Listener(uvicorn.Server):
         self.status = 128 + number
         self.should_exit = True
         # A thread of its own, since whatever does not end may be the event loop or a worker thread.
-        last = threading.Timer(_EXIT_SECONDS, os._exit, [self.status])
+        last = threading.Timer(self._drain_seconds + _LEAVE_SECONDS, os._exit, [self.status])
         last.daemon = True
         last.start()
 
 
-def bind(host: str, port: int, *, allow_remote: bool) -> socket.socket:
+def bind(host: str, port: int, *, public: bool) -> socket.socket:
     """A listening socket on an address of `host`, IPv4 where it has both.
 
     Raises:
-        Refused: The address can be reached from other machines, and `allow_remote` is not set.
+        Refused: The address can be reached from other machines, and is not to be `public`.
         Unavailable: The address cannot be listened on.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, *_, address = min(found, key=lambda item: item[0] != socket.AF_INET)
-        if not allow_remote and not ipaddress.ip_address(address[0]).is_loopback:
+        if not public and not ipaddress.ip_address(address[0]).is_loopback:
             raise Refused(
-                f"Listening on {quote(host)} would let other machines use this server.",
-                "Listen on 127.0.0.1, or add --allow-remote where something you trust stands in front.",
+                f"Listening on {quote(host)} would let everybody who can reach it use this server.",
+                "Ask for tokens with --auth-file or --auth-issuer, listen on 127.0.0.1, or add --allow-anonymous.",
             )
         # Not `socket.create_server`: it leaves the protocol unnamed, and asyncio then leaves Nagle's delay on.
         listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -146,25 +183,34 @@ def bind(host: str, port: int, *, allow_remote: bool) -> socket.socket:
         ) from None
 
 
-def _protocol() -> type[asyncio.Protocol]:
-    """uvicorn's fastest parser, with the limit for headers that h11 has by itself."""
+def _protocol(seconds: float) -> type[asyncio.Protocol]:
+    """uvicorn's fastest parser, with limits for headers: how long they are, and within what time they come."""
     try:
         from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
     except ImportError:
-        from uvicorn.protocols.http.h11_impl import H11Protocol
-
-        return H11Protocol
+        return _h11_protocol(seconds)
 
     class LimitedProtocol(HttpToolsProtocol):
         head = 0
         in_head = False
+        late: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+            super().connection_made(transport)
+            self.expect_head()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self.head_came()
+            super().connection_lost(exc)
 
         def on_message_begin(self) -> None:
             self.head, self.in_head = 0, True
+            self.expect_head()
             super().on_message_begin()
 
         def on_headers_complete(self) -> None:
             self.in_head = False
+            self.head_came()
             super().on_headers_complete()
 
         def data_received(self, data: bytes) -> None:
@@ -173,4 +219,43 @@ def _protocol() -> type[asyncio.Protocol]:
             if self.in_head and self.head > _MAX_HEAD and not self.transport.is_closing():
                 self.send_400_response("Headers are too long.")
 
+        def expect_head(self) -> None:
+            if self.late is None:
+                self.late = self.loop.call_later(seconds, self.transport.close)
+
+        def head_came(self) -> None:
+            if self.late is not None:
+                self.late.cancel()
+                self.late = None
+
     return LimitedProtocol
+
+
+def _h11_protocol(seconds: float) -> type[asyncio.Protocol]:
+    import h11
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class TimedProtocol(H11Protocol):
+        late: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+            super().connection_made(transport)
+            self.late = self.loop.call_later(seconds, self.transport.close)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self.head_came()
+            super().connection_lost(exc)
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self.conn.their_state is not h11.IDLE:
+                self.head_came()
+            elif self.conn.trailing_data[0] and self.late is None:
+                self.late = self.loop.call_later(seconds, self.transport.close)
+
+        def head_came(self) -> None:
+            if self.late is not None:
+                self.late.cancel()
+                self.late = None
+
+    return TimedProtocol

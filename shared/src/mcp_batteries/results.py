@@ -8,15 +8,16 @@ list of objects.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, cast, runtime_checkable
 
 import pydantic_core
-from mcp_types import CallToolResult, ContentBlock, TextContent
+from mcp_types import BlobResourceContents, CallToolResult, ContentBlock, TextContent, TextResourceContents
 from pydantic import BaseModel, ConfigDict
 
 from mcp_batteries.errors import well_formed
 
-__all__ = ["DataResult", "TextResult", "clean", "to_call_result"]
+__all__ = ["DataResult", "Lasting", "TextResult", "clean", "to_call_result"]
 
 
 @runtime_checkable
@@ -36,6 +37,20 @@ class DataResult(BaseModel):
     def text(self) -> str:
         """The whole answer for hosts that pass on text only; compact JSON unless overridden."""
         return _json(self.model_dump(mode="json", by_alias=True, exclude_none=True))
+
+
+@dataclass(frozen=True)
+class Lasting:
+    """What a resource shows, and for how long that can't have changed: `ttlMs` and `cacheScope` of 2026-07-28.
+
+    Args:
+        seconds: 0 when it may be outdated already.
+        public: True if everybody who asks is shown the same.
+    """
+
+    contents: TextResourceContents | BlobResourceContents | Sequence[TextResourceContents | BlobResourceContents]
+    seconds: float
+    public: bool = False
 
 
 def to_call_result(value: Any) -> CallToolResult:

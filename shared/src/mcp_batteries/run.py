@@ -36,6 +36,18 @@ def _run(package: str, settings: Settings) -> int:
     if settings.version:
         print(f"{settings.COMMAND} {version(settings.COMMAND)}")  # noqa: T201
         return 0
+    if settings.new_token:
+        from mcp_batteries.access.tokens import new_token
+        from mcp_batteries.errors import Problem
+
+        try:
+            token, line = new_token(settings.new_token)
+        except Problem as problem:
+            return _fail(settings, str(problem))
+        # Apart, so that `>> FILE` keeps the line while the person sees the token.
+        print(line, flush=True)  # noqa: T201
+        print(f"The token, shown this once: {token}", file=sys.stderr)  # noqa: T201
+        return 0
     if settings.print_config:
         from mcp_batteries.hosts import entry, place
 
@@ -65,6 +77,11 @@ def _serve(package: str, settings: Settings) -> int:
         # From here on nothing but protocol messages can reach the client, whatever an import prints.
         claim = stdio.claim()
     logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
+    if settings.log_format == "json":
+        from mcp_batteries.logs import JsonFormatter
+
+        for handler in logging.getLogger().handlers:
+            handler.setFormatter(JsonFormatter())
     import anyio
 
     from mcp_batteries.errors import Problem

@@ -19,7 +19,7 @@ from mcp.server.models import InitializationOptions
 from mcp.server.session import ServerSession
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-__all__ = ["announce", "connection_of", "end_sessions", "logging_untouched", "lowlevel", "tool_table"]
+__all__ = ["announce", "connection_of", "count_sessions", "end_sessions", "logging_untouched", "lowlevel", "tool_table"]
 
 
 def lowlevel(server: MCPServer[Any]) -> Server[Any]:
@@ -39,6 +39,12 @@ async def end_sessions(manager: StreamableHTTPSessionManager) -> None:
     """
     for transport in list(manager._server_instances.values()):  # pyright: ignore[reportPrivateUsage]
         await transport.terminate()
+
+
+def count_sessions(server: MCPServer[Any]) -> int:
+    """Sessions of Streamable HTTP that are open; the manager tells nobody."""
+    manager = lowlevel(server)._session_manager  # pyright: ignore[reportPrivateUsage]
+    return 0 if manager is None else len(manager._server_instances)  # pyright: ignore[reportPrivateUsage]
 
 
 def connection_of(session: ServerSession) -> Connection:

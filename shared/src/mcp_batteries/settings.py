@@ -11,14 +11,14 @@ import difflib
 import os
 from collections.abc import Sequence
 from types import NoneType
-from typing import Any, ClassVar, Literal, TypeVar, cast, get_args, get_origin
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, cast, get_args, get_origin
 
 import click
 from annotated_types import Ge, Le
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
-__all__ = ["Positional", "Settings", "load", "variable"]
+__all__ = ["Asked", "Host", "Positional", "Settings", "load", "variable"]
 
 Transport = Literal["stdio", "http", "sse"]
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -39,6 +39,28 @@ class Positional:
         self.separator = separator
 
 
+class Asked(NamedTuple):
+    """What a person is asked for before the server can start: host entries, bundles and the registry carry it.
+
+    Attributes:
+        name: one word, such as `folder`; it goes where `variable` says.
+        title: the question, as a noun phrase.
+        example: what documents show in its place.
+        kind: what a program that asks may offer to pick.
+        variable: the environment variable that takes it; None for the command line's plain argument.
+        secret: never on a command line, hidden while it is typed.
+    """
+
+    name: str
+    title: str
+    example: str
+    kind: Literal["directory", "file", "string"] = "string"
+    variable: str | None = None
+    secret: bool = False
+    required: bool = True
+    multiple: bool = False
+
+
 class Settings(BaseModel):
     """What every server can be told."""
 
@@ -53,10 +75,61 @@ class Settings(BaseModel):
     DOCUMENTED: ClassVar[tuple[str, ...]] = ("{folder}",)
     """The command line that opens everything the documents describe; `{folder}` is an empty folder."""
 
+    ASKED: ClassVar[tuple[Asked, ...]] = ()
+    """What nobody but the person who installs it can know."""
+
     transport: Transport = Field("stdio", description="How clients reach the server; sse is for old clients only.")
     host: str = Field("127.0.0.1", description="Address to listen on, for http and sse.")
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on, for http and sse; 0 takes a free one.")
-    allow_remote: bool = Field(False, description="Allow listening on an address that other machines can reach.")
+    allow_anonymous: bool = Field(
+        False, description="Let everybody who can reach the address use this server, where no token is asked for."
+    )
+    auth_file: str | None = Field(
+        None,
+        description="Ask for a bearer token of this file, which holds lines of --new-token; followed as it changes.",
+    )
+    auth_tokens: str | None = Field(None, description="Lines of --new-token without a file, separated by semicolons.")
+    auth_issuer: str | None = Field(
+        None, description="Ask for an access token (JWT) of this OAuth issuer, such as https://login.example.org."
+    )
+    auth_audience: str | None = Field(
+        None, description="What access tokens must be issued for; by default this server's public URL."
+    )
+    auth_algorithm: tuple[str, ...] = Field(
+        (),
+        description="Signature to accept on access tokens, such as ES256; by default all asymmetric ones; repeatable.",
+    )
+    auth_scope_prefix: str = Field(
+        "", description="What the issuer puts before the scopes read, write and destroy, such as files:."
+    )
+    public_url: str | None = Field(
+        None, description="This server's URL as clients know it, such as https://files.example.org/mcp."
+    )
+    tls_certificate: str | None = Field(
+        None, description="Serve https with this file of a certificate and its chain (PEM); followed as it changes."
+    )
+    tls_key: str | None = Field(None, description="The file of the certificate's private key (PEM).")
+    trusted_proxy: tuple[str, ...] = Field(
+        (), description="Address or network of a proxy whose X-Forwarded-For and -Proto are believed; repeatable."
+    )
+    rate_calls: int = Field(0, ge=0, description="Calls per minute and caller over HTTP; 0 is no limit.")
+    rate_bytes: int = Field(
+        0, ge=0, description="Bytes per minute and caller over HTTP, of calls and answers; 0 is no limit."
+    )
+    max_parallel: int = Field(
+        32, ge=0, description="Calls of one caller at work at once over HTTP, the others wait; 0 is no limit."
+    )
+    drain_seconds: int = Field(
+        1, ge=0, le=3600, description="Seconds that calls in flight have to be answered after SIGTERM."
+    )
+    max_sessions: int = Field(1000, ge=1, le=100_000, description="Sessions of older clients open at once.")
+    session_seconds: int = Field(
+        1800, ge=1, le=86_400, description="Seconds after which a session of an older client ends that is not used."
+    )
+    max_streams: int = Field(1024, ge=1, le=100_000, description="Streams of notices open at once, over all clients.")
+    max_streams_each: int = Field(
+        256, ge=1, le=100_000, description="Streams of notices that one caller over HTTP may hold open."
+    )
     allowed_host: tuple[str, ...] = Field(
         (),
         description="Host header to accept beside the loopback names, such as files.example.org; repeatable.",
@@ -70,10 +143,27 @@ class Settings(BaseModel):
     )
     read_only: bool = Field(False, description="Offer no tool that changes anything.")
     confirm: bool = Field(False, description="Have the user asked before a tool replaces or removes anything.")
+    bus: str | None = Field(
+        None,
+        description="What tells the replicas of this server of each other's changes: redis://, nats:// or postgresql://.",
+    )
+    state_key_file: str | None = Field(
+        None, description="Keys that all replicas share, one a line: an answer to a question may reach another replica."
+    )
     log_level: LogLevel = Field("warning", description="What is written to standard error.")
+    log_format: Literal["text", "json"] = Field("text", description="How it is written; json has one object per line.")
+    metrics: bool = Field(
+        False, description="Serve figures for Prometheus at /metrics over HTTP; a token needs the scope metrics."
+    )
+    telemetry: bool = Field(
+        False, description="Send traces, metrics and logs with OpenTelemetry, to where the OTEL_* variables say."
+    )
     audit_file: str | None = Field(None, description="Append one JSON line per call to this file.")
     check: bool = Field(False, description="Try this very configuration with a real client, print a report, exit.")
     print_config: Host | None = Field(None, description="Print the entry for a host's configuration file, exit.")
+    new_token: str | None = Field(
+        None, description='Make a token for this name, such as "alice read write", print its line and the token, exit.'
+    )
     version: bool = Field(False, description="Print the version, exit.")
 
     @classmethod
@@ -126,7 +216,10 @@ def load(kind: type[S], arguments: Sequence[str]) -> S:
     try:
         _refuse_unknown_variables(kind)
         with command.make_context(kind.COMMAND, list(arguments)) as context:
-            return kind(**context.params)
+            try:
+                return kind(**context.params)
+            except ValidationError as error:
+                raise _usage_error(error) from None
     except click.exceptions.Exit as done:
         raise SystemExit(done.exit_code) from None
     except click.ClickException as mistake:
@@ -170,6 +263,13 @@ def _parameter(kind: type[Settings], name: str, field: FieldInfo) -> click.Param
         high = next((item.le for item in field.metadata if isinstance(item, Le)), None)
         return click.Option([flag], type=click.IntRange(low, high), **common)  # pyright: ignore[reportArgumentType]
     return click.Option([flag], type=annotation, **common)
+
+
+def _usage_error(error: ValidationError) -> click.UsageError:
+    """The first mistake that only the model sees, as click would have said it; without the value, perhaps a secret."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    flag = "--" + str(first["loc"][0]).replace("_", "-") if first["loc"] else "options"
+    return click.UsageError(f"Invalid value for '{flag}': {first['msg'].removeprefix('Value error, ')}.")
 
 
 def _refuse_unknown_variables(kind: type[Settings]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast, get_args, get_type_hints
 
 import anyio
@@ -17,11 +17,15 @@ from pydantic import Field
 
 from mcp_batteries.arguments import check_arguments, slim
 from mcp_batteries.confirm import ask
-from mcp_batteries.declare import DeclaredTool, hints
+from mcp_batteries.declare import DeclaredTool, Effect, hints
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.results import DataResult, to_call_result
+from mcp_batteries.views import meta
 
-__all__ = ["StrictTool", "strict_tool"]
+__all__ = ["Guard", "StrictTool", "strict_tool"]
+
+Guard = Callable[[str, Mapping[str, Any]], Awaitable[str | None]]
+"""Takes a call's tool and checked arguments; what the person has to be asked first, None if nothing. May refuse."""
 
 
 class StrictTool(Tool):
@@ -29,6 +33,9 @@ class StrictTool(Tool):
 
     seconds: float = Field(default=60.0, exclude=True)
     confirm: bool = Field(default=False, exclude=True)
+    effect: Effect = Field(default="destroy", exclude=True)
+    toolset: str = Field(default="", exclude=True)
+    guard: Guard | None = Field(default=None, exclude=True)
 
     async def run(self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False) -> Any:
         """Check `arguments`, run the method, render its result.
@@ -39,11 +46,13 @@ class StrictTool(Tool):
         """
         values = check_arguments(self.name, self.fn_metadata.arg_model, self.parameters, arguments)
         replaces = values.get("overwrite", True) and not values.get("dry_run")
-        if self.confirm and replaces:
-            question = await ask(self.name, arguments, context)
-            if question is not None:
-                return question
         try:
+            with anyio.fail_after(self.seconds):
+                reason = None if self.guard is None else await self.guard(self.name, values)
+            if reason is not None or (self.confirm and replaces):
+                question = await ask(self.name, arguments, context, reason)
+                if question is not None:
+                    return question
             with anyio.fail_after(self.seconds):
                 if self.context_kwarg is not None:
                     values[self.context_kwarg] = context
@@ -53,7 +62,9 @@ class StrictTool(Tool):
                         return resolved
                     values |= resolved
                 result = await self.fn(**values)
-                return to_call_result(result) if convert_result else result
+                # What asks the client for something is no result yet.
+                converts = convert_result and not isinstance(result, InputRequiredResult)
+                return to_call_result(result) if converts else result
         except TimeoutError:
             raise Unavailable(
                 f"`{self.name}` was stopped after {self.seconds:g} s, its time limit.",
@@ -67,11 +78,14 @@ class StrictTool(Tool):
             ) from defect
 
 
-def strict_tool(method: Callable[..., Any], declared: DeclaredTool, *, confirm: bool = False) -> StrictTool:
+def strict_tool(
+    method: Callable[..., Any], declared: DeclaredTool, *, confirm: bool = False, guard: Guard | None = None
+) -> StrictTool:
     """The tool for a marked bound method: name, description and schema come from the method itself.
 
     Args:
         confirm: ask the user before a call that can replace or remove something.
+        guard: looks at each call of a tool that does more than read, before it is run.
 
     Raises:
         TypeError: the method is not `async def`, or promises a list or dict (20 to 35 times slower and twice
@@ -90,6 +104,7 @@ def strict_tool(method: Callable[..., Any], declared: DeclaredTool, *, confirm: 
             title=declared.title,
             description=inspect.getdoc(method) or "",
             annotations=hints(declared),
+            meta=meta(declared.view, declared.app_only),
             structured_output=False,
         ),
     )
@@ -98,6 +113,10 @@ def strict_tool(method: Callable[..., Any], declared: DeclaredTool, *, confirm: 
     tool.fn_metadata.output_schema = _output_schema(returns)
     tool.seconds = declared.seconds
     tool.confirm = confirm and declared.effect == "destroy"
+    tool.effect = declared.effect
+    owner = getattr(method, "__self__", None)
+    tool.toolset = (method if owner is None else type(owner)).__module__.rpartition(".")[2]
+    tool.guard = None if declared.effect == "read" else guard
     return tool
 
 

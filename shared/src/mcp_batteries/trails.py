@@ -36,9 +36,9 @@ class Trail:
 
 def fold(path: str) -> str:
     """The one spelling of `path` to look it up by, where a file system finds a name in several."""
-    if sys.platform == "darwin":
-        return unicodedata.normalize("NFC", path).casefold()
-    return os.path.normcase(path)
+    # Also where a file system takes two compositions for two names, people and programs take them for one.
+    composed = path if path.isascii() else unicodedata.normalize("NFC", path)
+    return composed.casefold() if sys.platform == "darwin" else os.path.normcase(composed)
 
 
 class Trails:

@@ -18,7 +18,7 @@ import math
 import os
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Sequence
 from typing import TypeVar
 
 import anyio
@@ -28,11 +28,13 @@ from watchfiles._rust_notify import RustNotify, WatchfilesRustInternalError
 from mcp_batteries.errors import Problem
 from mcp_batteries.trails import Trail, Trails, fold
 
-__all__ = ["FileWatcher"]
+__all__ = ["FileWatcher", "follow_file"]
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+_SETTLE_SECONDS = 0.2
 
 _STEP_MS = 5
 _DEBOUNCE_MS = 20
@@ -112,6 +114,7 @@ class FileWatcher:
             if there is none. `Problem`, `OSError` and `ValueError` count as none.
         poll: True never asks the kernel; by default that is left to the environment variable
             WATCHFILES_FORCE_POLLING, as in every program that uses watchfiles.
+        exact: True if `probe` looks at the contents, so that what looks the same is the same, however close in time.
     """
 
     def __init__(
@@ -121,7 +124,9 @@ class FileWatcher:
         probe: Callable[[str], Hashable | None],
         *,
         poll: bool | None = None,
+        exact: bool = False,
     ) -> None:
+        self._exact = exact
         self.list_keys: Collection[Hashable] = tuple(roots)
         self._locate, self._probe = locate, probe
         self._only_polls = poll if poll is not None else _environment_polls()
@@ -241,7 +246,7 @@ class FileWatcher:
         except (OSError, ValueError, Problem):
             return None, False
         try:
-            return state, abs(now - os.lstat(trail.names[-1]).st_ctime_ns) < _COARSE_NS
+            return state, not self._exact and abs(now - os.lstat(trail.names[-1]).st_ctime_ns) < _COARSE_NS
         except (OSError, ValueError, IndexError):
             return state, False
 
@@ -431,3 +436,30 @@ def _watch(folders: Iterable[str]) -> _Watch:
 def _environment_polls() -> bool:
     value = os.environ.get("WATCHFILES_FORCE_POLLING", "")
     return bool(value) and value.lower() not in ("false", "disable", "disabled")
+
+
+async def follow_file(path: str, changed: Callable[[], Awaitable[None]]) -> None:
+    """Await `changed` soon after each change of one file that the operator keeps, and once at the beginning.
+
+    The beginning counts because of what changed before the watch stood; soon after, because an editor that
+    writes in place has finished by then. Until cancelled.
+    """
+    wake = anyio.Event()
+
+    def state(path: str) -> Hashable:
+        found = os.stat(path)
+        return found.st_ino, found.st_mtime_ns, found.st_size
+
+    def noticed(keys: Collection[Hashable]) -> None:
+        wake.set()
+
+    path = os.path.abspath(path)  # noqa: ASYNC240 - looks at nothing but the words
+    watcher = FileWatcher([os.path.dirname(path)], lambda uri: uri, state)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watcher.run, noticed)
+        await watcher.add([path])
+        while True:
+            await changed()
+            await wake.wait()
+            await anyio.sleep(_SETTLE_SECONDS)
+            wake = anyio.Event()

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from mcp_batteries.errors import Problem
 from mcp_batteries.watcher import FileWatcher
-from mcp_fs.engine.handles import status
-from mcp_fs.policy import Policy
+from mcp_fs.engine.handles import resolve, status
+from mcp_fs.engine.names import may_have_another_spelling
+from mcp_fs.policy import Policy, Readable
 from mcp_fs.settings import Settings
 
 __all__ = ["demonstration", "folder_watcher"]
@@ -31,7 +32,7 @@ class _Watched:
     policy: Policy
 
     def locate(self, uri: str) -> str | None:
-        """The path behind `uri`; None for another scheme.
+        """The path behind `uri`, spelled as it is there; None for another scheme.
 
         Raises:
             Problem: the policy refuses it.
@@ -39,7 +40,10 @@ class _Watched:
         if not uri.lower().startswith("file:"):
             return None
         place = self.policy.readable(uri)
-        return os.path.join(place.root.path, *place.parts)
+        path = os.path.join(place.root.path, *place.parts)
+        if any(map(may_have_another_spelling, place.parts)) and not os.path.lexists(path):
+            return os.path.join(place.root.path, *_spelled(place))
+        return path
 
     def probe(self, path: str) -> Hashable | None:
         """What would differ if the thing at `path` had changed; None when there is nothing."""
@@ -48,6 +52,18 @@ class _Watched:
         except Problem:
             return None
         return (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev, found.st_mode)
+
+
+def _spelled(place: Readable) -> tuple[str, ...]:
+    """The names down to `place` as the file system has them, links unfollowed: what its events will name."""
+    names: tuple[str, ...] = ()
+    for name in place.parts:
+        try:
+            with resolve(place.at(place.root, (*names, name)), follow=False) as spot:
+                names = (*names, name if spot.name == "." else spot.name)
+        except Problem:
+            names = (*names, name)
+    return names
 
 
 def demonstration(settings: Settings) -> tuple[str, Callable[[], None]] | None:

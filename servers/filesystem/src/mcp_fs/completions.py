@@ -11,7 +11,8 @@ from mcp_batteries.declare import completes
 from mcp_batteries.errors import Problem
 from mcp_batteries.limits import Stop, in_thread
 from mcp_fs.engine.handles import open_folder
-from mcp_fs.policy import Policy
+from mcp_fs.engine.names import folded
+from mcp_fs.policy import Policy, Readable
 
 __all__ = ["Completions"]
 
@@ -28,7 +29,9 @@ class Completions:
         above, _, start = typed.rpartition("/")
         if len(self.policy.roots) > 1 and not above:
             return [f"{root.name}/" for root in self.policy.roots if root.name.startswith(start)]
-        return await in_thread(lambda stop: self._below(above or ("/" if typed.startswith("/") else "."), start, stop))
+        folder = above or ("/" if typed.startswith("/") else ".")
+        found = await in_thread(lambda stop: self._below(folder, start, stop))
+        return sorted(_spelled(folder, name, place) for name, place in found)
 
     @completes("path", of="resource")
     async def absolute(self, typed: str, others: Mapping[str, str]) -> list[str]:
@@ -43,25 +46,31 @@ class Completions:
             )
         except Problem:
             return []
-        names = [item.removeprefix("file:///" + above).lstrip("/") for item in found]
-        return [f"{above}/{quote_from_bytes(os.fsencode(name))}" for name in names]
+        return sorted(f"{above}/{quote_from_bytes(os.fsencode(name))}" for name, _ in found)
 
-    def _below(self, above: str, start: str, stop: Stop) -> list[str]:
+    def _below(self, above: str, start: str, stop: Stop) -> list[tuple[str, Readable]]:
+        """The names in the folder `above` that begin with `start`, a slash behind those of folders."""
+        found: list[tuple[str, Readable]] = []
         try:
-            folder = self.policy.readable(above)
-            found: list[str] = []
-            with open_folder(folder) as listed:
+            with open_folder(self.policy.readable(above)) as listed:
                 for entry in listed.scan():
                     stop.check()
-                    if entry.name.startswith(start) and (start or not entry.name.startswith(".")):
-                        found.append(_spelled(above, entry.name, is_folder=entry.is_dir()))
+                    name = entry.name
+                    if folded(name).startswith(folded(start)) and (start or not name.startswith(".")):
+                        if self.policy.protected((*listed.place.parts, name)):
+                            continue
+                        found.append((name + "/" * entry.is_dir(), listed.place / name))
                         if len(found) >= _MOST:
                             break
         except Problem:
             return []
-        return sorted(found)
+        return found
 
 
-def _spelled(above: str, name: str, *, is_folder: bool) -> str:
-    prefix = "" if above == "." else above.rstrip("/") + "/"
-    return prefix + name + ("/" if is_folder else "")
+def _spelled(above: str, name: str, place: Readable) -> str:
+    """The path as the tools take it: the URI of what no text spells."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return place.uri + "/" * name.endswith("/")
+    return ("" if above == "." else above.rstrip("/") + "/") + name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,7 +23,32 @@ __all__ = [
     "TextSlice",
     "Tree",
     "Written",
+    "counted",
+    "is_one_line",
+    "one_line",
 ]
+
+
+_BREAKS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def is_one_line(text: str) -> bool:
+    """False for text that could pass for the end of a line of an answer."""
+    return _BREAKS.search(text) is None
+
+
+def one_line(text: str) -> str:
+    """`text` with what could pass for the end of a line escaped."""
+    return _BREAKS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 file`, `2,000 files`, `3 entries`."""
+    if number == 1:
+        return f"1 {noun}"
+    ending = noun[:-1] + "ies" if noun.endswith("y") else f"{noun}es" if noun.endswith("ch") else f"{noun}s"
+    return f"{number:,} {ending}"
+
 
 # Reading
 
@@ -40,11 +66,13 @@ class TextSlice(TextResult):
         total: lines in the file; None when counting them would mean reading a large file.
         size: bytes of the file.
         bytes_shown: bytes of the file in `body`.
-        column: byte of the first line that `body` begins with, from 1.
+        column: byte of the first line that `body` begins with, from 1; None within a line whose beginning is far.
+        end_line: last line wanted; None for as many as there are.
         next_line: where the next page begins; None when nothing wanted is left.
         next_column: byte where the last line goes on when it was cut, from 1.
+        following: the line behind that one, if there is one and it is wanted.
         lines_shown: lines in `body`.
-        lines_asked: last lines asked for when they are more than a page.
+        lines_asked: last lines asked for when they, or the one, are more than a page.
         replaced: whether bytes that do not decode are shown as U+FFFD.
         unterminated: whether the file's last line is shown and has no line end.
         hash: of the whole content, when all of it is shown.
@@ -58,9 +86,11 @@ class TextSlice(TextResult):
     total: int | None
     size: int
     bytes_shown: int
-    column: int
+    column: int | None
+    end_line: int | None
     next_line: int | None
     next_column: int | None
+    following: int | None
     lines_shown: int
     lines_asked: int | None
     replaced: bool
@@ -85,21 +115,26 @@ class TextSlice(TextResult):
     def _span(self) -> str:
         if not self.size or self.total == 0:
             return "empty file"
+        if self.column is None:
+            return f"the end of the last line, {self.bytes_shown:,} of {self.size:,} bytes"
         if self.first is None:
-            return f"last {self.lines_shown} lines of {self.size:,} bytes"
+            return f"last {counted(self.lines_shown, 'line')} of {self.size:,} bytes"
         span = f"line {self.first}" if self.first == self.last else f"lines {self.first}-{self.last}"
         if self.column > 1:
             span += f" from column {self.column}"
         return f"{span} of {self.total:,}" if self.total is not None else f"{span} of {self.size:,} bytes"
 
     def _way_on(self) -> str:
+        until = "" if self.end_line is None else f", end_line={self.end_line}"
         if self.next_column is not None:
             line = self.last or 1
-            rest = f"start_line={line}, start_column={self.next_column}"
-            return f"; line {line} is cut: its rest is at {rest}; the next line at start_line={line + 1}"
+            rest = f"; line {line} is cut: its rest is at start_line={line}, start_column={self.next_column}{until}"
+            return rest if self.following is None else f"{rest}; the next line at start_line={self.following}{until}"
+        if self.lines_asked == 1:
+            return "; the line is cut: raise max_bytes for more of it"
         if self.lines_asked is not None:
-            return f"; {self.lines_asked} lines were asked for: raise max_bytes for more"
-        return "" if self.next_line is None else f"; continue with start_line={self.next_line}"
+            return f"; {self.lines_asked:,} lines were asked for: raise max_bytes for more"
+        return "" if self.next_line is None else f"; continue with start_line={self.next_line}{until}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +148,7 @@ class FileSlices(TextResult):
 
     @staticmethod
     def _one(name: str, outcome: TextSlice | Problem) -> str:
+        name = one_line(name)
         if isinstance(outcome, Problem):
             return f"=== {name}: failed: {outcome}\n"
         end = "" if not outcome.body or outcome.body.endswith("\n") else "\n"
@@ -124,10 +160,10 @@ class Media:
     """A file, or a page of one, for the eyes and ears of a model.
 
     Attributes:
-        kind: `image` and `audio` are shown, `text` is read, `blob` is handed over, `link` only named.
+        kind: `image` and `audio` are shown, `text` is read, `blob` is handed over.
         path: as tools take it.
-        uri: of the file.
-        mime_type: of `data`, by its first bytes; of the file for `text` and `link`.
+        uri: of the file, or of the part of it in `data`.
+        mime_type: of `data`, by its first bytes; of the file for `text`.
         note: one line about what it is and what is left out.
         data: bytes to show or hand over.
         body: what there is to read.
@@ -206,9 +242,9 @@ class FolderPage(TextResult):
 
     def text(self) -> str:
         if self.cursor is None and len(self.entries) == self.total:
-            head = f"{self.path}: {self.total:,} entries"
+            head = f"{self.path}: {counted(self.total, 'entry')}"
         else:
-            head = f"{self.path}: {len(self.entries):,} of {self.total:,} entries by {self.sort}"
+            head = f"{self.path}: {len(self.entries):,} of {counted(self.total, 'entry')} by {self.sort}"
         if self.left_out:
             head += f", {self.left_out:,} hidden or ignored left out"
         if self.cursor is not None:
@@ -234,9 +270,9 @@ class Tree(TextResult):
     notes: Sequence[str] = ()
 
     def text(self) -> str:
-        head = f"{self.path}: {self.files:,} files in {self.folders:,} folders"
+        head = f"{self.path}: {counted(self.files, 'file')} in {counted(self.folders, 'folder')}"
         if self.folded:
-            head += f"; {self.folded:,} folders folded: list one by its path, or raise depth or max_bytes"
+            head += f"; {counted(self.folded, 'folder')} folded: list one by its path, or raise depth or max_bytes"
         return "\n".join(["; ".join([f"[{head}", *self.notes]) + "]", *self.lines])
 
 
@@ -300,12 +336,18 @@ class Matches(TextResult):
     def text(self) -> str:
         hits = sum(match.hit for _, lines, _ in self.files for match in lines)
         more = sum(has_more for _, _, has_more in self.files)
-        head = f"{hits:,} matches in {len(self.files):,} files" if hits else f"{len(self.files):,} files match"
+        head = counted(len(self.files), "file")
+        head = (
+            f"{counted(hits, 'match')} in {head}"
+            if hits
+            else f"{head} {'matches' if len(self.files) == 1 else 'match'}"
+        )
         notes = list(self.notes)
         if more:
-            notes.append(f"{more} files have more, marked +: search one by its path with a higher max_per_file")
+            have = f"{counted(more, 'file')} {'has' if more == 1 else 'have'}"
+            notes.append(f"{have} more, marked +: search one by its path with a higher max_per_file")
         if self.cursor is not None:
-            notes.append(f'more files may match: continue with cursor="{self.cursor}"')
+            notes.append(f'more match: continue with cursor="{self.cursor}"')
         lines = ["; ".join([f"[{head}", *notes]) + "]"]
         for path, matches, has_more in self.files:
             lines += _match_lines(path, matches)

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from mcp_types import BlobResourceContents, Resource, TextResourceContents
 
 from mcp_batteries.declare import lists_resources, resource
-from mcp_batteries.errors import Problem, TooLarge
+from mcp_batteries.errors import Problem, TooLarge, quote
 from mcp_batteries.limits import Stop, in_thread
 from mcp_fs.engine.handles import open_file, open_folder, status
-from mcp_fs.engine.text import decode
+from mcp_fs.engine.media import MOST_WHOLE, mime_type
+from mcp_fs.engine.text import SAMPLE_BYTES, decode, sniff
 from mcp_fs.engine.warm import warm
 from mcp_fs.policy import Policy, Readable
 
 __all__ = ["Resources"]
 
-_MOST_BYTES = 10 * 1024 * 1024
 _MOST_CHILDREN = 1000
 _FOLDER = "inode/directory"
 
@@ -90,18 +90,19 @@ class Resources:
             return list(children) or [TextResourceContents(uri=uri, mime_type=_FOLDER, text="")]
         with open_file(place) as file:
             size = os.fstat(file.fileno()).st_size
-            if size > _MOST_BYTES:
+            head = file.read(SAMPLE_BYTES)
+            if size > MOST_WHOLE:
+                tool = "read_text" if sniff(head) is not None else "read_media"
                 raise TooLarge(
-                    f"`{place.display}` has {size:,} bytes; a resource is read whole, up to {_MOST_BYTES:,}.",
-                    "Use the tool `read_text`, which reads any part of it.",
+                    f"{quote(place.display)} has {size:,} bytes; a resource is read whole, up to {MOST_WHOLE:,}.",
+                    f"Use the tool `{tool}`, which reads it page by page.",
                 )
-            data = file.read()
-        kind = _mime_type(place.name)
+            data = head + file.read()
+        kind = mime_type(head, place.name)
         decoded = decode(data)
         if decoded is None:
             return [BlobResourceContents(uri=uri, mime_type=kind, blob=base64.b64encode(data).decode())]
-        mime_type = "text/plain" if kind == _UNKNOWN else kind
-        return [TextResourceContents(uri=uri, mime_type=mime_type, text=decoded.text)]
+        return [TextResourceContents(uri=uri, mime_type=kind, text=decoded.text)]
 
 
 _UNKNOWN = "application/octet-stream"

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from mcp_batteries.settings import Positional
+from mcp_batteries.settings import Asked, Positional
 from mcp_batteries.settings import Settings as Common
 
 __all__ = ["Settings"]
@@ -17,6 +17,9 @@ class Settings(Common):
     """Serve folders over MCP: read, search, edit and follow their files, and nothing outside them."""
 
     COMMAND: ClassVar[str] = "mcp-fs"
+    ASKED: ClassVar[tuple[Asked, ...]] = (
+        Asked("folder", "Folder to serve", "/path/to/folder", "directory", multiple=True),
+    )
 
     folders: Annotated[tuple[str, ...], Positional()] = Field(
         (), description="Folders to serve; nothing outside them can be reached."

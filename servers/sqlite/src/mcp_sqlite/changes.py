@@ -27,6 +27,8 @@ __all__ = ["DatabaseWatcher", "demonstration"]
 logger = logging.getLogger(__name__)
 
 _POLL_SECONDS = 1.0
+_AGAIN_SECONDS = (0.02, 0.1)
+"""A write-ahead log is written and flushed before its commit can be seen: what woke us may have been too early."""
 _FILES = ("", "-wal", "-journal")
 
 
@@ -124,9 +126,11 @@ class DatabaseWatcher:
             self._by_file[str(path)].wake.set()
 
     async def _follow(self, watched: _Watched) -> None:
+        again: list[float] = []
         while True:
-            with anyio.move_on_after(_POLL_SECONDS if watched.wanted else None):
+            with anyio.move_on_after(again.pop(0) if again else _POLL_SECONDS if watched.wanted else None):
                 await watched.wake.wait()
+                again = list(_AGAIN_SECONDS)
             watched.wake = anyio.Event()
             if watched.wanted:
                 async with watched.turn:

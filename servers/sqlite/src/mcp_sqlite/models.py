@@ -11,9 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mcp_batteries.limits import clip
+
 __all__ = ["Backup", "Catalog", "Change", "Check", "Export", "Hits", "Import", "Plan", "RowPage", "TableInfo"]
 
 _Json = Mapping[str, Any]
+_LONGEST = 20_000
+"""Characters of a description; hardly any is that long."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +28,7 @@ class RowPage:
         lines: a JSON array per row, each with its end of line.
         start: number of the first row, from 1.
         cursor: for the next page; None if these rows are the last.
-        cut: cells shortened so far.
+        cut: cells shortened on this page.
     """
 
     columns: Sequence[str]
@@ -73,10 +77,9 @@ class Catalog:
 
 def _table(table: _Json) -> str:
     kind = "" if table["kind"] == "table" else f" ({table['kind']})"
-    columns = list(table["columns"])
-    more = f", … {len(columns) - 30} more" if len(columns) > 30 else ""
+    more = f", … {table['more']} more" if table["more"] else ""
     count = "" if table["kind"] == "view" else f" {_rows(table)}"
-    return f"{table['name']}{kind}{count}: {', '.join(columns[:30])}{more}"
+    return f"{table['name']}{kind}{count}: {', '.join(table['columns'])}{more}"
 
 
 def _rows(table: _Json) -> str:
@@ -96,6 +99,8 @@ class TableInfo:
         found = self.found
         count = "" if found["kind"] == "view" else f", {_rows(found)}"
         lines = [f"{found['kind']} {found['name']}{count}; {self.uri}", "columns:"]
+        if found["broken"]:
+            lines.append(f"- none: it can't be read: {found['broken']}")
         for column in found["columns"]:
             facts = [str(column["type"] or "any")]
             if column["key"]:
@@ -123,7 +128,7 @@ class TableInfo:
         lines += ["definition:", f"{found['sql']};"] if found["sql"] else []
         if "sample" in found:
             lines += ["sample rows:", found["sample"].rstrip("\n")]
-        return "\n".join(lines)
+        return clip("\n".join(lines), _LONGEST, f"the whole definition: {self.uri}/.schema")
 
 
 def _on(key: _Json) -> str:
@@ -159,7 +164,7 @@ class Plan:
             lines += ["With these indexes the planner would use them:", *self.indexes]
         elif self.scans:
             lines.append("No further index would change the plan.")
-        return "\n".join(lines)
+        return clip("\n".join(lines), _LONGEST, "explain a part of the statement")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator
 
-from mcp_batteries.settings import Positional
+from mcp_batteries.settings import Asked, Positional
 from mcp_batteries.settings import Settings as Common
 
 __all__ = ["Settings"]
@@ -17,6 +17,9 @@ class Settings(Common):
     """Serve SQLite databases over MCP: read them safely, follow their changes, and change them only if told to."""
 
     COMMAND: ClassVar[str] = "mcp-sqlite"
+    ASKED: ClassVar[tuple[Asked, ...]] = (
+        Asked("database", "Database file to serve", "/path/to/app.db", "file", multiple=True),
+    )
     DOCUMENTED: ClassVar[tuple[str, ...]] = ("--demo", "--write", "--ddl", "--files", "{folder}")
 
     databases: Annotated[tuple[str, ...], Positional()] = Field(

@@ -14,6 +14,7 @@ import anyio
 import pytest
 from jsonschema import Draft202012Validator
 from mcp import Client
+from mcp.client.extension import advertise
 from mcp.shared.exceptions import MCPError
 from mcp_types import TextContent, Tool
 
@@ -25,6 +26,7 @@ VERBS = {
     "watch", "find", "plot",
 }  # fmt: skip
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
+VIEWS = advertise("io.modelcontextprotocol/ui", {"mimeTypes": ["text/html;profile=mcp-app"]})
 
 
 async def tools_of(case: Case, *more: str) -> list[Tool]:
@@ -70,7 +72,7 @@ async def test_schemas_are_valid_lean_and_closed(case: Case) -> None:
         for schema in filter(None, (tool.input_schema, tool.output_schema)):
             Draft202012Validator.check_schema(schema)
             assert schema["type"] == "object", tool.name
-            assert '"title"' not in json.dumps({**schema, "properties": None}), tool.name
+            assert '"title"' not in json.dumps({**schema, "properties": None, "required": None}), tool.name
             assert "$ref" not in json.dumps(schema), tool.name
         assert tool.input_schema["additionalProperties"] is False, tool.name
         # Some model providers refuse a whole list for one top-level combinator.
@@ -149,6 +151,23 @@ async def test_read_only_offers_readers_only(case: Case) -> None:
         for tool in everything:
             if tool not in readers:
                 assert (await client.call_tool(tool.name, {})).is_error, f"{tool.name} is callable though hidden"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", ["legacy", MODERN])
+async def test_views_are_told_to_hosts_that_show_them_and_cost_little(case: Case, mode: str) -> None:
+    plain = await tools_of(case)
+    async with Client(case.build(), mode=mode, extensions=[VIEWS]) as client:
+        told = (await client.list_tools()).tools
+        for uri in {tool.meta["ui"].get("resourceUri") for tool in told if tool.meta} - {None}:
+            [page] = (await client.read_resource(uri)).contents
+            assert page.mime_type == "text/html;profile=mcp-app" and page.meta, uri
+    assert not [tool.name for tool in plain if tool.meta]
+    app_only = [tool for tool in told if tool.meta and tool.meta["ui"].get("visibility") == ["app"]]
+    assert plain == [tool.model_copy(update={"meta": None}) for tool in told if tool not in app_only]
+    more = sum(len(tool.model_dump_json(by_alias=True, exclude_none=True)) for tool in told)
+    more -= sum(len(tool.model_dump_json(by_alias=True, exclude_none=True)) for tool in plain)
+    assert more <= 400, f"views cost {more} bytes of tools/list"
 
 
 @pytest.mark.anyio

@@ -1,6 +1,6 @@
-"""What is generated: the tables in each server's README and the snapshots of what a client sees.
+"""What is generated: the tables in each server's README, the snapshots of what a client sees, the pages for hosts.
 
-`python -m mcp_batteries.testing.docs servers/*` writes both; the tests call the same functions and compare.
+`python -m mcp_batteries.testing.docs servers/*` writes all; the tests call the same functions and compare.
 A README marks its places with `<!-- tools -->` ... `<!-- /tools -->`, likewise resources, prompts, settings.
 """
 
@@ -10,7 +10,7 @@ import json
 import re
 import sys
 import tempfile
-import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +19,11 @@ from mcp import Client
 
 from mcp_batteries.assemble import Assembled
 from mcp_batteries.settings import Positional, Settings, load, variable
+from mcp_batteries.testing.bundles import manifest, registry_entry
+from mcp_batteries.testing.members import Member, members, package_of
+from mcp_batteries.testing.pages import host_pages, hosts_table
 
-__all__ = ["filled", "package_of", "snapshot", "tables"]
-
-
-def package_of(folder: Path) -> str | None:
-    """The import name of the workspace member in `folder`, or None where it is no server."""
-    project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
-    scripts = project.get("scripts", {})
-    return scripts[project["name"]].partition(".")[0] if project["name"] in scripts else None
+__all__ = ["filled", "generated", "package_of", "snapshot", "tables"]
 
 
 def snapshot(server: Assembled) -> dict[str, Any]:
@@ -89,6 +85,48 @@ def filled(readme: str, places: dict[str, str]) -> str:
     return readme
 
 
+def generated(root: Path) -> dict[str, str]:
+    """The files that are generated as a whole, by their path below `root`; snapshots must be current."""
+    servers = members(root)
+    described = [item for item in servers if _snapshot_of(root, item).exists()]
+    front = {"hosts": hosts_table("docs/hosts/"), "servers": _overview(root, described)}
+    files = {"README.md": filled((root / "README.md").read_text("utf-8"), front)}
+    files |= {f"docs/hosts/{name}": text for name, text in host_pages(servers).items()}
+    for server in described:
+        seen = json.loads(_snapshot_of(root, server).read_text("utf-8"))
+        for name, data in (("manifest", manifest(server, seen["tools"])), ("server", registry_entry(server))):
+            files[f"{server.place}/{name}.json"] = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+    return files
+
+
+def _snapshot_of(root: Path, server: Member) -> Path:
+    return root / f"tests/snapshots/{server.command}.json"
+
+
+def _overview(root: Path, servers: Sequence[Member]) -> str:
+    """What each server offers, in a table of four lines."""
+    parts: list[str] = []
+    for server in servers:
+        seen = json.loads(_snapshot_of(root, server).read_text("utf-8"))
+        by_effect: dict[bool, list[str]] = {True: [], False: []}
+        for tool in seen["tools"]:
+            by_effect[tool["annotations"]["readOnlyHint"]].append(tool["name"])
+        rows = [
+            ("read", _listed(by_effect[True])),
+            ("change", _listed(by_effect[False])),
+            ("follow", _listed([item["uriTemplate"] for item in seen["resourceTemplates"]])),
+            ("ask", _listed([item["name"] for item in seen["prompts"]])),
+        ]
+        title = (server.settings.__doc__ or "").partition("\n")[0]
+        heading = f"### [`{server.command}`]({server.place}/README.md)\n\n{title}\n"
+        parts += [heading, _table(("", "by"), [row for row in rows if row[1]]), ""]
+    return "\n".join(parts).rstrip()
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
 def _effect(hints: dict[str, bool]) -> str:
     if hints["readOnlyHint"]:
         return "read"
@@ -138,6 +176,10 @@ def _main(folders: list[str]) -> None:
         target = Path("tests/snapshots") / f"{kind.COMMAND}.json"
         target.write_text(json.dumps(seen, indent=1, ensure_ascii=False) + "\n", "utf-8")
         print(f"{kind.COMMAND}: {seen['bytes']}")
+    for name, text in generated(Path()).items():
+        target = Path(name)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, "utf-8")
 
 
 if __name__ == "__main__":

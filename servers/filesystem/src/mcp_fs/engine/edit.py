@@ -58,7 +58,7 @@ def replace(text: str, replacements: Sequence[Replacement], shown: str, stop: St
         places = _find(text, item)
         if not places:
             done = _exact(text, Replacement(item.new, "")) if item.new else []
-            if len(done) == 1:
+            if len(done) == 1 and _whole_lines(text, *done[0]):
                 hint = f"The new text stands at line {_lines(text, done)} already."
             else:
                 hint = nearest(text, item.old, stop)
@@ -175,6 +175,12 @@ def _exact(text: str, item: Replacement) -> list[tuple[int, int]]:
             break
         start = text.find(item.old, start + (len(item.old) if item.everywhere else 1))
     return places
+
+
+def _whole_lines(text: str, start: int, end: int) -> bool:
+    """Whether a place begins and ends where lines do."""
+    ends = ("", "\n", "\r")
+    return text[start - 1 : start] in ends and (text[end : end + 1] in ends or text[end - 1] in ends)
 
 
 def _put(text: str, places: Sequence[tuple[int, int]], item: Replacement) -> str:

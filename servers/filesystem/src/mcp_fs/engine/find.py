@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import heapq
-import os
 from collections.abc import Iterator, Sequence
 
 from mcp_batteries.limits import Cursor, Stop
-from mcp_fs.engine.glob import path_glob, translate
-from mcp_fs.engine.regex import path_set
-from mcp_fs.engine.walk import Filter, Skipped, Visit, order, shown, walk
+from mcp_fs.engine.selection import choosers
+from mcp_fs.engine.walk import Filter, Skipped, Visit, order, page_bytes, shown, walk
 from mcp_fs.models import FoundFiles
 from mcp_fs.policy import Readable
 
@@ -31,6 +29,8 @@ def find(
 ) -> FoundFiles:
     """A page of the files below `starts` whose path matches `glob`; of the folders when it ends in a slash.
 
+    A page has `limit` paths, or fewer when they are long.
+
     All of them are found for each page, so that the number is known; only a page of them is kept.
 
     Args:
@@ -44,17 +44,18 @@ def find(
     wanted = wanted or Filter()
     scope = [[start.uri for start in starts], glob, newest_first, str(wanted)]
     after = None if cursor is None else _key(Cursor.decode("find", cursor, scope), newest_first)
-    matching = path_set([translate(path_glob(glob))])
+    meant = choosers(starts, glob)
     skipped, total = Skipped(), 0
 
     def keyed() -> Iterator[tuple[_Key, _Position, str]]:
         nonlocal total
         for number, start in enumerate(starts):
+            chooses = meant[number]
             for visit in walk(start, wanted, stop, skipped):
                 stop.progress = (total, None, f"{total:,} found")
                 prefix = "".join(part + "/" for part in visit.parts)
                 for name in visit.folders if glob.endswith("/") else visit.files:
-                    if not matching(os.fsencode(prefix + name)):
+                    if not chooses(prefix + name):
                         continue
                     total += 1
                     position = (number, [*visit.parts, name], _modified(visit, name) if newest_first else 0)
@@ -63,14 +64,16 @@ def find(
                         yield key, position, shown(visit.folder.place, name)
 
     page = heapq.nsmallest(limit + 1, keyed())
-    more = len(page) > limit
     slash = "/" if glob.endswith("/") else ""
-    return FoundFiles(
-        tuple(path + slash for _, _, path in page[:limit]),
-        total,
-        skipped.notes(),
-        Cursor.encode("find", page[limit - 1][1], scope) if more else None,
-    )
+    paths, left = list[str](), page_bytes(limit)
+    for _, _, path in page[:limit]:
+        left -= len(path.encode("utf-8", "replace")) + len(slash) + 1
+        if paths and left < 0:
+            break
+        paths.append(path + slash)
+    last = page[len(paths) - 1][1] if len(page) > len(paths) else None
+    cursor = None if last is None else Cursor.encode("find", last, scope)
+    return FoundFiles(tuple(paths), total, skipped.notes(), cursor)
 
 
 def _key(position: _Position, newest_first: bool) -> _Key:

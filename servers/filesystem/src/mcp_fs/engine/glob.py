@@ -12,7 +12,8 @@ from mcp_batteries.errors import Invalid, quote
 
 __all__ = ["GlobError", "path_glob", "translate"]
 
-# One character: a whole one where the bytes are UTF-8, else one byte.
+_CHARACTER = rb"(?:[^/\x80-\xff]|[\xc2-\xf4][\x80-\xbf]+)"
+# A whole one where the bytes are UTF-8, else one byte.
 _ONE = rb"(?:[^/\x80-\xff]|[\xc2-\xf4][\x80-\xbf]+|[\x80-\xff])"
 _RECURSIVE = re.compile(rb"(/?)\*\*(?:/\*\*)*(/|$|(?=[,}]))")
 _SPECIAL = frozenset(b"\\.+*?()|[]{}^$")
@@ -40,20 +41,20 @@ def path_glob(glob: str) -> str:
     return whole
 
 
-def translate(glob: str) -> bytes:
-    """The regular expression (RE2, over bytes) of a glob.
+def translate(glob: str, *, utf8: bool = False) -> bytes:
+    """The regular expression (RE2, over bytes) of a glob; `utf8` for paths that are UTF-8, whose characters stay whole.
 
     `*` and `?` stop at slashes; `**` as a whole name is any number of names; `[a-z]`, `[!a-z]`, `{a,b}`, `\\x`.
 
     Raises:
         GlobError: it can't be read.
     """
-    return _Translator(glob.encode("utf-8", "surrogateescape")).translate()
+    return _Translator(glob.encode("utf-8", "surrogateescape"), _CHARACTER if utf8 else _ONE).translate()
 
 
 class _Translator:
-    def __init__(self, glob: bytes) -> None:
-        self.glob, self.at, self.depth = glob, 0, 0
+    def __init__(self, glob: bytes, one: bytes) -> None:
+        self.glob, self.one, self.at, self.depth = glob, one, 0, 0
 
     def translate(self) -> bytes:
         out: list[bytes] = []
@@ -74,7 +75,7 @@ class _Translator:
                     self.at += 1
                 return rb"[^/]*"
             case b"?":
-                return _ONE
+                return self.one
             case b"[":
                 return self.bracket()
             case b"{":

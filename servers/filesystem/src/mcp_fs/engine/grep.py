@@ -1,15 +1,16 @@
-"""The matching lines of one open file, block by block."""
+"""The matching lines of one open file, block by block, whatever encoding it is text in."""
 
 from __future__ import annotations
 
 import codecs
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.regex import LineSearch
+from mcp_fs.engine.text import SAMPLE_BYTES, Encoding, is_utf8, marked, sniff
 from mcp_fs.models import Match
 
 __all__ = ["Hits", "grep"]
@@ -18,7 +19,6 @@ _BLOCK = 4 * 1024 * 1024
 _LONGEST_LINE = 64 * 1024 * 1024
 _SHOWN_BYTES = 300
 _BEFORE_HIT = 80
-_WIDE_MARKS = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 
 
 @dataclass(slots=True)
@@ -29,11 +29,13 @@ class Hits:
         lines: matching lines and their context, in order.
         more: whether more lines match than were wanted.
         too_long: whether a line longer than 64 MiB was not searched.
+        binary: whether it is no text and was not searched.
     """
 
     lines: list[Match] = field(default_factory=list[Match])
     more: bool = False
     too_long: bool = False
+    binary: bool = False
 
     def first(self, matches: int, size: int) -> tuple[Sequence[Match], int, bool]:
         """(lines, matches among them, whether some were cut): at most so many matches and, but for one, bytes.
@@ -52,10 +54,21 @@ class Hits:
         return self.lines, taken, False
 
 
-def grep(fd: int, find: LineSearch, context: int, most: int, after_line: int, stop: Stop) -> Hits:
+def grep(
+    fd: int,
+    find: LineSearch,
+    context: int,
+    most: int,
+    after_line: int,
+    stop: Stop,
+    may_match: Callable[[bytes], bool] = lambda text: True,
+) -> Hits:
     """The first `most` lines that match, from behind `after_line` on; none in a binary file.
 
-    A file is binary from the block with its first NUL byte on, and a byte order mark tells UTF-16, as in ripgrep.
+    Its first 64 KiB tell what encoding a file is in, as when it is read.
+
+    Args:
+        may_match: asked with bytes of a file that is not UTF-8 before its encoding is looked for.
 
     Raises:
         OSError: it can't be read.
@@ -64,7 +77,7 @@ def grep(fd: int, find: LineSearch, context: int, most: int, after_line: int, st
     first, count, owed = 1, 0, 0  # number of the block's first line, matches so far, lines still due after the last
     before: list[tuple[int, bytes]] = []  # the last lines of the block before
     last = b""
-    for block in _blocks(fd, hits, stop):
+    for block in _blocks(fd, hits, stop, may_match):
         stop.check()
         first += last.count(b"\n")
         at, line, shown_to, last = 0, first, 0, block
@@ -99,28 +112,26 @@ def grep(fd: int, find: LineSearch, context: int, most: int, after_line: int, st
     return hits
 
 
-def _blocks(fd: int, hits: Hits, stop: Stop) -> Iterator[bytes]:
+def _blocks(fd: int, hits: Hits, stop: Stop, may_match: Callable[[bytes], bool]) -> Iterator[bytes]:
     """The file as UTF-8 without its mark, in blocks of whole lines ended by plain line feeds."""
     status = os.fstat(fd)
     if not stat.S_ISREG(status.st_mode):
         return
-    data = os.read(fd, min(max(status.st_size, 4096), _BLOCK) + 1)
-    at_end = len(data) <= min(max(status.st_size, 4096), _BLOCK)
-    for mark, name in _WIDE_MARKS:
-        if data.startswith(mark):
-            data, at_end = _all_of(fd, data, stop), True
-            if len(data) > _LONGEST_LINE:
-                hits.too_long = True
-                return
-            data = data[len(mark) :].decode(name, "replace").encode("utf-8", "replace")
-    data = data.removeprefix(codecs.BOM_UTF8)
-    while True:
-        if b"\0" in data:
-            return
-        if at_end:
-            if data:
-                yield _plain(data)
-            return
+    # Whether it is text at all is told before more of it is read.
+    wanted = min(max(status.st_size, 4096), SAMPLE_BYTES) + 1
+    data = os.read(fd, wanted)
+    at_end = len(data) < wanted
+    encoding, decoder = None, None
+    if b"\0" in data or not data.isascii():
+        encoding = marked(data) or _unmarked(data, hits, may_match if at_end else None)
+    if hits.binary:
+        return
+    if encoding is not None:
+        data = data[len(encoding.bom) :]
+        if encoding.name != "utf-8":
+            decoder = codecs.getincrementaldecoder(encoding.name)("replace")
+            data = decoder.decode(data, at_end).encode("utf-8", "replace")
+    while not at_end:
         end = data.rfind(b"\n") + 1
         if end:
             yield _plain(data[:end])
@@ -129,20 +140,29 @@ def _blocks(fd: int, hits: Hits, stop: Stop) -> Iterator[bytes]:
             return
         stop.check()
         chunk = os.read(fd, _BLOCK)
-        data, at_end = data[end:] + chunk, not chunk
+        at_end = not chunk
+        if decoder is not None:
+            chunk = decoder.decode(chunk, at_end).encode("utf-8", "replace")
+        data = data[end:] + chunk
+    if data:
+        yield _plain(data)
+
+
+def _unmarked(data: bytes, hits: Hits, may_match: Callable[[bytes], bool] | None) -> Encoding | None:
+    """The encoding to decode the file that begins with `data` from; None for one that is searched as it is."""
+    sample = data[:SAMPLE_BYTES]
+    if b"\0" in sample:
+        encoding = sniff(sample)
+        hits.binary = encoding is None
+        return encoding
+    if is_utf8(sample) or (may_match is not None and not may_match(_plain(data))):
+        return None
+    return sniff(sample)
 
 
 def _plain(data: bytes) -> bytes:
     # Looking for one byte first is ten times as fast as looking for two.
     return data.replace(b"\r\n", b"\n") if b"\r" in data else data
-
-
-def _all_of(fd: int, data: bytes, stop: Stop) -> bytes:
-    chunks = [data]
-    while chunks[-1] and sum(map(len, chunks)) <= _LONGEST_LINE:
-        stop.check()
-        chunks.append(os.read(fd, _BLOCK))
-    return b"".join(chunks)
 
 
 def _forward(block: bytes, begin: int, end: int, most: int) -> Iterator[tuple[int, bytes]]:

@@ -210,7 +210,10 @@ def _nearby(place: Readable) -> str:
         return "Use `list_directory` on the nearest folder that does."
     if place.name in names:
         return "It is a link whose target does not exist."
-    near = get_close_matches(place.name, names[:5000], n=3)
+    alike: dict[str, list[str]] = {}
+    for name in names[:5000]:
+        alike.setdefault(name.casefold(), []).append(name)
+    near = [name for close in get_close_matches(place.name.casefold(), alike, n=3) for name in alike[close]][:3]
     if not near:
         return "Use `list_directory` or `find_files` to see what is there."
     return f"Near it are: {', '.join(quote((place.parent / name).display) for name in near)}."

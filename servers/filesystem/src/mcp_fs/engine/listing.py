@@ -10,7 +10,7 @@ import heapq
 import os
 import stat
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
@@ -19,8 +19,8 @@ from mcp_batteries.errors import Problem
 from mcp_batteries.limits import Cursor, Stop
 from mcp_fs.engine.handles import Folder, open_folder, status
 from mcp_fs.engine.ignore import IGNORE_FILES, Rules
-from mcp_fs.engine.walk import Filter, Skipped, shown, walk
-from mcp_fs.models import Entry, FolderPage, Tree
+from mcp_fs.engine.walk import Filter, Skipped, page_bytes, shown, spoken, walk
+from mcp_fs.models import Entry, FolderPage, Tree, counted
 from mcp_fs.policy import Readable
 
 __all__ = ["Sort", "list_folder", "list_roots", "list_tree", "moment"]
@@ -54,11 +54,10 @@ def list_folder(
         seen = _Names(folder, sort, wanted, stop)
         keys = (key for key in seen if after is None or key > after)
         page = heapq.nsmallest(limit + 1, keys)
-        entries = tuple(_entry(folder, key.name) for key in page[:limit])
-    more = len(page) > limit
-    last = page[limit - 1] if more else None
+        entries = _fitting((_entry(folder, key.name) for key in page[:limit]), page_bytes(limit))
+    last = page[len(entries) - 1] if len(page) > len(entries) else None
     return FolderPage(
-        place.display,
+        spoken(place),
         entries,
         seen.total,
         sort,
@@ -69,8 +68,19 @@ def list_folder(
 
 def list_roots(places: Sequence[Readable]) -> FolderPage:
     """The served folders, as entries."""
-    entries = tuple(Entry(place.display, "folder", None, moment(status(place).st_mtime)) for place in places)
+    entries = tuple(Entry(spoken(place), "folder", None, moment(status(place).st_mtime)) for place in places)
     return FolderPage("served folders", entries, len(entries), "name", 0, None)
+
+
+def _fitting(entries: Iterable[Entry], left: int) -> tuple[Entry, ...]:
+    """The first of `entries` that take at most `left` bytes, but one at least."""
+    fit: list[Entry] = []
+    for entry in entries:
+        left -= _bytes(entry.line())
+        if fit and left < 0:
+            break
+        fit.append(entry)
+    return tuple(fit)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -131,7 +141,7 @@ def list_tree(
     _unfold(top, depth, max_bytes)
     lines = tuple(_drawn(top))
     folded = sum(1 for branch in _all_drawn(top) if not branch.open and branch.size)
-    return Tree(place.display, lines, top.files, top.folders, folded, skipped.notes())
+    return Tree(spoken(place), lines, top.files, top.folders, folded, skipped.notes())
 
 
 @dataclass(slots=True)
@@ -165,7 +175,7 @@ class _Branch:
         if not self.size:
             return self.label
         below = f" in {self.folders + 1:,} folders" if self.folders else ""
-        return f"{self.label} ({self.files:,} files{below})"
+        return f"{self.label} ({counted(self.files, 'file')}{below})"
 
 
 def _grown(place: Readable, wanted: Filter, depth: int, max_bytes: int, stop: Stop, skipped: Skipped) -> _Branch:
@@ -175,7 +185,7 @@ def _grown(place: Readable, wanted: Filter, depth: int, max_bytes: int, stop: St
         above = visit.folder.place
         branch = branches.get(visit.parts)
         if branch is None:
-            branch = branches[visit.parts] = _Branch(place.display.rstrip("/") + "/")
+            branch = branches[visit.parts] = _Branch(spoken(place).rstrip("/") + "/")
         branch.own = len(visit.files)
         for name in visit.folders:
             inner = branches[(*visit.parts, name)] = _Branch(shown(above, name) + "/")
@@ -239,7 +249,7 @@ def _drawn(branch: _Branch) -> Iterator[str]:
     for name in branch.names:
         yield f"  {name}"
     if branch.own > branch.shown:
-        yield f"  ({branch.own - branch.shown:,} more files)"
+        yield f"  ({counted(branch.own - branch.shown, 'more file')})"
     for inner in branch.branches:
         yield from _drawn(inner)
 

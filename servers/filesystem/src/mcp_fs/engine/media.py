@@ -1,4 +1,4 @@
-"""Files for eyes and ears: images, sound, pages of PDF; what is none of these is handed over or named.
+"""Files for eyes and ears: images, sound, pages of PDF; what is none of these is handed over, page by page.
 
 What a file is, its first bytes say, not its name: a wrong MIME type makes hosts and models refuse a result.
 """
@@ -10,22 +10,28 @@ import os
 import struct
 import threading
 import zlib
-from typing import Any
+from collections.abc import Callable
+from typing import Any, BinaryIO
 
 from mcp_batteries.errors import Invalid, quote
+from mcp_batteries.limits import DEFAULT_PAGE_BYTES
 from mcp_fs.engine.handles import open_file
 from mcp_fs.engine.text import SAMPLE_BYTES, sniff
-from mcp_fs.models import Media
+from mcp_fs.engine.walk import spoken
+from mcp_fs.models import Media, counted
 from mcp_fs.policy import Readable
 
-__all__ = ["mime_type", "view"]
+__all__ = ["MOST_WHOLE", "mime_type", "view"]
 
-_MOST_SHOWN = 10 * 1024 * 1024
-_MOST_HANDED = 1024 * 1024
+MOST_WHOLE = 10 * 1024 * 1024
+"""Bytes of a file that can be read whole, as a resource."""
+
+_MOST_SHOWN = 3_750_000  # 5 MB in base64: as much as every model takes
 _MOST_PDF = 64 * 1024 * 1024
+_BLOCK = DEFAULT_PAGE_BYTES * 3 // 4  # in base64 a page
 _RENDER_SCALE = 1.5  # 108 dots per inch: readable, and below the size at which hosts scale images down
 
-# (offset, bytes, MIME type); the first that fits. RIFF, ISO media and Ogg say in a second place what they hold.
+# (offset, bytes, MIME type); the first that fits and that `_CERTAIN` does not deny.
 _MAGIC = (
     (0, b"\x89PNG\r\n\x1a\n", "image/png"),
     (0, b"\xff\xd8\xff", "image/jpeg"),
@@ -57,17 +63,28 @@ _MAGIC = (
     (0, b"SQLite format 3\0", "application/vnd.sqlite3"),
     (0, b"\x7fELF", "application/x-elf"),
 )
+# Where the first bytes are few or common: what must follow them.
+_CERTAIN: dict[str, Callable[[bytes], bool]] = {
+    "image/png": lambda head: head[12:16] == b"IHDR",
+    "image/bmp": lambda head: head[6:10] == b"\0\0\0\0",
+    "image/webp": lambda head: head.startswith(b"RIFF"),
+    "audio/wav": lambda head: head.startswith((b"RIFF", b"RF64")),
+    "audio/aiff": lambda head: head.startswith(b"FORM"),
+    # A bit rate and a sample rate that exist (ISO/IEC 11172-3, 2.4.2.3).
+    "audio/mpeg": lambda head: head.startswith(b"ID3") or (0 < head[2] >> 4 < 15 and head[2] & 12 != 12),
+}
 _pdfium = threading.Lock()  # PDFium is not thread-safe
 
 
 def mime_type(head: bytes, name: str) -> str:
     """The MIME type of a file: by its first bytes, else for what is no image or sound by its name."""
     for offset, magic, kind in _MAGIC:
-        if head.startswith(magic, offset) and (kind != "image/bmp" or head[6:10] == b"\0\0\0\0"):
+        if head.startswith(magic, offset) and _CERTAIN.get(kind, bool)(head):
             return _zipped(name) if kind == "application/zip" else kind
     guessed = mimetypes.guess_type(name, strict=False)[0]
     if sniff(head[:SAMPLE_BYTES]) is not None:
-        return guessed if guessed is not None and not guessed.startswith(("audio", "video")) else "text/plain"
+        is_shown = guessed != "image/svg+xml" and (guessed or "image").startswith(("audio", "image", "video"))
+        return "text/plain" if guessed is None or is_shown else guessed
     return guessed if guessed is not None and guessed.startswith("application/") else "application/octet-stream"
 
 
@@ -75,7 +92,8 @@ def view(place: Readable, page: int = 1) -> list[Media]:
     """The file at `place` as what can be shown of it; never nothing.
 
     Args:
-        page: of a PDF, from 1: its text, or its picture when there is no text on it.
+        page: from 1. Of a PDF: its text, or its picture when there is no text on it. Of what can't be shown: its
+            bytes, 7,500 a page.
 
     Raises:
         Invalid: the file is empty or text, or has no such page.
@@ -90,16 +108,43 @@ def view(place: Readable, page: int = 1) -> list[Media]:
         if sniff(head) is not None and kind != "application/pdf":
             raise Invalid(f"{quote(place.display)} is text ({kind}).", "Use `read_text`.")
         family = kind.partition("/")[0]
-        shown = family in ("image", "audio")
-        limit = _MOST_PDF if kind == "application/pdf" else _MOST_SHOWN if shown else _MOST_HANDED
-        facts = f"{place.display}: {kind}, {size:,} bytes"
-        if size > limit:
-            note = f"{facts}; too large to send (limit {limit:,}), read the resource {place.uri}"
-            return [Media("link", place.display, place.uri, kind, size, note)]
-        data = head + file.read(limit)
-    if kind == "application/pdf":
-        return _page(place, data, page, facts)
-    return [Media(family if shown else "blob", place.display, place.uri, kind, size, facts, data)]
+        facts = f"{spoken(place)}: {kind}, {size:,} bytes"
+        limit = _MOST_PDF if kind == "application/pdf" else _MOST_SHOWN if family in ("image", "audio") else 0
+        if size <= limit:
+            data = head + file.read(limit)
+            if kind != "application/pdf":
+                _refuse_beyond(place, page, 1)
+                return [Media(family, place.display, place.uri, kind, size, facts, data)]
+            if (shown := _page(place, data, page, facts)) is not None:
+                return [shown]
+            facts += "; its pages can be read once mcp-fs is installed as mcp-fs[pdf]"
+        elif limit:
+            facts += f"; too large to show (limit {limit:,})"
+        return [_bytes(place, file, size, page, kind, facts)]
+
+
+def _bytes(place: Readable, file: BinaryIO, size: int, page: int, kind: str, facts: str) -> Media:
+    """The file's bytes, whole when they are a page at most."""
+    pages = max(1, -(-size // _BLOCK))
+    _refuse_beyond(place, page, pages)
+    begin = (page - 1) * _BLOCK
+    file.seek(begin)
+    data = file.read(_BLOCK)
+    if pages == 1:
+        return Media("blob", place.display, place.uri, kind, size, facts, data)
+    end = begin + len(data)
+    note = f"{facts}; bytes {begin + 1:,}-{end:,}, page {page} of {pages:,}"
+    if page < pages:
+        note += f", continue with page={page + 1}"
+    if size <= MOST_WHOLE:
+        note += f"; whole as the resource {place.uri}"
+    part = f"{place.uri}#bytes={begin}-{end - 1}"  # what a part of a file is, its first bytes do not say
+    return Media("blob", place.display, part, "application/octet-stream", size, note, data)
+
+
+def _refuse_beyond(place: Readable, page: int, pages: int) -> None:
+    if page > pages:
+        raise Invalid(f"{quote(place.display)} has {counted(pages, 'page')}.", "Use a smaller `page`.")
 
 
 def _zipped(name: str) -> str:
@@ -107,14 +152,12 @@ def _zipped(name: str) -> str:
     return guessed if guessed.startswith("application/") else "application/zip"
 
 
-def _page(place: Readable, data: bytes, number: int, facts: str) -> list[Media]:
+def _page(place: Readable, data: bytes, number: int, facts: str) -> Media | None:
+    """A page of a PDF; None where the library for it is not installed."""
     try:
         import pypdfium2  # pyright: ignore[reportMissingTypeStubs]
     except ImportError:
-        note = f"{facts}; its pages can be read once mcp-fs is installed as mcp-fs[pdf]"
-        if len(data) > _MOST_HANDED:
-            return [Media("link", place.display, place.uri, "application/pdf", len(data), note)]
-        return [Media("blob", place.display, place.uri, "application/pdf", len(data), note, data)]
+        return None
     pdfium: Any = pypdfium2
     with _pdfium:
         try:
@@ -122,8 +165,7 @@ def _page(place: Readable, data: bytes, number: int, facts: str) -> list[Media]:
         except pdfium.PdfiumError:
             raise Invalid(f"{quote(place.display)} is damaged or locked by a password.") from None
         try:
-            if number > len(document):
-                raise Invalid(f"{quote(place.display)} has {len(document)} pages.", "Use a smaller `page`.")
+            _refuse_beyond(place, number, len(document))
             page = document[number - 1]
             text = str(page.get_textpage().get_text_range()).replace("\r\n", "\n")
             picture = b"" if text.strip() else _png(page.render(scale=_RENDER_SCALE, rev_byteorder=True))
@@ -132,8 +174,8 @@ def _page(place: Readable, data: bytes, number: int, facts: str) -> list[Media]:
         finally:
             document.close()
     if picture:
-        return [Media("image", place.display, place.uri, "image/png", len(data), note + "; no text on it", picture)]
-    return [Media("text", place.display, place.uri, "application/pdf", len(data), note, body=text)]
+        return Media("image", place.display, place.uri, "image/png", len(data), note + "; no text on it", picture)
+    return Media("text", place.display, place.uri, "application/pdf", len(data), note, body=text)
 
 
 def _png(bitmap: Any) -> bytes:

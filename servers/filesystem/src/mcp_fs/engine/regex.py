@@ -11,7 +11,7 @@ from typing import Any
 
 from mcp_batteries.errors import Invalid, quote
 
-__all__ = ["LineSearch", "PathSet", "line_search", "path_hint", "path_set"]
+__all__ = ["LineSearch", "PathSet", "byte_search", "line_search", "path_hint", "path_set"]
 
 LineSearch = Callable[[bytes, int], tuple[int, int] | None]
 """(text, offset) -> where the first match from the offset on begins and ends; no match crosses a line."""
@@ -43,6 +43,7 @@ def line_search(pattern: str, *, literal: bool, ignore_case: bool) -> LineSearch
         search = re2.compile(source.encode("utf-8", "surrogateescape"), options).search
     except re2.error as error:
         why = error.args[0].decode("utf-8", "replace") if error.args else "not understood"
+        why = why.replace(source, pattern)
         raise Invalid(
             f"The regular expression {quote(pattern)} is not RE2 syntax: {why}.",
             "There are no look-arounds and no back-references; `literal=true` searches for the text itself.",
@@ -53,6 +54,22 @@ def line_search(pattern: str, *, literal: bool, ignore_case: bool) -> LineSearch
         return None if match is None else match.span()
 
     return find
+
+
+def byte_search(pattern: str | None, *, ignore_case: bool) -> Callable[[bytes], bool]:
+    """Whether an expression from `hints.byte_pattern` matches somewhere; always, without one."""
+    if pattern is None:
+        return lambda text: True
+    import re2 as library
+
+    re2: Any = library
+    options = _path_options(re2)
+    options.case_sensitive = not ignore_case
+    try:
+        search = re2.compile(f"(?m:{pattern})".encode("ascii"), options).search
+    except re2.error:
+        return lambda text: True
+    return lambda text: search(text) is not None
 
 
 def path_set(patterns: Iterable[bytes]) -> PathSet:

@@ -1,8 +1,8 @@
 """Which files may match, told by ripgrep where it is installed, in parallel and fast.
 
-What ripgrep finds is a hint only. It opens paths, which another process can swap under it, and its expressions
-are not quite RE2's; so each file it names is opened by handle and searched again by our own engine, and nothing
-it prints is ever shown. That also makes the answers with and without ripgrep the same.
+What ripgrep finds is a hint only. It opens paths, which another process can swap under it, its expressions are not
+quite RE2's, and it knows few encodings; so each file it names is opened by handle and searched again by our own
+engine, and nothing it prints is ever shown. That also makes the answers with and without ripgrep the same.
 """
 
 from __future__ import annotations
@@ -21,17 +21,14 @@ from typing import IO, cast
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.walk import Filter
 
-__all__ = ["Hint", "candidates", "command", "rust_pattern"]
+__all__ = ["Hint", "candidates", "command"]
 
 _FLAGS = (
     *("--no-config", "--no-require-git", "--no-ignore-parent", "--no-ignore-global"),
-    *("--color=never", "--crlf", "--null", "--files-with-matches"),
+    *("--color=never", "--crlf", "--null", "--files-with-matches", "--text"),
 )
-_PERL = {"d": "0-9", "w": "0-9A-Za-z_", "s": r"\t\n\f\r "}
-_SAME = frozenset("tfvra")
-_META = frozenset("\\.+*?()|[]{}^$#&-~")
-_REPEAT = re.compile(r"\{\d+(?:,\d*)?\}")
-_GROUP = re.compile(r"\((?!\?)|\(\?(?:P<\w+>|(?:-?i)?:|-?i\))")
+_WIDE = r"(?-u:\x00)"
+"""In text a NUL is a part of UTF-16 or UTF-32; whether it is in text only a closer look tells."""
 _UNREADABLE = re.compile(rb"\(os error \d+\)\s*$")
 _POLL_SECONDS = 0.02
 
@@ -51,7 +48,7 @@ class Hint:
     """What ripgrep is asked.
 
     Attributes:
-        pattern: from `rust_pattern`.
+        pattern: from `hints.byte_pattern`.
         names: globs of file names; none means all.
     """
 
@@ -72,7 +69,7 @@ class Hint:
             flags += ["--type-add", f"wanted:{glob}"]
         if self.names:
             flags += ["--type", "wanted"]
-        return [*flags, "-e", self.pattern, "."]
+        return [*flags, "-e", f"(?-u:{self.pattern})", "-e", _WIDE, "."]
 
 
 def candidates(program: str, folder_fd: int, hint: Hint, stop: Stop) -> tuple[list[tuple[str, ...]], list[str]] | None:
@@ -102,115 +99,6 @@ def candidates(program: str, folder_fd: int, hint: Hint, stop: Stop) -> tuple[li
     found = [tuple(os.fsdecode(path.removeprefix(b"./")).split("/")) for path in output.split(b"\0")[:-1]]
     unread = [os.fsdecode(_path_of(line)) for line in complaints]
     return found, unread
-
-
-def rust_pattern(pattern: str, *, literal: bool) -> str | None:
-    """`pattern` (valid RE2) in Rust's syntax, matching at least the same lines; None when that is not certain.
-
-    The two differ in `\\d`, `\\w`, `\\s` and `\\b` (ASCII in RE2), in class operators and in escapes.
-    """
-    if not pattern.isascii():
-        try:
-            pattern.encode()
-        except UnicodeEncodeError:
-            return None
-    if any(char in pattern for char in "\n\0") or len(pattern) > 10_000:
-        return None
-    if literal:
-        return "".join("\\" + char if char in _META else char for char in pattern)
-    try:
-        return _Rust(pattern).translate()
-    except _Uncertain:
-        return None
-
-
-class _Uncertain(Exception):
-    """Raised when a part of a pattern has no twin."""
-
-
-class _Rust:
-    def __init__(self, pattern: str) -> None:
-        self.pattern, self.at = pattern, 0
-
-    def take(self) -> str:
-        if self.at == len(self.pattern):
-            raise _Uncertain
-        self.at += 1
-        return self.pattern[self.at - 1]
-
-    def translate(self) -> str:
-        out: list[str] = []
-        while self.at < len(self.pattern):
-            match self.take():
-                case "\\":
-                    out.append(self.escape())
-                case "[":
-                    out.append(self.bracket())
-                case ".":
-                    out.append(r"[^\n]")
-                case "(":
-                    out.append(self.whole(_GROUP))
-                case "{":
-                    repeat = _REPEAT.match(self.pattern, self.at - 1)
-                    out.append(self.whole(_REPEAT) if repeat else r"\{")
-                case "]" | "}" | "#" | "&" | "~" | "-" as char:
-                    out.append("\\" + char)
-                case char:
-                    out.append(char)
-        return "".join(out)
-
-    def whole(self, token: re.Pattern[str]) -> str:
-        match = token.match(self.pattern, self.at - 1)
-        if match is None:
-            raise _Uncertain
-        self.at = match.end()
-        return match[0]
-
-    def escape(self) -> str:
-        char = self.take()
-        if char in "bB":
-            return rf"(?-u:\{char})"
-        if char in "dws":
-            return f"[{_PERL[char]}]"
-        if char in "DWS":
-            return f"[^{_PERL[char.lower()]}]"
-        return self.character(char)
-
-    def character(self, escaped: str) -> str:
-        if escaped in _SAME:
-            return "\\" + escaped
-        if escaped.isalnum() or not escaped.isascii() or escaped == "_":
-            raise _Uncertain
-        return "\\" + escaped if escaped in _META else escaped
-
-    def bracket(self) -> str:
-        out = ["["]
-        if self.pattern[self.at : self.at + 1] == "^":
-            out.append(self.take())
-        first = True
-        while (char := self.take()) != "]" or first:
-            first = False
-            if char == "[" and self.pattern[self.at : self.at + 1] == ":":
-                end = self.pattern.find(":]", self.at)
-                if end < 0:
-                    raise _Uncertain
-                out.append(self.pattern[self.at - 1 : end + 2])
-                self.at = end + 2
-            elif char == "\\" and self.pattern[self.at : self.at + 1] in tuple("dws"):
-                out.append(_PERL[self.take()])
-            elif char == "\\" and self.pattern[self.at : self.at + 1] in tuple("DWS"):
-                out.append(f"[^{_PERL[self.take().lower()]}]")
-            else:
-                out.append(self.member(char))
-                if self.pattern[self.at : self.at + 1] == "-" and self.pattern[self.at + 1 : self.at + 2] not in "]":
-                    self.take()
-                    out.append("-" + self.member(self.take()))
-        return "".join([*out, "]"])
-
-    def member(self, char: str) -> str:
-        if char == "\\":
-            return self.character(self.take())
-        return "\\" + char if char in _META else char
 
 
 def _drain(process: subprocess.Popen[bytes], stop: Stop) -> tuple[bytes, bytes]:

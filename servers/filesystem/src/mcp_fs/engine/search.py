@@ -7,8 +7,9 @@ not, ripgrep, if there is one, says which of the remaining files are worth openi
 from __future__ import annotations
 
 import os
+import re
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -16,11 +17,12 @@ from mcp_batteries.errors import Invalid, NotFound, Problem
 from mcp_batteries.limits import Cursor, Stop
 from mcp_fs.engine import ripgrep
 from mcp_fs.engine.filetypes import globs_of
-from mcp_fs.engine.glob import path_glob, translate
 from mcp_fs.engine.grep import Hits, grep
 from mcp_fs.engine.handles import Folder, open_file, open_folder, status
-from mcp_fs.engine.regex import LineSearch, PathSet, line_search, path_set
-from mcp_fs.engine.walk import Filter, Sight, Skipped, Visit, order, shown, walk
+from mcp_fs.engine.hints import byte_pattern
+from mcp_fs.engine.regex import LineSearch, byte_search, line_search
+from mcp_fs.engine.selection import Chooser, bare_names, chooser, choosers
+from mcp_fs.engine.walk import Filter, Sight, Skipped, Visit, order, page_bytes, shown, spoken, walk
 from mcp_fs.models import Match, Matches
 from mcp_fs.policy import Readable
 
@@ -29,6 +31,9 @@ __all__ = ["Query", "search"]
 _OWN_FILES = 400
 _BYTES_PER_MATCH = 100
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+# What may hold the letters of a line break without asking for one: a class, a backslash that is itself escaped.
+_CLASS = re.compile(r"\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|\\[^nx0]", re.DOTALL)
+_LINE_BREAK = re.compile(r"\\(?:n|x0[aA]|x\{0*[aA]\}|012)")
 
 
 @dataclass(slots=True)  # not frozen: there is one for every file, and freezing trebles its price
@@ -48,7 +53,7 @@ class _File:
 
     @property
     def path(self) -> str:
-        return shown(self.place, self.name) if self.name else self.place.display
+        return shown(self.place, self.name) if self.name else spoken(self.place)
 
     def open(self) -> int:
         if self.folder is not None:
@@ -123,44 +128,48 @@ class _Search:
         self.starts, self.query, self.stop, self.program = starts, query, stop, program
         if not query.pattern:
             raise Invalid("The pattern is empty and would match every line.", "Name some text or expression.")
-        if "\n" in query.pattern or "\0" in query.pattern:
-            raise Invalid("The pattern holds a line break or NUL.", "Matches lie within one line.")
+        _refuse_line_breaks(query)
         self.find: LineSearch = line_search(query.pattern, literal=query.literal, ignore_case=query.ignore_case)
+        self.bytes = byte_pattern(query.pattern, literal=query.literal, ignore_case=query.ignore_case)
+        self.may_match = byte_search(self.bytes, ignore_case=query.ignore_case)
         self.skipped = Skipped()
         self.searched = 0
-        self.names: list[str] = []
-        self.chosen = [choose for choose in (self.by_glob(), self.by_type()) if choose is not None]
+        self.of_type = globs_of(query.file_type) if query.file_type else []
+        self.by_glob = self.chosen_by_glob()
+        self.chosen: list[Chooser] = []
         self.scope = [[start.uri for start in starts], *map(str, (query.pattern, query.literal, query.ignore_case))]
         self.scope += [str(value) for value in (query.glob, query.file_type, query.files_only, query.wanted)]
 
-    def by_glob(self) -> Callable[[bytes], bool] | None:
-        if not self.query.glob:
-            return None
-        glob = self.query.glob.removeprefix("!")
-        matching: PathSet = path_set([translate(path_glob(glob))])
-        if glob != self.query.glob:
-            return lambda path: not matching(path)
-        if "/" not in glob:
-            self.names = [glob]
-        return lambda path: bool(matching(path))
+    @property
+    def names(self) -> list[str]:
+        """Globs of the names of all files that are searched; none when they may have any."""
+        glob = self.query.glob or "!"
+        return self.of_type or ([] if glob.startswith("!") else bare_names(glob))
 
-    def by_type(self) -> Callable[[bytes], bool] | None:
-        if not self.query.file_type:
-            return None
-        self.names = globs_of(self.query.file_type)
-        matching: PathSet = path_set([translate("**/" + glob) for glob in self.names])
-        return lambda path: bool(matching(path))
+    def chosen_by_glob(self) -> list[list[Chooser]]:
+        """For each start, what a path must fit."""
+        if self.query.glob is None:
+            return [[] for _ in self.starts]
+        glob = self.query.glob.removeprefix("!")
+        found = choosers(self.starts, glob)
+        if glob == self.query.glob:
+            return [[choose] for choose in found]
+        return [[lambda path, choose=choose: not choose(path)] for choose in found]
 
     def page(self, cursor: str | None) -> Matches:
         query = self.query
         resume = None if cursor is None else _Resume(*Cursor.decode("search", cursor, self.scope))
         files: list[tuple[str, Sequence[Match], bool]] = []
-        room, size = query.limit, query.limit * _BYTES_PER_MATCH
+        room, size = query.limit, page_bytes(query.limit) if query.files_only else query.limit * _BYTES_PER_MATCH
+        end: list[object] | None = None
         for number, file in self.files(resume):
             line, before = (resume.line, resume.before) if resume and resume.lies_in(number, file) else (0, 0)
             found = self.hits(file, line, before)
             if not found.lines:
                 continue
+            if end is not None:
+                # Only now is it sure that there is more.
+                return Matches(tuple(files), self.skipped.notes(), Cursor.encode("search", end, self.scope))
             lines: Sequence[Match] = list[Match]()
             taken, cut, more = 1, False, False
             if not query.files_only:
@@ -168,11 +177,12 @@ class _Search:
                 more = found.more and not cut
             files.append((file.path, lines, more))
             room -= taken
-            size -= sum(len(match.text) + len(files[-1][0]) for match in lines)
-            if cut or room <= 0 or size <= 0:
-                line, before = (lines[-1].line, before + taken) if cut else (0, 0)
-                position = [number, file.parts, line, before]
-                return Matches(tuple(files), self.skipped.notes(), Cursor.encode("search", position, self.scope))
+            size -= _bytes(file.path, lines)
+            if cut:
+                end = [number, file.parts, lines[-1].line, before + taken]
+                return Matches(tuple(files), self.skipped.notes(), Cursor.encode("search", end, self.scope))
+            if room <= 0 or size <= 0:
+                end = [number, file.parts, 0, 0]
         return Matches(tuple(files), self.skipped.notes(), None)
 
     def hits(self, file: _File, after_line: int, before: int) -> Hits:
@@ -184,7 +194,7 @@ class _Search:
         try:
             fd = file.open()
             try:
-                found = grep(fd, self.find, self.query.context, most, after_line, self.stop)
+                found = grep(fd, self.find, self.query.context, most, after_line, self.stop, self.may_match)
             finally:
                 os.close(fd)
         except (FileNotFoundError, NotFound):
@@ -194,11 +204,14 @@ class _Search:
             return Hits()
         if found.too_long:
             self.skipped.add("line too long to search", file.path)
+        if found.binary and not file.parts:
+            self.skipped.add("binary, not searched: use read_media", file.path)
         return found
 
     def files(self, resume: _Resume | None) -> Iterator[tuple[int, _File]]:
         """The files to search, in order, behind that of `resume`; that one too when part of it is left."""
         for number, start in enumerate(self.starts):
+            self.chosen = [*self.by_glob[number], *([chooser(self.of_type)] if self.of_type else [])]
             if resume is None or number > resume.number:
                 for file in self.below(start, None):
                     yield number, file
@@ -238,18 +251,17 @@ class _Search:
             yield _File((*visit.parts, name), place, name, visit.folder)
 
     def chooses(self, path: str) -> bool:
-        return not self.chosen or all(choose(os.fsencode(path)) for choose in self.chosen)
+        return not self.chosen or all(choose(path) for choose in self.chosen)
 
     def hinted(self, start: Readable, begin: tuple[str, ...]) -> Iterator[_File] | None:
         """The files from `begin` on that ripgrep takes for matching; None when it can't tell."""
         query = self.query
-        pattern = ripgrep.rust_pattern(query.pattern, literal=query.literal)
         with open_folder(start) as folder:
             top = folder.place
             sight = Sight(top, query.wanted)
-            if pattern is None or self.program is None or sight.may_bring_back:
+            if self.bytes is None or self.program is None or sight.may_bring_back:
                 return None
-            hint = ripgrep.Hint(pattern, query.ignore_case, query.wanted, self.names)
+            hint = ripgrep.Hint(self.bytes, query.ignore_case, query.wanted, self.names)
             told = ripgrep.candidates(self.program, folder.fd, hint, self.stop)
         if told is None:
             return None
@@ -264,3 +276,24 @@ class _Search:
                 with suppress(Problem):  # removed or protected since
                     if sight.sees(parts):
                         yield _File(parts, top.at(top.root, (*top.parts, *parts[:-1])), parts[-1])
+
+
+def _bytes(path: str, lines: Sequence[Match]) -> int:
+    """About how much of a page a file takes, with its lines or by its path alone."""
+    return sum(len(match.text) + len(path) for match in lines) or len(path) + 1
+
+
+def _refuse_line_breaks(query: Query) -> None:
+    """Return for a pattern that can match within one line.
+
+    Raises:
+        Invalid: it asks for a line break, or for NUL, which no text holds.
+    """
+    outside = query.pattern if query.literal else _CLASS.sub("", query.pattern)
+    if "\0" in outside:
+        raise Invalid("The pattern holds a NUL, which no text file does.", "Leave it out.")
+    if "\n" in outside or (not query.literal and _LINE_BREAK.search(outside)):
+        raise Invalid(
+            "The pattern asks for a line break, and a match lies within one line.",
+            "Search for one of the lines; `context` shows those around it.",
+        )

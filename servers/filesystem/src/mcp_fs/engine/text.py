@@ -14,7 +14,18 @@ from typing import Literal
 
 from mcp_batteries.errors import Invalid, quote
 
-__all__ = ["SAMPLE_BYTES", "Decoded", "Encoding", "content_hash", "decode", "encode", "sniff"]
+__all__ = [
+    "ASCII_ENCODINGS",
+    "SAMPLE_BYTES",
+    "Decoded",
+    "Encoding",
+    "content_hash",
+    "decode",
+    "encode",
+    "is_utf8",
+    "marked",
+    "sniff",
+]
 
 SAMPLE_BYTES = 65_536
 """How much of a file's beginning decides what it is."""
@@ -31,6 +42,9 @@ _MARKS = (
 )
 _UNITS = {"utf-16-le": 2, "utf-16-be": 2, "utf-32-le": 4, "utf-32-be": 4}
 _DETECTED = ["gb18030", "cp932", "euc_jp", "euc_kr", "big5", "cp1251", "koi8_r", "cp1252"]
+ASCII_ENCODINGS = (*_DETECTED, "latin-1")
+"""Every encoding but UTF-8 that text can be found in and in which ASCII is itself."""
+
 # Narrower codecs that say the same of most files, under the names people know.
 _KNOWN_AS = {"gb18030": ("gbk",), "cp932": ("shift_jis",), "cp1252": ("latin-1",)}
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\b\x1b")) + b"\x7f"
@@ -124,9 +138,19 @@ def sniff(sample: bytes) -> Encoding | None:
         return _wide(sample)
     if _mostly_control(sample):
         return None
-    if _decodes(sample, "utf-8"):
+    if is_utf8(sample) or _mostly_utf8(sample):
         return Encoding("utf-8")
     return _legacy(sample)
+
+
+def marked(sample: bytes) -> Encoding | None:
+    """The encoding that the byte order mark at the beginning of `sample` names, if there is one."""
+    return next((Encoding(name, mark) for mark, name in _MARKS if sample.startswith(mark)), None)
+
+
+def is_utf8(sample: bytes) -> bool:
+    """Whether `sample` is UTF-8, but for a character cut off at its end."""
+    return sample.isascii() or _decodes(sample, "utf-8")
 
 
 def content_hash(data: bytes) -> str:
@@ -148,6 +172,9 @@ def _wide(sample: bytes) -> Encoding | None:
 
 
 def _legacy(sample: bytes) -> Encoding | None:
+    if len(sample) == SAMPLE_BYTES:
+        # Half a character at the end would speak against the very encoding it is in.
+        sample = sample[: max(sample.rfind(b"\n"), sample.rfind(b" ")) + 1] or sample
     high = [index for index, byte in enumerate(sample[:4096]) if byte >= 0x80]
     alone = sum(1 for left, right in zip(high, [*high[1:], -1], strict=True) if right - left != 1)
     if high and alone * 10 >= len(high) * 6 and _western(sample, high):
@@ -203,6 +230,14 @@ def _readable(sample: bytes, name: str) -> bool:
     if "\0" in text or beyond * 10 > len(text) or any(char >= "\U00040000" for char in text):
         return False
     return not _mostly_control(text.encode("utf-8", "replace"))
+
+
+def _mostly_utf8(sample: bytes) -> bool:
+    """UTF-8 with a few stray bytes, as logs of several programs are; other encodings rarely look like it even once."""
+    text = sample.decode("utf-8", "replace")
+    stray = text.count("\ufffd")
+    beyond_ascii = len(text) - len(text.encode("ascii", "ignore"))
+    return beyond_ascii - stray > 10 * stray
 
 
 def _mostly_control(sample: bytes) -> bool:

@@ -7,21 +7,21 @@ and closed before its folders are, so that neither depth nor width costs descrip
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from mcp_batteries.errors import Problem
-from mcp_batteries.limits import Stop
+from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
 from mcp_fs.engine.handles import Folder, open_folder
 from mcp_fs.engine.ignore import Rules
+from mcp_fs.models import is_one_line
 from mcp_fs.policy import Readable
 
-__all__ = ["Filter", "Sight", "Skipped", "Visit", "order", "shown", "walk"]
+__all__ = ["Filter", "Sight", "Skipped", "Visit", "order", "page_bytes", "shown", "spoken", "walk"]
 
 _MOST_NAMED = 5
+_USUAL = 200
 _NO_RULES = Rules(((),) * 4, False)
-_UNSPEAKABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +130,22 @@ def order(parts: tuple[str, ...]) -> tuple[tuple[bool, str], ...]:
     return (*((True, part) for part in parts[:-1]), (False, parts[-1]))
 
 
+def page_bytes(limit: int) -> int:
+    """Bytes that a page of `limit` paths may take: the usual ones, and more for who asks for more than 200 paths."""
+    return DEFAULT_PAGE_BYTES * max(limit, _USUAL) // _USUAL
+
+
 def shown(folder: Readable, name: str) -> str:
     """The path of an entry as tools take it, on one line: its URI where the text would not do."""
     display = folder.display
     if name.isprintable() and display.isprintable() and not display.startswith("file://"):
         return name if display == "." else f"{display}/{name}"
-    place = type(folder)(folder.root, (*folder.parts, name), folder.policy)
-    return place.uri if _UNSPEAKABLE.search(place.display) else place.display
+    return spoken(type(folder)(folder.root, (*folder.parts, name), folder.policy))
+
+
+def spoken(place: Readable) -> str:
+    """The path of `place` as tools take it, on one line: its URI where the text would not do."""
+    return place.display if is_one_line(place.display) else place.uri
 
 
 class Sight:

@@ -13,7 +13,6 @@ from mcp_types import (
     ContentBlock,
     EmbeddedResource,
     ImageContent,
-    ResourceLink,
     TextContent,
 )
 from pydantic import Field
@@ -31,6 +30,7 @@ from mcp_fs.models import FileInfo, FileSlices, FolderPage, Media, TextSlice, Tr
 from mcp_fs.policy import Policy, Readable
 from mcp_fs.tools.arguments import RelativePath
 from mcp_fs.tools.starts import starts
+from mcp_fs.tools.views import MEDIA, TREE
 
 __all__ = ["ReadTools"]
 
@@ -62,6 +62,8 @@ class ReadTools:
         chosen = [name for name, value in (("head", head), ("tail", tail), ("start_line", start_line)) if value]
         if len(chosen) > 1 or (end_line and chosen and chosen[0] != "start_line"):
             raise Invalid("`head`, `tail` and a range of lines exclude one another.", "Use one of them.")
+        if tail and start_column > 1:
+            raise Invalid("`start_column` is a byte of `start_line`, not of a tail.", "Leave one of them out.")
         place = self.policy.readable(path)
         part = Part(start_line or 1, start_column, head or end_line, tail, max_bytes, line_numbers)
         if warm(place):
@@ -73,7 +75,7 @@ class ReadTools:
         self,
         paths: Annotated[list[str], Field(min_length=1, max_length=50)],
         line_numbers: bool = False,
-        max_bytes: PageBytes = 2 * DEFAULT_PAGE_BYTES,
+        max_bytes: PageBytes = DEFAULT_PAGE_BYTES,
     ) -> FileSlices:
         """Read the beginnings of several text files; `max_bytes` is shared. One that fails does not stop the others."""
         places: list[tuple[str, Readable | Problem]] = []
@@ -85,7 +87,7 @@ class ReadTools:
         part = Part(max_bytes=max_bytes, numbers=line_numbers)
         return await in_thread(lambda stop: read_parts(places, part, self.index, stop), what="Reading")
 
-    @tool("Read media", effect="read")
+    @tool("Read media", effect="read", view=MEDIA)
     async def read_media(self, path: RelativePath, page: Number = 1) -> list[ContentBlock]:
         """Read an image, sound, `page` of a PDF or other binary file."""
         place = self.policy.readable(path)
@@ -98,7 +100,7 @@ class ReadTools:
         place = self.policy.readable(path)
         return info(place) if warm(place) else await in_thread(lambda stop: info(place), what="Looking it up")
 
-    @tool("List a folder", effect="read")
+    @tool("List a folder", effect="read", view=TREE)
     async def list_directory(
         self,
         path: RelativePath = ".",
@@ -111,14 +113,14 @@ class ReadTools:
         """List a folder's entries with size and time; largest or newest first by `sort`."""
         places = starts(self.policy, path)
         if len(places) > 1:
-            return list_roots(places)
+            return await in_thread(lambda stop: list_roots(places), what="Listing")
         wanted = Filter(include_hidden, include_ignored)
         return await in_thread(
             lambda stop: list_folder(places[0], stop, sort=sort, wanted=wanted, limit=limit, cursor=cursor),
             what="Listing",
         )
 
-    @tool("List a tree", effect="read")
+    @tool("List a tree", effect="read", view=TREE)
     async def list_tree(
         self,
         ctx: Context,
@@ -151,11 +153,5 @@ def _blocks(media: Media) -> list[ContentBlock]:
         case "blob":
             blob = BlobResourceContents(uri=media.uri, mime_type=media.mime_type, blob=data)
             return [note, EmbeddedResource(type="resource", resource=blob)]
-        case "link":
-            name = media.path
-            link = ResourceLink(
-                type="resource_link", name=name, uri=media.uri, mime_type=media.mime_type, size=media.size
-            )
-            return [note, link]
         case _:
             return [note]

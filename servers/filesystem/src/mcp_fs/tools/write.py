@@ -20,6 +20,7 @@ from mcp_fs.engine.write import write_file
 from mcp_fs.models import Edited, Moved, Written
 from mcp_fs.policy import Policy, Writable
 from mcp_fs.tools.arguments import DryRun, Overwrite, RelativePath
+from mcp_fs.tools.views import DIFF
 
 __all__ = ["Edit", "WriteTools"]
 
@@ -49,7 +50,7 @@ class WriteTools:
         place = self.policy.writable(path)
         return await in_thread(lambda stop: write_file(place, content, overwrite=overwrite, stop=stop), what="Writing")
 
-    @tool("Edit file", effect="destroy")
+    @tool("Edit file", effect="destroy", view=DIFF)
     async def edit_file(
         self,
         path: RelativePath,
@@ -70,7 +71,7 @@ class WriteTools:
 
         return await in_thread(work, what="Editing", long=True)
 
-    @tool("Edit files", effect="destroy")
+    @tool("Edit files", effect="destroy", view=DIFF)
     async def edit_files(
         self,
         patch: Annotated[str, Field(description="Unified diff; /dev/null creates or deletes a file.")],

@@ -14,6 +14,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import IO, Any
 
 from mcp_batteries.errors import Invalid
@@ -29,11 +30,13 @@ _BYTES = 64 * 1024 * 1024
 
 
 class Scratch:
-    """A private folder that goes away with the process."""
+    """A private folder, made when it is needed, that goes away with the process."""
 
-    def __init__(self) -> None:
-        self.path = tempfile.mkdtemp(prefix="mcp-sqlite-")
-        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+    @cached_property
+    def path(self) -> str:
+        path = tempfile.mkdtemp(prefix="mcp-sqlite-")
+        weakref.finalize(self, shutil.rmtree, path, ignore_errors=True)
+        return path
 
     def new(self, ending: str = "") -> str:
         """The path of a file that does not exist yet."""
@@ -45,7 +48,6 @@ class _Result:
     columns: list[str]
     file: IO[bytes]
     rest: Any
-    cut: int
     notes: list[str]
     lock: threading.Lock = field(default_factory=threading.Lock)
     finalizer: Any = None
@@ -68,34 +70,28 @@ class Pages:
     async def first(self, statement: ReadStatement, *, limit: int, max_bytes: int, max_cell: int) -> RowPage:
         """The first page of a statement's rows."""
         spool = self._scratch.new(".rows")
-        with open(spool, "xb"):  # noqa: ASYNC230 - an empty file in a private folder
-            pass
-        file = open(spool, "rb")  # noqa: ASYNC230, SIM115 - kept with the result
+        request = {
+            "do": "query", "path": statement.database.path, "sql": statement.sql, "parameters": statement.parameters,
+            "limit": limit, "max_bytes": max_bytes, "max_cell": max_cell, "spool": spool, "spool_bytes": _BYTES,
+        }  # fmt: skip
         try:
-            reply, rest = await self._pool.call_on(
-                {
-                    "do": "query", "path": statement.database.path, "sql": statement.sql,
-                    "parameters": statement.parameters, "limit": limit, "max_bytes": max_bytes, "max_cell": max_cell,
-                    "spool": spool, "spool_bytes": _BYTES,
-                }
-            )  # fmt: skip
+            reply, rest = await self._pool.call_on(request)
         except BaseException:
-            file.close()
-            os.unlink(spool)
+            with contextlib.suppress(OSError):
+                os.unlink(spool)
             raise
         notes = _notes(reply)
         cursor = None
-        if rest is None:
-            file.close()
-        else:
+        if rest is not None:
+            file = open(spool, "rb")  # noqa: ASYNC230, SIM115 - a local file, kept with the result
+            # Where an open file can't be unnamed it goes with the folder.
+            with contextlib.suppress(PermissionError):
+                os.unlink(spool)
             name = secrets.token_urlsafe(9)
-            self._results[name] = _Result(reply["columns"], file, rest, reply["cut"], notes)
+            self._results[name] = _Result(reply["columns"], file, rest, notes)
             while len(self._results) > _MOST_RESULTS:
                 self._results.popitem(last=False)[1].finalizer()
             cursor = Cursor.encode("rows", [name, 0, reply["rows"]])
-        # Where an open file can't be unnamed it goes with the folder.
-        with contextlib.suppress(PermissionError):
-            os.unlink(spool)
         return RowPage(reply["columns"], reply["lines"], 1, reply["rows"], cursor, reply["cut"], notes)
 
     async def next(self, cursor: str, *, limit: int, max_bytes: int) -> RowPage:
@@ -104,23 +100,31 @@ class Pages:
         Raises:
             Invalid: it is not known, or not any more.
         """
-        name, offset, shown = Cursor.decode("rows", cursor)
-        result = self._results.get(name)
+        match Cursor.decode("rows", cursor):
+            case [str() as name, int() as offset, int() as shown] if offset >= 0:
+                result = self._results.get(name)
+            case _:
+                name, offset, shown, result = "", 0, 0, None
         if result is None:
             raise Invalid(
                 f"The result behind the `cursor` is gone; the last {_MOST_RESULTS} are kept.", "Run the query again."
             )
         self._results.move_to_end(name)
         await result.rest.done.wait()
-        lines, end, more = await in_thread(
+        found, end, more = await in_thread(
             lambda stop: _slice(result.file, result.lock, offset, limit, max_bytes, stop)
         )
-        rows = len(lines)
+        rows = len(found)
+        try:
+            cut = sum(int(line.partition(" ")[0]) for line in found)
+        except ValueError:
+            raise Invalid("The `cursor` is not one that was given.", "Run the query again.") from None
+        lines = "".join(line.partition(" ")[2] for line in found)
         notes = list(result.notes)
         if not more and result.rest.stopped:
             notes.append(f"not the end of the result: {result.rest.stopped}; narrow the query or page by a key")
         following = Cursor.encode("rows", [name, end, shown + rows]) if more else None
-        return RowPage(result.columns, "".join(lines), shown + 1, rows, following, result.cut, notes)
+        return RowPage(result.columns, lines, shown + 1, rows, following, cut, notes)
 
     def close(self) -> None:
         """Forget all results."""
@@ -142,16 +146,18 @@ def _slice(
         if full or offset + len(data) >= size:
             break
         with lock:  # two pages of one result may be read at once
-            file.seek(offset + len(data))
+            file.seek(min(offset, size) + len(data))
             data += file.read(1 << 16)
     taken: list[str] = []
     used = 0
     for line in bytes(data).splitlines(keepends=True):
         if not line.endswith(b"\n") or len(taken) == limit or (taken and used + len(line) > max_bytes):
             break
-        taken.append(line.decode())
+        taken.append(line.decode(errors="replace"))
         used += len(line)
-    return taken, offset + used, offset + used < size
+    # A line that its writer could not end is none.
+    more = b"\n" in data[used:] or (bool(taken) and offset + len(data) < size)
+    return taken, offset + used, more
 
 
 def _notes(reply: dict[str, Any]) -> list[str]:

@@ -28,8 +28,10 @@ logger = logging.getLogger(__name__)
 _HEAD = struct.Struct(">I")
 _LATE_SECONDS = 0.5
 """How long behind its deadline a worker may still say that the statement was stopped."""
-_CANCEL_SECONDS = 0.06
+_CANCEL_SECONDS = 0.03
 _START_SECONDS = 20.0
+_LEAST_SECONDS = 0.05
+"""What a call gets that had its turn at the last moment."""
 _MOST_IDLE = 2
 _CHANGES = ("back_up", "change", "export", "import")
 """What is not tried again when its worker died."""
@@ -46,6 +48,9 @@ _KINDS: dict[str, type[Problem]] = {
     "too_large": TooLarge,
     "unavailable": Unavailable,
 }
+
+
+_UNKNOWN = "Whether it was done is not known: look before you try again."
 
 
 class _Died(Unavailable):
@@ -110,6 +115,8 @@ class Pool:
         self._idle: list[_Worker] = []
         self._busy: set[_Worker] = set()
         self._own: dict[str, _Worker] = {}
+        self._warming: anyio.Event | None = None
+        """Set when the worker that is being started is there, or is not to be expected any more."""
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
@@ -146,33 +153,49 @@ class Pool:
     ) -> tuple[dict[str, Any], _Rest | None]:
         """Like `call`, with what follows the first frame, if anything does."""
         limit = self.seconds if seconds is None else seconds
+        until = anyio.current_time() + limit
         try:
-            return await self._try(request, limit)
+            return await self._try(request, limit, until)
         except _Died:
             if request["do"] in _CHANGES:
                 raise
             # Perhaps it was dead already.
-            return await self._try(request, limit, fresh=True)
+            return await self._try(request, limit, until, fresh=True)
 
     async def _try(
-        self, request: Mapping[str, Any], limit: float, *, fresh: bool = False
+        self, request: Mapping[str, Any], limit: float, until: float, *, fresh: bool = False
     ) -> tuple[dict[str, Any], _Rest | None]:
-        await self._slots.acquire()
+        await self._turn(limit, until)
         worker: _Worker | None = None
         handed_on = False
         try:
-            worker = self._idle.pop() if self._idle and not fresh else await _Worker.start()
+            worker = await self._worker(fresh=fresh)
             self._busy.add(worker)
-            frame = await self._ask(worker, request, limit)
+            seconds = max(_LEAST_SECONDS, until - anyio.current_time())
+            frame = await self._ask(worker, request, seconds, limit)
             if frame.get("end"):
                 return _checked(frame), None
             rest = _Rest()
-            self._blocks[-1].start_soon(self._await_rest, worker, rest, limit)
+            self._blocks[-1].start_soon(self._await_rest, worker, rest, seconds)
             handed_on = True
             return frame, rest
         finally:
             if not handed_on:
                 await self._give_back(worker)
+
+    async def _worker(self, *, fresh: bool) -> _Worker:
+        if not fresh and not self._idle and self._warming is not None:
+            await self._warming.wait()
+        return self._idle.pop() if self._idle and not fresh else await _Worker.start()
+
+    async def _turn(self, limit: float, until: float) -> None:
+        # Waiting for a worker is a part of the call's time.
+        with anyio.move_on_after(until - anyio.current_time()):
+            await self._slots.acquire()
+            return
+        raise Unavailable(
+            f"All {self._most} workers were busy for the whole time limit of {limit:g} s.", "Try again, fewer at once."
+        )
 
     async def call_own(self, owner: str, request: Mapping[str, Any], *, seconds: float) -> dict[str, Any]:
         """Like `call`, always on the same worker while it lives: one that remembers."""
@@ -182,7 +205,7 @@ class Pool:
                 worker = await _Worker.start()
             try:
                 self._busy.add(worker)
-                return _checked(await self._ask(worker, request, seconds))
+                return _checked(await self._ask(worker, request, seconds, seconds))
             finally:
                 self._busy.discard(worker)
                 if worker.process.returncode is None and self._blocks:
@@ -190,8 +213,10 @@ class Pool:
                 else:
                     await worker.kill()
 
-    async def _ask(self, worker: _Worker, request: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+    async def _ask(self, worker: _Worker, request: Mapping[str, Any], seconds: float, limit: float) -> dict[str, Any]:
+        """The first answer of `worker`, which has `seconds` left of the `limit` there was."""
         answered = False
+        changes = request["do"] in _CHANGES
         try:
             with anyio.move_on_after(seconds + _LATE_SECONDS):
                 await worker.send({**request, "seconds": seconds})
@@ -199,13 +224,17 @@ class Pool:
                 answered = True
                 return frame
             raise Unavailable(
-                f"SQLite did not stop at the time limit of {seconds:g} s; its process was ended.", "Ask for less."
+                f"SQLite did not stop at the time limit of {limit:g} s; its process was ended.",
+                _UNKNOWN if changes else "Ask for less.",
             )
         except anyio.get_cancelled_exc_class():
             answered = await self._interrupted(worker)
             raise
         except _GONE:
-            raise _Died("SQLite's process ended in the middle of the statement.", "Other calls still work.") from None
+            raise _Died(
+                "SQLite's process ended in the middle of the statement.",
+                _UNKNOWN if changes else "Other calls still work.",
+            ) from None
         finally:
             if not answered:
                 await worker.kill()
@@ -227,7 +256,7 @@ class Pool:
         try:
             with anyio.move_on_after(seconds + _LATE_SECONDS):
                 frame = await worker.receive()
-                rest.stopped = frame.get("stopped")
+                rest.stopped = frame["error"][1] if "error" in frame else frame.get("stopped")
                 finished = True
         except _GONE:
             pass
@@ -252,11 +281,17 @@ class Pool:
             await worker.kill()
 
     async def _warm(self) -> None:
+        if self._warming is not None:
+            return
+        started = self._warming = anyio.Event()
         try:
             worker = await _Worker.start()
         except Problem as problem:
             logger.warning("No worker is kept warm: %s", problem)
             return
+        finally:
+            self._warming = None
+            started.set()
         if len(self._idle) < _MOST_IDLE and self._blocks:
             self._idle.append(worker)
         else:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from mcp_batteries.limits import Cursor
+from mcp_batteries.errors import Invalid
+from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
 from mcp_sqlite.engine.pages import Pages, Scratch
 from mcp_sqlite.engine.pool import Pool
 from mcp_sqlite.models import Backup, Catalog, Change, Check, Export, Hits, Import, Plan, RowPage, TableInfo
@@ -25,8 +26,9 @@ __all__ = ["Engine"]
 
 _CELL = 2000
 _COUNT_SECONDS = 0.3
-_LONG_SECONDS = 600.0
-"""For what reads or writes a whole database: a check, a copy, an import, an export."""
+_LONG = 10
+"""Time limits that what reads or writes a whole database may take: a check, a copy, an import, an export."""
+_EXPORT_BYTES = 1_000_000_000
 
 
 class Engine:
@@ -65,17 +67,23 @@ class Engine:
     async def catalog(self, databases: Sequence[Database], *, limit: int, cursor: str | None) -> Catalog:
         """Tables and views of `databases`, with counts as far as a third of a second goes, `limit` of them."""
         names = [database.name for database in databases]
-        first, after = Cursor.decode("tables", cursor, names) if cursor else (names[0], None)
+        match Cursor.decode("tables", cursor, names) if cursor else [names[0], None]:
+            case [str() as first, (str() | None) as after] if first in names:
+                pass
+            case _:
+                raise Invalid("The `cursor` is not one that was given.", "Call again without `cursor`.")
         found: list[tuple[str, Any]] = []
+        room = DEFAULT_PAGE_BYTES
         for database in databases[names.index(first) :]:
             request = {
                 "do": "catalog", "path": database.path, "after": after, "limit": limit,
-                "budget": _COUNT_SECONDS / len(databases),
+                "budget": _COUNT_SECONDS / len(databases), "max_bytes": room,
             }  # fmt: skip
             part = await self.pool.call(request)
             found.append((database.name, part))
             limit -= len(part["tables"])
-            if part["more"] or (limit <= 0 and database is not databases[-1]):
+            room -= sum(30 + len(table["name"]) + sum(map(len, table["columns"])) for table in part["tables"])
+            if part["more"] or ((limit <= 0 or room <= 0) and database is not databases[-1]):
                 last = part["tables"][-1]["name"] if part["tables"] else after
                 return Catalog(found, Cursor.encode("tables", [database.name, last], names))
             after = None
@@ -102,7 +110,7 @@ class Engine:
     async def search(self, database: Database, text: str, *, table: str | None, limit: int) -> RowPage:
         """Rows of a full-text table that match, the best first."""
         request = {"do": "search", "path": database.path, "text": text, "table": table, "limit": limit}
-        found = await self.pool.call({**request, "max_cell": 500})
+        found = await self.pool.call({**request, "max_cell": 500, "max_bytes": DEFAULT_PAGE_BYTES})
         notes = [f"there are more matches in {found['table']}"] if found["more"] else []
         return RowPage(found["columns"], found["lines"], 1, found["rows"], None, found["cut"], notes)
 
@@ -136,26 +144,30 @@ class Engine:
     async def check(self, database: Database, *, quick: bool) -> Check:
         """Whether the file is whole and its foreign keys hold."""
         request = {"do": "check", "path": database.path, "quick": quick}
-        found = await self.pool.call(request, seconds=_LONG_SECONDS)
+        found = await self.pool.call(request, seconds=_LONG * self.pool.seconds)
         return Check(database.name, found["said"], found["keys"])
 
     async def export(self, statement: ReadStatement, file: NewFile) -> Export:
         """All rows of a query into a new file."""
         request = {"do": "export", "path": statement.database.path, "sql": statement.sql, "folder": file.folder}
-        more = {"parameters": statement.parameters, "name": file.name}
-        found = await self.pool.call({**request, **more}, seconds=_LONG_SECONDS)
+        more = {"parameters": statement.parameters, "name": file.name, "most": _EXPORT_BYTES}
+        found = await self.pool.call({**request, **more}, seconds=_LONG * self.pool.seconds)
         return Export(file.name, found["rows"], found["bytes"])
 
     async def import_rows(self, table: Table, file: ServedFile, *, dry_run: bool) -> Import:
         """All records of a file into a table, or none."""
         request = {"do": "import", "path": table.database.path, "table": table.name, "folder": file.folder}
-        found = await self.pool.call({**request, "name": file.name, "dry_run": dry_run}, seconds=_LONG_SECONDS)
+        found = await self.pool.call(
+            {**request, "name": file.name, "dry_run": dry_run}, seconds=_LONG * self.pool.seconds
+        )
         return Import(found["table"], found["columns"], found["rows"], dry_run)
 
     async def back_up(self, database: Database, file: NewFile) -> Backup:
         """A consistent copy of the database into a new file."""
         request = {"do": "back_up", "path": database.path, "folder": file.folder, "name": file.name}
-        found = await self.pool.call({**request, "scratch": self._scratch.new(".db")}, seconds=_LONG_SECONDS)
+        found = await self.pool.call(
+            {**request, "scratch": self._scratch.new(".db")}, seconds=_LONG * self.pool.seconds
+        )
         return Backup(file.name, found["bytes"])
 
     async def read(self, subject: Subject) -> dict[str, Any]:
@@ -170,4 +182,6 @@ class Engine:
     async def look(self, database: Database, subjects: dict[str, Any], *, new: bool) -> dict[str, Any]:
         """Digests of what `subjects` (key to request) show, or None where nothing was committed since the last look."""
         request = {"do": "watch", "path": database.path, "subjects": subjects, "new": new}
-        return await self.pool.call_own(f"watch {database.name}", request, seconds=_LONG_SECONDS if new else 30.0)
+        return await self.pool.call_own(
+            f"watch {database.name}", request, seconds=_LONG * self.pool.seconds if new else 30.0
+        )

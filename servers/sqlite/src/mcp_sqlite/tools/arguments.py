@@ -13,17 +13,17 @@ __all__ = [
     "TableName",
 ]  # fmt: skip
 
-DatabaseName = Annotated[str | None, Field(description="Which database; not needed when only one is served.")]
+DatabaseName = Annotated[str | None, Field(description="Needed where several are served.")]
 _table = Field(description="Table or view.")
 TableName = Annotated[str, _table]
 OptionalTable = Annotated[str | None, _table]
-_sql = Field(min_length=1, max_length=MAX_SQL, description="SQLite SQL.")
+_sql = Field(max_length=MAX_SQL, description="SQLite SQL.")
 Sql = Annotated[str, _sql]
 OptionalSql = Annotated[str | None, _sql]
 Parameters = Annotated[
     list[Any] | dict[str, Any] | None,
-    Field(description='Values for ? (array) or :name (object); bytes as {"base64": "…"}.'),
+    Field(description='Array for ?, object for :name; bytes as {"base64": "…"}.'),
 ]
-Cursor = Annotated[str | None, Field(description="From the answer that was truncated.")]
-DryRun = Annotated[bool, Field(description="Show what it would do, change nothing.")]
-FileName = Annotated[str, Field(description="Plain name in the folder for files.")]
+Cursor = Annotated[str | None, Field(description="From a truncated answer.")]
+DryRun = Annotated[bool, Field(description="Only show what it would do.")]
+FileName = Annotated[str, Field(description="Plain name, no path.")]

@@ -10,6 +10,7 @@ from pydantic import Field
 from mcp_batteries.declare import tool
 from mcp_batteries.errors import Invalid
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES
+from mcp_batteries.views import DIAGRAM, PLAN, TABLE
 from mcp_sqlite.engine.service import Engine
 from mcp_sqlite.models import Catalog, Check, Hits, Plan, RowPage, TableInfo
 from mcp_sqlite.policy import Database, Policy
@@ -17,10 +18,10 @@ from mcp_sqlite.tools.arguments import Cursor, DatabaseName, OptionalSql, Option
 
 __all__ = ["LONGEST", "ReadTools"]
 
-LONGEST = 700.0
+LONGEST = 6100.0
 """Seconds: above every time limit an operator can set, which is what really ends a statement."""
 
-Limit = Annotated[int, Field(ge=1, le=5000, description="Most entries of one answer.")]
+Limit = Annotated[int, Field(ge=1, le=5000, description="Most entries at once.")]
 Words = Annotated[str, Field(min_length=1, max_length=1000, description="What to look for.")]
 
 
@@ -29,7 +30,7 @@ class ReadTools:
     policy: Policy
     engine: Engine
 
-    @tool("List tables", seconds=LONGEST)
+    @tool("List tables", seconds=LONGEST, view=DIAGRAM)
     async def list_tables(self, database: DatabaseName = None, limit: Limit = 200, cursor: Cursor = None) -> Catalog:
         """List databases with their tables, columns and row counts. Begin here."""
         return await self.engine.catalog(self._databases(database), limit=limit, cursor=cursor)
@@ -41,7 +42,7 @@ class ReadTools:
         database: DatabaseName = None,
         sample: Annotated[int, Field(ge=0, le=20, description="Rows to show.")] = 0,
     ) -> TableInfo:
-        """Get a table's columns, keys both ways, indexes, triggers, definition with comments, and sample rows."""
+        """Get a table's columns, keys both ways, indexes, triggers, definition with comments, sample rows."""
         return await self.engine.describe(self.policy.table(database, table), sample=sample)
 
     @tool("Search the schema", seconds=LONGEST)
@@ -49,21 +50,21 @@ class ReadTools:
         """Search names of tables, columns, indexes and triggers, and comments in definitions."""
         return await self.engine.find(self._databases(database), query, limit=limit)
 
-    @tool("Query", seconds=LONGEST)
+    @tool("Query", seconds=LONGEST, view=TABLE)
     async def query_rows(
         self,
         sql: OptionalSql = None,
         parameters: Parameters = None,
         database: DatabaseName = None,
         limit: Limit = 100,
-        max_bytes: Annotated[int, Field(ge=1000, le=1_000_000, description="Size of one answer.")] = DEFAULT_PAGE_BYTES,
-        max_cell: Annotated[int, Field(ge=1, le=1_000_000, description="Longest cell shown whole.")] = 2000,
+        max_bytes: Annotated[int, Field(ge=1000, le=1_000_000, description="Size of an answer.")] = DEFAULT_PAGE_BYTES,
+        max_cell: Annotated[int, Field(ge=1, le=1_000_000, description="Longest whole cell.")] = 2000,
         cursor: Cursor = None,
     ) -> RowPage:
         """Query with one statement that only reads: SELECT, WITH, VALUES, EXPLAIN or a reading PRAGMA.
 
-        The answer is a line of JSON per row behind the columns. Integers beyond 2^53 are text. If truncated, call with
-        `cursor` alone: all pages show the moment of the first.
+        Answers the columns, then a line of JSON per row. Integers beyond 2^53 are text. If truncated, go on with
+        `cursor` alone.
         """
         if cursor is not None:
             return await self.engine.next_rows(cursor, limit=limit, max_bytes=max_bytes)
@@ -74,12 +75,12 @@ class ReadTools:
         statement = self.policy.read(database, sql, parameters)
         return await self.engine.rows(statement, limit=limit, max_bytes=max_bytes, max_cell=max_cell)
 
-    @tool("Explain a query", seconds=LONGEST)
+    @tool("Explain a query", seconds=LONGEST, view=PLAN)
     async def explain_query(self, sql: Sql, parameters: Parameters = None, database: DatabaseName = None) -> Plan:
         """Explain how SQLite would run a statement, what it reads whole and which index would help. Runs nothing."""
         return await self.engine.explain(self.policy.read(database, sql, parameters))
 
-    @tool("Search text", seconds=LONGEST)
+    @tool("Search text", seconds=LONGEST, view=TABLE)
     async def search_text(
         self,
         query: Words,

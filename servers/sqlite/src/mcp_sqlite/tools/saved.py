@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import logging
 import os
 from collections.abc import AsyncGenerator, Collection, Hashable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -16,6 +15,7 @@ from mcp_batteries.assemble import Assembled
 from mcp_batteries.declare import DeclaredTool
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES
 from mcp_batteries.toolbox import StrictTool, strict_tool
+from mcp_batteries.views import TABLE
 from mcp_batteries.watcher import FileWatcher
 from mcp_sqlite.engine.queries import SavedQueries, SavedQuery
 from mcp_sqlite.engine.service import Engine
@@ -24,8 +24,6 @@ from mcp_sqlite.resources import query_uri
 from mcp_sqlite.tools.read import LONGEST
 
 __all__ = ["SavedTools"]
-
-logger = logging.getLogger(__name__)
 
 _TYPES = {"text": str, "integer": int, "real": float}
 _LIMIT = 100
@@ -85,9 +83,6 @@ class SavedTools:
         changed = await self._queries.refresh()
         if not changed or self.server is None:
             return
-        for query in self._queries.found.values():
-            if query.complaint is not None and query.name in changed:
-                logger.warning("The saved query %s stays as it was: %s", query.name, query.complaint)
         await self.server.offer([self._tool(query) for query in self._queries.found.values()], before)
         for name in changed:
             await self.server.changes.updated(query_uri(name))
@@ -122,7 +117,7 @@ class SavedTools:
         )
         run.__doc__ = query.description.rstrip(".") + "." + broken[:120]
         title = query.name.replace("_", " ").capitalize()
-        return strict_tool(run, DeclaredTool(title, "read", True, False, LONGEST))
+        return strict_tool(run, DeclaredTool(title, "read", True, False, LONGEST, TABLE))
 
 
 def _tool_name(name: str) -> str:

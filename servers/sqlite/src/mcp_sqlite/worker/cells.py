@@ -14,9 +14,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["Failure", "Lines", "NotUtf8", "parameters", "text_or_bytes"]
+__all__ = ["Failure", "Lines", "NotUtf8", "parameters", "record", "text_or_bytes"]
 
 _EXACT = 2**53
+_SHORTEST = 16
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 
@@ -44,6 +45,28 @@ def text_or_bytes(raw: bytes) -> str | NotUtf8:
         return NotUtf8(raw)
 
 
+def record(row: Sequence[Any]) -> str:
+    """One line for `row` in a file, whole; `parameters` reads it back the same.
+
+    JSON itself has integers of any size, and 1e999 is what every reader takes for an infinity.
+    """
+    if all(isinstance(value, str | None) or (isinstance(value, int) and type(value) is not bool) for value in row):
+        return _encode(row) + "\n"
+    cells = [_encode(_plain(value)) if not isinstance(value, float) else _real(value) for value in row]
+    return f"[{','.join(cells)}]\n"
+
+
+def _plain(value: Any) -> Any:
+    if not isinstance(value, bytes):
+        return value
+    shown: dict[str, Any] = {"base64": base64.b64encode(value).decode()}
+    return {**shown, "text": True} if isinstance(value, NotUtf8) else shown
+
+
+def _real(value: float) -> str:
+    return repr(value) if math.isfinite(value) else ("1e999" if value > 0 else "-1e999")
+
+
 class Lines:
     """Rows as lines of JSON arrays, with long cells cut.
 
@@ -59,6 +82,16 @@ class Lines:
     def line(self, row: Sequence[Any]) -> str:
         """One line for `row`, with its end."""
         return _encode([value if value is None else self._cell(value) for value in row]) + "\n"
+
+    def fitted(self, row: Sequence[Any], room: int) -> str:
+        """The same, with cells cut further where the line would have more than `room` bytes."""
+        cut, asked = self.cut, self.max_cell
+        text = self.line(row)
+        while len(text) * 4 > room and len(text.encode()) > room and self.max_cell > _SHORTEST:
+            self.cut, self.max_cell = cut, max(_SHORTEST, min(self.max_cell, room) // 4)
+            text = self.line(row)
+        self.max_cell = asked
+        return text
 
     def _cell(self, value: Any) -> Any:
         match value:

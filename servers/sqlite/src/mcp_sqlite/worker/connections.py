@@ -15,9 +15,15 @@ from mcp_sqlite.worker.guard import Guard, Mode, apply_limits
 
 __all__ = ["Connections", "Database", "Interrupt", "file_uri"]
 
+_LOOK = "PRAGMA schema_version"
+"""The cheapest statement that reads the file."""
+
 _STEPS = 1000
 """Virtual machine steps between two looks at the clock: unmeasurable cost, 40 ms of delay at most."""
 _BUSY_SECONDS = 5.0
+"""How long a lock of somebody else's is waited for at most, and never longer than the fraction of the time left that
+lets the answer say so: SQLite's waiting ends at no interrupt."""
+_BUSY_SHARE = 0.4
 
 
 class Interrupt:
@@ -39,6 +45,11 @@ class Interrupt:
             self._cancelled = True
             for connection in self._running:
                 connection.interrupt()
+
+    @property
+    def patience(self) -> float:
+        """Seconds to wait for a lock."""
+        return min(_BUSY_SECONDS, max(0.05, (self.deadline - time.monotonic()) * _BUSY_SHARE))
 
     @property
     def is_due(self) -> bool:
@@ -85,41 +96,98 @@ class Database:
         found = os.stat(path)
         self.identity = (found.st_dev, found.st_ino)
         self.immutable = False
+        self._patience = 0
         self.names: dict[str, tuple[str, list[str]]] = {}
         """Tables looked up by this request, by the caller's word: the name and the key's columns."""
-        self.connection = self._open("rw" if writable else "ro")
-        if not writable:
-            self._try()
+        self.connection = self._connect("rw" if writable else "ro")
+        try:
+            self._prepare()
+            if writable:
+                self.own(_LOOK)
+            else:
+                self._try()
+        except BaseException:
+            self.close()
+            raise
 
-    def _open(self, mode: str) -> sqlite3.Connection:
+    def _connect(self, mode: str) -> sqlite3.Connection:
         uri = f"{file_uri(self.path)}?mode={mode}" + ("&immutable=1" if self.immutable else "")
         # Nothing cached: the authorizer is asked when a statement is compiled, and each is compiled for its purpose.
-        connection = sqlite3.connect(
-            uri, uri=True, isolation_level=None, check_same_thread=False, timeout=_BUSY_SECONDS, cached_statements=0
-        )
-        connection.text_factory = text_or_bytes
+        return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, cached_statements=0)
+
+    def _prepare(self) -> None:
+        self._patience = 0
+        self.be_patient()
+        self.connection.text_factory = text_or_bytes
         self.guard.begin(Mode.OWN)
-        apply_limits(connection, self.guard, read_only=not self.writable)
-        self.connection = connection
+        apply_limits(self.connection, self.guard, read_only=not self.writable)
         self.watch()
-        return connection
+
+    def be_patient(self) -> None:
+        """Wait for locks as long as this request can afford."""
+        milliseconds = round(self.interrupt.patience * 10) * 100 or 50
+        if milliseconds != self._patience:
+            self._patience = milliseconds
+            self.own(f"PRAGMA busy_timeout = {milliseconds}")
 
     def watch(self) -> None:
         """Look at the clock while statements run."""
         self.connection.set_progress_handler(lambda: self.interrupt.is_due, _STEPS)
 
     def _try(self) -> None:
-        # A database in WAL mode whose folder can't be written to has no shared memory and no other way in. The same
-        # error means a transaction that somebody's crash left half-way; then there is a journal.
+        # A database in WAL mode whose folder can't be written to has no shared memory and no other way in.
         try:
-            self.own("SELECT count(*) FROM sqlite_master")
+            self.own(_LOOK)
         except sqlite3.OperationalError as error:
-            if not _is_readonly_wal(self.path, error):
+            if _is_half_written(error):
+                self.recover()
+            elif _is_readonly_wal(self.path, error):
+                if _size(f"{self.path}-wal"):
+                    raise Failure(
+                        "unavailable",
+                        "The last commits lie in a write-ahead log that can't be read where nothing can be written.",
+                        "The operator can run `PRAGMA wal_checkpoint(TRUNCATE)` where the file may be written, or let "
+                        "this server write beside it.",
+                    ) from None
+                self.connection.close()
+                self.immutable = True
+                self.connection = self._connect("ro")
+                self._prepare()
+                self.own(_LOOK)
+            else:
                 raise
-            self.connection.close()
-            self.immutable = True
-            self.connection = self._open("ro")
-            self.own("SELECT count(*) FROM sqlite_master")
+
+    def check_journal(self) -> None:
+        """Have what a crashed program left half-written rolled back, if that has happened since the last request."""
+        if self.writable or not _size(f"{self.path}-journal"):
+            return
+        try:
+            self.own(_LOOK)
+        except sqlite3.OperationalError as error:
+            if _is_half_written(error):
+                self.recover()
+
+    def recover(self) -> None:
+        """Roll back a transaction that a program died in, as every program does that may write the file and reads it.
+
+        Until then nobody can read (https://sqlite.org/lockingv3.html#hot_journals). No word of the caller's reaches
+        the connection that does it.
+
+        Raises:
+            Failure: this process may not write the file.
+        """
+        try:
+            Database(self.path, self.interrupt, writable=True).close()
+            self.own(_LOOK)
+        except sqlite3.OperationalError as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise
+            raise Failure(
+                "unavailable",
+                "A program died while it wrote the database, and what it left has to be rolled back before anybody "
+                "can read; this server may not write the file.",
+                "The operator can run `sqlite3 FILE .tables` as a user who may write the file and its folder.",
+            ) from None
 
     def own(self, sql: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
         """All rows of a statement of this program's."""
@@ -138,6 +206,8 @@ class Connections:
     def __init__(self, interrupt: Interrupt) -> None:
         self.interrupt = interrupt
         self._open: dict[tuple[str, bool], Database] = {}
+        self._looked_at: dict[tuple[str, bool], Database] = {}
+        """Those of this request: one request is about one file, whatever is at its path meanwhile."""
 
     def reader(self, path: str) -> Database:
         """A connection that can't change the file at `path`."""
@@ -149,10 +219,17 @@ class Connections:
 
     def start(self) -> None:
         """A new request: what the last one has looked up may be another thing by now."""
+        self._looked_at.clear()
         for database in self._open.values():
             database.names.clear()
 
     def _get(self, path: str, *, writable: bool) -> Database:
+        key = path, writable
+        if key not in self._looked_at:
+            self._looked_at[key] = self._current(path, writable=writable)
+        return self._looked_at[key]
+
+    def _current(self, path: str, *, writable: bool) -> Database:
         known = self._open.get((path, writable))
         try:
             found = os.stat(path)
@@ -160,6 +237,8 @@ class Connections:
             self._forget(path)
             raise Failure("not_found", "The database's file is gone.", "Ask the operator to put it back.") from None
         if known is not None and known.identity == (found.st_dev, found.st_ino):
+            known.be_patient()
+            known.check_journal()
             return known
         self._forget(path)
         opened = self._open[path, writable] = Database(path, self.interrupt, writable=writable)
@@ -177,6 +256,17 @@ def file_uri(path: str) -> str:
     if os.name == "nt":
         return "file:///" + quote_from_bytes(path.replace("\\", "/").encode("utf-8", "surrogatepass"), safe="/:")
     return "file:" + quote_from_bytes(os.fsencode(path))
+
+
+def _is_half_written(error: sqlite3.OperationalError) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY_ROLLBACK
+
+
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path) if os.path.isfile(path) else 0
+    except OSError:
+        return 0
 
 
 def _is_readonly_wal(path: str, error: sqlite3.OperationalError) -> bool:

@@ -8,58 +8,58 @@ import json
 import os
 import sqlite3
 import stat
-from collections.abc import Iterator
-from typing import Any
+import sys
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO, cast
 
-from mcp_sqlite.worker.cells import Failure, Lines, NotUtf8
+from mcp_sqlite.worker.cells import Failure, NotUtf8, parameters, record
 from mcp_sqlite.worker.connections import Connections
 from mcp_sqlite.worker.guard import Mode
 from mcp_sqlite.worker.schema import name_of, quoted, shadows
-from mcp_sqlite.worker.statements import create_exclusively, execute, explained, transaction
+from mcp_sqlite.worker.statements import execute, explained, rows_of, transaction
 
 __all__ = ["back_up", "export_rows", "import_rows"]
 
 _PAGES = 256
-_NO_CUT = 1 << 62
+_LINE = 64_000_000
+"""Bytes of a line, a field or a JSON array that are read at once."""
 
 
 def export_rows(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
-    """All rows of a query into a new file: CSV (RFC 4180, UTF-8, NULL an empty field) or JSON lines of arrays."""
+    """All rows of a query into a new file, at most `most` bytes.
+
+    CSV (RFC 4180, UTF-8) has no types: NULL is an empty field, bytes are `x'...'`. JSON lines keep every value: the
+    columns as an array, then an array per row.
+    """
     database = connections.reader(request["path"])
     with database.interrupt.over(database.connection):
         cursor = execute(database, Mode.READ, request["sql"], request.get("parameters"))
         if cursor.description is None:
             raise Failure("invalid", "There is no statement in `sql`.", "Pass one SELECT.")
         columns = [column[0] for column in cursor.description]
-        lines = Lines(_NO_CUT)
         count = 0
-        descriptor = create_exclusively(request["folder"], request["name"])
-        try:
-            with open(descriptor, "w", encoding="utf-8", newline="") as file:
-                writer = csv.writer(file)
-                is_csv = request["name"].endswith(".csv")
+        with new_file(request["folder"], request["name"]) as raw:
+            file = io.TextIOWrapper(raw, encoding="utf-8", newline="", write_through=False)
+            writer = csv.writer(file)
+            is_csv = request["name"].lower().endswith(".csv")
+            if is_csv:
+                writer.writerow(columns)
+            else:
+                file.write(record(columns))
+            for row in rows_of(database, cursor):
+                count += 1
                 if is_csv:
-                    writer.writerow(columns)
+                    writer.writerow([_field(value) for value in row])
                 else:
-                    file.write(lines.line(columns))
-                for row in cursor:
-                    count += 1
-                    if not count % 256:
-                        database.interrupt.check()
-                    if is_csv:
-                        writer.writerow([_field(value) for value in row])
-                    else:
-                        file.write(lines.line(row))
-                size = file.tell()
-        except BaseException as error:
-            os.unlink(os.path.join(str(request["folder"]), str(request["name"])))
-            if isinstance(error, sqlite3.Error):
-                raise explained(database, error) from None
-            if isinstance(error, OSError):
-                raise Failure(
-                    "unavailable", f"The file can't be written: {error.strerror}.", "Nothing was kept."
-                ) from None
-            raise
+                    file.write(record(row))
+                if raw.tell() > request["most"]:
+                    raise Failure(
+                        "too_large", f"The rows fill more than {request['most']:,} bytes.", "Export them in parts."
+                    )
+            file.flush()
+            size = raw.tell()
+            file.detach()
     return {"rows": count, "bytes": size}
 
 
@@ -70,38 +70,64 @@ def _field(value: Any) -> Any:
 
 
 def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
-    """Insert the rows of a CSV, JSON or JSON lines file into a table, all or none."""
+    """Insert the rows of a CSV, JSON or JSON lines file into a table, all or none.
+
+    What `export_rows` has written comes back: from JSON lines exactly, from CSV as text that the columns' types
+    convert, an empty field as NULL where the column takes it.
+    """
     database = connections.writer(request["path"])
     table = name_of(database, request["table"])
-    known = [row[1] for row in database.own(f"PRAGMA table_info({quoted(table)})")]
+    info = database.own(f"PRAGMA table_info({quoted(table)})")
+    known = {str(row[1]).lower(): str(row[1]) for row in info}
+    needed = {str(row[1]) for row in info if row[3]}
     count = 0
-    with transaction(database, keep=not request["dry_run"]):
-        database.guard.shadows = shadows(database)
-        statement, columns = "", []
-        for record in _records(request["folder"], request["name"]):
+    columns: list[str] = []
+
+    def values(records: Iterator[list[Any]]) -> Iterator[list[Any]]:
+        nonlocal count
+        for item in records:
             count += 1
-            if not statement:
-                columns = list(record)
-                if missing := [name for name in columns if name not in known]:
-                    raise Failure(
-                        "invalid",
-                        f"`{table}` has no column `{str(missing[0])[:100]}`.",
-                        f"It has: {', '.join(f'`{name}`' for name in known[:50])}.",
-                    )
-                marks = ", ".join("?" * len(columns))
-                statement = f"INSERT INTO {quoted(table)} ({', '.join(map(quoted, columns))}) VALUES ({marks})"
-            if list(record) != columns:
-                raise Failure("invalid", f"Record {count} has other fields than the first.", "Give all the same.")
-            with database.interrupt.over(database.connection):
-                try:
-                    execute(database, Mode.WRITE, statement, list(record.values())).close()
-                except Failure as failure:
-                    raise Failure(failure.kind, f"Record {count}: {failure.what}", "Nothing was changed.") from None
-            database.interrupt.check()
+            if not count % 256:
+                database.interrupt.check()
+            yield parameters(item)  # pyright: ignore[reportReturnType]
+
+    with _opened(request["folder"], request["name"]) as file, transaction(database, keep=not request["dry_run"]):
+        database.guard.shadows = shadows(database)
+        is_csv = request["name"].lower().endswith(".csv")
+        records = _csv(file) if is_csv else _json(file)
+        columns = [_column(table, known, word) for word in next(records, list[str]())]
+        if len(set(columns)) < len(columns):
+            raise Failure("invalid", "Two fields have the same name.", "Give each column once.")
+        if is_csv:
+            records = _nulls(records, [name not in needed for name in columns])
+        if columns:
+            marks = ", ".join("?" * len(columns))
+            statement = f"INSERT INTO {quoted(table)} ({', '.join(map(quoted, columns))}) VALUES ({marks})"
+            database.guard.begin(Mode.WRITE)
+            try:
+                with database.interrupt.over(database.connection):
+                    database.connection.executemany(statement, values(records)).close()
+            except Failure as failure:
+                where = f"Record {count}: " if failure.what.startswith("Parameter") else ""
+                raise Failure(
+                    failure.kind, where + failure.what, f"{failure.fix} Nothing was changed.".strip()
+                ) from None
+            except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as error:
+                failure = explained(database, error)
+                raise Failure(failure.kind, f"Record {count}: {failure.what}", "Nothing was changed.") from None
     return {"rows": count, "table": table, "columns": columns}
 
 
-def _records(folder: str, name: str) -> Iterator[dict[str, Any]]:
+def _column(table: str, known: dict[str, str], word: Any) -> str:
+    name = known.get(str(word).lower())
+    if name is None:
+        listed = ", ".join(f"`{name}`" for name in list(known.values())[:50])
+        raise Failure("invalid", f"`{table}` has no column `{str(word)[:100]}`.", f"It has: {listed}.")
+    return name
+
+
+@contextmanager
+def _opened(folder: str, name: str) -> Generator[BinaryIO]:
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
         descriptor = os.open(os.path.join(folder, name), flags)
@@ -112,28 +138,100 @@ def _records(folder: str, name: str) -> Iterator[dict[str, Any]]:
     with open(descriptor, "rb") as raw:
         if not stat.S_ISREG(os.fstat(raw.fileno()).st_mode):
             raise Failure("refused", f"`{name}` is no regular file.", "Name a CSV or JSON file.")
-        file = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
-        number = 0
-        try:
-            if name.endswith(".csv"):
-                reader = csv.reader(file, strict=True)
-                header: list[str] = next(reader, list[str]())
-                for number, row in enumerate(reader, 1):
-                    if len(row) != len(header):
-                        raise Failure(
-                            "invalid", f"Record {number} has {len(row)} fields, the header {len(header)}.", ""
-                        )
-                    yield dict(zip(header, row, strict=True))
-                return
-            start = file.read(1)
-            file.seek(0)
-            records = json.load(file) if start == "[" else (json.loads(line) for line in file if line.strip())
-            for number, record in enumerate(records, 1):
-                if not isinstance(record, dict):
-                    raise Failure("invalid", f"Record {number} is no object.", "Give an array, or lines, of objects.")
-                yield record
-        except (ValueError, csv.Error) as error:
-            raise Failure("invalid", f"Behind record {number} the file can't be read: {error}.", "") from None
+        yield raw
+
+
+def _csv(raw: BinaryIO) -> Iterator[list[Any]]:
+    """The header, then the records."""
+    csv.field_size_limit(_LINE)
+    header: list[str] | None = None
+    number = 0
+    try:
+        for row in csv.reader(io.TextIOWrapper(raw, encoding="utf-8-sig", newline=""), strict=True):
+            if header is None:
+                header = row
+            elif len(row) != len(header):
+                raise Failure("invalid", f"Record {number} has {len(row)} fields, the header {len(header)}.", "")
+            yield row
+            number += 1
+    except (ValueError, csv.Error) as error:
+        raise _unreadable(number, error) from None
+
+
+def _nulls(records: Iterator[list[Any]], optional: list[bool]) -> Iterator[list[Any]]:
+    for row in records:
+        yield [None if not field and may else field for field, may in zip(row, optional, strict=True)]
+
+
+def _json(raw: BinaryIO) -> Iterator[list[Any]]:
+    """The fields' names, then the values: of an array or lines of objects, or of lines of arrays behind the names."""
+    columns: list[Any] | None = None
+    number = 0
+    try:
+        for item in _documents(raw):
+            number += 1
+            if isinstance(item, dict):
+                fields = cast("dict[str, Any]", item)
+                if columns is None:
+                    columns = list(fields)
+                    yield columns
+                if list(fields) != columns:
+                    raise Failure("invalid", f"Record {number} has other fields than the first.", "Give all the same.")
+                yield list(fields.values())
+            elif isinstance(item, list):
+                values = cast("list[Any]", item)
+                columns = values if columns is None else columns
+                if len(values) != len(columns):
+                    raise Failure("invalid", f"Line {number} has {len(values)} values, the first {len(columns)}.", "")
+                yield values
+            else:
+                raise Failure("invalid", f"Record {number} is no object.", "Give an array, or lines, of objects.")
+    except (ValueError, RecursionError) as error:
+        raise _unreadable(number, error) from None
+
+
+def _documents(raw: BinaryIO) -> Iterator[Any]:
+    """The elements of one array of objects, read whole, or the documents of each line."""
+    if raw.read(3) != b"\xef\xbb\xbf":
+        raw.seek(0)
+    line = raw.readline(_LINE)
+    if line.lstrip()[:1] == b"[" and not _is_whole(line):
+        line += raw.read(_LINE - len(line) + 1)
+        if len(line) > _LINE:
+            raise Failure(
+                "too_large", f"A JSON array may have {_LINE:,} bytes.", "Write an object per line, as .jsonl."
+            )
+        yield from json.loads(line, parse_constant=_constant)
+        return
+    first = json.loads(line, parse_constant=_constant) if line.strip() else None
+    if isinstance(first, list) and all(isinstance(item, dict) for item in cast("list[Any]", first)):
+        yield from cast("list[Any]", first)
+    elif first is not None:
+        yield first
+    while line := raw.readline(_LINE):
+        if len(line) >= _LINE:
+            raise Failure("too_large", f"A line may have {_LINE:,} bytes.", "")
+        if line.strip():
+            yield json.loads(line, parse_constant=_constant)
+
+
+def _is_whole(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
+
+
+def _constant(word: str) -> float:
+    if word == "NaN":
+        raise ValueError("SQLite has no NaN")
+    return float(word)
+
+
+def _unreadable(number: int, error: Exception) -> Failure:
+    said = str(error) or type(error).__name__
+    return Failure("invalid", f"Behind record {number} the file can't be read: {said[:200]}.", "")
 
 
 def back_up(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
@@ -153,15 +251,41 @@ def back_up(connections: Connections, request: dict[str, Any]) -> dict[str, Any]
         raise explained(database, error) from None
     finally:
         target.close()
+        if sys.exc_info()[0] is not None:
+            os.unlink(scratch)
     try:
-        with open(scratch, "rb") as copied:
+        with open(scratch, "rb") as copied, new_file(request["folder"], request["name"]) as file:
             size = os.fstat(copied.fileno()).st_size
-            descriptor = create_exclusively(request["folder"], request["name"])
-            with open(descriptor, "wb") as file:
-                while block := copied.read(1 << 20):
-                    file.write(block)
-                file.flush()
-                os.fsync(file.fileno())
+            while block := copied.read(1 << 20):
+                database.interrupt.check()
+                file.write(block)
+            file.flush()
+            os.fsync(file.fileno())
     finally:
         os.unlink(scratch)
     return {"bytes": size}
+
+
+@contextmanager
+def new_file(folder: str, name: str) -> Generator[BinaryIO]:
+    """A new file directly in `folder`, taken away again when the block fails; nothing that exists is opened.
+
+    Raises:
+        Failure: there is such a file, or it can't be written.
+    """
+    path = os.path.join(folder, name)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        descriptor = os.open(path, flags, 0o666)
+    except FileExistsError:
+        raise Failure("conflict", f"`{name}` exists already.", "Choose another name.") from None
+    except OSError as error:
+        raise Failure("refused", f"`{name}` can't be created: {error.strerror}.", "Choose another name.") from None
+    try:
+        with open(descriptor, "wb") as file:
+            yield file
+    except BaseException as error:
+        os.unlink(path)
+        if isinstance(error, OSError):
+            raise Failure("unavailable", f"`{name}` can't be written: {error.strerror}.", "Nothing was kept.") from None
+        raise

@@ -8,7 +8,9 @@ statement is ever looked at.
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from enum import StrEnum
+from functools import cache
 
 __all__ = ["SCHEMA_CHANGE", "Guard", "Mode", "apply_limits"]
 
@@ -41,11 +43,18 @@ _SCHEMA_PRAGMAS = frozenset({
 """Those whose argument says what to look at; an argument of any other sets something. `database_list` is missing
 because it tells the path of the file."""
 
-_CLOSED_FUNCTIONS = frozenset({
-    "edit", "fts3_tokenizer", "load_extension", "optimize", "readfile", "sqlite_log", "writefile",
+_CLOSED_FUNCTIONS = frozenset({"fts3_tokenizer", "load_extension", "optimize", "sqlite_log"})
+"""Those of SQLite's own that do more than compute. `optimize` of FTS4 writes."""
+_MORE_FUNCTIONS = frozenset({
+    "bm25", "fts5", "fts5_get_locale", "fts5_insttoken", "fts5_locale", "fts5_source_id", "highlight", "match",
+    "matchinfo", "offsets", "rtreecheck", "rtreedepth", "rtreenode", "snippet",
 })  # fmt: skip
+"""Of SQLite's extensions; geopoly's begin with its name. What a build's own extensions register stays closed."""
+_READABLE_MODULES = frozenset({"bytecode", "dbstat", "generate_series", "json_each", "json_tree", "tables_used"})
+"""Beside those of `_MODULES` and `pragma_*`: eponymous virtual tables that show nothing but the database."""
 
 _MODULES = frozenset({"fts3", "fts4", "fts5", "geopoly", "rtree", "rtree_i32"})
+"""Those of which virtual tables may be made."""
 
 _ROWS = {sqlite3.SQLITE_INSERT: "insert into", sqlite3.SQLITE_UPDATE: "update", sqlite3.SQLITE_DELETE: "delete from"}
 _SCHEMA = {
@@ -88,6 +97,7 @@ class Guard:
         self.shadows: dict[str, str] = {}
         """Tables in which virtual ones keep what they hold, in lower case, and theirs: only through those may rows of
         them change. SQLite has a switch for that (SQLITE_DBCONFIG_DEFENSIVE), which Python can turn from 3.12 on."""
+        self._functions, self._closed_modules = _build()
         self.begin(Mode.OWN)
 
     def begin(self, mode: Mode) -> None:
@@ -121,9 +131,12 @@ class Guard:
                 return True
             case sqlite3.SQLITE_READ:
                 self.reads[one, two] = None
-                return True
+                return one.lower() not in self._closed_modules
             case sqlite3.SQLITE_FUNCTION:
-                return two.lower() not in _CLOSED_FUNCTIONS
+                name = two.lower()
+                # ALTER rewrites definitions by functions that only SQLite itself can call.
+                alters = self.mode is Mode.SCHEMA and name.startswith("sqlite_") and name not in _CLOSED_FUNCTIONS
+                return name in self._functions or alters or name.startswith("geopoly_")
             case sqlite3.SQLITE_PRAGMA:
                 name = one.lower()
                 return name in _SCHEMA_PRAGMAS or (not two and name in _PLAIN_PRAGMAS)
@@ -190,10 +203,38 @@ _SWITCHES = {
     "SQLITE_DBCONFIG_DEFENSIVE": True,
     "SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER": False,
     "SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION": False,
-    "SQLITE_DBCONFIG_TRUSTED_SCHEMA": False,
     "SQLITE_DBCONFIG_WRITABLE_SCHEMA": False,
 }
 _HEAP = 512 * 1024 * 1024
+
+
+@cache
+def _distrusts_schemas() -> bool:
+    """Whether this build still reads full-text tables through views and triggers when it trusts no schema.
+
+    Up to 3.41 it does not, and the authorizer sees what views and triggers do anyway.
+    """
+    with closing(sqlite3.connect(":memory:")) as connection:
+        try:
+            connection.executescript("CREATE VIRTUAL TABLE f USING fts5 (x); CREATE VIEW v AS SELECT x FROM f")
+            connection.executescript("PRAGMA trusted_schema = OFF; SELECT x FROM v")
+        except sqlite3.Error:
+            return False
+    return True
+
+
+@cache
+def _build() -> tuple[frozenset[str], frozenset[str]]:
+    """Functions of this build that may be called, and modules that may not be read as tables.
+
+    What is built in is SQLite's, all else somebody's (https://sqlite.org/pragma.html#pragma_function_list).
+    """
+    with closing(sqlite3.connect(":memory:")) as connection:
+        names = connection.execute("SELECT DISTINCT lower(name) FROM pragma_function_list WHERE builtin").fetchall()
+        modules = {str(name).lower() for (name,) in connection.execute("SELECT name FROM pragma_module_list")}
+    functions = (frozenset(str(name) for (name,) in names) | _MORE_FUNCTIONS) - _CLOSED_FUNCTIONS
+    closed = modules - _MODULES - _READABLE_MODULES
+    return functions, frozenset(name for name in closed if not name.startswith(("fts3", "fts4", "fts5", "pragma_")))
 
 
 def apply_limits(connection: sqlite3.Connection, guard: Guard, *, read_only: bool) -> None:
@@ -203,7 +244,7 @@ def apply_limits(connection: sqlite3.Connection, guard: Guard, *, read_only: boo
     if (setconfig := getattr(connection, "setconfig", None)) is not None:  # from Python 3.12
         for name, value in _SWITCHES.items():
             setconfig(getattr(sqlite3, name), value)
-    else:
+    if _distrusts_schemas():
         connection.execute("PRAGMA trusted_schema = OFF").close()
     connection.execute(f"PRAGMA hard_heap_limit = {_HEAP}").close()
     connection.execute("PRAGMA cell_size_check = ON").close()
@@ -211,4 +252,6 @@ def apply_limits(connection: sqlite3.Connection, guard: Guard, *, read_only: boo
         connection.execute("PRAGMA query_only = ON").close()
     else:
         connection.execute("PRAGMA foreign_keys = ON").close()
+        # Some builds flush less in WAL mode; what is acknowledged must outlive a power cut.
+        connection.execute("PRAGMA synchronous = FULL").close()
     connection.set_authorizer(guard)

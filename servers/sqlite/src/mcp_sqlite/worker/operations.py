@@ -47,15 +47,15 @@ def run(connections: Connections, request: dict[str, Any], send: statements.Send
                 return _OPERATIONS[other](connections, request)
     except Failure:
         raise
-    except sqlite3.OperationalError as error:
-        if str(error) == "interrupted":
-            raise Failure("stopped", "It was stopped at its time limit.", "Ask for less.") from None
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        kind = "unavailable" if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) else "refused"
-        raise Failure(kind, f"SQLite says: {error}.", "Try again, or ask the operator about the file.") from None
-    except (sqlite3.Error, MemoryError) as error:
+    except (sqlite3.Error, sqlite3.Warning, MemoryError) as error:
+        raise statements.explained(None, error) from None
+    except OSError as error:
+        raise Failure("unavailable", f"The disk does not do it: {error.strerror}.", "Ask the operator.") from None
+    except Exception as error:  # noqa: BLE001 - a damaged file brings values no schema has; the process lives on
         raise Failure(
-            "unavailable", f"SQLite says: {error or 'out of memory'}.", "Ask the operator about the file."
+            "unavailable",
+            f"The file holds what can't be understood ({type(error).__name__}).",
+            "`run_check` tells more.",
         ) from None
 
 

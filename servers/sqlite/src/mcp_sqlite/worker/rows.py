@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
+from urllib.parse import unquote
 
 from mcp_sqlite.worker.cells import Failure
 from mcp_sqlite.worker.connections import Connections, Database
@@ -13,6 +15,8 @@ __all__ = ["row", "rows"]
 
 _BYTES = 100_000
 _CELL = 10_000
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+_REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def rows(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
@@ -28,25 +32,42 @@ def rows(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
             raise Failure(
                 "not_found", f"`{table}` has no column `{request['column'][:100]}`.", "`get_table` lists them."
             )
-        where, values = f" WHERE {quoted(column)} = ?", [request["value"]]
+        where, values = f" WHERE {_is(quoted(column))}", _spelled(request["value"])
     sql = f"SELECT * FROM {quoted(table)}{where}{order}"
     return _page(connections, request, sql, values, request["limit"])
 
 
 def row(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
-    """The row whose primary key, or rowid where there is none, is `key`; commas between the parts."""
+    """The row whose primary key, or rowid where there is none, is `key`.
+
+    Commas stand between the parts of a key of several columns; a comma inside a part is written %2C.
+    """
     database = connections.reader(request["path"])
     table, keys = _looked_up(database, request["table"])
     key: str = request["key"]
-    values = key.split(",") if len(keys) > 1 else [key]
-    if len(keys) != len(values):
+    parts = [unquote(part) for part in key.split(",")] if len(keys) > 1 else [key]
+    if not keys:
+        raise Failure("not_found", f"Rows of `{table}` have no key.", "Ask with `?column=...&value=...`.")
+    if len(keys) != len(parts):
         raise Failure("not_found", f"A row of `{table}` has a key of {len(keys)} values.", "Separate them by commas.")
-    where = " AND ".join(f"{key} = ?" for key in keys)
+    where = " AND ".join(f"({_is(key)})" for key in keys)
     sql = f"SELECT * FROM {quoted(table)} WHERE {where}"
-    found = _page(connections, request, sql, values, 1)
+    found = _page(connections, request, sql, [value for part in parts for value in _spelled(part)], 1)
     if not found["rows"]:
         raise Failure("not_found", f"`{table}` has no row with this key.", "")
     return found
+
+
+def _is(column: str) -> str:
+    # A column without a type keeps a number as a number, which no text equals.
+    return f"{column} = ? OR (typeof({column}) IN ('integer', 'real') AND {column} = ?)"
+
+
+def _spelled(text: str) -> list[Any]:
+    """`text`, and the number that it spells, or NULL."""
+    if _INTEGER.fullmatch(text) and -(2**63) <= (value := int(text)) < 2**63:
+        return [text, value]
+    return [text, float(text) if _REAL.fullmatch(text) else None]
 
 
 def _looked_up(database: Database, word: str) -> tuple[str, list[str]]:
@@ -61,7 +82,9 @@ def key_columns(database: Database, table: str) -> list[str]:
     columns = database.own(f"PRAGMA table_info({quoted(table)})")
     keys = [quoted(str(name)) for _, name in sorted((item[5], item[1]) for item in columns if item[5])]
     kind = database.own("SELECT type FROM sqlite_master WHERE name = ?", [table])
-    return keys or (["rowid"] if kind and kind[0][0] == "table" else [])
+    taken = {str(item[1]).lower() for item in columns}
+    free = [name for name in ("rowid", "_rowid_", "oid") if name not in taken]
+    return keys or (free[:1] if kind and kind[0][0] == "table" else [])
 
 
 def _page(connections: Connections, request: dict[str, Any], sql: str, values: list[Any], limit: int) -> dict[str, Any]:

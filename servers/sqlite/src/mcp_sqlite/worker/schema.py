@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from typing import Any
 
 from mcp_sqlite.worker.cells import Failure, Lines
 from mcp_sqlite.worker.connections import Connections, Database
+from mcp_sqlite.worker.guard import Mode
 
-__all__ = ["FTS", "catalog", "describe", "find", "name_of", "quoted", "shadows"]
+__all__ = ["catalog", "describe", "find", "name_of", "quoted", "safe", "shadows", "table_names"]
 
 _COUNT_SECONDS = 0.03
+_FTS = ("fts3", "fts4", "fts5")
+_COLUMNS = 30
+"""Columns of a table that the list of tables shows."""
+_BYTES = 10_000
 _TABLES = """
 SELECT name, type, coalesce(sql, '') FROM sqlite_master
 WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite!_%' ESCAPE '!' ORDER BY name
 """
-FTS = "CREATE VIRTUAL TABLE%USING%FTS%"
+_USING = re.compile(
+    r"""\s*CREATE\s+VIRTUAL\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?(?:"(?:[^"]|"")*"|\[[^]]*\]|`(?:[^`]|``)*`|'(?:[^']|'')*'|\w+)"""
+    r"""\s+USING\s+["'`\[]?(\w+)""",
+    re.IGNORECASE,
+)
+"""What SQLite keeps of a CREATE VIRTUAL TABLE begins so, in the words of its author."""
 
 
 def quoted(name: str) -> str:
@@ -37,13 +48,18 @@ def name_of(database: Database, table: str) -> str:
     if not rows:
         import difflib
 
-        names = [str(name) for name, *_ in database.own(_TABLES)]
-        near = difflib.get_close_matches(table, names, n=3, cutoff=0.5)
+        near = difflib.get_close_matches(table, table_names(database), n=3, cutoff=0.5)
         words = " or ".join(f"`{item}`" for item in near)
         shown = table if len(table) <= 100 else table[:99] + "…"
         fix = f"Did you mean {words}?" if near else "`list_tables` lists them."
         raise Failure("not_found", f"There is no table or view `{shown}`.", fix)
     return str(rows[0][0])
+
+
+def table_names(database: Database) -> list[str]:
+    """Tables and views in the order of their names, without those that virtual ones keep for themselves."""
+    hidden = shadows(database)
+    return [str(name) for name, *_ in database.own(_TABLES) if str(name).lower() not in hidden]
 
 
 def catalog(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
@@ -59,26 +75,32 @@ def catalog(connections: Connections, request: dict[str, Any]) -> dict[str, Any]
     page = [entry for entry in entries if start is None or entry[0] > start]
     budget: float = request["budget"]
     found: list[dict[str, Any]] = []
+    size = 0
     for name, kind, sql in page[: request["limit"]]:
         rows, exact, spent = _count(database, name, kind, budget)
         budget -= spent
-        columns = [row[1] for row in _safe(database, f"PRAGMA table_info({quoted(name)})")]
-        found.append({"name": name, "kind": _kind(kind, sql), "rows": rows, "exact": exact, "columns": columns})
-    pages, size = database.own("PRAGMA page_count")[0][0], database.own("PRAGMA page_size")[0][0]
+        names = [str(row[1]) for row in safe(database, f"PRAGMA table_info({quoted(name)})")]
+        columns, more = names[:_COLUMNS], max(0, len(names) - _COLUMNS)
+        size += 30 + len(name.encode()) + sum(len(column.encode()) + 2 for column in columns)
+        if found and size > request["max_bytes"]:
+            break
+        found.append(
+            {"name": name, "kind": _kind(kind, sql), "rows": rows, "exact": exact, "columns": columns, "more": more}
+        )
+    pages, page_bytes = database.own("PRAGMA page_count")[0][0], database.own("PRAGMA page_size")[0][0]
     return {
         "tables": found,
         "total": len(entries),
         "more": len(page) > len(found),
-        "bytes": pages * size,
+        "bytes": pages * page_bytes,
         "journal": database.own("PRAGMA journal_mode")[0][0],
         "immutable": database.immutable,
     }
 
 
 def _kind(kind: str, sql: str) -> str:
-    head = sql[:300].upper()
-    if kind == "table" and head.startswith("CREATE VIRTUAL"):
-        return "full-text" if "USING FTS" in " ".join(head.split()) else "virtual"
+    if kind == "table" and (module := _module(sql)):
+        return "full-text" if module in _FTS else "virtual"
     return kind
 
 
@@ -107,21 +129,24 @@ def _count(database: Database, name: str, kind: str, budget: float) -> tuple[int
             with database.interrupt.within(min(_COUNT_SECONDS, budget)):
                 count = database.own(f"SELECT count(*) FROM {quoted(name)}")[0][0]
             return count, True, time.monotonic() - started
-        except sqlite3.Error:
+        except sqlite3.Error as error:
             database.interrupt.check()
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise
     estimate: int | None = None
-    if kind == "table" and _safe(database, "SELECT 1 FROM sqlite_master WHERE name = 'sqlite_stat1'"):
-        stat = _safe(database, "SELECT stat FROM sqlite_stat1 WHERE tbl = ? LIMIT 1", [name])
+    if kind == "table" and safe(database, "SELECT 1 FROM sqlite_master WHERE name = 'sqlite_stat1'"):
+        stat = safe(database, "SELECT stat FROM sqlite_stat1 WHERE tbl = ? LIMIT 1", [name])
         estimate = int(str(stat[0][0]).split()[0]) if stat and str(stat[0][0])[:1].isdigit() else None
     return estimate, False, time.monotonic() - started
 
 
-def _safe(database: Database, sql: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
+def safe(database: Database, sql: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
     """Rows, or none where the object is broken: a view over a table that is gone, a module this build has not."""
     try:
         return database.own(sql, parameters)
-    except sqlite3.Error:
-        database.interrupt.check()
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF != sqlite3.SQLITE_ERROR:
+            raise  # a lock or a damaged page is no answer
         return []
 
 
@@ -133,17 +158,25 @@ def describe(connections: Connections, request: dict[str, Any]) -> dict[str, Any
     kind, sql = (database.own("SELECT type, sql FROM sqlite_master WHERE name = ?", [name]) or [("table", "")])[0]
     rows, exact, _ = _count(database, name, kind, 1.0)
     indexes: list[dict[str, Any]] = []
-    for _, index, unique, origin, partial in _safe(database, f"PRAGMA index_list({table})"):
-        columns = [row[2] or "(expression)" for row in _safe(database, f"PRAGMA index_info({quoted(index)})")]
+    for _, index, unique, origin, partial in safe(database, f"PRAGMA index_list({table})"):
+        parts = [row[2] or "(expression)" for row in safe(database, f"PRAGMA index_info({quoted(index)})")]
         indexes.append(
-            {"name": index, "columns": columns, "unique": bool(unique), "origin": origin, "partial": bool(partial)}
+            {"name": index, "columns": parts, "unique": bool(unique), "origin": origin, "partial": bool(partial)}
         )
-    incoming = _safe(
+    incoming = safe(
         database,
         'SELECT m.name, f."from", f."to", f.on_delete FROM sqlite_master m, pragma_foreign_key_list(m.name) f '
-        "WHERE m.type = 'table' AND f.\"table\" = ? COLLATE NOCASE ORDER BY 1, 2",
+        "WHERE m.type = 'table' AND m.rootpage > 0 AND f.\"table\" = ? COLLATE NOCASE ORDER BY 1, 2",
         [name],
     )
+    broken: str | None = None
+    columns: list[tuple[Any, ...]] = []
+    try:
+        columns = database.own(f"PRAGMA table_xinfo({table})")
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_ERROR:
+            raise
+        broken = str(error)[:200]
     found: dict[str, Any] = {
         "name": name,
         "kind": _kind(kind, sql or ""),
@@ -158,15 +191,16 @@ def describe(connections: Connections, request: dict[str, Any]) -> dict[str, Any
                 "key": row[5],
                 "hidden": row[6],
             }
-            for row in _safe(database, f"PRAGMA table_xinfo({table})")
+            for row in columns
         ],
+        "broken": broken,
         "refers_to": [
             {"column": row[3], "table": row[2], "to": row[4], "on_delete": row[6]}
-            for row in _safe(database, f"PRAGMA foreign_key_list({table})")
+            for row in safe(database, f"PRAGMA foreign_key_list({table})")
         ],
         "referred_by": [{"table": row[0], "column": row[1], "to": row[2], "on_delete": row[3]} for row in incoming],
         "indexes": indexes,
-        "triggers": _safe(
+        "triggers": safe(
             database,
             "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ? ORDER BY name",
             [name],
@@ -176,8 +210,8 @@ def describe(connections: Connections, request: dict[str, Any]) -> dict[str, Any
     }
     if request["sample"]:
         lines = Lines(request["max_cell"])
-        taken = _safe(database, f"SELECT * FROM {table} LIMIT ?", [request["sample"]])
-        found["sample"] = "".join(lines.line(row) for row in taken)
+        taken = safe(database, f"SELECT * FROM {table} LIMIT ?", [request["sample"]])
+        found["sample"] = "".join(lines.fitted(row, _BYTES // request["sample"]) for row in taken)
     return found
 
 
@@ -199,10 +233,9 @@ def names(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     """Names of tables and views, or of one table's columns, that begin with `typed`; for completions."""
     database = connections.reader(request["path"])
     if request.get("table") is None:
-        hidden = shadows(database)
-        found = [str(row[0]) for row in database.own(_TABLES) if str(row[0]).lower() not in hidden]
+        found = table_names(database)
     else:
-        found = [str(row[1]) for row in _safe(database, f"PRAGMA table_info({quoted(request['table'])})")]
+        found = [str(row[1]) for row in safe(database, f"PRAGMA table_info({quoted(request['table'])})")]
     typed = request["typed"].casefold()
     return {"names": [name for name in found if name.casefold().startswith(typed)][:1000]}
 
@@ -219,14 +252,14 @@ def find(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     for kind, name, table, sql in objects:
         if str(table).lower() in hidden:
             continue
-        if len(hits) > request["limit"]:
+        if len(hits) > request["limit"] or sum(map(len, hits)) > _BYTES:
             break
         said = False
         if text in name.casefold():
             hits.append(f"{kind} {name}" + (f" on {table}" if table != name else ""))
             said = True
         if kind in ("table", "view"):
-            for column in _safe(database, f"PRAGMA table_info({quoted(name)})"):
+            for column in safe(database, f"PRAGMA table_info({quoted(name)})"):
                 if text in str(column[1]).casefold():
                     hits.append(f"column {name}.{column[1]} {column[2]}".rstrip())
                     said = True
@@ -234,7 +267,10 @@ def find(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
             for number, line in enumerate(sql.splitlines(), 1):
                 if text in line.casefold():
                     hits.append(f"line {number} of {kind} {name}: {line.strip()[:200]}")
-    return {"hits": hits[: request["limit"]], "more": len(hits) > request["limit"]}
+    shown, room = hits[: request["limit"]], _BYTES
+    while shown and sum(len(hit.encode()) for hit in shown) > room:
+        shown = shown[: len(shown) * 3 // 4]
+    return {"hits": shown, "more": len(hits) > len(shown)}
 
 
 def search(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
@@ -243,7 +279,8 @@ def search(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     Words that are not in the syntax of FTS are looked for as they are.
     """
     database = connections.reader(request["path"])
-    tables = database.own("SELECT name, sql FROM sqlite_master WHERE type = 'table' AND upper(sql) LIKE ?", [FTS])
+    virtual = "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL%'"
+    tables = [(str(name), str(sql)) for name, sql in database.own(virtual) if _module(str(sql)) in _FTS]
     if request.get("table") is not None:
         wanted = name_of(database, request["table"])
         tables = [item for item in tables if item[0] == wanted]
@@ -254,7 +291,7 @@ def search(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
         raise Failure("not_found", "There is no such full-text table.", "Use `query_rows` with LIKE.")
     name, sql = tables[0]
     table = quoted(name)
-    newer = "FTS5" in sql.upper()
+    newer = _module(sql) == "fts5"
     order, snippet = (
         ("ORDER BY rank", f"snippet({table}, -1, '[', ']', '…', 16)")
         if newer
@@ -262,24 +299,39 @@ def search(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     )
     statement = f"SELECT rowid, {snippet} AS snippet, * FROM {table} WHERE {table} MATCH ? {order} LIMIT ?"
     plain = " ".join('"' + word.replace('"', '""') + '"' for word in request["text"].split())
-    lines = Lines(request["max_cell"])
     for attempt in (request["text"], plain):
         try:
-            with database.interrupt.over(database.connection):
-                cursor = database.connection.execute(statement, [attempt, request["limit"] + 1])
-                rows = cursor.fetchall()
+            return {"table": name, **_matches(database, statement, attempt, request)}
         except sqlite3.OperationalError as error:
             database.interrupt.check()
             if attempt == plain:
-                raise Failure("invalid", f"SQLite says: `{error}`.", "Search for plain words.") from None
-            continue
-        shown = rows[: request["limit"]]
-        return {
-            "table": name,
-            "columns": [column[0] for column in cursor.description],
-            "lines": "".join(lines.line(row) for row in shown),
-            "rows": len(shown),
-            "more": len(rows) > len(shown),
-            "cut": lines.cut,
-        }
+                raise Failure("invalid", f"SQLite says: `{str(error)[:300]}`.", "Search for plain words.") from None
     raise AssertionError
+
+
+def _matches(database: Database, statement: str, text: str, request: dict[str, Any]) -> dict[str, Any]:
+    lines = Lines(request["max_cell"])
+    shown: list[str] = []
+    size = 0
+    database.guard.begin(Mode.READ)
+    with database.interrupt.over(database.connection):
+        cursor = database.connection.execute(statement, [text, request["limit"] + 1])
+        for row in cursor:
+            line = lines.fitted(row, request["max_bytes"])
+            size += len(line.encode())
+            if shown and (size > request["max_bytes"] or len(shown) == request["limit"]):
+                cursor.close()
+                return _hits(cursor, shown, lines, more=True)
+            shown.append(line)
+    return _hits(cursor, shown, lines, more=False)
+
+
+def _hits(cursor: sqlite3.Cursor, shown: list[str], lines: Lines, *, more: bool) -> dict[str, Any]:
+    columns = [column[0] for column in cursor.description]
+    return {"columns": columns, "lines": "".join(shown), "rows": len(shown), "more": more, "cut": lines.cut}
+
+
+def _module(sql: str) -> str:
+    """The module of a CREATE VIRTUAL TABLE, in lower case: the word behind the USING that is behind the name."""
+    found = _USING.match(sql)
+    return found[1].lower() if found else ""

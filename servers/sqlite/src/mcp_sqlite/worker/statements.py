@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
@@ -16,18 +15,27 @@ __all__ = ["change", "query", "split"]
 
 Send = Callable[[dict[str, Any]], None]
 
+_SAID = 300
+"""Characters of SQLite's own words that are told: they repeat the caller's."""
 _RETURNED = 100
-"""Rows of RETURNING that are shown; the rest is counted."""
+"""Rows of RETURNING that are shown, if they are no more than so many bytes; the rest is counted."""
+_RETURNED_BYTES = 10_000
+_HINTED = 200
+"""Tables among whose columns a misspelt one is looked for."""
 
 
 def query(connections: Connections, request: dict[str, Any], send: Send) -> dict[str, Any]:
     """The first page of a query's rows; all others go to the file `spool`, from which later pages are read.
 
     The page is sent as soon as it is full. The rest is read to its end then and there, within the deadline and
-    `spool_bytes`, so that all pages show one moment and no lock outlives the query.
+    `spool_bytes`, so that all pages show one moment and no lock outlives the query. A line there begins with the
+    number of its cells that were cut. No row has more than `max_bytes`, or six times `max_cell`, unless
+    it has that many columns.
     """
     database = connections.reader(request["path"])
     lines = Lines(request["max_cell"])
+    # Who asks for a long cell gets it whole; who asks for a hundred of them gets what an answer can hold.
+    room = max(request["max_bytes"], 6 * request["max_cell"])
     with database.interrupt.over(database.connection):
         cursor = execute(database, Mode.READ, request["sql"], request.get("parameters"))
         if cursor.description is None:
@@ -36,29 +44,35 @@ def query(connections: Connections, request: dict[str, Any], send: Send) -> dict
             "columns": [column[0] for column in cursor.description],
             "immutable": database.immutable,
         }
-        rows = _rows(database, cursor)
+        rows = rows_of(database, cursor)
         taken: list[str] = []
         size = 0
         more: str | None = None
         for row in rows:
-            text = lines.line(row)
+            cut = lines.cut
+            text = lines.fitted(row, room)
             size += len(text.encode())
             if taken and (size > request["max_bytes"] or len(taken) == request["limit"]):
-                more = text
+                more, lines.cut = f"{lines.cut - cut} {text}", cut
                 break
             taken.append(text)
         page |= {"lines": "".join(taken), "rows": len(taken), "more": more is not None, "cut": lines.cut}
         if more is None or not request.get("spool"):
             cursor.close()
             return page
-        with open(request["spool"], "ab", buffering=1 << 18) as spool:
-            # Open before the page is sent: then the server takes the file's name away.
+        with open(request["spool"], "xb", buffering=1 << 18) as spool:
+            # There before the page is sent: the server opens it then, and takes its name away.
             send(page)
-            return _spool(spool, rows, lines, more, request)
+            return _spool(spool, rows, lines, more, room, request)
 
 
 def _spool(
-    file: BinaryIO, rows: Iterator[tuple[Any, ...]], lines: Lines, text: str, request: dict[str, Any]
+    file: BinaryIO,
+    rows: Iterator[tuple[Any, ...]],
+    lines: Lines,
+    text: str,
+    longest: int,
+    request: dict[str, Any],
 ) -> dict[str, Any]:
     room: int = request["spool_bytes"]
     count = 0
@@ -75,7 +89,9 @@ def _spool(
             row = next(rows, None)
             if row is None:
                 break
-            text = lines.line(row)
+            lines.cut = 0
+            text = lines.fitted(row, longest)
+            text = f"{lines.cut} {text}"
     except Failure as failure:
         stopped = failure.what
     return {"spooled": count, "stopped": stopped}
@@ -119,20 +135,24 @@ def _step(database: Database, mode: Mode, sql: str, given: Any, lines: Lines) ->
     started = database.connection.total_changes
     cursor = execute(database, mode, sql, given)
     returned: list[str] = []
-    count = 0
-    for row in _rows(database, cursor):
+    count, room = 0, _RETURNED_BYTES
+    for row in rows_of(database, cursor):
         count += 1
-        if count <= _RETURNED:
-            returned.append(lines.line(row))
+        if count <= _RETURNED and len(returned) == count - 1:
+            text = lines.fitted(row, _RETURNED_BYTES)
+            room -= len(text.encode())
+            if room >= 0 or not returned:
+                returned.append(text)
     guard = database.guard
     if cursor.description is None and not guard.written and not guard.reshapes:
         raise Failure("invalid", "There is a statement that does nothing.", "A comment alone is none.")
+    rows = max(cursor.rowcount, 0)
+    shown = {name: trigger for name, trigger in guard.written.items() if name.lower() not in guard.shadows}
     return {
-        "rows": max(cursor.rowcount, 0),
-        "all": database.connection.total_changes - started,
-        "tables": [
-            name if trigger is None else f"{name} (trigger {trigger})" for name, trigger in guard.written.items()
-        ],
+        "rows": rows,
+        # What a virtual table writes for itself is counted too, and is nobody's business.
+        "all": database.connection.total_changes - started if shown == guard.written else rows,
+        "tables": [name if trigger is None else f"{name} (trigger {trigger})" for name, trigger in shown.items()],
         "columns": [column[0] for column in cursor.description] if cursor.description else None,
         "lines": "".join(returned),
         "returned": count,
@@ -185,10 +205,15 @@ def execute(database: Database, mode: Mode, sql: str, given: Any) -> sqlite3.Cur
         raise explained(database, error) from None
 
 
-def _rows(database: Database, cursor: sqlite3.Cursor) -> Iterator[tuple[Any, ...]]:
+def rows_of(database: Database, cursor: sqlite3.Cursor) -> Iterator[tuple[Any, ...]]:
+    """The rows left in `cursor`.
+
+    Raises:
+        Failure: SQLite stopped on the way.
+    """
     try:
         for number, row in enumerate(cursor):
-            if not number % 256:
+            if number % 256 == 255:
                 database.interrupt.check()
             yield row
     except (sqlite3.Error, sqlite3.Warning, ValueError, MemoryError) as error:
@@ -202,11 +227,13 @@ _WAYS = {
 }
 
 
-def explained(database: Database, error: BaseException) -> Failure:
-    """What went wrong, in words for the caller."""
-    guard, said = database.guard, str(error)
+def explained(database: Database | None, error: BaseException) -> Failure:
+    """What went wrong, in words for the caller; on `database`, or while it was opened."""
+    said = str(error)
+    said = said if len(said) <= _SAID else said[: _SAID - 1] + "…"
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if guard.denied is not None:
+    guard = database.guard if database else None
+    if guard is not None and guard.denied is not None:
         return Failure("refused", f"The statement would {guard.denied}.", _WAYS[_way(guard)])
     if code == sqlite3.SQLITE_INTERRUPT or said == "interrupted":
         return Failure(
@@ -217,7 +244,7 @@ def explained(database: Database, error: BaseException) -> Failure:
             "too_large", f"A value or an intermediate result is too big: {said or 'out of memory'}.", "Ask for less."
         )
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return Failure("unavailable", "Another program holds the database locked.", "Try again in a moment.")
+        return Failure("unavailable", "The database is locked by another program.", "Try again in a moment.")
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
         return Failure(
             "refused", f"SQLite can't do that here: {said}.", "The operator can look at the file's permissions."
@@ -228,7 +255,9 @@ def explained(database: Database, error: BaseException) -> Failure:
         return Failure("conflict", f"A constraint forbids it: {said}.", "")
     if "one statement at a time" in said:
         return Failure("invalid", "`sql` holds more than one statement.", "Send one at a time.")
-    return Failure("invalid", f"SQLite says: `{said}`.", _hint(database, said))
+    if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+        return Failure("unavailable", f"The disk does not do it: {said}.", "Ask the operator to look at the disk.")
+    return Failure("invalid", f"SQLite says: `{said}`.", _hint(database, said) if database else "")
 
 
 def _way(guard: Guard) -> str:
@@ -253,19 +282,23 @@ _NAMES = {
 def _hint(database: Database, said: str) -> str:
     import difflib
 
+    if " binding" in said:  # sqlite3's words for a value too few or too many
+        return "Pass one value for each parameter of the statement as `parameters`."
+    if "supplied a sequence" in said:  # from Python 3.14; up to 3.13 names took the values of a list in order
+        return "Pass an object of names and values as `parameters`."
+    if "supplied a dictionary" in said:
+        return "Pass a list of values as `parameters`."
     kind, _, name = said.partition(": ")
     if kind not in ("no such table", "no such column"):
         return ""
-    known = [row[0] for row in database.own("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")]
+    known = schema.table_names(database)
     if kind == "no such column":
         known = [
-            row[0]
-            for row in database.own(
-                "SELECT DISTINCT i.name FROM sqlite_master m, pragma_table_info(m.name) i "
-                "WHERE m.type IN ('table', 'view')"
-            )
+            str(row[1])
+            for table in known[:_HINTED]
+            for row in schema.safe(database, f"PRAGMA table_info({schema.quoted(table)})")
         ]
-    near = difflib.get_close_matches(name.rpartition(".")[2], known, n=3, cutoff=0.5)
+    near = difflib.get_close_matches(name.rpartition(".")[2], dict.fromkeys(known), n=3, cutoff=0.5)
     said = " or ".join(f"`{item}`" for item in near)
     return f"Did you mean {said}?" if near else "`list_tables` and `get_table` tell the names."
 
@@ -288,20 +321,10 @@ def _objects(database: Database) -> dict[str, str]:
     rows = database.own(
         "SELECT type || ' ' || name, coalesce(sql, '') FROM sqlite_master WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!'"
     )
-    return {str(name): str(sql) for name, sql in rows}
+    hidden = {f"table {name}" for name in schema.shadows(database)}
+    return {str(name): str(sql) for name, sql in rows if str(name).lower() not in hidden}
 
 
 def _broken_keys(database: Database) -> list[str]:
     rows = database.own('SELECT "table", rowid, parent FROM pragma_foreign_key_check LIMIT 10')
     return [f"{table} row {rowid} refers to a missing row of {parent}" for table, rowid, parent in rows]
-
-
-def create_exclusively(folder: str, name: str) -> int:
-    """A descriptor of a new, empty file `name` directly in `folder`; nothing that exists is opened."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-    try:
-        return os.open(os.path.join(folder, name), flags, 0o666)
-    except FileExistsError:
-        raise Failure("conflict", f"`{name}` exists already.", "Choose another name.") from None
-    except OSError as error:
-        raise Failure("refused", f"`{name}` can't be created: {error.strerror}.", "Choose another name.") from None

@@ -7,7 +7,6 @@ The gates stand in the order of their cost: another file at the path, `data_vers
 from __future__ import annotations
 
 import hashlib
-import json
 import sqlite3
 from typing import Any
 
@@ -26,32 +25,31 @@ def look(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
 
     A subject that takes longer than its budget has a digest of its own each time: it may have changed.
     """
-    path = request["path"]
+    path, new = request["path"], request["new"]
     try:
         database = connections.reader(path)
-        state = (
-            database.identity,
-            database.own("PRAGMA data_version")[0][0],
-            database.own("PRAGMA schema_version")[0][0],
-        )
+        # One moment for everything that is looked at.
+        database.own("BEGIN")
+        try:
+            layout = database.own("PRAGMA schema_version")[0][0]
+            state = (database.identity, database.own("PRAGMA data_version")[0][0], layout)
+            if state == _seen.get(path) and not new:
+                return {"digests": None}
+            digests = {
+                key: _digest(connections, {**wanted, "path": path}, state)
+                for key, wanted in request["subjects"].items()
+            }
+            names = database.own("SELECT type, name FROM sqlite_master ORDER BY 1, 2")
+        finally:
+            if database.connection.in_transaction:
+                database.own("ROLLBACK")
     except (Failure, sqlite3.Error, OSError) as error:
-        return {
-            "digests": dict.fromkeys(request["subjects"], f"unreadable {type(error).__name__}"),
-            "schema": "unreadable",
-        }
-    if state == _seen.get(path) and not request["new"]:
-        return {"digests": None}
-    # One moment for all of them, no older than the versions just seen.
-    database.own("BEGIN")
-    try:
-        digests = {
-            key: _digest(connections, {**wanted, "path": path}, state) for key, wanted in request["subjects"].items()
-        }
-        names = database.own("SELECT type, name FROM sqlite_master ORDER BY 1, 2")
-    finally:
-        if database.connection.in_transaction:
-            database.own("ROLLBACK")
-    if not request["new"]:
+        locked = getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+        if locked and not new:
+            return {"digests": None}  # nothing was committed by whoever still holds the lock
+        mark = f"unreadable {type(error).__name__}"
+        return {"digests": dict.fromkeys(request["subjects"], mark), "schema": "unreadable"}
+    if not new:
         _seen[path] = state
     return {
         "digests": digests,
@@ -77,4 +75,7 @@ def _digest(connections: Connections, subject: dict[str, Any], state: tuple[Any,
         found = {"failure": failure.what}
     except sqlite3.Error:
         return f"unknown at {state}"
-    return hashlib.blake2b(json.dumps(found, default=str).encode("utf-8", "replace"), digest_size=12).hexdigest()
+    shown = (
+        repr(sorted(found.items())) if "lines" not in found else f"{found['columns']}{found['more']}{found['lines']}"
+    )
+    return hashlib.blake2b(shown.encode("utf-8", "replace"), digest_size=12).hexdigest()

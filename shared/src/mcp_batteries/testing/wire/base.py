@@ -103,6 +103,12 @@ class Wire(ABC):
         """The result of `tools/call`."""
         return await self.request("tools/call", {"name": tool, "arguments": arguments})
 
+    async def begin(self, method: str, params: Message | None = None) -> int:
+        """Send a request without waiting for its answer, which will stand in `messages`; its id."""
+        message = self.message(method, params)
+        await self._hold(message)
+        return message["id"]
+
     async def notify(self, method: str, params: Message | None = None) -> None:
         message: Message = {"jsonrpc": "2.0", "method": method}
         await self._send(message if params is None else {**message, "params": params})
@@ -181,20 +187,19 @@ class Wire(ABC):
         Args:
             wanted: the filter: `resourceSubscriptions`, `toolsListChanged`, ...
         """
-        message = self.message("subscriptions/listen", {"notifications": wanted})
-        await self._hold(message)
+        number = await self.begin("subscriptions/listen", {"notifications": wanted})
 
         def concerns(received: Message) -> bool:
             acknowledged = received.get("method") == "notifications/subscriptions/acknowledged"
             meta = received.get("params", {}).get("_meta", {})
-            return (acknowledged and meta.get(_SUBSCRIPTION) == message["id"]) or (
-                received.get("id") == message["id"] and "error" in received
+            return (acknowledged and meta.get(_SUBSCRIPTION) == number) or (
+                received.get("id") == number and "error" in received
             )
 
         answer = await self.next_message(concerns)
         if "error" in answer:
             _result(answer)
-        return message["id"]
+        return number
 
     @abstractmethod
     async def unlisten(self, listen_id: int) -> None:

@@ -1,0 +1,73 @@
+"""For mkdocs: pages that stand outside `docs/` become pages of the site, with links that lead there.
+
+Servers are found, not listed: a new one has its page by being there. Links to anything that is no page lead to the
+repository.
+"""
+
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[1]
+PAGES = {
+    "SECURITY.md": "security.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "AGENTS.md": "house.md",
+    "shared/README.md": "package.md",
+    "examples/README.md": "example.md",
+    **{
+        f"servers/{folder.parent.name}/README.md": f"servers/{folder.parent.name}.md"
+        for folder in sorted(ROOT.glob("servers/*/README.md"))
+    },
+}
+"""Where a file of the repository is on the site."""
+
+_LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|[a-z]+:|#)([^)\s#]+)(#[^)\s]*)?(?=\))")
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    servers = [page for page in PAGES.values() if page.startswith("servers/")]
+    hosts = sorted(f"hosts/{page.name}" for page in (ROOT / "docs/hosts").glob("*.md") if page.name != "README.md")
+    decisions = sorted(f"decisions/{page.name}" for page in (ROOT / "docs/decisions").glob("*.md"))
+    pages = sorted(page.name for page in (ROOT / "docs").glob("*.md") if page.name != "README.md")
+    own = ["contributing.md", "house.md", "package.md", "example.md", "changelog.md"]
+    config.nav = [
+        {"Start": "README.md"},
+        {"Servers": servers},
+        {"Hosts": ["hosts/README.md", *hosts]},
+        {"How it works": ["security.md", *pages]},
+        {"For contributors": [*own, {"Decisions": decisions}]},
+    ]
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    for source, target in PAGES.items():
+        text = relinked((ROOT / source).read_text("utf-8"), source, target, str(config.repo_url))
+        files.append(File.generated(config, target, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: MkDocsConfig, files: Files) -> str:
+    if page.file.src_uri in PAGES.values():
+        return markdown
+    return relinked(markdown, f"docs/{page.file.src_uri}", page.file.src_uri, str(config.repo_url))
+
+
+def relinked(text: str, source: str, target: str, repository: str) -> str:
+    """`text` of the repository's file `source` with the links it needs as the site's page `target`."""
+
+    def moved(found: re.Match[str]) -> str:
+        at = posixpath.normpath(posixpath.join(posixpath.dirname(source), found[1]))
+        anchor = found[2] or ""
+        page = PAGES.get(at) or (at.removeprefix("docs/") if at.startswith("docs/") else None)
+        if page is None:
+            return f"{repository}/blob/main/{at}{anchor}"
+        return posixpath.relpath(page, posixpath.dirname(target) or ".") + anchor
+
+    return _LINK.sub(moved, text)

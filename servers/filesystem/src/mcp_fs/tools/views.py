@@ -1,0 +1,14 @@
+"""Pages of this server's own, built from `shared/views`."""
+
+from __future__ import annotations
+
+from mcp_batteries.views import View
+
+__all__ = ["DIFF", "MEDIA", "TREE"]
+
+DIFF = View("diff", "mcp_fs")
+"""What an edit does; a dry run is approved or dropped in it."""
+TREE = View("tree", "mcp_fs")
+"""A folder with sizes, opened level by level, the beginnings of files."""
+MEDIA = View("media", "mcp_fs")
+"""A picture or a sound."""

@@ -1,0 +1,149 @@
+"""Actions: what ran, why it failed, and having it run again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from mcp_batteries.errors import Invalid, NotFound
+from mcp_batteries.limits import DEFAULT_PAGE_BYTES
+from mcp_github.engine.api import Api
+from mcp_github.engine.pages import Shape, clipped, listing, plain
+from mcp_github.engine.text import scrub_text
+from mcp_github.models import Done, Listing, Record, Text
+from mcp_github.policy import Ref, Repo, WriteRepo
+
+__all__ = ["Actions", "Kind", "RunAction"]
+
+Kind = Literal["workflows", "runs", "jobs", "artifacts"]
+RunAction = Literal["rerun", "rerun_failed", "cancel"]
+
+_LOG_BYTES = 20_000_000
+_CODES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_STAMP = re.compile(r"^\ufeff?\d{4}-\d\d-\d\dT[\d:.]+Z ", re.M)
+
+
+def _failed(item: Mapping[str, Any]) -> list[str]:
+    steps = cast("list[Any]", item.get("steps") or [])
+    return [f"{step['number']} {step['name']}" for step in steps if step.get("conclusion") == "failure"]
+
+
+WORKFLOW = Shape({**plain("id", "name", "path", "state"), "url": "html_url"}, ("id", "name", "path", "state"))
+RUN = Shape(
+    {
+        "run_id": "id", **plain("name", "event", "status", "conclusion", "run_number", "run_attempt", "created_at"),
+        "title": clipped("display_title", 200), "branch": "head_branch", "sha": "head_sha", "actor": "actor.login",
+        "workflow": "path", "updated_at": "updated_at", "url": "html_url",
+    },
+    ("run_id", "name", "title", "event", "status", "conclusion", "branch", "actor", "created_at"),
+)  # fmt: skip
+JOB = Shape(
+    {"job_id": "id", **plain("name", "status", "conclusion", "started_at", "completed_at"), "failed_steps": _failed,
+     "runner": "runner_name", "url": "html_url"},
+    ("job_id", "name", "status", "conclusion", "failed_steps"),
+)  # fmt: skip
+ARTIFACT = Shape(
+    {**plain("id", "name", "expired", "created_at", "expires_at"), "bytes": "size_in_bytes",
+     "run_id": "workflow_run.id", "branch": "workflow_run.head_branch"},
+    ("id", "name", "bytes", "expired", "created_at", "run_id"),
+)  # fmt: skip
+_SHAPES = {"workflows": WORKFLOW, "runs": RUN, "jobs": JOB, "artifacts": ARTIFACT}
+
+
+@dataclass(frozen=True)
+class Actions:
+    api: Api
+
+    async def list(
+        self, repo: Repo, kind: Kind, *, run_id: int | None, workflow: str | None, params: Mapping[str, Any],
+        fields: Sequence[str] | None, limit: int, cursor: str | None,
+    ) -> Listing:  # fmt: skip
+        where, inside = f"{repo.path}/actions/{kind}", kind
+        if kind == "jobs":
+            if run_id is None:
+                raise Invalid("Jobs are those of a run.", "Pass `run_id`; kind=runs shows them.")
+            where = f"{repo.path}/actions/runs/{run_id}/jobs"
+        elif kind == "artifacts" and run_id is not None:
+            where = f"{repo.path}/actions/runs/{run_id}/artifacts"
+        elif kind == "runs":
+            inside = "workflow_runs"
+            if workflow is not None:
+                where = f"{repo.path}/actions/workflows/{workflow}/runs"
+        return await listing(
+            self.api, where, f"the {kind} of `{repo.full}`", _SHAPES[kind], repo=repo, fields=fields, limit=limit,
+            cursor=cursor, params=params if kind == "runs" else None, inside=lambda data: data[inside],
+        )  # fmt: skip
+
+    async def get(self, repo: Repo, run_id: int) -> Record:
+        """One run with its jobs and the steps that failed."""
+        where, what = f"{repo.path}/actions/runs/{run_id}", f"run `{run_id}` of `{repo.full}`"
+        found = await self.api.get(where, what, repo=repo)
+        jobs = await self.api.get(f"{where}/jobs", what, {"per_page": 100}, repo=repo)
+        data = RUN.record(found.data, list(RUN.getters))
+        data["job_columns"] = list(JOB.default)
+        data["jobs"] = [JOB.row(job, JOB.default) for job in jobs.data["jobs"]]
+        uri = f"{repo.uri}/runs/{run_id}"
+        return Record(uri=uri, removed=(found.removed + jobs.removed) or None, data=data)
+
+    async def log(
+        self, repo: Repo, *, job_id: int | None, run_id: int | None, start_line: int | None, pattern: str | None
+    ) -> Text:
+        """Lines of a job's log: its end, or from `start_line` on; of a run, that of its first failed job."""
+        what = f"job `{job_id}` of `{repo.full}`"
+        if job_id is None:
+            if run_id is None:
+                raise Invalid("One of `job_id` and `run_id` has to be given.")
+            what = f"run `{run_id}` of `{repo.full}`"
+            jobs = await self.api.get(f"{repo.path}/actions/runs/{run_id}/jobs", what, {"per_page": 100}, repo=repo)
+            failed = [job for job in jobs.data["jobs"] if job.get("conclusion") == "failure"]
+            if not failed:
+                raise NotFound(f"No job of {what} failed.", "Pass `job_id` to read another's log.")
+            job_id = int(failed[0]["id"])
+            what = f"job `{job_id}` ({scrub_text(str(failed[0]['name']))[0]}) of `{repo.full}`"
+        where = f"{repo.path}/actions/jobs/{job_id}/logs"
+        data = await self.api.download(where, f"the log of {what}", repo=repo, max_bytes=_LOG_BYTES)
+        text = _STAMP.sub("", _CODES.sub("", data.decode("utf-8", "replace"))).replace("\r", "")
+        text, removed = scrub_text(text, code=True)
+        lines = text.removesuffix("\n").split("\n")
+        numbered = [(number, line) for number, line in enumerate(lines, 1) if not pattern or pattern in line]
+        if start_line is not None:
+            numbered = [item for item in numbered if item[0] >= start_line]
+        shown = _fitting(numbered, from_end=start_line is None)
+        head = [f"log of {what}", f"{len(lines)} lines"]
+        head += [f"{removed} invisible characters removed"] if removed else []
+        if shown and shown[-1][0] < numbered[-1][0]:
+            head.append(f"truncated, continue with start_line={shown[-1][0] + 1}")
+        elif shown and shown[0][0] > numbered[0][0]:
+            head.append(f"truncated, the end from line {shown[0][0]} on; start_line reads from elsewhere")
+        return Text("; ".join(head), "\n".join(f"{number}: {line}" for number, line in shown) or "No such lines.")
+
+    async def run(self, repo: WriteRepo, workflow: str, ref: Ref, inputs: Mapping[str, Any]) -> Done:
+        what = f"workflow `{workflow}` of `{repo.full}`"
+        body = {"ref": ref.name, "inputs": dict(inputs)}
+        await self.api.write("POST", f"{repo.path}/actions/workflows/{workflow}/dispatches", what, body, repo=repo)
+        return Done(done=f"Asked GitHub to run {workflow} on {ref.name}; it appears among the runs in a moment.")
+
+    async def act(self, repo: WriteRepo, run_id: int, action: RunAction) -> Done:
+        verb = {"rerun": "rerun", "rerun_failed": "rerun-failed-jobs", "cancel": "cancel"}[action]
+        what = f"run `{run_id}` of `{repo.full}`"
+        await self.api.write("POST", f"{repo.path}/actions/runs/{run_id}/{verb}", what, repo=repo)
+        return Done(done=f"Run {run_id}: {action}.", uri=f"{repo.uri}/runs/{run_id}")
+
+    async def delete_log(self, repo: WriteRepo, run_id: int) -> Done:
+        what = f"the logs of run `{run_id}` of `{repo.full}`"
+        await self.api.write("DELETE", f"{repo.path}/actions/runs/{run_id}/logs", what, repo=repo)
+        return Done(done=f"Deleted the logs of run {run_id}.")
+
+
+def _fitting(lines: Sequence[tuple[int, str]], *, from_end: bool) -> list[tuple[int, str]]:
+    shown: list[tuple[int, str]] = []
+    size = 0
+    for number, line in reversed(lines) if from_end else lines:
+        cut = line if len(line) <= 2000 else f"{line[:2000]}… [line cut]"
+        size += len(cut.encode("utf-8", "surrogatepass")) + 8
+        if size > DEFAULT_PAGE_BYTES:
+            break
+        shown.append((number, cut))
+    return shown[::-1] if from_end else shown

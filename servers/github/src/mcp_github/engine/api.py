@@ -1,0 +1,206 @@
+"""Requests as the engine makes them: JSON with nothing invisible in it, pages, GraphQL, raw bytes.
+
+Everything a request answers is put down as seen for flow control, unless the caller says that nobody is shown it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, cast
+from urllib.parse import parse_qsl, urlsplit
+
+import httpx2
+
+from mcp_batteries.errors import NotFound, Refused, TooLarge, Unavailable
+from mcp_github.engine import failures
+from mcp_github.engine.client import Client, ClientSettings, Request
+from mcp_github.engine.flow import Flow
+from mcp_github.engine.text import scrub
+from mcp_github.policy import Policy, Repo, WriteRepo
+
+__all__ = ["Answer", "Api", "from_cache", "paging"]
+
+from_cache: ContextVar[bool] = ContextVar("from_cache", default=False)
+"""Set while a resource is read: what its subscriber is told of is what they then get, without another request."""
+
+_PAGING = ("page", "after", "before", "cursor", "since")
+_CACHED, _CACHED_BYTES = 200, 300_000
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What GitHub answered, scrubbed.
+
+    Attributes:
+        removed: characters taken out because nobody could have seen them.
+        following: the parameters of the next page; empty on the last.
+    """
+
+    data: Any
+    removed: int = 0
+    following: Mapping[str, str] = field(default_factory=dict[str, str])
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+class Api:
+    """What the engine's parts share: the client, flow control, answers that may still be true."""
+
+    def __init__(self, settings: ClientSettings, policy: Policy) -> None:
+        self.client, self.policy = Client(settings, policy), policy
+        self.flow = Flow(policy, self._is_public)
+        self._kept: OrderedDict[str, tuple[str, Answer]] = OrderedDict()
+        self.kept: Callable[[str, Mapping[str, Any], str], Awaitable[bytes | None]] = _nothing_kept
+        """The body of what is followed, of a path, its parameters and media type, where somebody looks at it anyway."""
+        self._seconds = settings.timeout
+        self._blocks: list[AbstractAsyncContextManager[None]] = []
+
+    async def __aenter__(self) -> Api:
+        await self.client.__aenter__()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.client.__aexit__()
+
+    async def get(
+        self, path: str, what: str, params: Mapping[str, Any] | None = None, *, repo: Repo | None = None,
+        quiet: bool = False, accept: str = "application/vnd.github+json",
+    ) -> Answer:  # fmt: skip
+        """What is at `path`. An unchanged answer costs GitHub no body and no limit.
+
+        Args:
+            repo: whose text it is, for flow control and redirects.
+            quiet: nobody will be shown it.
+        """
+        if repo is not None and not quiet:
+            self.flow.saw(repo.key)
+        if from_cache.get() and (body := await self.kept(path, params or {}, accept)) is not None:
+            data, removed = scrub(_parsed(body, what))
+            return Answer(data, removed)
+        key = json.dumps([path, params, accept], sort_keys=True)
+        kept = self._kept.get(key)
+        headers = {"If-None-Match": kept[0]} if kept else {}
+        reply = await self.client.send(
+            Request("GET", path, what, True, params=params or {}, accept=accept, headers=headers)
+        )
+        if reply.status == 304 and kept is not None:
+            self._kept.move_to_end(key)
+            return kept[1]
+        data, removed = scrub(_parsed(reply.body, what))
+        answer = Answer(data, removed, _following(reply.headers.get("link", "")), reply.headers)
+        if (etag := reply.headers.get("etag")) and len(reply.body) <= _CACHED_BYTES:
+            self._kept[key] = (etag, answer)
+            if len(self._kept) > _CACHED:
+                self._kept.popitem(last=False)
+        return answer
+
+    async def write(
+        self, verb: str, path: str, what: str, body: Any = None, *, repo: WriteRepo | None = None
+    ) -> Answer:
+        """Have something changed. It is sent once, whatever comes of it."""
+        reply = await self.client.send(Request(verb, path, what, False, body=body))
+        data, removed = scrub(_parsed(reply.body, what)) if reply.body.strip() else (None, 0)
+        return Answer(data, removed, headers=reply.headers)
+
+    async def graphql(
+        self, query: str, variables: Mapping[str, Any], what: str, *, repo: Repo | None = None,
+        writes: bool = False, quiet: bool = False,
+    ) -> Answer:  # fmt: skip
+        """The data a GraphQL query or, with `writes`, a mutation gives."""
+        if repo is not None and not (quiet or writes):
+            self.flow.saw(repo.key)
+        body = {"query": query, "variables": dict(variables)}
+        reply = await self.client.send(Request("POST", "/graphql", what, not writes, body=body))
+        parsed = _parsed(reply.body, what)
+        if not isinstance(parsed, dict):
+            raise Unavailable(f"GitHub's answer for {what} can't be understood.", "Try again in a moment.")
+        parsed = cast("dict[str, Any]", parsed)
+        data = parsed.get("data")
+        errors = parsed.get("errors")
+        if errors and (not isinstance(data, dict) or not any(cast("dict[str, Any]", data).values())):
+            raise failures.graphql_problem(cast("list[Any]", errors), what, self.client.gate)
+        data, removed = scrub(data)
+        return Answer(data, removed, headers=reply.headers)
+
+    async def raw(
+        self, path: str, what: str, accept: str, params: Mapping[str, Any] | None = None, *, repo: Repo,
+        max_bytes: int = 8_000_000, quiet: bool = False,
+    ) -> bytes:  # fmt: skip
+        """The bytes at `path`, as they are."""
+        if not quiet:
+            self.flow.saw(repo.key)
+        if from_cache.get() and (body := await self.kept(path, params or {}, accept)) is not None:
+            return body
+        request = Request("GET", path, what, True, params=params or {}, accept=accept, max_bytes=max_bytes)
+        return (await self.client.send(request)).body
+
+    async def download(self, path: str, what: str, *, repo: Repo, max_bytes: int) -> bytes:
+        """The bytes `path` redirects to, on whatever host, fetched without the token.
+
+        Raises:
+            Refused: the other host is not one GitHub would send anybody to.
+        """
+        self.flow.saw(repo.key)
+        reply = await self.client.send(Request("GET", path, what, True, accept="location"))
+        if reply.status < 300:
+            return reply.body
+        target = urlsplit(reply.headers.get("location", ""))
+        base = urlsplit(self.policy.api.base)
+        here = (target.scheme, target.netloc) == (base.scheme, base.netloc)
+        if not here and (target.scheme != "https" or _inside(target.hostname or "")):
+            raise Refused(f"GitHub redirects {what} to an address that is not followed.")
+        try:
+            async with (
+                httpx2.AsyncClient(timeout=self._seconds, follow_redirects=False) as http,
+                http.stream("GET", target.geturl()) as answer,
+            ):
+                if answer.status_code >= 300:
+                    raise NotFound(f"GitHub has no {what} any more.", "They are kept for some weeks only.")
+                body = bytearray()
+                async for chunk in answer.aiter_bytes():
+                    body += chunk
+                    if len(body) > max_bytes:
+                        raise TooLarge(f"The answer for {what} has more than `{max_bytes:,}` bytes.")
+                return bytes(body)
+        except httpx2.HTTPError:
+            raise Unavailable(f"The download of {what} broke off.", "Try again in a moment.") from None
+
+    async def _is_public(self, key: str) -> bool:
+        found = await self.get(self.policy.repo(key).path, f"the repository `{key}`", quiet=True)
+        return not found.data.get("private", False)
+
+
+async def _nothing_kept(path: str, params: Mapping[str, Any], accept: str) -> bytes | None:
+    return None
+
+
+def _parsed(body: bytes, what: str) -> Any:
+    try:
+        return json.loads(body)
+    except ValueError:
+        raise Unavailable(f"GitHub's answer for {what} is no JSON.", "Try again in a moment.") from None
+
+
+def paging(position: Mapping[str, Any]) -> dict[str, str]:
+    """Of a cursor's parameters those that turn pages; a cursor can be made up, and must not ask for more."""
+    return {name: str(position[name]) for name in _PAGING if name in position}
+
+
+def _following(link: str) -> dict[str, str]:
+    for part in link.split(","):
+        address, _, rest = part.strip().partition(";")
+        if 'rel="next"' in rest:
+            return paging(dict(parse_qsl(urlsplit(address.strip("<>")).query)))
+    return {}
+
+
+def _inside(host: str) -> bool:
+    """Whether `host` is a name or address that only this machine or network knows."""
+    plain = host.strip("[]")
+    return (
+        "." not in plain or ":" in plain or plain.replace(".", "").isdigit() or plain.endswith((".local", ".internal"))
+    )

@@ -1,0 +1,187 @@
+"""Several files in one commit, each named with the sha it is expected to have.
+
+The commit is made by GitHub's `createCommitOnBranch`: it signs it, and takes it only on top of the expected commit. A
+server without GraphQL gets the same commit by way of git objects.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused, quote
+from mcp_github.engine.api import Api
+from mcp_github.engine.files import Files
+from mcp_github.engine.queries import COMMIT_ON_BRANCH
+from mcp_github.engine.repositories import sha_of
+from mcp_github.models import Done
+from mcp_github.policy import FilePath, Ref, WriteRepo
+
+__all__ = ["Commits", "FileChange"]
+
+
+@dataclass(frozen=True)
+class FileChange:
+    """What is to become of a file.
+
+    Attributes:
+        content: the whole new content; None for edits and a deletion.
+        edits: pairs of a text that occurs once and what takes its place.
+        sha: the file's sha as it was read; None for a new file.
+    """
+
+    path: FilePath
+    content: str | None = None
+    is_base64: bool = False
+    edits: Sequence[tuple[str, str]] = ()
+    delete: bool = False
+    sha: str | None = None
+
+
+@dataclass(frozen=True)
+class Commits:
+    api: Api
+    files: Files
+
+    async def write(self, repo: WriteRepo, branch: Ref, message: str, changes: Sequence[FileChange]) -> Done:
+        """One commit on `branch` with all of `changes`, or nothing.
+
+        Raises:
+            Conflict: a file is not what the caller expects, or the branch moved meanwhile.
+        """
+        names = [change.path.name for change in changes]
+        if len(set(names)) < len(names):
+            raise Invalid("A file is named twice.", "Put all changes of a file into one entry.")
+        head = await self._head(repo, branch)
+        additions: list[tuple[str, bytes]] = []
+        deletions: list[str] = []
+        for change in changes:
+            content = await self._checked(repo, Ref(head), change)
+            if content is None:
+                deletions.append(change.path.name)
+            else:
+                additions.append((change.path.name, content))
+        try:
+            sha, url = await self._by_graphql(repo, branch, head, message, additions, deletions)
+        except NotFound:
+            sha, url = await self._by_objects(repo, branch, head, message, additions, deletions)
+        return Done(
+            done=f"Committed {len(changes)} file{'s' if len(changes) > 1 else ''} to {branch.name}.",
+            url=url, data={"commit": sha, "branch": branch.name, "files": names},
+        )  # fmt: skip
+
+    async def _head(self, repo: WriteRepo, branch: Ref) -> str:
+        what = f"branch {quote(branch.name)} in `{repo.full}`"
+        try:
+            found = await self.api.get(f"{repo.path}/git/ref/heads/{branch.path}", what, quiet=True)
+        except NotFound:
+            raise NotFound(f"There is no {what}.", "Make it with `create_branch` first.") from None
+        return str(found.data["object"]["sha"])
+
+    async def _checked(self, repo: WriteRepo, head: Ref, change: FileChange) -> bytes | None:
+        """The new content; None for a deletion."""
+        name = change.path.name
+        kinds = (change.content is not None) + bool(change.edits) + change.delete
+        if kinds != 1:
+            raise Invalid(f"{quote(name)} needs one of `content`, `edits` and `delete`.")
+        try:
+            found = await self.files.contents(repo, change.path, head, quiet=True)
+        except NotFound:
+            found = None
+        if found is None:
+            if change.sha or change.content is None:
+                raise Conflict(f"There is no file {quote(name)} on that branch.", "List its folder.")
+        elif found.get("type", "dir") != "file":
+            raise Refused(f"{quote(name)} is a {found.get('type', 'dir')}, which is not overwritten.", "Name a file.")
+        elif change.sha is None:
+            raise Conflict(
+                f"{quote(name)} exists already; its sha is `{found['sha']}`.", "Read it, then pass `sha` to change it."
+            )
+        elif change.sha != found["sha"]:
+            raise Conflict(
+                f"{quote(name)} is no longer what you read: its sha is `{found['sha']}` now.", "Read it again."
+            )
+        if change.delete:
+            return None
+        if change.content is not None:
+            return _bytes(name, change)
+        blob = await self.files.blob(repo, change.path, head, quiet=True)
+        return _edited(name, blob.data, change.edits)
+
+    async def _by_graphql(
+        self, repo: WriteRepo, branch: Ref, head: str, message: str, additions: Sequence[tuple[str, bytes]],
+        deletions: Sequence[str],
+    ) -> tuple[str, str]:  # fmt: skip
+        headline, _, body = message.partition("\n")
+        given = {
+            "branch": {"repositoryNameWithOwner": repo.full, "branchName": branch.name},
+            "expectedHeadOid": head,
+            "message": {"headline": headline, "body": body.strip()},
+            "fileChanges": {
+                "additions": [
+                    {"path": path, "contents": base64.b64encode(content).decode()} for path, content in additions
+                ],
+                "deletions": [{"path": path} for path in deletions],
+            },
+        }
+        what = f"branch {quote(branch.name)} of `{repo.full}`"
+        made = await self.api.graphql(COMMIT_ON_BRANCH, {"input": given}, what, repo=repo, writes=True)
+        commit = made.data["createCommitOnBranch"]["commit"]
+        return str(commit["oid"]), str(commit["url"])
+
+    async def _by_objects(
+        self, repo: WriteRepo, branch: Ref, head: str, message: str, additions: Sequence[tuple[str, bytes]],
+        deletions: Sequence[str],
+    ) -> tuple[str, str]:  # fmt: skip
+        what = f"branch {quote(branch.name)} of `{repo.full}`"
+        parent = await self.api.get(f"{repo.path}/git/commits/{head}", what, quiet=True)
+        tree: list[dict[str, Any]] = []
+        for path, content in additions:
+            blob = {"content": base64.b64encode(content).decode(), "encoding": "base64"}
+            made = await self.api.write("POST", f"{repo.path}/git/blobs", what, blob, repo=repo)
+            tree.append({"path": path, "mode": "100644", "type": "blob", "sha": made.data["sha"]})
+        tree += [{"path": path, "mode": "100644", "type": "blob", "sha": None} for path in deletions]
+        entries = {"base_tree": parent.data["tree"]["sha"], "tree": tree}
+        top = await self.api.write("POST", f"{repo.path}/git/trees", what, entries, repo=repo)
+        body = {"message": message, "tree": top.data["sha"], "parents": [head]}
+        commit = await self.api.write("POST", f"{repo.path}/git/commits", what, body, repo=repo)
+        moved = {"sha": commit.data["sha"], "force": False}
+        try:
+            await self.api.write("PATCH", f"{repo.path}/git/refs/heads/{branch.path}", what, moved, repo=repo)
+        except Invalid:
+            now = await sha_of(self.api, repo, branch)
+            raise Conflict(f"The {what} moved meanwhile; it is at `{now}`.", "Read the files again.") from None
+        return str(commit.data["sha"]), str(commit.data.get("html_url", ""))
+
+
+def _bytes(name: str, change: FileChange) -> bytes:
+    assert change.content is not None
+    if not change.is_base64:
+        try:
+            return change.content.encode()
+        except UnicodeEncodeError:
+            raise Invalid(f"The content of {quote(name)} holds half of a character.", "Send base64.") from None
+    try:
+        return base64.b64decode(change.content, validate=True)
+    except (binascii.Error, ValueError):
+        raise Invalid(f"The content of {quote(name)} is no base64.", "Leave `base64` out for text.") from None
+
+
+def _edited(name: str, data: bytes, edits: Sequence[tuple[str, str]]) -> bytes:
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise Invalid(f"{quote(name)} is no UTF-8 text.", "Pass its whole `content` as base64.") from None
+    for number, (old, new) in enumerate(edits, 1):
+        count = text.count(old) if old else 0
+        if count != 1:
+            found = "does not occur" if not count else f"occurs {count} times"
+            raise Conflict(
+                f"Edit {number} of {quote(name)}: the old text {found}. Nothing was changed.",
+                "Quote more lines around it, exactly as the file has them.",
+            )
+        text = text.replace(old, new)
+    return text.encode()

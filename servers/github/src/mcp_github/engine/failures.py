@@ -1,0 +1,158 @@
+"""What GitHub's refusals mean, in the words of the house."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from typing import Any, cast
+
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote
+from mcp_github.engine.gate import EVERYTHING, Gate, limited
+from mcp_github.engine.reply import Reply
+from mcp_github.engine.text import scrub_text
+
+__all__ = ["graphql_problem", "problem"]
+
+_SECONDARY_SECONDS = 60.0
+"""What GitHub asks to wait when it names no time."""
+
+
+def problem(reply: Reply, what: str, gate: Gate, *, token: bool) -> Problem:
+    """The problem a reply of 400 or more stands for; a limit is remembered by `gate`.
+
+    Args:
+        what: what was asked for, for messages.
+        token: whether a token was sent.
+    """
+    said = _said(reply)
+    limit = _limit(reply, said, gate)
+    if limit is not None:
+        return limit
+    words = f" GitHub says: {quote(said, 300)}." if said else ""
+    match reply.status:
+        case 401:
+            return Refused(
+                "GitHub does not accept the token." + words, "The operator has to renew it; other calls fail too."
+            )
+        case 403:
+            return _forbidden(reply, said, what)
+        case 404 | 410:
+            hint = "" if token else " There is no token here, so private repositories can't be seen."
+            gone = " It was there and is gone." if reply.status == 410 else ""
+            return NotFound(f"GitHub has no {what}, or hides it from this token.{gone}{hint}", _scopes(reply))
+        case 405 | 409:
+            return Conflict(f"GitHub could not do it for {what} as things are.{words}", "Look at it again.")
+        case 406:
+            return TooLarge(f"GitHub does not make that of {what}.{words}", "Ask for a part of it, file by file.")
+        case 412:
+            return Conflict(f"The {what} has changed meanwhile.", "Read it again.")
+        case 413:
+            return TooLarge(f"GitHub takes no request of that size for {what}.", "Send it in parts.")
+        case 400 | 422:
+            return Invalid(f"GitHub can't use the request for {what}.{words}", _fields(reply))
+        case 451:
+            return Refused(f"GitHub blocks {what} for legal reasons.")
+        case status if status >= 500:
+            return Unavailable(f"GitHub failed on {what} (status `{status}`).", "Try again in a moment.")
+        case status:
+            return Unavailable(f"GitHub answered status `{status}` for {what}.{words}")
+
+
+def graphql_problem(errors: list[Any], what: str, gate: Gate) -> Problem:
+    """The problem GraphQL's `errors` stand for."""
+    first = cast("dict[str, Any]", errors[0] if errors and isinstance(errors[0], dict) else {})
+    said = scrub_text(str(first.get("message", "")))[0]
+    words = f" GitHub says: {quote(said, 300)}." if said else ""
+    match first.get("type"):
+        case "RATE_LIMITED" | "RATE_LIMIT":
+            gate.closed("graphql", time.time() + _SECONDARY_SECONDS)
+            return limited("graphql", _SECONDARY_SECONDS)
+        case "NOT_FOUND":
+            return NotFound(f"GitHub has no {what}, or hides it from this token.{words}")
+        case "FORBIDDEN" | "INSUFFICIENT_SCOPES":
+            return Refused(f"The token may not do that to {what}.{words}", "The operator has to widen the token.")
+        case "STALE_DATA":
+            return Conflict(f"The {what} has changed meanwhile.{words}", "Read it again.")
+        case "UNPROCESSABLE":
+            return Conflict(f"GitHub could not do it for {what} as things are.{words}", "Look at it again.")
+        case _:
+            return Invalid(f"GitHub can't use the request for {what}.{words}")
+
+
+def _limit(reply: Reply, said: str, gate: Gate) -> Problem | None:
+    if reply.status not in (403, 429):
+        return None
+    headers = reply.headers
+    if (after := _number(headers.get("retry-after"))) is not None:
+        gate.closed(EVERYTHING, time.time() + after)
+        return limited(EVERYTHING, after)
+    if headers.get("x-ratelimit-remaining") == "0" and (reset := _number(headers.get("x-ratelimit-reset"))) is not None:
+        resource = headers.get("x-ratelimit-resource", "core")
+        gate.closed(resource, reset)
+        return limited(resource, reset - time.time())
+    if reply.status == 429 or "rate limit" in said.lower() or "abuse detection" in said.lower():
+        gate.closed(EVERYTHING, time.time() + _SECONDARY_SECONDS)
+        return limited(EVERYTHING, _SECONDARY_SECONDS)
+    return None
+
+
+def _forbidden(reply: Reply, said: str, what: str) -> Problem:
+    words = f" GitHub says: {quote(said, 300)}." if said else ""
+    if "x-github-sso" in reply.headers:
+        return Refused(
+            f"The organisation of {what} wants the token authorised for single sign-on.",
+            "The user can do that on the page of their tokens.",
+        )
+    return Refused(f"The token may not do that to {what}.{words}", _scopes(reply))
+
+
+def _scopes(reply: Reply) -> str:
+    wanted = reply.headers.get("x-accepted-github-permissions")
+    if wanted:
+        return f"A fine-grained token needs the permission {quote(wanted)}."
+    accepted = reply.headers.get("x-accepted-oauth-scopes", "").strip()
+    has = {scope.strip() for scope in reply.headers.get("x-oauth-scopes", "").split(",")}
+    if accepted and not has & {scope.strip() for scope in accepted.split(",")}:
+        return (
+            f"A classic token needs one of the scopes {quote(accepted)}; this one has {quote(', '.join(sorted(has)))}."
+        )
+    return ""
+
+
+def _body(reply: Reply) -> Mapping[str, Any]:
+    try:
+        body: object = json.loads(reply.body)
+    except ValueError:
+        return {}
+    return cast("dict[str, Any]", body) if isinstance(body, dict) else {}
+
+
+def _said(reply: Reply) -> str:
+    body = _body(reply)
+    parts = [str(body.get("message") or "")]
+    errors = body.get("errors")
+    for error in cast("list[Any]", errors if isinstance(errors, list) else [])[:5]:
+        if isinstance(error, dict):
+            item = cast("dict[str, Any]", error)
+            parts.append(str(item.get("message") or f"{item.get('field', '')} {item.get('code', '')}").strip())
+        else:
+            parts.append(str(error))
+    return scrub_text("; ".join(part.rstrip(".") for part in parts if part))[0]
+
+
+def _fields(reply: Reply) -> str:
+    errors = _body(reply).get("errors")
+    named = [
+        str(cast("dict[str, Any]", item).get("field"))
+        for item in cast("list[Any]", errors if isinstance(errors, list) else [])
+        if isinstance(item, dict) and item.get("field")  # pyright: ignore
+    ]
+    return f"Look at {', '.join(quote(name, 40) for name in named[:5])}." if named else "Change the arguments."
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return None if text is None else max(0.0, float(text))
+    except ValueError:
+        return None

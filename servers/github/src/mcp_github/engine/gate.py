@@ -1,0 +1,62 @@
+"""One gate per token in front of all workers: what GitHub's limits forbid now is not sent, writes keep their distance.
+
+GitHub asks for a second between writes and for silence after a refusal; going on regardless gets a token banned. So a
+limit is answered at once with the seconds to wait, instead of holding the caller's turn.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+
+import anyio
+
+from mcp_batteries.errors import Unavailable
+
+__all__ = ["Gate"]
+
+EVERYTHING = "everything"
+
+
+class Gate:
+    """Limits that are in force, and the turn of writes.
+
+    Args:
+        seconds: between the end of one write and the start of the next.
+        clock: the time of day in seconds; GitHub says when a limit ends by the calendar.
+    """
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.time) -> None:
+        self._seconds, self._clock = seconds, clock
+        self._until: dict[str, float] = {}
+        self._turn = anyio.Lock()
+        self._last = float("-inf")
+
+    def closed(self, resource: str, until: float) -> None:
+        """Remember that GitHub wants nothing of `resource` before `until`."""
+        self._until[resource] = max(until, self._until.get(resource, 0.0))
+
+    def pass_or_raise(self, resource: str) -> None:
+        """Raise `Unavailable` while a limit on `resource` is in force."""
+        for name in (EVERYTHING, resource):
+            left = self._until.get(name, 0.0) - self._clock()
+            if left > 0:
+                raise limited(name, left)
+
+    @asynccontextmanager
+    async def write(self) -> AsyncGenerator[None]:
+        """The turn to write: one at a time, spaced."""
+        async with self._turn:
+            await anyio.sleep(max(0.0, self._last + self._seconds - time.monotonic()))
+            try:
+                yield
+            finally:
+                self._last = time.monotonic()
+
+
+def limited(resource: str, seconds: float) -> Unavailable:
+    """The answer while a limit is in force."""
+    wait = max(1, round(seconds))
+    what = "a secondary rate limit" if resource == EVERYTHING else f"its rate limit for `{resource}`"
+    return Unavailable(f"GitHub says that {what} is reached.", f"Try again in {wait} s.", retry_after=float(wait))

@@ -1,0 +1,165 @@
+"""Lists, page by page: objects trimmed to columns, whole rows up to a size, cursors that go on where it was cut."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from mcp_batteries.errors import Invalid, Unavailable, quote
+from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
+from mcp_github.engine.api import Answer, Api, paging
+from mcp_github.models import Listing
+from mcp_github.policy import Repo
+
+__all__ = ["Getter", "Shape", "clipped", "listing", "names", "pick", "plain", "rows_within", "trust"]
+
+Getter = str | Callable[[Mapping[str, Any]], Any]
+
+_BODY = 1500
+"""Characters of a text inside a list."""
+_INSIDERS = {"OWNER", "MEMBER", "COLLABORATOR"}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What is kept of a kind of object.
+
+    Attributes:
+        getters: by column, where its value is: a dotted path or a function.
+        default: columns shown unless the caller chooses.
+    """
+
+    getters: Mapping[str, Getter]
+    default: Sequence[str]
+
+    def choose(self, fields: Sequence[str] | None) -> list[str]:
+        """The columns for the caller's `fields`.
+
+        Raises:
+            Invalid: there is no such column.
+        """
+        if not fields:
+            return list(self.default)
+        for name in fields:
+            if name not in self.getters:
+                known = ", ".join(f"`{item}`" for item in self.getters)
+                raise Invalid(f"There is no field {quote(name)}.", f"There are: {known}.")
+        return list(dict.fromkeys(fields))
+
+    def row(self, item: Mapping[str, Any], columns: Sequence[str]) -> list[Any]:
+        return [pick(item, self.getters[name]) for name in columns]
+
+    def record(self, item: Mapping[str, Any], fields: Sequence[str] | None = None) -> dict[str, Any]:
+        """`item` trimmed, without what is not set."""
+        values = {name: pick(item, self.getters[name]) for name in self.choose(fields)}
+        return {name: value for name, value in values.items() if value is not None and value != []}
+
+
+def pick(item: Mapping[str, Any], getter: Getter) -> Any:
+    """The value `getter` finds in `item`; None where there is none."""
+    if callable(getter):
+        return getter(item)
+    value: Any = item
+    for part in getter.split("."):
+        if not isinstance(value, dict):
+            return None
+        value = cast("dict[str, Any]", value).get(part)
+    return value
+
+
+def clipped(path: str, limit: int = _BODY) -> Getter:
+    """The text at `path`, cut with a word about it."""
+
+    def get(item: Mapping[str, Any]) -> Any:
+        text = pick(item, path)
+        if not isinstance(text, str) or len(text) <= limit:
+            return text
+        return f"{text[:limit]}… [{len(text) - limit} more characters]"
+
+    return get
+
+
+def names(path: str, key: str = "name") -> Getter:
+    """The `key` of each object in the list at `path`."""
+
+    def get(item: Mapping[str, Any]) -> Any:
+        found = pick(item, path)
+        if not isinstance(found, list):
+            return None
+        return [one if isinstance(one, str) else pick(one, key) for one in cast("list[Any]", found)]
+
+    return get
+
+
+def trust(item: Mapping[str, Any]) -> str | None:
+    """Whether the author of `item` belongs to the repository; only then their text has any authority there."""
+    association = item.get("author_association") or item.get("authorAssociation")
+    if association is None:
+        return None
+    return "insider" if association in _INSIDERS else "outsider"
+
+
+def plain(*columns: str) -> dict[str, Getter]:
+    """Getters for columns that are called the same upstream."""
+    return dict(zip(columns, columns, strict=True))
+
+
+def rows_within(rows: Sequence[list[Any]], max_bytes: int) -> int:
+    """How many of `rows` fit into `max_bytes`; at least one."""
+    size = 0
+    for number, row in enumerate(rows):
+        size += len(json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+        if size > max_bytes and number:
+            return number
+    return len(rows)
+
+
+async def listing(
+    api: Api, path: str, what: str, shape: Shape, *, params: Mapping[str, Any] | None = None, repo: Repo | None = None,
+    fields: Sequence[str] | None = None, limit: int = 30, cursor: str | None = None,
+    inside: Callable[[Any], Any] | None = None, keep: Callable[[Mapping[str, Any]], bool] | None = None,
+    accept: str = "application/vnd.github+json", note: str | None = None, max_bytes: int = DEFAULT_PAGE_BYTES,
+) -> Listing:  # fmt: skip
+    """One page of what `path` lists.
+
+    Args:
+        inside: finds the list in the answer, where it is not the answer itself.
+        keep: which objects may be shown.
+    """
+    params = {name: value for name, value in (params or {}).items() if value is not None}
+    scope = [path, params]
+    first: dict[str, Any] = {"n": limit, "q": {}, "skip": 0}
+    position: dict[str, Any] = Cursor.decode("page", cursor, scope) if cursor else first
+    asked = {**params, "per_page": min(100, int(position["n"])), **paging(position["q"])}
+    answer = await api.get(path, what, asked, repo=repo, accept=accept)
+    found: Any = answer.data if inside is None else inside(answer.data)
+    if not isinstance(found, list):
+        raise Unavailable(f"GitHub's answer for {what} is no list.", "Try again in a moment.")
+    items = cast("list[Any]", found)[position["skip"] :]
+    kept = [item for item in items if keep is None or keep(item)]
+    columns = shape.choose(fields)
+    rows = [shape.row(item, columns) for item in kept]
+    fit = rows_within(rows, max_bytes)
+    following: dict[str, Any] | None = None
+    if fit < len(rows):
+        # Where rows were cut, count in items: some of them may not be shown.
+        skip = items.index(kept[fit]) + position["skip"]
+        following = {**position, "skip": skip}
+    elif answer.following:
+        following = {"n": position["n"], "q": answer.following, "skip": 0}
+    return Listing(
+        cursor=Cursor.encode("page", following, scope) if following else None,
+        note=note,
+        total=None if len(kept) < len(items) else _total(answer),
+        removed=answer.removed or None,
+        columns=columns,
+        rows=rows[:fit],
+    )
+
+
+def _total(answer: Answer) -> int | None:
+    data: Any = answer.data
+    total = cast("dict[str, Any]", data).get("total_count") if isinstance(data, dict) else None
+    return total if isinstance(total, int) else None

@@ -1,0 +1,155 @@
+"""Projects (the second generation): boards of issues and pull requests with fields of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from mcp_batteries.errors import Invalid, NotFound, quote
+from mcp_github.engine.api import Api
+from mcp_github.engine.pages import Shape, listing, names, pick, plain
+from mcp_github.engine.shapes import ISSUE
+from mcp_github.models import Done, Listing
+from mcp_github.policy import Owner, Repo
+
+__all__ = ["Kind", "Projects"]
+
+Kind = Literal["projects", "fields", "items"]
+
+
+def _text(value: Any) -> Any:
+    """A field's value or a name in the one form people see."""
+    if isinstance(value, dict):
+        found = cast("dict[str, Any]", value)
+        for key in ("raw", "name", "title", "login", "full_name", "text", "number"):
+            if key in found:
+                return _text(found[key])
+        return None
+    if isinstance(value, list):
+        return [_text(item) for item in cast("list[Any]", value)]
+    return value
+
+
+def _options(item: Mapping[str, Any]) -> list[Any] | None:
+    found = item.get("options") or pick(item, "configuration.iterations")
+    return [f"{one.get('id')}={_text(one.get('name') or one.get('title'))}" for one in found] if found else None
+
+
+def _place(item: Mapping[str, Any]) -> str:
+    content = cast("dict[str, Any]", item.get("content") or {})
+    return str(pick(content, "base.repo.full_name") or pick(content, ISSUE.getters["repo"]) or "")
+
+
+def _values(item: Mapping[str, Any]) -> dict[str, Any]:
+    found = cast("list[Any]", item.get("fields") or [])
+    return {str(one["name"]): _text(one.get("value")) for one in found if one.get("value") is not None}
+
+
+PROJECT = Shape(
+    {**plain("number", "title", "state", "public", "updated_at"), "description": "short_description",
+     "owner": "owner.login"},
+    ("number", "title", "state", "public", "updated_at"),
+)  # fmt: skip
+FIELD = Shape(
+    {"field_id": "id", "name": lambda item: _text(item.get("name")), "type": "data_type", "options": _options},
+    ("field_id", "name", "type", "options"),
+)
+ITEM = Shape(
+    {
+        "item_id": "id", "type": "content_type", "repo": _place, "number": "content.number", "title": "content.title",
+        "state": "content.state", "assignees": names("content.assignees", "login"), "values": _values,
+        "updated_at": "updated_at", "url": "content.html_url",
+    },
+    ("item_id", "type", "repo", "number", "title", "state", "values"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Projects:
+    api: Api
+
+    async def list(
+        self, owner: Owner, kind: Kind, project: int | None, query: str | None, *, fields: Sequence[str] | None,
+        limit: int, cursor: str | None,
+    ) -> Listing:  # fmt: skip
+        """Projects of a user or organisation; the fields or items of one."""
+        where, what = await self._where(owner), f"the projects of `{owner.login}`"
+        if kind == "projects":
+            return await listing(
+                self.api, where, what, PROJECT, params={"q": query}, fields=fields, limit=limit, cursor=cursor
+            )
+        if project is None:
+            raise Invalid(f"The {kind} are those of a project.", "Pass its number as `project`.")
+        where, what = f"{where}/{project}/{kind}", f"project #{project} of `{owner.login}`"
+        if kind == "fields":
+            return await listing(self.api, where, what, FIELD, fields=fields, limit=limit, cursor=cursor)
+        ids = await self._field_ids(owner, project)
+        return await listing(
+            self.api, where, what, ITEM, params={"q": query, "fields": ",".join(ids) or None}, fields=fields,
+            limit=limit, cursor=cursor, keep=self._served,
+        )  # fmt: skip
+
+    def _served(self, item: Mapping[str, Any]) -> bool:
+        full = _place(item)
+        if not full:
+            return item.get("content_type") == "DraftIssue"
+        if not self.api.policy.permits(*full.split("/", 1)):
+            return False
+        self.api.flow.saw(full)
+        return True
+
+    async def add(self, owner: Owner, project: int, repo: Repo, number: int) -> Done:
+        """Put an issue or pull request on the board, by its number."""
+        what = f"#{number} of `{repo.full}`"
+        found = await self.api.get(f"{repo.path}/issues/{number}", what, quiet=True)
+        kind = "PullRequest" if "pull_request" in found.data else "Issue"
+        body = {"type": kind, "owner": repo.owner, "repo": repo.name, "number": number}
+        made = await self.api.write("POST", f"{await self._where(owner)}/{project}/items", what, body)
+        item = pick(made.data, "value.id") or made.data.get("id")
+        return Done(done=f"Added {repo.full}#{number} to project #{project}.", data={"item_id": item})
+
+    async def edit(self, owner: Owner, project: int, item: int, field: str, value: Any) -> Done:
+        """Set a field of an item, by the names people see; None clears it."""
+        where, what = await self._where(owner), f"project #{project} of `{owner.login}`"
+        found = await self._field(owner, project, field)
+        body = {"fields": [{"id": found["id"], "value": _chosen(found, value)}]}
+        await self.api.write("PATCH", f"{where}/{project}/items/{item}", what, body)
+        return Done(done=f"Set {field} of item {item}.")
+
+    async def remove(self, owner: Owner, project: int, item: int) -> Done:
+        what = f"item `{item}` of project #{project}"
+        await self.api.write("DELETE", f"{await self._where(owner)}/{project}/items/{item}", what)
+        return Done(done=f"Took item {item} off project #{project}.")
+
+    async def _field(self, owner: Owner, project: int, name: str) -> dict[str, Any]:
+        found = await self._fields(owner, project)
+        for field in found:
+            if str(_text(field.get("name"))).lower() == name.lower():
+                return field
+        known = ", ".join(quote(str(_text(field.get("name")))) for field in found)
+        raise NotFound(f"Project #{project} has no field {quote(name)}.", f"It has: {known}.")
+
+    async def _field_ids(self, owner: Owner, project: int) -> Sequence[str]:
+        return [str(field["id"]) for field in await self._fields(owner, project)][:50]
+
+    async def _fields(self, owner: Owner, project: int) -> Sequence[dict[str, Any]]:
+        where = f"{await self._where(owner)}/{project}/fields"
+        found = await self.api.get(where, f"project #{project} of `{owner.login}`", {"per_page": 100}, quiet=True)
+        return found.data
+
+    async def _where(self, owner: Owner) -> str:
+        found = await self.api.get(f"/users/{owner}", f"`{owner.login}`", quiet=True)
+        return f"/{'orgs' if found.data.get('type') == 'Organization' else 'users'}/{owner}/projectsV2"
+
+
+def _chosen(field: Mapping[str, Any], value: Any) -> Any:
+    """The id GitHub wants for a choice, which people name by its text."""
+    choices = field.get("options") or pick(field, "configuration.iterations")
+    if value is None or not choices:
+        return value
+    for one in choices:
+        if str(_text(one.get("name") or one.get("title"))).lower() == str(value).lower() or one.get("id") == value:
+            return one["id"]
+    known = ", ".join(quote(str(_text(one.get("name") or one.get("title")))) for one in choices)
+    raise Invalid(f"{quote(str(value))} is none of the choices.", f"They are: {known}.")

@@ -1,0 +1,278 @@
+"""Pull requests: what they change, what was said about that, whether it may go in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from mcp_batteries.errors import Conflict, Invalid, Refused, quote
+from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
+from mcp_github.engine.api import Api
+from mcp_github.engine.files import Diff
+from mcp_github.engine.issues import check_thread, merged
+from mcp_github.engine.pages import clipped, listing, pick, rows_within, trust
+from mcp_github.engine.queries import DRAFT, READY, RESOLVE, THREADS, UNRESOLVE
+from mcp_github.engine.shapes import CHECK, PULL, REVIEW
+from mcp_github.models import Done, Listing, Record
+from mcp_github.policy import Ref, Repo, WriteRepo
+
+__all__ = ["Event", "Pulls", "ReviewComment"]
+
+Event = Literal["APPROVE", "REQUEST_CHANGES", "COMMENT"]
+
+_BODY = 8000
+_THREAD = ("thread", "path", "line", "resolved", "outdated", "comments")
+_THREAD_PAGE = 20
+
+
+@dataclass(frozen=True)
+class ReviewComment:
+    """A comment on lines of the difference."""
+
+    path: str
+    body: str
+    line: int
+    side: Literal["LEFT", "RIGHT"] = "RIGHT"
+    start_line: int | None = None
+
+
+@dataclass(frozen=True)
+class Pulls:
+    api: Api
+
+    async def list(
+        self, repo: Repo, params: dict[str, Any], *, fields: Sequence[str] | None, limit: int, cursor: str | None
+    ) -> Listing:
+        what = f"the pull requests of `{repo.full}`"
+        return await listing(
+            self.api, f"{repo.path}/pulls", what, PULL, params=params, repo=repo, fields=fields, limit=limit,
+            cursor=cursor,
+        )  # fmt: skip
+
+    async def get(self, repo: Repo, number: int, fields: Sequence[str] | None) -> Record:
+        found = await self._found(repo, number)
+        wanted = fields or list(PULL.getters)
+        data = PULL.record(found.data, wanted)
+        if data.get("body"):
+            data["body"] = pick(found.data, clipped("body", _BODY))
+        return Record(uri=f"{repo.uri}/pulls/{number}", removed=found.removed or None, data=data)
+
+    async def _found(self, repo: Repo, number: int, *, quiet: bool = False) -> Any:
+        what = f"pull request #{number} of `{repo.full}`"
+        return await self.api.get(f"{repo.path}/pulls/{number}", what, repo=repo, quiet=quiet)
+
+    def diff(self, repo: Repo, *, number: int | None, ref: Ref | None, base: Ref | None) -> Diff:
+        """Where the differences of a pull request, a commit, or from `base` to `ref` are."""
+        if number is not None:
+            return Diff(f"{repo.path}/pulls/{number}/files", f"pull request #{number} of {repo.full}", False)
+        if ref is None:
+            raise Invalid("One of `number` and `ref` has to be given.")
+        if base is not None:
+            where = f"{repo.path}/compare/{base.path}...{ref.path}"
+            return Diff(where, f"{base.name}...{ref.name} of {repo.full}", True)
+        return Diff(f"{repo.path}/commits/{ref.path}", f"commit {ref.name} of {repo.full}", True)
+
+    async def reviews(
+        self, repo: Repo, number: int, *, fields: Sequence[str] | None, limit: int, cursor: str | None
+    ) -> Listing:
+        what = f"the reviews of #{number} of `{repo.full}`"
+        return await listing(
+            self.api, f"{repo.path}/pulls/{number}/reviews", what, REVIEW, repo=repo, fields=fields, limit=limit,
+            cursor=cursor,
+        )  # fmt: skip
+
+    async def threads(self, repo: Repo, number: int, *, unresolved: bool, cursor: str | None) -> Listing:
+        """Threads of review comments, each with the id that a reply and a resolution take."""
+        scope = [repo.key, number]
+        first: dict[str, Any] = {"after": None, "skip": 0}
+        position: dict[str, Any] = Cursor.decode("threads", cursor, scope) if cursor else first
+        given = {
+            "owner": repo.owner, "name": repo.name, "number": number, "first": _THREAD_PAGE, "after": position["after"],
+        }  # fmt: skip
+        what = f"pull request #{number} of `{repo.full}`"
+        answer = await self.api.graphql(THREADS, given, what, repo=repo)
+        found = cast("dict[str, Any]", answer.data["repository"]["pullRequest"]["reviewThreads"])
+        nodes = found["nodes"][position["skip"] :]
+        rows = [_thread(node) for node in nodes]
+        fit = rows_within(rows, DEFAULT_PAGE_BYTES)
+        following: dict[str, Any] | None = None
+        if fit < len(rows):
+            following = {**position, "skip": position["skip"] + fit}
+        elif found["pageInfo"]["hasNextPage"]:
+            following = {"after": found["pageInfo"]["endCursor"], "skip": 0}
+        shown = [row for row in rows[:fit] if not (unresolved and row[3])]
+        return Listing(
+            cursor=Cursor.encode("threads", following, scope) if following else None,
+            note="comments: id, author, association, trust, created_at, body", total=found["totalCount"],
+            removed=answer.removed or None, columns=list(_THREAD), rows=shown,
+        )  # fmt: skip
+
+    async def checks(
+        self, repo: Repo, *, number: int | None, ref: Ref | None, limit: int, cursor: str | None
+    ) -> Listing:
+        """Check runs of a commit, and on the first page the statuses other services set."""
+        if number is not None:
+            ref = Ref(str(pick((await self._found(repo, number, quiet=True)).data, "head.sha")))
+        if ref is None:
+            raise Invalid("One of `number` and `ref` has to be given.")
+        where, what = f"{repo.path}/commits/{ref.path}", f"the checks of {quote(ref.name)} in `{repo.full}`"
+        runs = await listing(
+            self.api, f"{where}/check-runs", what, CHECK, repo=repo, limit=limit, cursor=cursor,
+            inside=lambda data: data["check_runs"],
+        )  # fmt: skip
+        if cursor is not None:
+            return runs
+        state = await self.api.get(f"{where}/status", what, repo=repo)
+        statuses = [
+            [item["context"], item["state"], None, "status", item.get("description"), None]
+            for item in state.data["statuses"]
+        ]
+        removed = (runs.removed or 0) + state.removed
+        return runs.model_copy(update={"rows": [*runs.rows, *statuses], "removed": removed or None})
+
+    async def create(self, repo: WriteRepo, body: dict[str, Any], reviewers: Sequence[str]) -> Done:
+        owner = str(body["head"]).partition(":")[0] if ":" in str(body["head"]) else repo.owner
+        if self.api.policy.allowed and owner.lower() != repo.owner.lower():
+            # A head of somebody else's fork would publish or pull in what is not served.
+            self.api.policy.repo(f"{owner}/{repo.name}")
+        what = f"pull request from {quote(str(body['head']))} in `{repo.full}`"
+        made = await self.api.write("POST", f"{repo.path}/pulls", what, body, repo=repo)
+        number = int(made.data["number"])
+        if reviewers:
+            await self._request(repo, number, reviewers, [])
+        return self._done(repo, number, f"Created pull request #{number}.", made.data)
+
+    async def edit(
+        self, repo: WriteRepo, number: int, changes: dict[str, Any], *, draft: bool | None,
+        reviewers: Sequence[str] | None, update_branch: bool,
+    ) -> Done:  # fmt: skip
+        """Change its fields, who is asked to review, whether it is a draft; bring its branch up to date."""
+        where, what = f"{repo.path}/pulls/{number}", f"pull request #{number} of `{repo.full}`"
+        if not changes and draft is None and reviewers is None and not update_branch:
+            raise Invalid("Nothing was given to change.", "Pass what is to be different.")
+        now = (await self._found(repo, number, quiet=True)).data
+        if changes:
+            now = (await self.api.write("PATCH", where, what, changes, repo=repo)).data
+        if reviewers is not None:
+            asked = [str(item["login"]) for item in cast("list[Any]", now.get("requested_reviewers") or [])]
+            wanted = merged(asked, reviewers)
+            await self._request(
+                repo, number, [name for name in wanted if name not in asked],
+                [name for name in asked if name not in wanted],
+            )  # fmt: skip
+        if draft is not None and draft != now.get("draft"):
+            query = DRAFT if draft else READY
+            await self.api.graphql(query, {"input": {"pullRequestId": now["node_id"]}}, what, repo=repo, writes=True)
+        if update_branch:
+            body = {"expected_head_sha": pick(now, "head.sha")}
+            await self.api.write("PUT", f"{where}/update-branch", what, body, repo=repo)
+        return self._done(repo, number, f"Changed pull request #{number}.", now)
+
+    async def _request(self, repo: WriteRepo, number: int, more: Sequence[str], less: Sequence[str]) -> None:
+        path, what = f"{repo.path}/pulls/{number}/requested_reviewers", f"the reviewers of #{number} of `{repo.full}`"
+        for verb, names in (("POST", more), ("DELETE", less)):
+            if names:
+                teams = [name.partition("/")[2] for name in names if "/" in name]
+                people = [name for name in names if "/" not in name]
+                body = {"reviewers": people, **({"team_reviewers": teams} if teams else {})}
+                await self.api.write(verb, path, what, body, repo=repo)
+
+    async def merge(
+        self, repo: WriteRepo, number: int, *, head: str, method: str, title: str | None, message: str | None
+    ) -> Done:
+        """Merge what the caller has seen: `head` is the commit they mean."""
+        where, what = f"{repo.path}/pulls/{number}", f"pull request #{number} of `{repo.full}`"
+        now = (await self._found(repo, number, quiet=True)).data
+        if not str(pick(now, "head.sha")).startswith(head):
+            raise Conflict(
+                f"The head of {what} is `{pick(now, 'head.sha')}`, not {quote(head)}.", "Look at what changed."
+            )
+        if not self.api.policy.opens("workflow_files"):
+            await self._refuse_workflows(repo, where, what)
+        body = {
+            "sha": pick(now, "head.sha"), "merge_method": method, "commit_title": title, "commit_message": message,
+        }  # fmt: skip
+        body = {name: value for name, value in body.items() if value is not None}
+        made = await self.api.write("PUT", f"{where}/merge", what, body, repo=repo)
+        if not made.data.get("merged"):
+            raise Conflict(f"GitHub did not merge {what}: {quote(str(made.data.get('message')))}.")
+        return Done(
+            done=f"Merged pull request #{number}.", uri=f"{repo.uri}/pulls/{number}", data={"commit": made.data["sha"]}
+        )
+
+    async def _refuse_workflows(self, repo: WriteRepo, where: str, what: str) -> None:
+        params: dict[str, Any] = {"per_page": 100}
+        while True:
+            files = await self.api.get(f"{where}/files", what, params, quiet=True)
+            for file in files.data:
+                try:
+                    self.api.policy.write_file(str(file["filename"]))
+                except Refused as problem:
+                    raise Refused(f"It is not merged: {problem.what}", problem.fix) from None
+            if not files.following:
+                return
+            params = {**params, **files.following}
+
+    async def review(
+        self, repo: WriteRepo, number: int, *, event: Event | None, body: str | None,
+        comments: Sequence[ReviewComment], commit: str | None,
+    ) -> Done:  # fmt: skip
+        """A whole review at once; without `event` it stays pending, seen by its author only."""
+        given: dict[str, Any] = {
+            "comments": [
+                {
+                    "path": item.path, "body": item.body, "line": item.line, "side": item.side,
+                    **({"start_line": item.start_line, "start_side": item.side} if item.start_line else {}),
+                }
+                for item in comments
+            ]
+        }  # fmt: skip
+        given |= {"event": event} if event else {}
+        given |= {"body": body} if body else {}
+        given |= {"commit_id": commit} if commit else {}
+        what = f"a review of #{number} of `{repo.full}`"
+        made = await self.api.write("POST", f"{repo.path}/pulls/{number}/reviews", what, given, repo=repo)
+        state = str(made.data.get("state", "")).lower()
+        return Done(
+            done=f"Review of #{number}: {state}.", url=made.data.get("html_url"), data={"review": made.data["id"]}
+        )
+
+    async def edit_review(
+        self, repo: WriteRepo, number: int, review: int, *, action: Literal["submit", "delete", "dismiss"],
+        event: Event | None, body: str | None,
+    ) -> Done:  # fmt: skip
+        where, what = f"{repo.path}/pulls/{number}/reviews/{review}", f"review `{review}` of #{number} of `{repo.full}`"
+        if action == "submit":
+            given = {"event": event or "COMMENT", **({"body": body} if body else {})}
+            await self.api.write("POST", f"{where}/events", what, given, repo=repo)
+        elif action == "delete":
+            await self.api.write("DELETE", where, what, repo=repo)
+        else:
+            await self.api.write("PUT", f"{where}/dismissals", what, {"message": body or "Dismissed."}, repo=repo)
+        return Done(done=f"Review {review}: {action}.")
+
+    async def resolve(self, repo: WriteRepo, number: int, thread: str, *, resolved: bool) -> Done:
+        await check_thread(self.api, repo, number, thread)
+        what = f"thread {quote(thread)} of #{number} of `{repo.full}`"
+        query = RESOLVE if resolved else UNRESOLVE
+        await self.api.graphql(query, {"input": {"threadId": thread}}, what, repo=repo, writes=True)
+        return Done(done=f"Thread {thread} is {'resolved' if resolved else 'open'}.")
+
+    @staticmethod
+    def _done(repo: Repo, number: int, done: str, data: Mapping[str, Any]) -> Done:
+        shown = PULL.record(data, ("number", "title", "state", "draft", "head", "head_sha", "base"))
+        return Done(done=done, uri=f"{repo.uri}/pulls/{number}", url=data.get("html_url"), data=shown)
+
+
+def _thread(node: Mapping[str, Any]) -> list[Any]:
+    said = [
+        [
+            item["databaseId"], pick(item, "author.login"), item["authorAssociation"], trust(item), item["createdAt"],
+            pick(item, clipped("body", 1000)),
+        ]
+        for item in node["comments"]["nodes"]
+    ]  # fmt: skip
+    if (more := node["comments"]["totalCount"] - len(said)) > 0:
+        said.append([f"{more} more"])
+    return [node["id"], node["path"], node["line"], node["isResolved"], node["isOutdated"], said]

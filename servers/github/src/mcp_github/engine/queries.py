@@ -1,0 +1,145 @@
+"""What is asked of GraphQL, where REST has no answer: threads of reviews, commits GitHub signs, drafts."""
+
+from __future__ import annotations
+
+__all__ = [
+    "ADD_DISCUSSION_COMMENT", "BLAME", "CATEGORIES", "COMMIT_ON_BRANCH", "DELETE_DISCUSSION_COMMENT", "DISCUSSION",
+    "DISCUSSIONS", "DRAFT", "EDIT_DISCUSSION_COMMENT", "MARK_ANSWER", "NODE_PLACE", "READY", "REPLY", "RESOLVE",
+    "THREADS", "UNMARK_ANSWER", "UNRESOLVE",
+]  # fmt: skip
+
+THREADS = """
+query Threads($owner: String!, $name: String!, $number: Int!, $first: Int!, $after: String) {
+  repository(owner: $owner, name: $name) { nameWithOwner pullRequest(number: $number) {
+    reviewThreads(first: $first, after: $after) { totalCount pageInfo { hasNextPage endCursor } nodes {
+      id isResolved isOutdated path line startLine diffSide
+      comments(first: 30) { totalCount nodes {
+        databaseId author { login } authorAssociation createdAt body
+      } }
+    } }
+  } }
+}
+"""
+
+NODE_PLACE = """
+query NodePlace($id: ID!) {
+  node(id: $id) {
+    __typename
+    ... on PullRequestReviewThread { pullRequest { number } repository { nameWithOwner } }
+    ... on Discussion { number repository { nameWithOwner } }
+    ... on DiscussionComment { discussion { number repository { nameWithOwner } } }
+  }
+}
+"""
+
+REPLY = """
+mutation Reply($input: AddPullRequestReviewThreadReplyInput!) {
+  addPullRequestReviewThreadReply(input: $input) { comment { databaseId url } }
+}
+"""
+
+RESOLVE = """
+mutation Resolve($input: ResolveReviewThreadInput!) {
+  resolveReviewThread(input: $input) { thread { id isResolved } }
+}
+"""
+
+UNRESOLVE = """
+mutation Unresolve($input: UnresolveReviewThreadInput!) {
+  unresolveReviewThread(input: $input) { thread { id isResolved } }
+}
+"""
+
+DRAFT = """
+mutation Draft($input: ConvertPullRequestToDraftInput!) {
+  convertPullRequestToDraft(input: $input) { pullRequest { isDraft } }
+}
+"""
+
+READY = """
+mutation Ready($input: MarkPullRequestReadyForReviewInput!) {
+  markPullRequestReadyForReview(input: $input) { pullRequest { isDraft } }
+}
+"""
+
+COMMIT_ON_BRANCH = """
+mutation CommitOnBranch($input: CreateCommitOnBranchInput!) {
+  createCommitOnBranch(input: $input) { commit { oid url } }
+}
+"""
+
+BLAME = """
+query Blame($owner: String!, $name: String!, $ref: String!, $path: String!) {
+  repository(owner: $owner, name: $name) { object(expression: $ref) { __typename
+    ... on Commit { oid blame(path: $path) { ranges {
+      startingLine endingLine
+      commit { oid messageHeadline committedDate author { name user { login } } }
+    } } }
+  } }
+}
+"""
+
+CATEGORIES = """
+query Categories($owner: String!, $name: String!) {
+  repository(owner: $owner, name: $name) { discussionCategories(first: 50) {
+    nodes { id name slug description isAnswerable }
+  } }
+}
+"""
+
+DISCUSSIONS = """
+query Discussions($owner: String!, $name: String!, $category: ID, $answered: Boolean, $first: Int!, $after: String) {
+  repository(owner: $owner, name: $name) {
+    discussions(categoryId: $category, answered: $answered, first: $first, after: $after,
+                orderBy: {field: UPDATED_AT, direction: DESC}) {
+      totalCount pageInfo { hasNextPage endCursor } nodes {
+        number title author { login } authorAssociation category { name } isAnswered closed updatedAt
+        comments(first: 0) { totalCount }
+      }
+    }
+  }
+}
+"""
+
+DISCUSSION = """
+query Discussion($owner: String!, $name: String!, $number: Int!, $first: Int!, $after: String) {
+  repository(owner: $owner, name: $name) { discussion(number: $number) {
+    id number title body author { login } authorAssociation category { name } isAnswered closed createdAt url
+    answer { id }
+    comments(first: $first, after: $after) { totalCount pageInfo { hasNextPage endCursor } nodes {
+      id author { login } authorAssociation createdAt isAnswer body
+      replies(first: 20) { totalCount nodes { id author { login } authorAssociation createdAt body } }
+    } }
+  } }
+}
+"""
+
+ADD_DISCUSSION_COMMENT = """
+mutation AddDiscussionComment($input: AddDiscussionCommentInput!) {
+  addDiscussionComment(input: $input) { comment { id url } }
+}
+"""
+
+EDIT_DISCUSSION_COMMENT = """
+mutation EditDiscussionComment($input: UpdateDiscussionCommentInput!) {
+  updateDiscussionComment(input: $input) { comment { id url } }
+}
+"""
+
+MARK_ANSWER = """
+mutation MarkAnswer($input: MarkDiscussionCommentAsAnswerInput!) {
+  markDiscussionCommentAsAnswer(input: $input) { discussion { number url } }
+}
+"""
+
+UNMARK_ANSWER = """
+mutation UnmarkAnswer($input: UnmarkDiscussionCommentAsAnswerInput!) {
+  unmarkDiscussionCommentAsAnswer(input: $input) { discussion { number url } }
+}
+"""
+
+DELETE_DISCUSSION_COMMENT = """
+mutation DeleteDiscussionComment($input: DeleteDiscussionCommentInput!) {
+  deleteDiscussionComment(input: $input) { comment { id } }
+}
+"""

@@ -1,0 +1,299 @@
+"""Who one is, what there is, and the branches of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused, quote
+from mcp_github.engine.api import Api
+from mcp_github.engine.pages import Shape, clipped, listing, pick
+from mcp_github.engine.shapes import (
+    BRANCH,
+    CODE,
+    COMMIT,
+    COMMIT_HIT,
+    ISSUE,
+    PERSON,
+    PULL,
+    RELEASE,
+    REPOSITORY,
+    TEAM,
+    TOPIC,
+)
+from mcp_github.models import Done, Listing, Record
+from mcp_github.policy import Owner, Ref, Repo, WriteRepo
+
+__all__ = ["Kind", "Repositories", "default_branch", "refuse_workflows", "sha_of"]
+
+Kind = Literal["repositories", "code", "commits", "issues", "pull_requests", "users", "orgs", "topics"]
+
+_FOUND = Shape({**PULL.getters, **ISSUE.getters}, ("repo", *ISSUE.default))
+_KINDS: Mapping[str, tuple[str, Shape, str]] = {
+    "repositories": ("repositories", REPOSITORY, ""), "code": ("code", CODE, ""),
+    "commits": ("commits", COMMIT_HIT, ""),
+    "issues": ("issues", _FOUND, "is:issue"), "pull_requests": ("issues", _FOUND, "is:pr"),
+    "users": ("users", PERSON, "type:user"), "orgs": ("users", PERSON, "type:org"), "topics": ("topics", TOPIC, ""),
+}  # fmt: skip
+_TEXT_MATCHES = "application/vnd.github.text-match+json"
+
+
+@dataclass(frozen=True)
+class Repositories:
+    api: Api
+
+    async def me(self) -> Record:
+        """Who the token belongs to, what it may do, how many requests are left, and what is served here."""
+        api, policy = self.api, self.api.policy
+        data: dict[str, Any] = {"served": policy.listed, "toolsets": sorted(policy.toolsets)}
+        gates = ("merge", "delete", "workflow_files", "releases", "force")
+        data["may"] = [
+            "read",
+            *(["write"] if policy.can_write else []),
+            *(gate for gate in gates if policy.opens(gate)),
+        ]
+        note = None
+        limits = await api.get("/rate_limit", "the rate limits", quiet=True)
+        core = cast("dict[str, Any]", pick(limits.data, "resources.core") or {})
+        data["requests_left"] = core.get("remaining")
+        data["requests_of"] = core.get("limit")
+        source = api.client.credentials.source
+        if not source:
+            return Record(note="There is no token: only public repositories can be read.", data=data)
+        data["token_from"] = source
+        try:
+            user = await api.get("/user", "the user of this token", quiet=True)
+        except Refused as problem:
+            note = f"The token acts for no user. {problem.what}"
+        else:
+            data |= PERSON.record(user.data, ("login", "name", "company", "location", "bio", "url"))
+            data["scopes"] = user.headers.get("x-oauth-scopes")
+        return Record(note=note, data=data)
+
+    async def teams(self, *, fields: Sequence[str] | None, limit: int, cursor: str | None) -> Listing:
+        """The teams of the token's user."""
+
+        def served(team: Mapping[str, Any]) -> bool:
+            return not policy.allowed or any(pick(team, "organization.login").lower() == o for o, _ in policy.allowed)
+
+        policy = self.api.policy
+        return await listing(
+            self.api, "/user/teams", "your teams", TEAM, keep=served, fields=fields, limit=limit, cursor=cursor
+        )
+
+    async def people(
+        self, place: Repo | Owner, team: str | None, *, fields: Sequence[str] | None, limit: int, cursor: str | None
+    ) -> Listing:
+        """Who may work on a repository, belongs to an organisation or to one of its teams."""
+        repo = None
+        if isinstance(place, Repo):
+            path, what, repo = f"{place.path}/collaborators", f"the collaborators of `{place.full}`", place
+        elif team is not None:
+            path, what = f"/orgs/{place}/teams/{self.api.policy.team(team)}/members", f"the team {quote(team)}"
+        else:
+            path, what = f"/orgs/{place}/members", f"the organisation `{place.login}`"
+        return await listing(self.api, path, what, PERSON, repo=repo, fields=fields, limit=limit, cursor=cursor)
+
+    async def search(
+        self, kind: Kind, query: str, repo: str | None, *, sort: str | None, order: str | None,
+        fields: Sequence[str] | None, limit: int, cursor: str | None,
+    ) -> Listing:  # fmt: skip
+        """What GitHub finds, of what is served."""
+        api, policy = self.api, self.api.policy
+        place, shape, qualifier = _KINDS[kind]
+        in_repositories = kind not in ("users", "orgs", "topics")
+        bound = policy.search(query, repo, bound=in_repositories)
+        if qualifier and qualifier not in bound:
+            bound = f"{bound} {qualifier}"
+
+        def served(item: Mapping[str, Any]) -> bool:
+            if not in_repositories:
+                return True
+            full = str(
+                pick(item, REPOSITORY.getters["repo"] if kind == "repositories" else shape.getters["repo"]) or ""
+            )
+            owner, _, name = full.partition("/")
+            if not policy.permits(owner, name):
+                return False
+            api.flow.saw(full)
+            if isinstance(private := item.get("private"), bool):
+                api.flow.knows(full, public=not private)
+            return True
+
+        return await listing(
+            api, f"/search/{place}", f"the search {quote(bound)}", shape,
+            params={"q": bound, "sort": sort, "order": order}, fields=fields, limit=limit, cursor=cursor,
+            inside=lambda data: data.get("items", []), keep=served,
+            accept=_TEXT_MATCHES if kind == "code" else "application/vnd.github+json",
+        )  # fmt: skip
+
+    async def repository(self, repo: Repo, fields: Sequence[str] | None) -> Record:
+        """One repository with the top of its README."""
+        found = await self.api.get(repo.path, f"repository `{repo.full}`", repo=repo)
+        self.api.flow.knows(repo.key, public=not found.data.get("private", False))
+        data = REPOSITORY.record(found.data, fields or [name for name in REPOSITORY.getters if name != "size_kb"])
+        return Record(uri=repo.uri, removed=found.removed or None, data=data)
+
+    async def refs(
+        self, repo: Repo, kind: Literal["branches", "tags"], *, fields: Sequence[str] | None, limit: int,
+        cursor: str | None,
+    ) -> Listing:  # fmt: skip
+        what = f"the {kind} of `{repo.full}`"
+        return await listing(
+            self.api, f"{repo.path}/{kind}", what, BRANCH, repo=repo, fields=fields, limit=limit, cursor=cursor
+        )
+
+    async def commits(
+        self, repo: Repo, *, ref: Ref | None, path: str | None, number: int | None, author: str | None,
+        since: str | None, until: str | None, fields: Sequence[str] | None, limit: int, cursor: str | None,
+    ) -> Listing:  # fmt: skip
+        """Commits of a branch, or of a pull request."""
+        if number is not None:
+            where, what = f"{repo.path}/pulls/{number}/commits", f"pull request #{number} of `{repo.full}`"
+            params: dict[str, Any] = {}
+        else:
+            where, what = f"{repo.path}/commits", f"the commits of `{repo.full}`"
+            params = {"sha": ref.name if ref else None, "path": path, "author": author, "since": since, "until": until}
+        return await listing(
+            self.api, where, what, COMMIT, params=params, repo=repo, fields=fields, limit=limit, cursor=cursor
+        )
+
+    async def commit(self, repo: Repo, ref: Ref) -> Record:
+        """One commit with the files it touched."""
+        found = await self.api.get(
+            f"{repo.path}/commits/{ref.path}", f"commit {quote(ref.name)} of `{repo.full}`", repo=repo
+        )
+        data = COMMIT.record(found.data, ("sha", "author", "name", "date", "verified", "parents", "url"))
+        data["message"] = pick(found.data, clipped("commit.message", 4000))
+        data["stats"] = found.data.get("stats")
+        files = cast("list[dict[str, Any]]", found.data.get("files") or [])
+        data["files"] = [
+            f"{file['filename']} {file['status']} +{file['additions']} -{file['deletions']}" for file in files[:60]
+        ]
+        more = len(files) - 60
+        note = f"{more} more files: use read_diff." if more > 0 else None
+        return Record(note=note, removed=found.removed or None, data=data)
+
+    async def releases(self, repo: Repo, *, fields: Sequence[str] | None, limit: int, cursor: str | None) -> Listing:
+        what = f"the releases of `{repo.full}`"
+        return await listing(
+            self.api, f"{repo.path}/releases", what, RELEASE, repo=repo, fields=fields, limit=limit, cursor=cursor
+        )
+
+    async def release(self, repo: Repo, tag: Ref | None) -> Record:
+        """The release of a tag, or the latest."""
+        path = "latest" if tag is None else f"tags/{tag.path}"
+        what = f"{'latest release' if tag is None else f'release {quote(tag.name)}'} of `{repo.full}`"
+        found = await self.api.get(f"{repo.path}/releases/{path}", what, repo=repo)
+        data = RELEASE.record(found.data, [name for name in RELEASE.getters if name != "id"])
+        data["body"] = pick(found.data, clipped("body", 8000))
+        uri = f"{repo.uri}/releases/{found.data.get('tag_name')}"
+        return Record(uri=uri, removed=found.removed or None, data=data)
+
+    async def create_branch(self, repo: WriteRepo, branch: Ref, start: Ref | None) -> Done:
+        """A branch at `start`, by default the tip of the default branch."""
+        sha = await sha_of(self.api, repo, start)
+        if start is not None:
+            await refuse_workflows(self.api, repo, sha)
+        try:
+            await self.api.write(
+                "POST", f"{repo.path}/git/refs", f"branch {quote(branch.name)} of `{repo.full}`",
+                {"ref": f"refs/heads/{branch.name}", "sha": sha},
+            )  # fmt: skip
+        except Invalid as problem:
+            if "exists" in str(problem).lower():
+                raise Conflict(f"The branch {quote(branch.name)} exists already.", "Choose another name.") from None
+            raise
+        return Done(done=f"Created branch {branch.name}.", data={"branch": branch.name, "sha": sha})
+
+    async def move_branch(self, repo: WriteRepo, branch: Ref, target: Ref, *, force: bool) -> Done:
+        """Have a branch point to another commit."""
+        sha = await sha_of(self.api, repo, target)
+        await refuse_workflows(self.api, repo, sha)
+        await self.api.write(
+            "PATCH", f"{repo.path}/git/refs/heads/{branch.path}", f"branch {quote(branch.name)} of `{repo.full}`",
+            {"sha": sha, "force": force},
+        )  # fmt: skip
+        return Done(done=f"Branch {branch.name} is at {sha} now.", data={"branch": branch.name, "sha": sha})
+
+    async def delete_branch(self, repo: WriteRepo, branch: Ref) -> Done:
+        """Remove a branch, but not the default one."""
+        if branch.name == await default_branch(self.api, repo):
+            raise Refused(f"{quote(branch.name)} is the default branch of `{repo.full}`.", "It is not deleted here.")
+        sha = await sha_of(self.api, repo, branch)
+        what = f"branch {quote(branch.name)} of `{repo.full}`"
+        await self.api.write("DELETE", f"{repo.path}/git/refs/heads/{branch.path}", what)
+        return Done(done=f"Deleted branch {branch.name}; it was at {sha}.", data={"sha": sha})
+
+    async def create(self, repo: WriteRepo, *, description: str | None, private: bool, readme: bool) -> Done:
+        """A new repository of the token's user or of an organisation."""
+        body = {"name": repo.name, "description": description, "private": private, "auto_init": readme}
+        body = {name: value for name, value in body.items() if value is not None}
+        me = await self.api.get("/user", "the user of this token", quiet=True)
+        mine = str(me.data.get("login", "")).lower() == repo.owner.lower()
+        path = "/user/repos" if mine else f"/orgs/{Owner(repo.owner)}/repos"
+        made = await self.api.write("POST", path, f"repository `{repo.full}`", body)
+        return Done(done=f"Created {repo.full}.", uri=repo.uri, url=made.data.get("html_url"))
+
+    async def fork(self, repo: Repo, target: WriteRepo) -> Done:
+        """A fork of `repo` as `target`."""
+        body: dict[str, Any] = {"name": target.name}
+        me = await self.api.get("/user", "the user of this token", quiet=True)
+        if str(me.data.get("login", "")).lower() != target.owner.lower():
+            body["organization"] = target.owner
+        made = await self.api.write("POST", f"{repo.path}/forks", f"a fork of `{repo.full}`", body)
+        return Done(
+            done=f"GitHub is making {made.data.get('full_name')}; it takes a moment.", uri=target.uri,
+            url=made.data.get("html_url"),
+        )  # fmt: skip
+
+    async def delete(self, repo: WriteRepo) -> Done:
+        await self.api.write("DELETE", repo.path, f"repository `{repo.full}`")
+        return Done(done=f"Deleted {repo.full}.")
+
+
+async def default_branch(api: Api, repo: Repo) -> str:
+    """The name of the default branch."""
+    found = await api.get(repo.path, f"repository `{repo.full}`", quiet=True)
+    return str(found.data["default_branch"])
+
+
+async def sha_of(api: Api, repo: Repo, ref: Ref | None) -> str:
+    """The commit a branch, tag or commit names; by default that of the default branch."""
+    name = ref.name if ref is not None else await default_branch(api, repo)
+    ref = Ref(name)
+    try:
+        found = await api.get(
+            f"{repo.path}/git/ref/heads/{ref.path}", f"branch {quote(name)} of `{repo.full}`", quiet=True
+        )
+        return str(found.data["object"]["sha"])
+    except NotFound:
+        what = f"branch, tag or commit {quote(name)} in `{repo.full}`"
+        found = await api.get(f"{repo.path}/commits/{ref.path}", what, quiet=True)
+        return str(found.data["sha"])
+
+
+async def refuse_workflows(api: Api, repo: WriteRepo, sha: str) -> None:
+    """Raise `Refused` if what `sha` holds beyond the default branch changes files Actions runs and that gate is closed.
+
+    A branch is enough to have them run: `on: push` asks for no review.
+    """
+    if api.policy.opens("workflow_files"):
+        return
+    base = Ref(await default_branch(api, repo))
+    what = f"commit `{sha}` of `{repo.full}`"
+    params: dict[str, Any] = {"per_page": 100}
+    for _ in range(30):
+        try:
+            found = await api.get(f"{repo.path}/compare/{base.path}...{sha}", what, params, quiet=True)
+        except NotFound:
+            raise Refused(
+                f"What {what} changes can't be told, and it may be files that Actions runs.",
+                "Start from a branch, or the operator can open `--workflow-files`.",
+            ) from None
+        for file in cast("list[Any]", found.data.get("files") or []):
+            api.policy.write_file(str(file["filename"]))
+        if not found.following:
+            return
+        params = {**params, **found.following}

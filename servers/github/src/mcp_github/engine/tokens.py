@@ -1,0 +1,153 @@
+"""Where the token is from, found out when it is first needed, and never shown."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+import os
+import shutil
+import subprocess
+import threading
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from mcp_batteries.errors import Problem, Unavailable
+from mcp_github.engine.reply import VERSION
+from mcp_github.policy import Api
+
+if TYPE_CHECKING:
+    from github.Auth import Auth
+
+__all__ = ["Credentials", "TokenSettings"]
+
+logger = logging.getLogger(__name__)
+
+
+class TokenSettings(Protocol):
+    """What finding a token needs to be told."""
+
+    @property
+    def auth(self) -> Literal["auto", "env", "gh", "none"]: ...
+    @property
+    def token_file(self) -> str | None: ...
+    @property
+    def app_id(self) -> str | None: ...
+    @property
+    def app_installation(self) -> int: ...
+    @property
+    def app_key_file(self) -> str | None: ...
+    @property
+    def timeout(self) -> int: ...
+
+
+class Credentials:
+    """The one identity this server has towards GitHub. Its `repr` tells nothing."""
+
+    def __init__(self, settings: TokenSettings, api: Api) -> None:
+        self._settings, self._api = settings, api
+        self._lock = threading.Lock()
+        self._found: tuple[str, Auth | None] | None = None
+
+    def auth(self) -> Auth | None:
+        """For PyGithub; None without a token. Blocks: gh is a program, an App's token a request.
+
+        Raises:
+            Unavailable: a source that was named has none.
+        """
+        with self._lock:
+            try:
+                if self._found is None:
+                    self._found = self._find()
+                auth = self._found[1]
+                # An App's token is renewed here, once for all workers.
+                _ = auth and auth.token
+            except Problem:
+                raise
+            except Exception as error:  # noqa: BLE001
+                # Of four libraries' making: a key that is none, a refusal, a broken connection.
+                logger.warning("No token: %s", type(error).__name__)
+                raise Unavailable(
+                    "GitHub gave the App no token.", "The operator can look at --app-id, the key and the installation."
+                ) from None
+            return auth
+
+    @property
+    def source(self) -> str:
+        """Where the token is from, in words; empty before it was needed."""
+        return self._found[0] if self._found else ""
+
+    def fingerprint(self, key: bytes) -> str:
+        """A name for this identity that tells nothing about the token. Blocks like `auth`."""
+        auth = self.auth()
+        kept = f"{self._settings.app_id}/{self._settings.app_installation}" if self._settings.app_id else None
+        secret = kept or (auth.token if auth else "")
+        return hmac.new(key, f"{self._api.base}\n{secret}".encode(), hashlib.sha256).hexdigest()[:32]
+
+    def _find(self) -> tuple[str, Auth | None]:
+        from github import Auth
+
+        settings = self._settings
+        if settings.app_id:
+            return "a GitHub App", self._app()
+        if settings.token_file:
+            return "--token-file", Auth.Token(_read(settings.token_file, "token"))
+        if settings.auth in ("auto", "env"):
+            enterprise = ["GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"]
+            public = self._api.host == "github.com" or self._api.host.endswith(".ghe.com")
+            for name in [*([] if public else enterprise), "GITHUB_TOKEN", "GH_TOKEN"]:
+                if token := os.environ.get(name, "").strip():
+                    return name, Auth.Token(token)
+            if settings.auth == "env":
+                raise Unavailable("Neither `GITHUB_TOKEN` nor `GH_TOKEN` is set.", "The operator can set one.")
+        if settings.auth in ("auto", "gh"):
+            if token := _gh(self._api.host):
+                return "gh", Auth.Token(token)
+            if settings.auth == "gh":
+                raise Unavailable("The `gh` program has no token for this host.", "The user can run `gh auth login`.")
+        return "", None
+
+    def _app(self) -> Auth:
+        from github import Auth, GithubIntegration
+
+        settings = self._settings
+        if not settings.app_key_file:
+            raise Unavailable("A GitHub App needs its key.", "The operator can name it with `--app-key-file`.")
+        app = Auth.AppAuth(str(settings.app_id), _read(settings.app_key_file, "key"))
+        common: dict[str, Any] = {
+            "base_url": self._api.base, "retry": None, "timeout": settings.timeout, "api_version": VERSION,
+        }  # fmt: skip
+        integration = GithubIntegration(auth=app, seconds_between_requests=0, seconds_between_writes=0, **common)
+        number = settings.app_installation
+        if not number:
+            installations = [item.id for item in integration.get_installations()]
+            if len(installations) != 1:
+                raise Unavailable(
+                    f"The App has `{len(installations)}` installations.", "Name one with `--app-installation`."
+                )
+            number = installations[0]
+        return Auth.AppInstallationAuth(app, number, requester=integration.requester)
+
+
+def _read(path: str, what: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read().strip()
+    except (OSError, UnicodeDecodeError):
+        text = ""
+    if not text:
+        raise Unavailable(f"The file of the {what} can't be read or is empty.", "The operator can name another.")
+    return text
+
+
+def _gh(host: str) -> str | None:
+    program = shutil.which("gh")
+    if program is None:
+        return None
+    try:
+        done = subprocess.run(
+            [program, "auth", "token", "--hostname", host],
+            capture_output=True, text=True, timeout=10, stdin=subprocess.DEVNULL, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() or None

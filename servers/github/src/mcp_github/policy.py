@@ -1,0 +1,407 @@
+"""The only place that says no before GitHub does: a caller's words become a trusted type here, or a refusal.
+
+A `Repo` is on the allow-list, a `WriteRepo` is one that may be written to, and whatever becomes part of a request's
+path can't leave its place there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+from urllib.parse import quote as percent
+from urllib.parse import urlsplit
+
+from mcp_batteries.errors import Invalid, Refused, Unavailable, quote
+from mcp_github.settings import TOOLSETS
+
+__all__ = ["Api", "FilePath", "Gate", "Gist", "Owner", "Policy", "PolicySettings", "Ref", "Repo", "WriteRepo"]
+
+Gate = Literal["merge", "delete", "workflow_files", "releases", "force"]
+
+_OWNER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}(?:\[bot\])?")
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_REACHES = re.compile(
+    r"""(?:^|[\s(\-"'])(repo|user|org|owner|team-review-requested|team|enterprise|props\.\S*?):""", re.I
+)
+_LOGIC = re.compile(r"(?:^|\s)(?:OR|AND|NOT)(?:\s|$)|[()]")
+
+
+class PolicySettings(Protocol):
+    """What the policy needs to be told."""
+
+    @property
+    def toolsets(self) -> Sequence[str]: ...
+    @property
+    def read_only(self) -> bool: ...
+    @property
+    def write(self) -> bool: ...
+    @property
+    def merge(self) -> bool: ...
+    @property
+    def delete(self) -> bool: ...
+    @property
+    def workflow_files(self) -> bool: ...
+    @property
+    def releases(self) -> bool: ...
+    @property
+    def force(self) -> bool: ...
+    @property
+    def repos(self) -> Sequence[str]: ...
+    @property
+    def flow(self) -> Literal["ask", "strict", "off"]: ...
+    @property
+    def api_url(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Repo:
+    """A repository on the allow-list; it may turn out not to exist."""
+
+    owner: str
+    name: str
+
+    @property
+    def full(self) -> str:
+        return f"{self.owner}/{self.name}"
+
+    @property
+    def key(self) -> str:
+        """The one spelling of it: GitHub ignores case."""
+        return self.full.lower()
+
+    @property
+    def path(self) -> str:
+        return f"/repos/{percent(self.owner, safe='')}/{percent(self.name, safe='')}"
+
+    @property
+    def uri(self) -> str:
+        return f"github://{self.full}"
+
+
+@dataclass(frozen=True)
+class WriteRepo(Repo):
+    """A repository that may be written to."""
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A user or an organisation."""
+
+    login: str
+
+    def __str__(self) -> str:
+        return percent(self.login, safe="")
+
+
+@dataclass(frozen=True)
+class Ref:
+    """A branch, tag or commit."""
+
+    name: str
+
+    @property
+    def path(self) -> str:
+        return percent(self.name, safe="/")
+
+
+@dataclass(frozen=True)
+class FilePath:
+    """A path inside a repository; empty for its top."""
+
+    name: str
+
+    @property
+    def path(self) -> str:
+        return percent(self.name, safe="/")
+
+
+@dataclass(frozen=True)
+class Gist:
+    """A gist's id."""
+
+    id: str
+
+
+@dataclass(frozen=True)
+class Api:
+    """Where GitHub is: `base` for REST, without a slash at its end."""
+
+    base: str
+
+    @property
+    def host(self) -> str:
+        """The host as people know it, which is what the gh program stores tokens under."""
+        name = urlsplit(self.base).hostname or ""
+        return name.removeprefix("api.") if name == "api.github.com" or name.endswith(".ghe.com") else name
+
+
+class Policy:
+    """What may be reached under these settings.
+
+    Raises:
+        Unavailable: a setting can't be used.
+    """
+
+    def __init__(self, settings: PolicySettings) -> None:
+        self.can_write = settings.write and not settings.read_only
+        opened: dict[Gate, bool] = {
+            "merge": settings.merge, "delete": settings.delete, "workflow_files": settings.workflow_files,
+            "releases": settings.releases, "force": settings.force,
+        }  # fmt: skip
+        self._gates: dict[Gate, bool] = {name: self.can_write and is_open for name, is_open in opened.items()}
+        self.flow = settings.flow
+        self.api = _api(settings.api_url)
+        self.allowed = tuple(_pattern(item) for item in settings.repos)
+        unknown = [name for name in settings.toolsets if name not in (*TOOLSETS, "all")]
+        if unknown:
+            raise Unavailable(
+                f"There is no toolset {quote(unknown[0])}.", f"There are: {', '.join(TOOLSETS)}; or all of them: all."
+            )
+        self.toolsets = frozenset(TOOLSETS if "all" in settings.toolsets else settings.toolsets)
+
+    def opens(self, gate: Gate) -> bool:
+        """Whether the operator has opened `gate`."""
+        return self._gates[gate]
+
+    def permits(self, owner: str, name: str) -> bool:
+        """Whether the repository is on the allow-list."""
+        return not self.allowed or any(
+            owner.lower() == allowed and match in ("*", name.lower()) for allowed, match in self.allowed
+        )
+
+    def repo(self, text: str) -> Repo:
+        """The repository `text` (`owner/name`) names.
+
+        Raises:
+            Invalid: it is no name of a repository.
+            Refused: it is not on the allow-list.
+        """
+        owner, _, name = text.strip().partition("/")
+        name = name.removesuffix(".git")
+        if not _OWNER.fullmatch(owner) or not _NAME.fullmatch(name) or name in (".", ".."):
+            raise Invalid(f"{quote(text)} names no repository.", "Write it as `owner/name`.")
+        if not self.permits(owner, name):
+            raise Refused(f"The repository {quote(text)} is not served here.", f"Served are: {self.listed}.")
+        return Repo(owner, name)
+
+    def write_repo(self, text: str, *gates: Gate) -> WriteRepo:
+        """The repository `text` names, to be written to.
+
+        Raises:
+            Refused: the operator has not opened that, or it is not on the allow-list.
+        """
+        repo = self.repo(text)
+        self.require_write()
+        for gate in gates:
+            self.require(gate)
+        return WriteRepo(repo.owner, repo.name)
+
+    def require(self, gate: Gate) -> None:
+        """Raise `Refused` unless the operator has opened `gate`."""
+        if not self._gates[gate]:
+            flag = "--" + gate.replace("_", "-")
+            raise Refused(
+                f"This needs `{flag}`, which is not open.", f"The operator can start it with `--write {flag}`."
+            )
+
+    def require_write(self) -> None:
+        """Raise `Refused` unless the operator has opened writing."""
+        if not self.can_write:
+            raise Refused("Nothing can be changed through this server.", "The operator can start it with `--write`.")
+
+    def require_everything(self, what: str) -> None:
+        """Raise `Refused` where an allow-list narrows what is served and `what` belongs to no repository."""
+        if self.allowed:
+            raise Refused(f"{what} are outside of `--repos`.", f"Served are only: {self.listed}.")
+
+    @property
+    def listed(self) -> str:
+        """The allow-list for messages."""
+        return ", ".join(f"`{owner}/{name}`" for owner, name in self.allowed) or "all repositories of the token"
+
+    def owner(self, text: str) -> Owner:
+        """A user or an organisation.
+
+        Raises:
+            Invalid: `text` is no login.
+            Refused: no repository of theirs is on the allow-list.
+        """
+        login = text.strip().removeprefix("@")
+        if not _OWNER.fullmatch(login):
+            raise Invalid(f"{quote(text)} is no login of a user or an organisation.")
+        if self.allowed and all(login.lower() != owner for owner, _ in self.allowed):
+            raise Refused(f"{quote(text)} is not served here.", f"Served are: {self.listed}.")
+        return Owner(login)
+
+    def team(self, text: str) -> str:
+        """A team's slug."""
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", text):
+            raise Invalid(f"{quote(text)} is no slug of a team.", "`list_teams` shows yours.")
+        return text
+
+    def logins(self, texts: Sequence[str]) -> list[str]:
+        """People to assign, request or mention; they need not own anything that is served."""
+        for text in texts:
+            if not _OWNER.fullmatch(text):
+                raise Invalid(f"{quote(text)} is no login.")
+        return list(texts)
+
+    def ref(self, text: str) -> Ref:
+        """A branch, tag or commit, by the rules of git-check-ref-format.
+
+        Raises:
+            Invalid: no such thing can have that name.
+        """
+        wrong = (
+            not text or len(text) > 250 or text[0] in "/-" or text[-1] in "/." or ".." in text or "//" in text
+            or "@{" in text or text == "@" or text.endswith(".lock") or "/." in text or text[0] == "."
+            or any(char in " ~^:?*[\\" or ord(char) < 32 or ord(char) == 127 for char in text)
+        )  # fmt: skip
+        if wrong or not _encodes(text):
+            raise Invalid(f"{quote(text)} can't be a branch, tag or commit.", "Name one, such as `main`.")
+        return Ref(text)
+
+    def file(self, text: str) -> FilePath:
+        """A path inside a repository.
+
+        Raises:
+            Invalid: it could leave its place in a request.
+        """
+        name = text.strip("/")
+        if any(part in ("", ".", "..") for part in name.split("/")) and name:
+            raise Invalid(f"The path {quote(text)} has an empty, `.` or `..` part.", "Write it from the top down.")
+        if "\0" in name or not _encodes(name) or len(name) > 4000:
+            raise Invalid(f"{quote(text)} can't be a path in a repository.")
+        return FilePath(name)
+
+    def write_file(self, text: str) -> FilePath:
+        """A path that may be written to.
+
+        Raises:
+            Refused: Actions would run it, and that gate is closed.
+        """
+        file = self.file(text)
+        parts = file.name.casefold().split("/")
+        if not file.name:
+            raise Invalid("`path` is empty.", "Name a file.")
+        if parts[0] == ".git":
+            raise Refused(f"{quote(text)} is git's own.")
+        runs = parts[:2] == [".github", "workflows"] or parts[-1] in ("action.yml", "action.yaml")
+        if runs and not self.opens("workflow_files"):
+            raise Refused(
+                f"{quote(text)} is a file that Actions runs; changing it needs `--workflow-files`.",
+                "The operator can start the server with `--write --workflow-files`.",
+            )
+        return file
+
+    def workflow(self, text: str) -> str:
+        """A workflow's id or the name of its file."""
+        if not re.fullmatch(r"\d{1,20}|[A-Za-z0-9_][A-Za-z0-9._ -]{0,200}\.ya?ml", text):
+            raise Invalid(f"{quote(text)} is no workflow.", "`list_actions` with kind=workflows shows them.")
+        return percent(text, safe="")
+
+    def gist(self, text: str) -> Gist:
+        """A gist's id."""
+        if not re.fullmatch(r"[0-9a-zA-Z]{1,64}", text):
+            raise Invalid(f"{quote(text)} is no id of a gist.")
+        return Gist(text)
+
+    def node(self, text: str) -> str:
+        """An opaque id that GitHub issued, for GraphQL; what it belongs to is checked before it is used."""
+        if not re.fullmatch(r"[A-Za-z0-9_=-]{4,200}", text):
+            raise Invalid(f"{quote(text)} is no id from an earlier answer.")
+        return text
+
+    def search(self, query: str, repo: str | None, *, bound: bool = True) -> str:
+        """`query` bound to what is served.
+
+        Args:
+            bound: whether what is searched for lies in repositories.
+
+        Raises:
+            Refused: under an allow-list, the query names repositories itself or has logic that could get round.
+        """
+        if not _encodes(query):
+            raise Invalid("`query` holds half of a character.")
+        where = [f"repo:{self.repo(repo).full}"] if repo is not None else []
+        if self.allowed and bound:
+            if found := _REACHES.search(query):
+                raise Refused(
+                    f"With `--repos`, a query may not hold {quote(found[1] + ':')}.", "Name one as `repo` instead."
+                )
+            if _LOGIC.search(query):
+                raise Refused("With `--repos`, a query may not hold `OR`, `AND`, `NOT` or brackets.", "Search twice.")
+            if repo is None:
+                where = [f"user:{owner}" if name == "*" else f"repo:{owner}/{name}" for owner, name in self.allowed]
+        return " ".join([query, *where]).strip()
+
+    def flow_question(self, target: str, seen: Mapping[str, bool], *, public: bool) -> str | None:
+        """What to ask the user before a write to `target`, None if nothing.
+
+        Args:
+            target: key of the repository to be written to.
+            seen: the repositories whose text was shown, by their key; True for a public one.
+            public: whether `target` is public.
+
+        Raises:
+            Refused: it would have to be asked, and the operator's word is `--flow strict`.
+        """
+        if self.flow == "off":
+            return None
+        foreign = sorted(key for key, is_public in seen.items() if is_public and key != target)
+        private = sorted(key for key, is_public in seen.items() if not is_public and key != target)
+        if foreign:
+            why = f"text of the public {_some(foreign)} was read before, and could have asked for this"
+        elif public and private and seen.get(target):
+            why = f"it is public, its text was read, and so was that of the private {_some(private)}"
+        else:
+            return None
+        if self.flow == "strict":
+            raise Refused(
+                f"Writing to {quote(target)} is refused: {why}.", "The user can do it, or start over in a new session."
+            )
+        return f"Allow a write to {quote(target)}? {why[0].upper()}{why[1:]}."
+
+
+def _some(keys: Sequence[str]) -> str:
+    return quote(", ".join(keys[:3])) + (f" and {len(keys) - 3} more" if len(keys) > 3 else "")
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _pattern(text: str) -> tuple[str, str]:
+    owner, _, name = text.lower().partition("/")
+    if not _OWNER.fullmatch(owner) or not (name == "*" or _NAME.fullmatch(name)) or name in (".", ".."):
+        raise Unavailable(f"{quote(text)} in --repos is no repository.", "Write owner/name, or owner/* for all of one.")
+    return owner, name
+
+
+def _api(url: str) -> Api:
+    parts = urlsplit(url if "//" in url else f"https://{url}")
+    host = (parts.hostname or "").lower()
+    try:
+        port = parts.port
+    except ValueError:
+        host, port = "", None
+    if not host or parts.username or parts.query or parts.fragment or parts.scheme not in ("https", "http"):
+        raise Unavailable(f"{quote(url)} is no address of an API.", "Write it as https://host.")
+    if parts.scheme == "http" and host not in _LOOPBACK:
+        raise Unavailable(f"{quote(url)} would send the token unencrypted.", "Write https://.")
+    path = parts.path.rstrip("/")
+    if host in ("github.com", "www.github.com"):
+        host = "api.github.com"
+    elif host.endswith(".ghe.com") and not host.startswith("api."):
+        host = f"api.{host}"
+    elif not path and not host.startswith("api.") and host not in _LOOPBACK:
+        path = "/api/v3"
+    shown = f"[{host}]" if ":" in host else host
+    return Api(f"{parts.scheme}://{shown}{f':{port}' if port else ''}{path}")

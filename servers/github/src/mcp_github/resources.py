@@ -1,0 +1,114 @@
+"""What can be read, and followed, by its URI."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from urllib.parse import parse_qs, unquote
+
+from mcp_types import BlobResourceContents, Resource, TextResourceContents
+
+from mcp_batteries.declare import lists_resources, resource
+from mcp_github.engine.actions import Actions
+from mcp_github.engine.api import from_cache
+from mcp_github.engine.files import Files
+from mcp_github.engine.issues import Issues
+from mcp_github.engine.notifications import Notifications
+from mcp_github.engine.pulls import Pulls
+from mcp_github.engine.repositories import Repositories
+from mcp_github.engine.subjects import NOTIFICATIONS, number_of
+from mcp_github.models import Record
+from mcp_github.policy import Policy, Repo
+
+__all__ = ["InboxResources", "Resources"]
+
+_JSON, _DIFF = "application/json", "text/x-diff"
+_DIFF_BYTES = 200_000
+
+
+@dataclass(frozen=True)
+class Resources:
+    policy: Policy
+    repositories: Repositories
+    files: Files
+    issues: Issues
+    pulls: Pulls
+    actions: Actions
+
+    @lists_resources
+    async def served(self) -> list[Resource]:
+        """The repositories on the allow-list that are named one by one."""
+        named = [f"{owner}/{name}" for owner, name in self.policy.allowed if name != "*"]
+        return [Resource(uri=f"github://{full}", name=full, mime_type=_JSON) for full in named]
+
+    @resource("github://{owner}/{repo}", name="repository", title="A repository", mime_type=_JSON)
+    async def read_repository(self, owner: str, repo: str, uri: str) -> TextResourceContents:
+        where = self._repo(owner, repo)
+        return _record(uri, await self.repositories.repository(where, None))
+
+    @resource("github://{owner}/{repo}/readme", name="readme", title="Its README", mime_type="text/markdown")
+    async def read_readme(self, owner: str, repo: str, uri: str) -> TextResourceContents:
+        text = await self.files.readme(self._repo(owner, repo))
+        return TextResourceContents(uri=uri, mime_type="text/markdown", text=text)
+
+    @resource("github://{owner}/{repo}/contents/{+path}{?ref}", name="file", title="A file, at a branch, tag or commit")
+    async def read_contents(
+        self, owner: str, repo: str, uri: str
+    ) -> TextResourceContents | BlobResourceContents:  # fmt: skip
+        where = self._repo(owner, repo)
+        # From the URI itself, in which an escaped character is not yet one that divides.
+        rest, _, query = uri.partition("/contents/")[2].partition("?")
+        refs = parse_qs(query).get("ref")
+        path, ref = self.policy.file(unquote(rest)), self.policy.ref(refs[0]) if refs else None
+        blob = await self.files.blob(where, path, ref)
+        text = self.files.text_of(blob)
+        if text is None:
+            data = base64.b64encode(blob.data).decode()
+            return BlobResourceContents(uri=uri, blob=data, mime_type="application/octet-stream")
+        return TextResourceContents(uri=uri, text=text, mime_type="text/plain")
+
+    @resource("github://{owner}/{repo}/issues/{number}", name="issue", title="An issue", mime_type=_JSON)
+    async def read_issue(self, owner: str, repo: str, number: str, uri: str) -> TextResourceContents:
+        return _record(uri, await self.issues.get(self._repo(owner, repo), number_of(number), None))
+
+    @resource("github://{owner}/{repo}/pulls/{number}", name="pull request", title="A pull request", mime_type=_JSON)
+    async def read_pull_request(self, owner: str, repo: str, number: str, uri: str) -> TextResourceContents:
+        return _record(uri, await self.pulls.get(self._repo(owner, repo), number_of(number), None))
+
+    @resource("github://{owner}/{repo}/pulls/{number}/diff", name="diff", title="What it changes", mime_type=_DIFF)
+    async def read_diff(self, owner: str, repo: str, number: str, uri: str) -> TextResourceContents:
+        where = self._repo(owner, repo)
+        of = self.pulls.diff(where, number=number_of(number), ref=None, base=None)
+        found = await self.files.diff(where, of, path=None, summary=False, cursor=None, max_bytes=_DIFF_BYTES)
+        return TextResourceContents(uri=uri, mime_type=_DIFF, text=found.text())
+
+    @resource("github://{owner}/{repo}/releases/{tag}", name="release", title="A release", mime_type=_JSON)
+    async def read_release(self, owner: str, repo: str, tag: str, uri: str) -> TextResourceContents:
+        name = self.policy.ref(unquote(tag))
+        return _record(uri, await self.repositories.release(self._repo(owner, repo), name))
+
+    @resource("github://{owner}/{repo}/runs/{run_id}", name="run", title="A workflow run", mime_type=_JSON)
+    async def read_run(self, owner: str, repo: str, run_id: str, uri: str) -> TextResourceContents:
+        return _record(uri, await self.actions.get(self._repo(owner, repo), number_of(run_id)))
+
+    def _repo(self, owner: str, name: str) -> Repo:
+        from_cache.set(True)
+        return self.policy.repo(f"{unquote(owner)}/{unquote(name)}")
+
+
+@dataclass(frozen=True)
+class InboxResources:
+    """With the toolset notifications."""
+
+    notifications: Notifications
+
+    @resource(NOTIFICATIONS, name="notifications", title="Your inbox", mime_type=_JSON)
+    async def read_notifications(self) -> TextResourceContents:
+        """Unread notifications of what is served, without their texts."""
+        from_cache.set(True)
+        found = await self.notifications.list(None, {}, fields=None, limit=50, cursor=None)
+        return TextResourceContents(uri=NOTIFICATIONS, mime_type=_JSON, text=found.text())
+
+
+def _record(uri: str, record: Record) -> TextResourceContents:
+    return TextResourceContents(uri=uri, mime_type=_JSON, text=record.text())

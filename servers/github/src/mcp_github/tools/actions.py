@@ -1,0 +1,101 @@
+"""Actions: runs, jobs and their logs, as tools."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from mcp_batteries.declare import tool
+from mcp_github.engine.actions import Actions, Kind, RunAction
+from mcp_github.models import Done, Listing, Record, Text
+from mcp_github.policy import Policy
+from mcp_github.tools.arguments import Cursor, Fields, Limit, Ref, RepoName
+
+__all__ = ["ActionTools", "DeleteLogTools", "WriteActionTools"]
+
+RunId = Annotated[int, Field(ge=1)]
+OptionalId = Annotated[int | None, Field(ge=1)]
+
+
+@dataclass(frozen=True)
+class ActionTools:
+    policy: Policy
+    actions: Actions
+
+    @tool("List runs, jobs, workflows or artifacts", open_world=True)
+    async def list_actions(
+        self,
+        repo: RepoName,
+        kind: Kind = "runs",
+        run_id: OptionalId = None,
+        workflow: Annotated[str | None, Field(description="File name or id.")] = None,
+        branch: Annotated[str | None, Field(description="Runs of it.")] = None,
+        status: Annotated[str | None, Field(description="Of runs: failure, success, in_progress, queued ...")] = None,
+        event: Annotated[str | None, Field(description="Of runs, such as push.")] = None,
+        fields: Fields = None,
+        limit: Limit = 20,
+        cursor: Cursor = None,
+    ) -> Listing:
+        """List workflow runs, the jobs of a run, workflows or artifacts."""
+        params = {"branch": branch, "status": status, "event": event}
+        name = self.policy.workflow(workflow) if workflow else None
+        return await self.actions.list(
+            self.policy.repo(repo), kind, run_id=run_id, workflow=name, params=params, fields=fields, limit=limit,
+            cursor=cursor,
+        )  # fmt: skip
+
+    @tool("Get a run", open_world=True)
+    async def get_run(self, repo: RepoName, run_id: RunId) -> Record:
+        """Get a workflow run with its jobs and the steps that failed."""
+        return await self.actions.get(self.policy.repo(repo), run_id)
+
+    @tool("Read a job's log", open_world=True)
+    async def read_job_log(
+        self,
+        repo: RepoName,
+        job_id: OptionalId = None,
+        run_id: OptionalId = None,
+        pattern: Annotated[str | None, Field(description="Only lines that contain this.")] = None,
+        start_line: Annotated[int | None, Field(ge=1)] = None,
+    ) -> Text:
+        """Read the end of a job's log, or from `start_line` on; of a run, that of its first failed job."""
+        where = self.policy.repo(repo)
+        return await self.actions.log(where, job_id=job_id, run_id=run_id, start_line=start_line, pattern=pattern)
+
+
+@dataclass(frozen=True)
+class WriteActionTools:
+    policy: Policy
+    actions: Actions
+
+    @tool("Run a workflow", effect="write", open_world=True)
+    async def run_workflow(
+        self,
+        repo: RepoName,
+        workflow: Annotated[str, Field(description="File name or id.")],
+        ref: Ref,
+        inputs: Annotated[dict[str, Any], Field(description="As the workflow declares them.")] = {},  # noqa: B006
+    ) -> Done:
+        """Start a workflow that allows being started by hand."""
+        where, policy = self.policy.write_repo(repo), self.policy
+        return await self.actions.run(where, policy.workflow(workflow), policy.ref(ref), inputs)
+
+    @tool("Rerun or cancel", effect="destroy", open_world=True)
+    async def edit_run(self, repo: RepoName, run_id: RunId, action: RunAction) -> Done:
+        """Rerun a workflow run or only what failed in it, or cancel it."""
+        return await self.actions.act(self.policy.write_repo(repo), run_id, action)
+
+
+@dataclass(frozen=True)
+class DeleteLogTools:
+    """Behind `--delete`."""
+
+    policy: Policy
+    actions: Actions
+
+    @tool("Delete logs", effect="destroy", open_world=True)
+    async def delete_run_logs(self, repo: RepoName, run_id: RunId) -> Done:
+        """Delete the logs of a run, for good."""
+        return await self.actions.delete_log(self.policy.write_repo(repo, "delete"), run_id)

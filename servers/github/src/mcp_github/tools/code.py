@@ -1,0 +1,38 @@
+"""Who changed which line, as a tool."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from mcp_batteries.declare import tool
+from mcp_github.engine.discussions import Discussions
+from mcp_github.models import Listing
+from mcp_github.policy import Policy
+from mcp_github.tools.arguments import OptionalRef, Path, RepoName
+
+__all__ = ["CodeTools"]
+
+
+@dataclass(frozen=True)
+class CodeTools:
+    policy: Policy
+    discussions: Discussions
+
+    @tool("Read blame", open_world=True)
+    async def read_blame(
+        self,
+        repo: RepoName,
+        path: Path,
+        ref: OptionalRef = None,
+        start_line: Annotated[int, Field(ge=1)] = 1,
+        lines: Annotated[int, Field(ge=1, le=5000)] = 500,
+    ) -> Listing:
+        """Read which commit last changed each line of a file."""
+        policy = self.policy
+        at = policy.ref(ref) if ref else None
+        return await self.discussions.blame(
+            policy.repo(repo), policy.file(path), at, start_line=start_line, lines=lines
+        )

@@ -1,0 +1,93 @@
+"""Discussions, as tools."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from mcp_batteries.declare import tool
+from mcp_batteries.errors import Invalid
+from mcp_github.engine.discussions import Discussions
+from mcp_github.models import Done, Listing, Record
+from mcp_github.policy import Policy
+from mcp_github.tools.arguments import Body, Cursor, Limit, Number, OptionalBody, RepoName
+
+__all__ = ["DeleteDiscussionTools", "DiscussionTools", "WriteDiscussionTools"]
+
+CommentId = Annotated[str, Field(description="From `get_discussion`.")]
+
+
+@dataclass(frozen=True)
+class DiscussionTools:
+    policy: Policy
+    discussions: Discussions
+
+    @tool("List discussions", open_world=True)
+    async def list_discussions(
+        self,
+        repo: RepoName,
+        kind: Literal["discussions", "categories"] = "discussions",
+        category: Annotated[str | None, Field(description="Name.")] = None,
+        answered: bool | None = None,
+        limit: Limit = 20,
+        cursor: Cursor = None,
+    ) -> Listing:
+        """List discussions, last changed first, or the categories."""
+        where = self.policy.repo(repo)
+        if kind == "categories":
+            return await self.discussions.categories(where)
+        return await self.discussions.list(where, category=category, answered=answered, limit=limit, cursor=cursor)
+
+    @tool("Get a discussion", open_world=True)
+    async def get_discussion(self, repo: RepoName, number: Number, limit: Limit = 20, cursor: Cursor = None) -> Record:
+        """Get a discussion with its comments and replies."""
+        return await self.discussions.get(self.policy.repo(repo), number, limit=limit, cursor=cursor)
+
+
+@dataclass(frozen=True)
+class WriteDiscussionTools:
+    policy: Policy
+    discussions: Discussions
+
+    @tool("Comment on a discussion", effect="write", open_world=True)
+    async def create_discussion_comment(
+        self,
+        repo: RepoName,
+        number: Number,
+        body: Body,
+        reply_to: Annotated[str | None, Field(description="Id of a comment.")] = None,
+    ) -> Done:
+        """Comment on a discussion, or reply to a comment."""
+        where = self.policy.write_repo(repo)
+        return await self.discussions.comment(where, number, body, self.policy.node(reply_to) if reply_to else None)
+
+    @tool("Change a discussion's comment", effect="destroy", open_world=True)
+    async def edit_discussion_comment(
+        self,
+        repo: RepoName,
+        number: Number,
+        comment_id: CommentId,
+        body: OptionalBody = None,
+        answer: bool | None = None,
+    ) -> Done:
+        """Change a comment's text, or mark it as the answer or not."""
+        if body is None and answer is None:
+            raise Invalid("Nothing was given to change.", "Pass `body` or `answer`.")
+        where = self.policy.write_repo(repo)
+        return await self.discussions.edit(where, number, self.policy.node(comment_id), body, answer)
+
+
+@dataclass(frozen=True)
+class DeleteDiscussionTools:
+    """Behind `--delete`."""
+
+    policy: Policy
+    discussions: Discussions
+
+    @tool("Delete a discussion's comment", effect="destroy", open_world=True)
+    async def delete_discussion_comment(self, repo: RepoName, number: Number, comment_id: CommentId) -> Done:
+        """Delete a comment of a discussion, for good."""
+        where = self.policy.write_repo(repo, "delete")
+        return await self.discussions.delete(where, number, self.policy.node(comment_id))

@@ -1,0 +1,233 @@
+"""Issues and comments, as tools."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from mcp_batteries.declare import tool
+from mcp_github.engine.issues import Issues, Options, SubIssue
+from mcp_github.models import Done, Listing, Record
+from mcp_github.policy import Policy
+from mcp_github.tools.arguments import (
+    Body,
+    Cursor,
+    Fields,
+    Limit,
+    Names,
+    Number,
+    OptionalBody,
+    OptionalNumber,
+    OptionalTitle,
+    RepoName,
+    Since,
+    Title,
+)
+from mcp_github.tools.views import ISSUES
+
+__all__ = [
+    "CommentTools",
+    "DeleteCommentTools",
+    "IssueTools",
+    "OptionTools",
+    "WriteCommentTools",
+    "WriteIssueTools",
+    "given",
+]
+
+COPILOT = "copilot-swe-agent[bot]"
+Login = Annotated[str | None, Field(description="Login.")]
+Type = Annotated[str | None, Field(description="Issue type.")]
+Milestone = Annotated[int | None, Field(ge=0)]
+Review = Annotated[bool, Field(description="It is one on lines of a pull request.")]
+
+
+@dataclass(frozen=True)
+class IssueTools:
+    policy: Policy
+    issues: Issues
+
+    @tool("List issues", open_world=True, view=ISSUES)
+    async def list_issues(
+        self,
+        repo: RepoName,
+        state: Literal["open", "closed", "all"] = "open",
+        labels: Annotated[list[str] | None, Field(description="Having all of them.")] = None,
+        assignee: Annotated[str | None, Field(description="Login, none or *.")] = None,
+        creator: Login = None,
+        milestone: Milestone = None,
+        type: Type = None,  # noqa: A002 - the word GitHub uses
+        since: Since = None,
+        sort: Annotated[str | None, Field(description="created, updated or comments.")] = None,
+        order: Literal["asc", "desc"] | None = None,
+        fields: Fields = None,
+        limit: Limit = 30,
+        cursor: Cursor = None,
+    ) -> Listing:
+        """List issues of a repository. `search_github` finds words."""
+        params: dict[str, Any] = {
+            "state": state, "labels": ",".join(labels) if labels else None, "assignee": assignee, "creator": creator,
+            "milestone": milestone, "type": type, "since": since, "sort": sort, "direction": order,
+        }  # fmt: skip
+        return await self.issues.list(self.policy.repo(repo), params, fields=fields, limit=limit, cursor=cursor)
+
+    @tool("Get an issue", open_world=True)
+    async def get_issue(self, repo: RepoName, number: Number, fields: Fields = None) -> Record:
+        """Get an issue with its text, parent and sub-issues. `list_comments` has what was said."""
+        return await self.issues.get(self.policy.repo(repo), number, fields)
+
+
+@dataclass(frozen=True)
+class OptionTools:
+    policy: Policy
+    issues: Issues
+
+    @tool("List choices for issues", open_world=True)
+    async def list_issue_options(
+        self, repo: RepoName, kind: Options, limit: Limit = 50, cursor: Cursor = None
+    ) -> Listing:
+        """List the labels, milestones, assignees or types an issue can have."""
+        return await self.issues.options(self.policy.repo(repo), kind, limit=limit, cursor=cursor)
+
+
+@dataclass(frozen=True)
+class CommentTools:
+    policy: Policy
+    issues: Issues
+
+    @tool("List comments", open_world=True)
+    async def list_comments(
+        self, repo: RepoName, number: Number, since: Since = None, fields: Fields = None, limit: Limit = 30,
+        cursor: Cursor = None,
+    ) -> Listing:  # fmt: skip
+        """List the conversation of an issue or pull request, oldest first."""
+        return await self.issues.comments(
+            self.policy.repo(repo), number, since=since, fields=fields, limit=limit, cursor=cursor
+        )
+
+
+@dataclass(frozen=True)
+class WriteIssueTools:
+    policy: Policy
+    issues: Issues
+
+    @tool("Create an issue", effect="write", open_world=True)
+    async def create_issue(
+        self,
+        repo: RepoName,
+        title: Title,
+        body: OptionalBody = None,
+        labels: Annotated[list[str] | None, Field(description="Names.")] = None,
+        assignees: Annotated[list[str] | None, Field(description="Logins; copilot is one.")] = None,
+        milestone: Milestone = None,
+        type: Type = None,  # noqa: A002
+        parent: OptionalNumber = None,
+    ) -> Done:
+        """Create an issue, as a sub-issue if `parent` is given."""
+        fields = given(
+            title=title, body=body, labels=labels, assignees=self._people(assignees), milestone=milestone, type=type
+        )
+        return await self.issues.create(self.policy.write_repo(repo), fields, parent=parent)
+
+    @tool("Change an issue", effect="destroy", open_world=True)
+    async def edit_issue(
+        self,
+        repo: RepoName,
+        number: Number,
+        title: OptionalTitle = None,
+        body: OptionalBody = None,
+        state: Literal["open", "closed"] | None = None,
+        state_reason: Literal["completed", "not_planned", "duplicate", "reopened"] | None = None,
+        labels: Names = None,
+        assignees: Names = None,
+        milestone: Annotated[int | None, Field(ge=0, description="0 takes it away.")] = None,
+        type: Type = None,  # noqa: A002
+    ) -> Done:
+        """Change an issue's fields, close or reopen it; labels, assignees and milestone of pull requests too."""
+        where = self.policy.write_repo(repo)
+        fields = given(
+            title=title, body=body, state=state, state_reason=state_reason, labels=labels,
+            assignees=self._people(assignees), milestone=milestone, type=type,
+        )  # fmt: skip
+        if milestone == 0:
+            fields["milestone"] = None
+        return await self.issues.edit(where, number, fields)
+
+    @tool("Arrange sub-issues", effect="write", open_world=True)
+    async def edit_sub_issue(
+        self,
+        repo: RepoName,
+        number: Number,
+        sub_issue: Number,
+        action: SubIssue,
+        sub_repo: Annotated[str | None, Field(description="If the sub-issue is elsewhere.")] = None,
+        after: OptionalNumber = None,
+    ) -> Done:
+        """Put an issue under issue `number`, remove it, or move it to be first or `after` another."""
+        where = self.policy.write_repo(repo)
+        child = self.policy.write_repo(sub_repo) if sub_repo else where
+        return await self.issues.edit_sub_issue(where, number, child, sub_issue, action, after)
+
+    def _people(self, names: list[str] | None) -> list[str] | None:
+        if names is None:
+            return None
+        signed = [(name[0] if name[:1] in "+-" else "", name.lstrip("+-").removeprefix("@")) for name in names]
+        self.policy.logins([name for _, name in signed])
+        return [sign + (COPILOT if name.lower() == "copilot" else name) for sign, name in signed]
+
+
+@dataclass(frozen=True)
+class WriteCommentTools:
+    policy: Policy
+    issues: Issues
+
+    @tool("Comment", effect="write", open_world=True)
+    async def create_comment(
+        self,
+        repo: RepoName,
+        number: Number,
+        body: Body,
+        thread: Annotated[str | None, Field(description="Reply in this thread of `list_reviews`.")] = None,
+    ) -> Done:
+        """Comment on an issue or pull request, or reply in a review thread."""
+        where = self.policy.write_repo(repo)
+        return await self.issues.comment(where, number, body, self.policy.node(thread) if thread else None)
+
+    @tool("Change a comment", effect="destroy", open_world=True)
+    async def edit_comment(self, repo: RepoName, comment: Number, body: Body, review: Review = False) -> Done:
+        """Replace the text of a comment, by its id."""
+        return await self.issues.edit_comment(self.policy.write_repo(repo), comment, body, review=review)
+
+    @tool("React", effect="write", idempotent=True, open_world=True)
+    async def create_reaction(
+        self,
+        repo: RepoName,
+        reaction: Literal["+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes"],
+        number: OptionalNumber = None,
+        comment: OptionalNumber = None,
+        review: Review = False,
+    ) -> Done:
+        """React to an issue or pull request (`number`) or to a comment (its id)."""
+        where = self.policy.write_repo(repo)
+        return await self.issues.react(where, reaction, number=number, comment=comment, review=review)
+
+
+@dataclass(frozen=True)
+class DeleteCommentTools:
+    """Behind `--delete`."""
+
+    policy: Policy
+    issues: Issues
+
+    @tool("Delete a comment", effect="destroy", open_world=True)
+    async def delete_comment(self, repo: RepoName, comment: Number, review: Review = False) -> Done:
+        """Delete a comment, by its id, for good."""
+        where = self.policy.write_repo(repo, "delete")
+        return await self.issues.delete_comment(where, comment, review=review)
+
+
+def given(**values: Any) -> dict[str, Any]:
+    """What the caller passed."""
+    return {name: value for name, value in values.items() if value is not None}

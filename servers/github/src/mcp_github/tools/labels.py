@@ -1,0 +1,76 @@
+"""Labels and milestones, as tools; `list_issue_options` lists them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from mcp_batteries.declare import tool
+from mcp_batteries.errors import Invalid
+from mcp_github.engine.labels import Labels
+from mcp_github.models import Done
+from mcp_github.policy import Policy
+from mcp_github.tools.arguments import OptionalNumber, OptionalTitle, RepoName
+from mcp_github.tools.issues import given
+
+__all__ = ["DeleteLabelTools", "LabelTools"]
+
+Name = Annotated[str, Field(max_length=200, description="Of the label.")]
+Color = Annotated[str | None, Field(pattern="^[0-9a-fA-F]{6}$", description="Hex, without #.")]
+About = Annotated[str | None, Field(description="One line.")]
+
+
+@dataclass(frozen=True)
+class LabelTools:
+    policy: Policy
+    labels: Labels
+
+    @tool("Create a label", effect="write", open_world=True)
+    async def create_label(self, repo: RepoName, name: Name, color: Color = None, description: About = None) -> Done:
+        """Create a label."""
+        fields = given(name=name, color=color, description=description)
+        return await self.labels.create(self.policy.write_repo(repo), fields)
+
+    @tool("Change a label", effect="destroy", open_world=True)
+    async def edit_label(
+        self,
+        repo: RepoName,
+        name: Name,
+        new_name: Annotated[str | None, Field(description="To rename it.")] = None,
+        color: Color = None,
+        description: About = None,
+    ) -> Done:
+        """Change a label's name, colour or description, wherever it is used."""
+        fields = given(new_name=new_name, color=color, description=description)
+        if not fields:
+            raise Invalid("Nothing was given to change.", "Pass what is to be different.")
+        return await self.labels.edit(self.policy.write_repo(repo), name, fields)
+
+    @tool("Write a milestone", effect="destroy", open_world=True)
+    async def write_milestone(
+        self,
+        repo: RepoName,
+        number: OptionalNumber = None,
+        title: OptionalTitle = None,
+        description: About = None,
+        due_on: Annotated[str | None, Field(description="ISO 8601.")] = None,
+        state: Literal["open", "closed"] | None = None,
+    ) -> Done:
+        """Create a milestone, or change the one with this number."""
+        fields = given(title=title, description=description, due_on=due_on, state=state)
+        return await self.labels.write_milestone(self.policy.write_repo(repo), number, fields)
+
+
+@dataclass(frozen=True)
+class DeleteLabelTools:
+    """Behind `--delete`."""
+
+    policy: Policy
+    labels: Labels
+
+    @tool("Delete a label", effect="destroy", open_world=True)
+    async def delete_label(self, repo: RepoName, name: Name) -> Done:
+        """Delete a label, wherever it is used."""
+        return await self.labels.delete(self.policy.write_repo(repo, "delete"), name)

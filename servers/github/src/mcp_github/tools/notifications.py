@@ -1,0 +1,65 @@
+"""The user's inbox, as tools."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from mcp_batteries.declare import tool
+from mcp_batteries.errors import Invalid
+from mcp_github.engine.notifications import Action, Notifications
+from mcp_github.models import Done, Listing
+from mcp_github.policy import Policy
+from mcp_github.tools.arguments import Cursor, Fields, Limit, OptionalRepo, Since
+
+__all__ = ["NotificationTools", "WriteNotificationTools"]
+
+
+@dataclass(frozen=True)
+class NotificationTools:
+    policy: Policy
+    notifications: Notifications
+
+    @tool("List notifications", open_world=True)
+    async def list_notifications(
+        self,
+        repo: OptionalRepo = None,
+        include_read: bool = False,
+        participating: bool = False,
+        since: Since = None,
+        fields: Fields = None,
+        limit: Limit = 30,
+        cursor: Cursor = None,
+    ) -> Listing:
+        """List your notifications; `participating` leaves out what you only watch."""
+        params = {"all": include_read, "participating": participating, "since": since}
+        where = self.policy.repo(repo) if repo else None
+        return await self.notifications.list(where, params, fields=fields, limit=limit, cursor=cursor)
+
+
+@dataclass(frozen=True)
+class WriteNotificationTools:
+    policy: Policy
+    notifications: Notifications
+
+    @tool("Settle notifications", effect="write", idempotent=True, open_world=True)
+    async def edit_notification(
+        self,
+        action: Action,
+        notification: Annotated[int | None, Field(ge=1, description="Its id; all of them without.")] = None,
+        repo: OptionalRepo = None,
+        before: Since = None,
+    ) -> Done:
+        """Mark a notification as read or done, or hear no more of it; without an id, mark all as read."""
+        policy = self.policy
+        if notification is not None:
+            policy.require_write()
+            return await self.notifications.act(notification, action)
+        if action != "read":
+            raise Invalid(f"`{action}` is for one notification.", "Pass its id as `notification`.")
+        if repo is None:
+            policy.require_everything("Notifications of all repositories")
+        where = policy.write_repo(repo) if repo else None
+        return await self.notifications.read_all(where, before)

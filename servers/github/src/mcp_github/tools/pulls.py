@@ -1,0 +1,221 @@
+"""Pull requests and their reviews, as tools."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from mcp_batteries.declare import tool
+from mcp_github.engine.pulls import Event, Pulls, ReviewComment
+from mcp_github.models import Done, Listing, Record
+from mcp_github.policy import Policy
+from mcp_github.tools.arguments import (
+    Cursor,
+    Fields,
+    Limit,
+    Names,
+    Number,
+    OptionalBody,
+    OptionalNumber,
+    OptionalRef,
+    OptionalTitle,
+    RepoName,
+    Title,
+)
+from mcp_github.tools.issues import given
+from mcp_github.tools.views import ISSUES, PULL
+
+__all__ = ["MergeTools", "PullTools", "WritePullTools"]
+
+COPILOT = "copilot-pull-request-reviewer[bot]"
+Base = Annotated[str, Field(description="Branch to go into.")]
+
+
+class LineComment(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    path: str
+    line: int = Field(ge=1)
+    body: str
+    side: Literal["LEFT", "RIGHT"] = "RIGHT"
+    start_line: int | None = Field(None, ge=1)
+
+
+@dataclass(frozen=True)
+class PullTools:
+    policy: Policy
+    pulls: Pulls
+
+    @tool("List pull requests", open_world=True, view=ISSUES)
+    async def list_pull_requests(
+        self,
+        repo: RepoName,
+        state: Literal["open", "closed", "all"] = "open",
+        head: Annotated[str | None, Field(description="owner:branch.")] = None,
+        base: Annotated[str | None, Field(description="Branch.")] = None,
+        sort: Annotated[str | None, Field(description="created, updated, popularity or long-running.")] = None,
+        order: Literal["asc", "desc"] | None = None,
+        fields: Fields = None,
+        limit: Limit = 30,
+        cursor: Cursor = None,
+    ) -> Listing:
+        """List pull requests of a repository."""
+        params: dict[str, Any] = {"state": state, "head": head, "base": base, "sort": sort, "direction": order}
+        return await self.pulls.list(self.policy.repo(repo), params, fields=fields, limit=limit, cursor=cursor)
+
+    @tool("Get a pull request", open_world=True, view=PULL)
+    async def get_pull_request(self, repo: RepoName, number: Number, fields: Fields = None) -> Record:
+        """Get a pull request: text, branches, whether it can be merged, who was asked to review."""
+        return await self.pulls.get(self.policy.repo(repo), number, fields)
+
+    @tool("List reviews", open_world=True)
+    async def list_reviews(
+        self,
+        repo: RepoName,
+        number: Number,
+        kind: Literal["reviews", "threads"] = "reviews",
+        unresolved: Annotated[bool, Field(description="Only such threads.")] = False,
+        fields: Fields = None,
+        limit: Limit = 30,
+        cursor: Cursor = None,
+    ) -> Listing:
+        """List a pull request's reviews, or the threads of comments on its lines with ids to reply and resolve."""
+        where = self.policy.repo(repo)
+        if kind == "threads":
+            return await self.pulls.threads(where, number, unresolved=unresolved, cursor=cursor)
+        return await self.pulls.reviews(where, number, fields=fields, limit=limit, cursor=cursor)
+
+    @tool("List checks", open_world=True)
+    async def list_checks(
+        self,
+        repo: RepoName,
+        number: OptionalNumber = None,
+        ref: OptionalRef = None,
+        limit: Limit = 50,
+        cursor: Cursor = None,
+    ) -> Listing:
+        """List the checks and statuses of a pull request's head or of a commit."""
+        where, at = self.policy.repo(repo), self.policy.ref(ref) if ref else None
+        return await self.pulls.checks(where, number=number, ref=at, limit=limit, cursor=cursor)
+
+
+@dataclass(frozen=True)
+class WritePullTools:
+    policy: Policy
+    pulls: Pulls
+
+    @tool("Create a pull request", effect="write", open_world=True)
+    async def create_pull_request(
+        self,
+        repo: RepoName,
+        title: Title,
+        head: Annotated[str, Field(description="Branch, or owner:branch of a fork.")],
+        base: Base,
+        body: OptionalBody = None,
+        draft: bool = False,
+        reviewers: Annotated[list[str] | None, Field(description="Logins, org/team, copilot.")] = None,
+    ) -> Done:
+        """Create a pull request."""
+        where, policy = self.policy.write_repo(repo), self.policy
+        owner, colon, branch = head.rpartition(":")
+        policy.ref(branch)
+        if colon:
+            policy.logins([owner])
+        fields = given(title=title, head=head, base=policy.ref(base).name, body=body, draft=draft)
+        return await self.pulls.create(where, fields, self._reviewers(reviewers) or [])
+
+    @tool("Change a pull request", effect="destroy", open_world=True)
+    async def edit_pull_request(
+        self,
+        repo: RepoName,
+        number: Number,
+        title: OptionalTitle = None,
+        body: OptionalBody = None,
+        state: Literal["open", "closed"] | None = None,
+        base: Annotated[str | None, Field(description="Branch.")] = None,
+        draft: bool | None = None,
+        reviewers: Names = None,
+        update_branch: Annotated[bool, Field(description="Merge the base into it.")] = False,
+    ) -> Done:
+        """Change a pull request's fields, draft state or reviewers. `edit_issue` has labels and assignees."""
+        where = self.policy.write_repo(repo)
+        fields = given(title=title, body=body, state=state, base=self.policy.ref(base).name if base else None)
+        return await self.pulls.edit(
+            where, number, fields, draft=draft, reviewers=self._reviewers(reviewers), update_branch=update_branch
+        )
+
+    @tool("Review", effect="write", open_world=True)
+    async def create_review(
+        self,
+        repo: RepoName,
+        number: Number,
+        event: Annotated[Event | None, Field(description="Without it the review stays pending.")] = None,
+        body: OptionalBody = None,
+        comments: Annotated[list[LineComment], Field(description="On lines of the difference.")] = [],  # noqa: B006
+        commit: Annotated[str | None, Field(description="Its head as reviewed.")] = None,
+    ) -> Done:
+        """Review a pull request, all comments at once."""
+        where = self.policy.write_repo(repo)
+        said = [ReviewComment(item.path, item.body, item.line, item.side, item.start_line) for item in comments]
+        at = self.policy.ref(commit).name if commit else None
+        return await self.pulls.review(where, number, event=event, body=body, comments=said, commit=at)
+
+    @tool("Finish a review", effect="destroy", open_world=True)
+    async def edit_review(
+        self,
+        repo: RepoName,
+        number: Number,
+        review_id: Annotated[int, Field(ge=1)],
+        action: Literal["submit", "delete", "dismiss"],
+        event: Annotated[Event | None, Field(description="For submit.")] = None,
+        body: OptionalBody = None,
+    ) -> Done:
+        """Submit or delete a pending review, or dismiss one."""
+        where = self.policy.write_repo(repo)
+        return await self.pulls.edit_review(where, number, review_id, action=action, event=event, body=body)
+
+    @tool("Resolve a thread", effect="write", idempotent=True, open_world=True)
+    async def edit_thread(
+        self,
+        repo: RepoName,
+        number: Number,
+        thread: Annotated[str, Field(description="From `list_reviews`.")],
+        resolved: bool = True,
+    ) -> Done:
+        """Resolve or reopen a thread of a review."""
+        where = self.policy.write_repo(repo)
+        return await self.pulls.resolve(where, number, self.policy.node(thread), resolved=resolved)
+
+    def _reviewers(self, names: list[str] | None) -> list[str] | None:
+        if names is None:
+            return None
+        kept: list[str] = []
+        for name in names:
+            sign, plain = (name[0], name[1:]) if name[:1] in "+-" else ("", name)
+            for part in plain.removeprefix("@").split("/", 1):
+                self.policy.logins([part])
+            kept.append(sign + (COPILOT if plain.lower() == "copilot" else plain.removeprefix("@")))
+        return kept
+
+
+@dataclass(frozen=True)
+class MergeTools:
+    """Behind `--merge`."""
+
+    policy: Policy
+    pulls: Pulls
+
+    @tool("Merge a pull request", effect="destroy", open_world=True)
+    async def run_merge(
+        self,
+        repo: RepoName,
+        number: Number,
+        head_sha: Annotated[str, Field(pattern="^[0-9a-f]{7,64}$", description="The head you looked at.")],
+        method: Literal["merge", "squash", "rebase"] = "merge",
+        title: OptionalTitle = None,
+        body: OptionalBody = None,
+    ) -> Done:
+        """Merge a pull request, if its head is still the one you looked at."""
+        where = self.policy.write_repo(repo, "merge")
+        return await self.pulls.merge(where, number, head=head_sha, method=method, title=title, message=body)

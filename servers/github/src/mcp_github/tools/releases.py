@@ -1,0 +1,101 @@
+"""Releases, as tools; reading them is offered with repositories too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from mcp_batteries.declare import tool
+from mcp_batteries.errors import Invalid
+from mcp_github.engine.releases import Releases
+from mcp_github.engine.repositories import Repositories
+from mcp_github.models import Done, Listing, Record
+from mcp_github.policy import Policy
+from mcp_github.tools.arguments import Cursor, Fields, Limit, OptionalBody, OptionalRef, OptionalTitle, RepoName
+from mcp_github.tools.issues import given
+
+__all__ = ["DeleteReleaseTools", "ReleaseTools", "WriteReleaseTools"]
+
+Tag = Annotated[str, Field(description="Its tag.")]
+
+
+@dataclass(frozen=True)
+class ReleaseTools:
+    policy: Policy
+    repositories: Repositories
+
+    @tool("List releases", open_world=True)
+    async def list_releases(
+        self, repo: RepoName, fields: Fields = None, limit: Limit = 20, cursor: Cursor = None
+    ) -> Listing:
+        """List releases, newest first."""
+        return await self.repositories.releases(self.policy.repo(repo), fields=fields, limit=limit, cursor=cursor)
+
+    @tool("Get a release", open_world=True)
+    async def get_release(
+        self, repo: RepoName, tag: Annotated[str | None, Field(description="Latest by default.")] = None
+    ) -> Record:
+        """Get a release with its notes and assets."""
+        at = self.policy.ref(tag) if tag else None
+        return await self.repositories.release(self.policy.repo(repo), at)
+
+
+@dataclass(frozen=True)
+class WriteReleaseTools:
+    """Behind `--releases`."""
+
+    policy: Policy
+    releases: Releases
+
+    @tool("Create a release", effect="write", open_world=True)
+    async def create_release(
+        self,
+        repo: RepoName,
+        tag: Tag,
+        ref: OptionalRef = None,
+        title: OptionalTitle = None,
+        body: OptionalBody = None,
+        draft: bool = True,
+        prerelease: bool = False,
+        generate_notes: bool = False,
+    ) -> Done:
+        """Create a release, as a draft unless told otherwise; the tag is made at `ref` if it does not exist."""
+        where, policy = self.policy.write_repo(repo, "releases"), self.policy
+        fields = given(
+            tag_name=policy.ref(tag).name, target_commitish=policy.ref(ref).name if ref else None, name=title,
+            body=body, draft=draft, prerelease=prerelease, generate_release_notes=generate_notes,
+        )  # fmt: skip
+        return await self.releases.create(where, fields)
+
+    @tool("Change a release", effect="destroy", open_world=True)
+    async def edit_release(
+        self,
+        repo: RepoName,
+        tag: Tag,
+        title: OptionalTitle = None,
+        body: OptionalBody = None,
+        draft: bool | None = None,
+        prerelease: bool | None = None,
+    ) -> Done:
+        """Change a release's title or notes; publish it with draft=false."""
+        where = self.policy.write_repo(repo, "releases")
+        fields = given(name=title, body=body, draft=draft, prerelease=prerelease)
+        if not fields:
+            raise Invalid("Nothing was given to change.", "Pass what is to be different.")
+        return await self.releases.edit(where, self.policy.ref(tag), fields)
+
+
+@dataclass(frozen=True)
+class DeleteReleaseTools:
+    """Behind `--releases` and `--delete`."""
+
+    policy: Policy
+    releases: Releases
+
+    @tool("Delete a release", effect="destroy", open_world=True)
+    async def delete_release(self, repo: RepoName, tag: Tag) -> Done:
+        """Delete a release; its tag stays."""
+        where = self.policy.write_repo(repo, "releases", "delete")
+        return await self.releases.delete(where, self.policy.ref(tag))

@@ -1,0 +1,256 @@
+"""Repositories, their files and branches, as tools."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from mcp_types import BlobResourceContents, EmbeddedResource, ImageContent
+from pydantic import BaseModel, ConfigDict, Field
+
+from mcp_batteries.declare import tool
+from mcp_github.engine.commits import Commits, FileChange
+from mcp_github.engine.files import Binary, Files
+from mcp_github.engine.pulls import Pulls
+from mcp_github.engine.repositories import Repositories
+from mcp_github.models import Done, Listing, Record, Text
+from mcp_github.policy import Policy
+from mcp_github.policy import Ref as TrustedRef
+from mcp_github.tools.arguments import (
+    Branch,
+    Cursor,
+    Fields,
+    Limit,
+    OptionalNumber,
+    OptionalPath,
+    OptionalRef,
+    Path,
+    Ref,
+    RepoName,
+    Since,
+)
+
+__all__ = ["DeleteRepoTools", "ForceTools", "RepoTools", "WriteRepoTools", "shown"]
+
+_IMAGES = {"png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "gif": "image/gif", "webp": "image/webp"}
+
+
+class Edit(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    old: str
+    new: str
+
+
+class Change(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    path: str
+    sha: str | None = Field(None, description="As read; leave out for a new file.")
+    content: str | None = None
+    base64: bool = Field(False, description="`content` is base64.")
+    edits: list[Edit] = Field(default_factory=list[Edit], description="Instead of content: unique old text, new text.")
+    delete: bool = False
+
+
+@dataclass(frozen=True)
+class RepoTools:
+    policy: Policy
+    repositories: Repositories
+    files: Files
+    pulls: Pulls
+
+    @tool("Get a repository", open_world=True)
+    async def get_repository(self, repo: RepoName, fields: Fields = None) -> Record:
+        """Get a repository's description, default branch, visibility, counts and your permission."""
+        return await self.repositories.repository(self.policy.repo(repo), fields)
+
+    @tool("List files", open_world=True)
+    async def list_files(
+        self,
+        repo: RepoName,
+        path: Path = "",
+        ref: OptionalRef = None,
+        recursive: bool = False,
+        pattern: Annotated[str | None, Field(description="Glob such as *.py.")] = None,
+        fields: Fields = None,
+        limit: Annotated[int, Field(ge=1, le=1000)] = 200,
+        cursor: Cursor = None,
+    ) -> Listing:
+        """List a folder, or with `recursive` everything beneath it."""
+        return await self.files.tree(
+            self.policy.repo(repo), self.policy.file(path), _ref(self.policy, ref), recursive=recursive,
+            pattern=pattern, fields=fields, limit=limit, cursor=cursor,
+        )  # fmt: skip
+
+    @tool("Read a file", open_world=True)
+    async def read_file(
+        self,
+        repo: RepoName,
+        path: Path,
+        ref: OptionalRef = None,
+        start_line: Annotated[int, Field(ge=1)] = 1,
+        lines: Annotated[int | None, Field(ge=1)] = None,
+    ) -> Text | EmbeddedResource | ImageContent:
+        """Read a file, a page of lines at a time; its first line tells the `sha` that a change needs."""
+        found = await self.files.read(
+            self.policy.repo(repo), self.policy.file(path), _ref(self.policy, ref), start_line=start_line, lines=lines
+        )
+        return shown(found) if isinstance(found, Binary) else found
+
+    @tool("Read differences", open_world=True)
+    async def read_diff(
+        self,
+        repo: RepoName,
+        number: OptionalNumber = None,
+        ref: OptionalRef = None,
+        base: Annotated[str | None, Field(description="Compare `ref` with this.")] = None,
+        path: OptionalPath = None,
+        summary: bool = False,
+        cursor: Cursor = None,
+    ) -> Text:
+        """Read what a pull request (`number`), a commit (`ref`) or a comparison changes, file by file.
+
+        `path` narrows to a file, folder or glob; `summary` lists the files only.
+        """
+        where, policy = self.policy.repo(repo), self.policy
+        of = self.pulls.diff(where, number=number, ref=_ref(policy, ref), base=_ref(policy, base))
+        return await self.files.diff(where, of, path=path, summary=summary, cursor=cursor)
+
+    @tool("List commits", open_world=True)
+    async def list_commits(
+        self,
+        repo: RepoName,
+        ref: OptionalRef = None,
+        path: OptionalPath = None,
+        number: OptionalNumber = None,
+        author: Annotated[str | None, Field(description="Login or email.")] = None,
+        since: Since = None,
+        until: Since = None,
+        fields: Fields = None,
+        limit: Limit = 30,
+        cursor: Cursor = None,
+    ) -> Listing:
+        """List commits of a branch or path, newest first, or of the pull request `number`."""
+        policy = self.policy
+        return await self.repositories.commits(
+            policy.repo(repo), ref=_ref(policy, ref), path=policy.file(path).name if path else None, number=number,
+            author=author, since=since, until=until, fields=fields, limit=limit, cursor=cursor,
+        )  # fmt: skip
+
+    @tool("Get a commit", open_world=True)
+    async def get_commit(self, repo: RepoName, ref: Ref) -> Record:
+        """Get a commit's message, author and files. `read_diff` shows the changes."""
+        return await self.repositories.commit(self.policy.repo(repo), self.policy.ref(ref))
+
+    @tool("List branches or tags", open_world=True)
+    async def list_refs(
+        self,
+        repo: RepoName,
+        kind: Literal["branches", "tags"] = "branches",
+        fields: Fields = None,
+        limit: Limit = 30,
+        cursor: Cursor = None,
+    ) -> Listing:
+        """List branches or tags with their commits."""
+        where = self.policy.repo(repo)
+        return await self.repositories.refs(where, kind, fields=fields, limit=limit, cursor=cursor)
+
+
+@dataclass(frozen=True)
+class WriteRepoTools:
+    policy: Policy
+    repositories: Repositories
+    commits: Commits
+
+    @tool("Commit files", effect="destroy", open_world=True)
+    async def write_files(
+        self,
+        repo: RepoName,
+        branch: Branch,
+        message: Annotated[str, Field(min_length=1, max_length=10_000, description="Of the commit.")],
+        files: Annotated[list[Change], Field(min_length=1, max_length=100)],
+    ) -> Done:
+        """Create, change and delete files of a branch in one signed commit, all or none.
+
+        A file that exists needs its current `sha` from `read_file`.
+        """
+        where = self.policy.write_repo(repo)
+        changes = [
+            FileChange(
+                self.policy.write_file(item.path), item.content, item.base64,
+                [(edit.old, edit.new) for edit in item.edits], item.delete, item.sha,
+            )
+            for item in files
+        ]  # fmt: skip
+        return await self.commits.write(where, self.policy.ref(branch), message, changes)
+
+    @tool("Create a branch", effect="write", open_world=True)
+    async def create_branch(self, repo: RepoName, branch: Branch, ref: OptionalRef = None) -> Done:
+        """Create a branch at `ref`, by default where the default branch is."""
+        where, policy = self.policy.write_repo(repo), self.policy
+        return await self.repositories.create_branch(where, policy.ref(branch), _ref(policy, ref))
+
+    @tool("Create a repository", effect="write", open_world=True)
+    async def create_repository(
+        self,
+        repo: RepoName,
+        description: Annotated[str | None, Field(description="One line.")] = None,
+        private: bool = True,
+        readme: bool = True,
+    ) -> Done:
+        """Create a repository of yours or of an organisation."""
+        where = self.policy.write_repo(repo)
+        return await self.repositories.create(where, description=description, private=private, readme=readme)
+
+    @tool("Fork a repository", effect="write", open_world=True)
+    async def copy_repository(
+        self, repo: RepoName, target: Annotated[str, Field(description="owner/name of the fork.")]
+    ) -> Done:
+        """Fork a repository."""
+        return await self.repositories.fork(self.policy.repo(repo), self.policy.write_repo(target))
+
+
+@dataclass(frozen=True)
+class DeleteRepoTools:
+    """Behind `--delete`."""
+
+    policy: Policy
+    repositories: Repositories
+
+    @tool("Delete a branch", effect="destroy", open_world=True)
+    async def delete_branch(self, repo: RepoName, branch: Branch) -> Done:
+        """Delete a branch, but never the default one."""
+        return await self.repositories.delete_branch(self.policy.write_repo(repo, "delete"), self.policy.ref(branch))
+
+    @tool("Delete a repository", effect="destroy", open_world=True)
+    async def delete_repository(self, repo: RepoName) -> Done:
+        """Delete a repository with everything in it, for good."""
+        return await self.repositories.delete(self.policy.write_repo(repo, "delete"))
+
+
+@dataclass(frozen=True)
+class ForceTools:
+    """Behind `--force`."""
+
+    policy: Policy
+    repositories: Repositories
+
+    @tool("Move a branch", effect="destroy", open_world=True)
+    async def move_branch(self, repo: RepoName, branch: Branch, ref: Ref, force: bool = False) -> Done:
+        """Have a branch point to `ref`; commits can get lost only with `force`."""
+        where, policy = self.policy.write_repo(repo, "force"), self.policy
+        return await self.repositories.move_branch(where, policy.ref(branch), policy.ref(ref), force=force)
+
+
+def _ref(policy: Policy, text: str | None) -> TrustedRef | None:
+    return None if text is None else policy.ref(text)
+
+
+def shown(file: Binary) -> EmbeddedResource | ImageContent:
+    """A file that is no text, as content."""
+    data = base64.b64encode(file.data).decode()
+    kind = _IMAGES.get(file.path.rpartition(".")[2].lower())
+    if kind is not None:
+        return ImageContent(type="image", data=data, mime_type=kind)
+    blob = BlobResourceContents(uri=file.uri, blob=data, mime_type="application/octet-stream")
+    return EmbeddedResource(type="resource", resource=blob)

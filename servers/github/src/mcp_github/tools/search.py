@@ -1,0 +1,42 @@
+"""Searching everything GitHub searches, as one tool."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from mcp_batteries.declare import tool
+from mcp_github.engine.repositories import Kind, Repositories
+from mcp_github.models import Listing
+from mcp_github.tools.arguments import Cursor, Fields, Limit, OptionalRepo
+
+__all__ = ["SearchTools"]
+
+
+@dataclass(frozen=True)
+class SearchTools:
+    repositories: Repositories
+
+    @tool("Search GitHub", open_world=True)
+    async def search_github(
+        self,
+        kind: Kind,
+        query: Annotated[str, Field(max_length=1000, description="GitHub search syntax: words and qualifiers.")],
+        repo: OptionalRepo = None,
+        sort: Annotated[
+            str | None, Field(description="Such as stars, updated, comments; best match by default.")
+        ] = None,
+        order: Literal["asc", "desc"] | None = None,
+        fields: Fields = None,
+        limit: Limit = 20,
+        cursor: Cursor = None,
+    ) -> Listing:
+        """Search repositories, code, commits, issues, pull requests, people or topics.
+
+        To go through one repository's issues or pull requests, list them instead.
+        """
+        return await self.repositories.search(
+            kind, query, repo, sort=sort, order=order, fields=fields, limit=limit, cursor=cursor
+        )

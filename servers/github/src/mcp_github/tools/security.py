@@ -1,0 +1,69 @@
+"""Alerts and advisories, as tools."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from mcp_batteries.declare import tool
+from mcp_github.engine.security import Alerts, Security
+from mcp_github.models import Listing, Record
+from mcp_github.policy import Policy
+from mcp_github.tools.arguments import Cursor, Fields, Limit, Number, OptionalRef, OptionalRepo, RepoName
+
+__all__ = ["SecurityTools"]
+
+Severity = Annotated[str | None, Field(description="low, medium, high or critical.")]
+
+
+@dataclass(frozen=True)
+class SecurityTools:
+    policy: Policy
+    security: Security
+
+    @tool("List security alerts", open_world=True)
+    async def list_alerts(
+        self,
+        repo: RepoName,
+        kind: Alerts,
+        state: Annotated[str | None, Field(description="open, fixed, dismissed or resolved.")] = None,
+        severity: Severity = None,
+        ref: OptionalRef = None,
+        fields: Fields = None,
+        limit: Limit = 30,
+        cursor: Cursor = None,
+    ) -> Listing:
+        """List alerts of code scanning, of found secrets (never the secrets themselves), or of dependencies."""
+        at = self.policy.ref(ref).name if ref else None
+        return await self.security.list(
+            self.policy.repo(repo), kind, state=state, severity=severity, ref=at, fields=fields, limit=limit,
+            cursor=cursor,
+        )  # fmt: skip
+
+    @tool("Get a security alert", open_world=True)
+    async def get_alert(self, repo: RepoName, kind: Alerts, number: Number) -> Record:
+        """Get one alert with its details."""
+        return await self.security.get(self.policy.repo(repo), kind, number)
+
+    @tool("List advisories", open_world=True)
+    async def list_advisories(
+        self,
+        repo: OptionalRepo = None,
+        package: Annotated[str | None, Field(description="Affected package, as name or name@version.")] = None,
+        ecosystem: Annotated[str | None, Field(description="Such as pip or npm.")] = None,
+        severity: Severity = None,
+        advisory: Annotated[str | None, Field(description="GHSA or CVE id.")] = None,
+        fields: Fields = None,
+        limit: Limit = 20,
+        cursor: Cursor = None,
+    ) -> Listing:
+        """List a repository's security advisories, or search GitHub's database of them."""
+        if repo is not None:
+            where = self.policy.repo(repo)
+            return await self.security.advisories(where, {}, fields=fields, limit=limit, cursor=cursor)
+        params: dict[str, Any] = {"affects": package, "ecosystem": ecosystem, "severity": severity}
+        if advisory:
+            params["cve_id" if advisory.upper().startswith("CVE") else "ghsa_id"] = advisory
+        return await self.security.advisories(None, params, fields=fields, limit=limit, cursor=cursor)

@@ -1,0 +1,98 @@
+"""What tells which URIs to refresh: the upstreams, looked at for what somebody subscribed to, and the places file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Hashable
+
+import anyio
+
+from mcp_batteries.remote import DiskStore, RemoteSource, open_store
+from mcp_batteries.watcher import FileWatcher
+from mcp_weather.engine.documents import current_key
+from mcp_weather.engine.places import SavedPlaces
+from mcp_weather.policy import Place, Policy
+from mcp_weather.resources import PLACES, PROBLEM, Resources
+from mcp_weather.settings import Settings
+
+__all__ = ["PlacesWatcher", "demonstration", "weather_source"]
+
+
+def weather_source(resources: Resources) -> RemoteSource:
+    """The source for what the upstreams know."""
+
+    def locate(uri: str) -> str | None:
+        subject = resources.policy.subject(uri)
+        return subject.uri if subject else None
+
+    async def keys(uri: str) -> Collection[str]:
+        subject = resources.policy.subject(uri)
+        assert subject is not None
+        return await resources.engine.keys(await resources.where(subject), subject.kind)
+
+    return RemoteSource(resources.engine.cache, locate, keys)
+
+
+class PlacesWatcher:
+    """The source for the places file, which is followed all the time: names in calls mean what it says.
+
+    Args:
+        remote: told to find out anew which place an alias is.
+    """
+
+    list_keys: Collection[Hashable] = (PLACES,)
+
+    def __init__(self, saved: SavedPlaces, remote: RemoteSource) -> None:
+        self._saved, self._remote = saved, remote
+
+    def key(self, uri: str) -> Hashable | None:
+        return PLACES if uri in (PLACES, PROBLEM) else None
+
+    async def add(self, keys: Collection[Hashable]) -> None:
+        pass
+
+    def discard(self, keys: Collection[Hashable]) -> None:
+        pass
+
+    async def run(self, changed: Callable[[Collection[Hashable]], None]) -> None:
+        if self._saved.path is None:
+            await anyio.sleep_forever()
+            return
+        path = self._saved.path
+        wake = anyio.Event()
+
+        def touched(_: Collection[Hashable]) -> None:
+            wake.set()
+
+        watcher = FileWatcher([os.path.dirname(path)], locate=lambda uri: None, probe=_probe)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(watcher.run, touched)
+            await watcher.add([path])
+            while True:
+                # First the watch, then the look: what comes between is seen.
+                if await anyio.to_thread.run_sync(self._saved.refresh):
+                    changed([PLACES])
+                    await self._remote.reconsider()
+                await wake.wait()
+                wake = anyio.Event()
+
+
+def _probe(path: str) -> Hashable | None:
+    found = os.stat(path)
+    return (found.st_mtime_ns, found.st_size, found.st_ino)
+
+
+def demonstration(settings: Settings) -> tuple[str, Callable[[], None]] | None:
+    """For `--check`: forget what is kept of one place's weather, which every process hears of."""
+    store = open_store(settings.cache, settings.COMMAND, identity(settings))
+    if not isinstance(store, DiskStore):
+        return None
+    saved = SavedPlaces(settings.places)
+    place = Policy(saved.all).place(next(iter(saved.all()), "51.4779,-0.0015"))
+    assert isinstance(place, Place)
+    return Policy(saved.all).uri(place.point, "now"), lambda: store.drop(current_key(place))
+
+
+def identity(settings: Settings) -> list[str]:
+    """What two processes must have in common to share what they fetched."""
+    return [*settings.bases.values(), settings.open_meteo_key or ""]

@@ -1,0 +1,175 @@
+"""The National Weather Service: whom it covers, and its observations, alerts and forecasts as columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime, tzinfo
+from typing import Any, cast
+
+from mcp_weather.engine.series import Units, convert
+from mcp_weather.models import Alert, Origin, Reading, Table, Value
+from mcp_weather.policy import Place
+
+__all__ = ["NWS", "alerts", "forecast", "may_cover", "observation", "observed_at"]
+
+NWS = ("US National Weather Service", "public domain")
+
+_COUNTRIES = {"US", "PR", "GU", "VI", "AS", "MP", "UM"}
+_BOXES = (
+    (24.0, 49.6, -125.5, -66.5), (51.0, 72.0, -180.0, -129.0), (51.0, 56.0, 172.0, 180.0), (18.5, 29.0, -179.0, -154.0),
+    (17.0, 19.5, -68.5, -64.0), (13.0, 21.0, 144.0, 147.0), (-15.5, -10.5, -172.0, -168.0),
+)  # fmt: skip
+"""South, north, west, east of where it may be asked about coordinates of unknown country; it decides."""
+
+_OBSERVED = {
+    "temperature": "temperature", "dewpoint": "dew_point", "relativeHumidity": "relative_humidity",
+    "windSpeed": "wind_speed", "windDirection": "wind_direction", "windGust": "wind_gusts",
+    "barometricPressure": "pressure", "visibility": "visibility", "windChill": "wind_chill", "heatIndex": "heat_index",
+}  # fmt: skip
+_UNITS: dict[str, tuple[str, float, float]] = {
+    "degC": ("°C", 1, 0), "degF": ("°C", 5 / 9, -160 / 9), "K": ("°C", 1, -273.15), "percent": ("%", 1, 0),
+    "km_h-1": ("km/h", 1, 0), "m_s-1": ("km/h", 3.6, 0), "degree_(angle)": ("°", 1, 0), "Pa": ("hPa", 0.01, 0),
+    "hPa": ("hPa", 1, 0), "m": ("m", 1, 0), "mm": ("mm", 1, 0),
+}  # fmt: skip
+_KEPT = 1500
+"""Characters of an alert's description and instruction."""
+
+
+def may_cover(place: Place) -> bool:
+    """False where it is certain that the Service has nothing."""
+    if place.country is not None:
+        return place.country in _COUNTRIES
+    return any(s <= place.latitude <= n and w <= place.longitude <= e for s, n, w, e in _BOXES)
+
+
+def observed_at(feature: dict[str, Any]) -> datetime | None:
+    try:
+        at = datetime.fromisoformat(str(feature["properties"]["timestamp"]))
+    except (KeyError, TypeError, ValueError):
+        return None
+    # The year 1 is how some stations say that they do not know.
+    return at if at.year > 1900 and at.tzinfo else None
+
+
+def observation(feature: dict[str, Any], station: str, units: Units, from_: Origin, zone: tzinfo) -> Reading:
+    """A station's observation; what failed quality control (`X`) counts as missing."""
+    found = _object(feature.get("properties"))
+    names: list[str] = []
+    said: list[str] = []
+    values: list[Value] = []
+    for theirs, ours in _OBSERVED.items():
+        unit, value = _quantity(found.get(theirs))
+        unit, converted = convert(ours, [value], unit, units)
+        if value is None and ours in ("wind_chill", "heat_index"):
+            continue  # Not missing: there is none at this temperature.
+        names.append(ours)
+        said.append(unit)
+        values.append(converted[0])
+    names.append("conditions")
+    said.append("")
+    values.append(str(found["textDescription"]) if found.get("textDescription") else None)
+    at = observed_at(feature)
+    when = at.astimezone(zone).isoformat(timespec="minutes") if at else None
+    return Reading(observed_at=when, station=station, names=names, units=said, values=values, origin=from_)
+
+
+def alerts(document: dict[str, Any], now: datetime, zone: tzinfo) -> list[Alert]:
+    """Actual alerts that have not ended, the most severe first, each once."""
+    found: dict[str, Alert] = {}
+    for feature in cast("list[Any]", document.get("features") or []):
+        about = _object(_object(feature).get("properties"))
+        if not about:
+            continue
+        ends = _moment(about.get("ends") or about.get("expires"))
+        if about.get("status") != "Actual" or about.get("messageType") == "Cancel" or (ends and ends < now):
+            continue
+        alert = Alert(
+            id=str(about.get("id")),
+            event=str(about.get("event") or "Alert"),
+            severity=_words(about.get("severity")),
+            urgency=_words(about.get("urgency")),
+            headline=_words(about.get("headline")),
+            area=_words(about.get("areaDesc")),
+            onset=_local(about.get("onset") or about.get("effective"), zone),
+            ends=_local(about.get("ends") or about.get("expires"), zone),
+            sender=_words(about.get("senderName")),
+            description=_words(about.get("description")),
+            instruction=_words(about.get("instruction")),
+        )
+        found.setdefault(alert.id, alert)
+    order = {"Extreme": 0, "Severe": 1, "Moderate": 2, "Minor": 3}
+    return sorted(found.values(), key=lambda alert: (order.get(alert.severity or "", 4), alert.onset or "", alert.id))
+
+
+def forecast(document: dict[str, Any], units: Units, from_: Origin, zone: tzinfo, most: int, *, now: datetime) -> Table:
+    """Periods of its forecast, hours or half days, that have not ended."""
+    periods = cast("list[dict[str, Any]]", _object(document.get("properties")).get("periods") or [])
+    kept = [item for item in periods if (end := _moment(item.get("endTime"))) is None or end > now][:most]
+    temperature = [
+        _quantity({"unitCode": f"wmoUnit:deg{item.get('temperatureUnit')}", "value": item.get("temperature")})
+        for item in kept
+    ]
+    rain = [_quantity(item.get("probabilityOfPrecipitation"))[1] for item in kept]
+    columns: list[tuple[str, str, Sequence[Value]]] = []
+    for name, unit, numbers in (
+        ("temperature", "°C", [value for _, value in temperature]),
+        ("precipitation_probability", "%", rain),
+        ("wind_speed", "km/h", [_speed(item.get("windSpeed")) for item in kept]),
+    ):
+        columns.append((name, *convert(name, numbers, unit, units)))
+    columns.append(("wind_from", "", [_words(item.get("windDirection")) for item in kept]))
+    columns.append(("period", "", [_words(item.get("name")) for item in kept]))
+    columns.append(("forecast", "", [_words(item.get("shortForecast")) for item in kept]))
+    columns = [column for column in columns if column[0] != "period" or any(column[2])]
+    return Table(
+        time=[_local(item.get("startTime"), zone) or "" for item in kept],
+        names=[name for name, _, _ in columns],
+        units=[unit for _, unit, _ in columns],
+        values=[list(values) for _, _, values in columns],
+        origin=from_,
+    )
+
+
+def _object(said: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", said) if isinstance(said, dict) else {}
+
+
+def _quantity(said: Any) -> tuple[str, float | None]:
+    found = _object(said)
+    unit, factor, offset = _UNITS.get(str(found.get("unitCode")).rpartition(":")[2], ("", 1, 0))
+    value = found.get("value")
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            value = None
+    if isinstance(value, bool) or not isinstance(value, int | float) or found.get("qualityControl") == "X":
+        return unit, None
+    return unit, round(value * factor + offset, 2)
+
+
+def _speed(said: Any) -> float | None:
+    """The most of "10 mph", "5 to 10 mph" or "9 km/h", in km/h."""
+    if not isinstance(said, str) or not (numbers := re.findall(r"\d+(?:\.\d+)?", said)):
+        return _quantity(said)[1]
+    return round(max(map(float, numbers)) * (1.609344 if "mph" in said else 1.0), 1)
+
+
+def _moment(said: Any) -> datetime | None:
+    try:
+        at = datetime.fromisoformat(str(said))
+    except ValueError:
+        return None
+    return at if at.tzinfo else None
+
+
+def _local(said: Any, zone: tzinfo) -> str | None:
+    at = _moment(said)
+    return at.astimezone(zone).isoformat(timespec="minutes") if at else None
+
+
+def _words(said: Any) -> str | None:
+    if not isinstance(said, str) or not said.strip():
+        return None
+    return said.strip() if len(said) <= _KEPT else said[:_KEPT].rstrip() + " […]"

@@ -1,0 +1,193 @@
+"""Documents to columns: units told apart, times in the place's zone, what is missing left missing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from typing import Any, Literal, cast
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from mcp_batteries.errors import Unavailable
+from mcp_batteries.remote import Snapshot
+from mcp_weather.models import Origin, Reading, Table, Value
+
+__all__ = [
+    "OPEN_METEO",
+    "Units",
+    "convert",
+    "dates",
+    "moments",
+    "origin",
+    "reading",
+    "stamp",
+    "table",
+    "today",
+    "weather",
+    "zone_of",
+]
+
+Units = Literal["metric", "imperial"]
+
+OPEN_METEO = ("Open-Meteo.com", "CC BY 4.0")
+
+_IMPERIAL: dict[str, tuple[str, float, float]] = {
+    "°C": ("°F", 1.8, 32.0),
+    "km/h": ("mph", 0.621371, 0.0),
+    "mm": ("inch", 1 / 25.4, 0.0),
+    "cm": ("inch", 1 / 2.54, 0.0),
+    "m": ("ft", 3.28084, 0.0),
+    "m³/s": ("ft³/s", 35.3147, 0.0),
+}
+_MISSING = (-999.0, -9999.0)
+"""What some sources write where they have nothing."""
+_UNIT_NAMES = {"wmo code": "", "iso8601": "", "unixtime": ""}
+
+_WEATHER = {
+    0: "clear", 1: "mainly clear", 2: "partly cloudy", 3: "overcast", 45: "fog", 48: "rime fog", 51: "light drizzle",
+    53: "drizzle", 55: "dense drizzle", 56: "light freezing drizzle", 57: "freezing drizzle", 61: "light rain",
+    63: "rain", 65: "heavy rain", 66: "light freezing rain", 67: "freezing rain", 71: "light snow", 73: "snow",
+    75: "heavy snow", 77: "snow grains", 80: "light showers", 81: "showers", 82: "violent showers",
+    85: "light snow showers", 86: "heavy snow showers", 95: "thunderstorm", 96: "thunderstorm with hail",
+    99: "thunderstorm with heavy hail",
+}  # fmt: skip
+
+
+def zone_of(document: dict[str, Any]) -> tzinfo:
+    """The zone a document's times are told in."""
+    try:
+        return ZoneInfo(str(document["timezone"]))
+    except (KeyError, ValueError, ZoneInfoNotFoundError):
+        return timezone(timedelta(seconds=int(document.get("utc_offset_seconds") or 0)))
+
+
+def stamp(seconds: float, zone: tzinfo = UTC) -> str:
+    """A moment as RFC 3339, in `zone`, to the minute."""
+    return datetime.fromtimestamp(seconds, zone).isoformat(timespec="minutes")
+
+
+def today(now: float, zone: tzinfo) -> date:
+    return datetime.fromtimestamp(now, zone).date()
+
+
+def origin(snapshot: Snapshot, source: tuple[str, str] = OPEN_METEO) -> Origin:
+    return Origin(
+        source=source[0],
+        licence=source[1],
+        fetched_at=stamp(snapshot.fetched_at),
+        age_s=round(snapshot.age),
+        stale=snapshot.stale,
+        reason=snapshot.error,
+    )
+
+
+def reading(document: dict[str, Any], units: Units, from_: Origin) -> Reading | None:
+    """The `current` part of a document."""
+    current, said = _part(document, "current"), _part(document, "current_units")
+    if current is None:
+        return None
+    names = [name for name in current if name not in ("time", "interval")]
+    columns = [convert(name, [current[name]], _unit(said, name), units) for name in names]
+    at = current.get("time")
+    return Reading(
+        observed_at=stamp(at, zone_of(document)) if isinstance(at, int | float) else None,
+        names=[_named(name) for name in names],
+        units=[unit for unit, _ in columns],
+        values=[values[0] for _, values in columns],
+        origin=from_,
+    )
+
+
+def table(
+    document: dict[str, Any],
+    step: Literal["hourly", "daily"],
+    units: Units,
+    from_: Origin,
+    *,
+    since: float | None = None,
+) -> Table:
+    """The series of a document; hours before `since` are left out.
+
+    Raises:
+        Unavailable: they are missing or not of one length.
+    """
+    part, said = _part(document, step), _part(document, f"{step}_units")
+    times: Any = (part or {}).get("time")
+    if part is None or not isinstance(times, list):
+        raise Unavailable("Open-Meteo sent an answer without its series.", "Try again in a moment.")
+    seconds = cast("list[Any]", times)
+    names = [name for name in part if name != "time"]
+    if any(not isinstance(part[name], list) or len(part[name]) != len(seconds) for name in names):
+        raise Unavailable("Open-Meteo sent series of different lengths.", "Try again in a moment.")
+    labels = moments(seconds, document) if step == "hourly" else dates(seconds, document)
+    # What has no time, or one that was there before, says nothing: two days that are one.
+    seen: set[str] = set()
+    kept: list[int] = []
+    for index, label in enumerate(labels):
+        if label is None or label in seen or (since is not None and seconds[index] < since):
+            continue
+        seen.add(label)
+        kept.append(index)
+    columns = [convert(name, [part[name][index] for index in kept], _unit(said, name), units) for name in names]
+    return Table(
+        time=[cast(str, labels[index]) for index in kept],
+        names=[_named(name) for name in names],
+        units=[unit for unit, _ in columns],
+        values=[values for _, values in columns],
+        origin=from_,
+    )
+
+
+def moments(seconds: Sequence[Any], document: dict[str, Any]) -> list[str | None]:
+    zone = zone_of(document)
+    return [stamp(item, zone) if isinstance(item, int | float) else None for item in seconds]
+
+
+def dates(seconds: Sequence[Any], document: dict[str, Any]) -> list[str | None]:
+    """The days that begin at `seconds`. The offset is that of one day of the span, so a change of clocks moves the
+    others by an hour: six hours later it is the same day whichever it was."""
+    offset = int(document.get("utc_offset_seconds") or 0)
+    return [
+        datetime.fromtimestamp(item + offset + 6 * 3600, UTC).date().isoformat()
+        if isinstance(item, int | float)
+        else None
+        for item in seconds
+    ]
+
+
+def convert(name: str, values: Sequence[Any], unit: str, units: Units) -> tuple[str, list[Value]]:
+    """`values` in the unit of `units`, and that unit. What is no number is missing, and stays missing."""
+    unit = _UNIT_NAMES.get(unit, unit)
+    numbers = [_number(value) for value in values]
+    if name.removesuffix("_dominant").endswith("weather_code"):
+        return "", [None if number is None else weather(number) for number in numbers]
+    if units == "imperial" and unit in _IMPERIAL:
+        unit, factor, offset = _IMPERIAL[unit]
+        return unit, [None if number is None else round(number * factor + offset, 2) for number in numbers]
+    return unit, [
+        None if number is None else (int(number) if number == int(number) else round(number, 3)) for number in numbers
+    ]
+
+
+def weather(code: float) -> str:
+    """A WMO weather interpretation code (WMO 4677, as Open-Meteo uses it) in words."""
+    return _WEATHER.get(int(code), f"code {int(code)}")
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value in _MISSING:
+        return None
+    return float(value)
+
+
+def _named(name: str) -> str:
+    return name.replace("weather_code", "weather")  # By now it is words.
+
+
+def _part(document: dict[str, Any], name: str) -> dict[str, Any] | None:
+    part: Any = document.get(name)
+    return cast("dict[str, Any]", part) if isinstance(part, dict) else None
+
+
+def _unit(said: dict[str, Any] | None, name: str) -> str:
+    return str((said or {}).get(name) or "")

@@ -1,0 +1,339 @@
+"""The only place that says no: what is a place, a day, a span. Mints what the engine takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+from urllib.parse import quote as percent
+from urllib.parse import unquote
+
+from mcp_batteries.errors import Invalid, NotFound, quote
+from mcp_weather.models import PlaceInfo
+
+__all__ = ["KINDS", "Days", "Name", "Place", "Policy", "Subject"]
+
+KINDS = ("now", "hourly", "daily", "alerts", "air")
+"""What there is of each place as a resource."""
+
+FIRST_DAY = date(1940, 1, 1)
+"""The first day of the reanalysis behind past weather."""
+
+_COORDINATES = re.compile(
+    r"\s*([+-]?\d{1,3}(?:\.\d*)?)\s*°?\s*([NSns])?\s*,\s*([+-]?\d{1,3}(?:\.\d*)?)\s*°?\s*([EWew])?\s*"
+)
+_URI = re.compile(r"weather://([^/?#]+)/([a-z]+)")
+_DOMINANT = 20
+"""How many times as many people must live in the one meant, for a name that several places have."""
+_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Place:
+    """A point on the globe: latitude within 90, longitude within 180 degrees, four decimals, named."""
+
+    name: str
+    latitude: float
+    longitude: float
+    timezone: str | None
+    country: str | None
+    """ISO 3166-1 code in capitals, if known."""
+    resolved: str
+
+    @property
+    def point(self) -> str:
+        """`lat,lon` as the National Weather Service wants it: at most four decimals, no trailing zeros."""
+        return f"{_plain(self.latitude)},{_plain(self.longitude)}"
+
+    def info(self, timezone: str | None = None) -> PlaceInfo:
+        return PlaceInfo(
+            name=self.name,
+            latitude=self.latitude,
+            longitude=self.longitude,
+            timezone=timezone or self.timezone,
+            resolved=self.resolved,
+        )
+
+
+@dataclass(frozen=True)
+class Name:
+    """A name to be looked up, and what narrows it down."""
+
+    name: str
+    within: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True)
+class Days:
+    """A span of whole days, the first not after the last."""
+
+    first: date
+    last: date
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a `weather://` URI shows."""
+
+    uri: str
+    place: str
+    kind: str
+
+
+class Policy:
+    """What may be asked.
+
+    Args:
+        saved: the saved places by alias, in lower case; called each time, since they may be edited.
+    """
+
+    def __init__(self, saved: Callable[[], Mapping[str, Place]]) -> None:
+        self._saved = saved
+
+    def saved(self) -> Mapping[str, Place]:
+        return self._saved()
+
+    def place(self, text: str) -> Place | Name:
+        """What `text` names: a saved alias, coordinates, or something to be looked up.
+
+        Raises:
+            Invalid: it is none of them, or no point on the globe.
+        """
+        wanted = " ".join(text.split())
+        if alias := self.saved().get(wanted.casefold()):
+            return alias
+        if found := _COORDINATES.fullmatch(wanted):
+            latitude, north, longitude, east = found.groups()
+            return self.point(
+                _signed(latitude, north, "S", text), _signed(longitude, east, "W", text), resolved="coordinates"
+            )
+        if len(wanted) < 2 or not any(letter.isalpha() for letter in wanted):
+            raise Invalid(
+                f"{quote(text)} is no place.",
+                "Pass a name such as `Zurich`, coordinates such as `47.37,8.55`, or a saved alias.",
+            )
+        name, *within = (part.strip() for part in wanted.split(","))
+        if len(name) < 2:
+            raise Invalid(f"{quote(text)} is no place.", "Pass the name first, as in `Springfield, Illinois`.")
+        return Name(name, tuple(part for part in within if part), wanted)
+
+    def point(
+        self,
+        latitude: float,
+        longitude: float,
+        *,
+        name: str | None = None,
+        timezone: str | None = None,
+        country: str | None = None,
+        resolved: str,
+    ) -> Place:
+        """The place at these degrees.
+
+        Raises:
+            Invalid: they are out of range, perhaps because they are the other way round.
+        """
+        if not (-90 <= latitude <= 90 and -180 <= longitude <= 180):
+            swapped = -90 <= longitude <= 90 and -180 <= latitude <= 180
+            fix = (
+                f"They look swapped: try `{longitude:g},{latitude:g}`."
+                if swapped
+                else "Latitude is within 90, longitude within 180 degrees."
+            )
+            raise Invalid(f"`{latitude:g},{longitude:g}` is not on the globe.", fix)
+        latitude, longitude = round(latitude, 4) + 0.0, round(longitude, 4) + 0.0
+        if longitude == -180:
+            longitude = 180.0  # The date line has one name, so that it has one cache entry.
+        if abs(latitude) == 90:
+            longitude = 0.0  # So has each pole.
+        return Place(name or f"{latitude:g},{longitude:g}", latitude, longitude, timezone, country, resolved)
+
+    def choose(self, wanted: Name, hits: Sequence[Mapping[str, Any]]) -> Place:
+        """The one of the geocoder's `hits` that `wanted` means.
+
+        Raises:
+            NotFound: none does.
+            Invalid: several do; names them in words that can be passed on.
+        """
+        fitting = [hit for hit in hits if all(_lies_in(hit, part) for part in wanted.within)]
+        exact = [hit for hit in fitting if str(hit.get("name", "")).casefold() == wanted.name.casefold()]
+        candidates = exact or fitting
+        if not candidates:
+            others = f" Of that name there are: {_listed(hits)}." if hits else ""
+            raise NotFound(
+                f"No place is called {quote(wanted.text)}.{others}",
+                "Check the spelling, or pass coordinates such as `47.37,8.55`; `find_place` searches.",
+            )
+        best = max(candidates, key=_people)
+        rest = [hit for hit in candidates if hit is not best]
+        if rest and _people(best) < _DOMINANT * max(1, *map(_people, rest)):
+            raise Invalid(
+                f"{quote(wanted.text)} is ambiguous: {_listed(candidates)}.", "Call again with one of these as `place`."
+            )
+        resolved = f"name, the only match for {wanted.text}"
+        if rest:
+            resolved = f"name, by far the largest of {len(candidates)}; others: {_listed(rest[:3])}"
+        return self.of(best, resolved)
+
+    def of(self, hit: Mapping[str, Any], resolved: str) -> Place:
+        """The place a geocoder's hit is."""
+        zone, country = hit.get("timezone"), hit.get("country_code")
+        return self.point(
+            float(hit["latitude"]),
+            float(hit["longitude"]),
+            name=_named(hit),
+            timezone=str(zone) if zone else None,
+            country=str(country).upper() if country else None,
+            resolved=resolved,
+        )
+
+    def days(self, start: date, end: date | None, *, today: date, most: int) -> Days:
+        """The past days from `start` to `end`, both included; without `end` that one day.
+
+        Raises:
+            Invalid: they are not past, the wrong way round, too many, or before the records begin.
+        """
+        end = end or start
+        if end < start:
+            raise Invalid(f"`end` {end} is before `start` {start}.", "Swap them.")
+        if end > today:
+            raise Invalid(
+                f"{end} is not past yet at the place, where it is {today}.", "Use `get_forecast` for days to come."
+            )
+        if start < FIRST_DAY:
+            raise Invalid(f"Records begin on {FIRST_DAY}, `start` is {start}.", f"Start on {FIRST_DAY} or later.")
+        if (end - start).days >= most:
+            last = start + timedelta(days=most - 1)
+            raise Invalid(
+                f"{(end - start).days + 1} days are more than the {most} of one call.",
+                f"Ask for {start} to {last} first.",
+            )
+        return Days(start, end)
+
+    def subject(self, uri: str) -> Subject | None:
+        """What `uri` shows, in its one spelling; None if it is of another kind.
+
+        Raises:
+            Problem: there can't be such a place.
+        """
+        found = _URI.fullmatch(uri)
+        if found is None or found[2] not in KINDS:
+            return None
+        match self.place(unquote(found[1])):
+            case Place() as place if place.resolved == "coordinates":
+                text = place.point
+            case _:
+                text = " ".join(unquote(found[1]).split()).casefold()
+        return Subject(self.uri(text, found[2]), text, found[2])
+
+    def uri(self, place: str, kind: str) -> str:
+        return f"weather://{percent(place, safe=',')}/{kind}"
+
+
+def _signed(number: str, letter: str | None, negative: str, text: str) -> float:
+    if letter is None:
+        return float(number)
+    if number.startswith(("-", "+")):
+        raise Invalid(
+            f"{quote(text)} has both a sign and a direction.", "Use one of them: `-33.9,18.4` or `33.9S,18.4E`."
+        )
+    return -float(number) if letter.upper() == negative else float(number)
+
+
+def _plain(degrees: float) -> str:
+    return f"{degrees:.4f}".rstrip("0").rstrip(".")
+
+
+def _people(hit: Mapping[str, Any]) -> int:
+    return int(hit.get("population") or 0)
+
+
+def _named(hit: Mapping[str, Any]) -> str:
+    parts = [hit.get("name"), hit.get("admin1"), hit.get("country") or hit.get("country_code")]
+    return ", ".join(dict.fromkeys(str(part) for part in parts if part))
+
+
+def _listed(hits: Sequence[Mapping[str, Any]]) -> str:
+    names = [_named(hit) for hit in hits]
+    shown: list[str] = []
+    for hit, name in zip(hits[:_SHOWN], names, strict=False):
+        # Two of one name, state and country can only be told apart by where they are.
+        shown.append(
+            f"`{hit['latitude']:.2f},{hit['longitude']:.2f}` ({name})" if names.count(name) > 1 else f"`{name}`"
+        )
+    more = f" and {len(hits) - _SHOWN} more" if len(hits) > _SHOWN else ""
+    return "; ".join(shown) + more
+
+
+def _lies_in(hit: Mapping[str, Any], part: str) -> bool:
+    wanted = part.casefold()
+    names = {str(hit.get(key) or "").casefold() for key in ("country", "country_code", "admin1", "admin2", "admin3")}
+    return (
+        wanted in names
+        or (len(wanted) == 2 and _STATES.get(wanted) in names)
+        or wanted in map(str, hit.get("postcodes") or ())
+    )
+
+
+_STATES = {
+    abbreviation: name.replace("_", " ")
+    for abbreviation, name in (
+        item.split("=")
+        for item in [
+            "al=alabama",
+            "ak=alaska",
+            "az=arizona",
+            "ar=arkansas",
+            "ca=california",
+            "co=colorado",
+            "ct=connecticut",
+            "de=delaware",
+            "dc=district_of_columbia",
+            "fl=florida",
+            "ga=georgia",
+            "hi=hawaii",
+            "id=idaho",
+            "il=illinois",
+            "in=indiana",
+            "ia=iowa",
+            "ks=kansas",
+            "ky=kentucky",
+            "la=louisiana",
+            "me=maine",
+            "md=maryland",
+            "ma=massachusetts",
+            "mi=michigan",
+            "mn=minnesota",
+            "ms=mississippi",
+            "mo=missouri",
+            "mt=montana",
+            "ne=nebraska",
+            "nv=nevada",
+            "nh=new_hampshire",
+            "nj=new_jersey",
+            "nm=new_mexico",
+            "ny=new_york",
+            "nc=north_carolina",
+            "nd=north_dakota",
+            "oh=ohio",
+            "ok=oklahoma",
+            "or=oregon",
+            "pa=pennsylvania",
+            "ri=rhode_island",
+            "sc=south_carolina",
+            "sd=south_dakota",
+            "tn=tennessee",
+            "tx=texas",
+            "ut=utah",
+            "vt=vermont",
+            "va=virginia",
+            "wa=washington",
+            "wv=west_virginia",
+            "wi=wisconsin",
+            "wy=wyoming",
+        ]
+    )
+}
+"""States of the US as people write them; the geocoder has their names only."""

@@ -1,0 +1,59 @@
+"""The table of contents."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from mcp_batteries.assemble import Assembled, assemble
+from mcp_batteries.remote import Cache, open_store
+from mcp_weather.changes import PlacesWatcher, identity, weather_source
+from mcp_weather.completions import Completions
+from mcp_weather.engine.documents import scope_of
+from mcp_weather.engine.places import SavedPlaces
+from mcp_weather.engine.service import Engine
+from mcp_weather.engine.upstream import Upstream
+from mcp_weather.policy import Policy
+from mcp_weather.prompts import Prompts
+from mcp_weather.resources import Resources
+from mcp_weather.settings import Settings
+from mcp_weather.tools.conditions import ConditionTools
+from mcp_weather.tools.forecast import ForecastTools
+from mcp_weather.tools.places import PlaceTools
+
+__all__ = ["build"]
+
+
+def build(settings: Settings) -> Assembled:
+    """The server for the upstreams in `settings`.
+
+    Raises:
+        Problem: the cache folder can't be used.
+    """
+    saved = SavedPlaces(settings.places)
+    policy = Policy(saved.all)
+    store = open_store(settings.cache, settings.COMMAND, identity(settings))
+    upstream = Upstream(settings, store)
+    cache = Cache(store, upstream.fetch, scope=scope_of)
+    engine = Engine(cache, policy, language=settings.language)
+    resources = Resources(policy, engine, saved, settings.units)
+    remote = weather_source(resources)
+    return assemble(
+        settings.COMMAND,
+        settings,
+        rooms=[
+            ForecastTools(policy, engine, settings.units),
+            ConditionTools(policy, engine, settings.units),
+            PlaceTools(policy, engine, saved, settings.language),
+            resources,
+            Prompts(),
+            Completions(policy, engine),
+        ],
+        opens=[upstream, cache],
+        sources=[PlacesWatcher(saved, remote), remote],
+        title="Weather",
+        version=version(settings.COMMAND),
+        instructions=(
+            "Weather of any place: begin with `get_weather`. `place` is a name, `lat,lon` or a saved alias. Times are "
+            "in the place's zone; null means unknown, never none; `stale` answers say how old they are and why."
+        ),
+    )

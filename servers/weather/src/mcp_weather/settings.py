@@ -1,0 +1,95 @@
+"""What mcp-weather can be told, beyond what every server can."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from mcp_batteries.settings import Settings as Common
+from mcp_batteries.settings import variable
+
+__all__ = ["Settings"]
+
+
+_OPEN_METEO = ("forecast_url", "geocoding_url", "air_quality_url", "marine_url", "archive_url", "flood_url")
+
+
+class Settings(Common):
+    """Serve the weather over MCP: now, to come, past, alerts, air and sea, with nothing to configure."""
+
+    COMMAND: ClassVar[str] = "mcp-weather"
+    DOCUMENTED: ClassVar[tuple[str, ...]] = ()
+
+    places: str | None = Field(None, description="TOML file of saved places; edit it and the resources follow.")
+    units: Literal["metric", "imperial"] = Field("metric", description="Units of answers unless a call says otherwise.")
+    language: str = Field("en", pattern="^[a-z]{2}$", description="Language of place names, as two letters.")
+    cache: str | None = Field(
+        None, description="Folder for what was fetched, shared by your servers; `memory` keeps it off the disk."
+    )
+    refresh: int | None = Field(
+        None, ge=1, le=86_400, description="Most seconds between looks at the weather; by default what upstreams state."
+    )
+    timeout: int = Field(15, ge=1, le=300, description="Seconds an upstream may take to answer.")
+    contact: str | None = Field(
+        None, description="Address or site sent in the User-Agent, as the National Weather Service wishes."
+    )
+    open_meteo_key: str | None = Field(
+        None, description="Open-Meteo key of paying users, better given as a variable; lifts the free limits."
+    )
+    forecast_url: str = Field("https://api.open-meteo.com", description="Where Open-Meteo's forecasts are.")
+    geocoding_url: str = Field("https://geocoding-api.open-meteo.com", description="Where its geocoder is.")
+    air_quality_url: str = Field("https://air-quality-api.open-meteo.com", description="Where its air quality is.")
+    marine_url: str = Field("https://marine-api.open-meteo.com", description="Where its marine forecasts are.")
+    archive_url: str = Field("https://archive-api.open-meteo.com", description="Where its past weather is.")
+    flood_url: str = Field("https://flood-api.open-meteo.com", description="Where its river discharge is.")
+    nws_url: str = Field("https://api.weather.gov", description="Where the US National Weather Service is.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _paying(cls, values: dict[str, Any]) -> dict[str, Any]:
+        # Paying users have hosts of their own, which differ by this prefix.
+        if not values.get("open_meteo_key"):
+            return values
+        for name in _OPEN_METEO:
+            default = str(cls.model_fields[name].default)
+            if values.get(name, default) == default:
+                values = {**values, name: default.replace("://", "://customer-")}
+        return values
+
+    @field_validator("places")
+    @classmethod
+    def _absolute(cls, path: str | None) -> str | None:
+        # Hosts start servers in folders of their own: what the operator meant is fixed here.
+        return None if path is None else os.path.abspath(os.path.expanduser(path))
+
+    @field_validator("cache")
+    @classmethod
+    def _absolute_cache(cls, path: str | None) -> str | None:
+        return path if path in (None, "memory") else os.path.abspath(os.path.expanduser(str(path)))
+
+    @field_validator(*_OPEN_METEO, "nws_url")
+    @classmethod
+    def _base(cls, url: str) -> str:
+        if not url.startswith(("https://", "http://")):
+            raise ValueError("must begin with https:// or http://")
+        return url.rstrip("/")
+
+    def arguments(self) -> list[str]:
+        # A key that came as a variable is not put where every process list and configuration file shows it.
+        hidden = {"open_meteo_key": None} if variable(type(self), "open_meteo_key") in os.environ else {}
+        return super(Settings, self.model_copy(update=hidden)).arguments()
+
+    @property
+    def bases(self) -> dict[str, str]:
+        """The base URL of each service, by the name that begins its cache keys."""
+        return {
+            "forecast": self.forecast_url,
+            "geocoding": self.geocoding_url,
+            "air": self.air_quality_url,
+            "marine": self.marine_url,
+            "archive": self.archive_url,
+            "flood": self.flood_url,
+            "nws": self.nws_url,
+        }

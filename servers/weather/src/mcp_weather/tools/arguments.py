@@ -1,0 +1,21 @@
+"""Arguments that several tools share, described in the same words everywhere."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from mcp_weather.engine.documents import Group, Model
+from mcp_weather.engine.series import Units
+
+__all__ = ["Day", "Groups", "Hours", "Models", "PlaceText", "UnitSystem"]
+
+PlaceText = Annotated[
+    str, Field(min_length=1, max_length=200, description="Name (`Springfield, Illinois`), `lat,lon`, or saved alias.")
+]
+UnitSystem = Annotated[Units | None, Field(description="Default: the server's.")]
+Hours = Annotated[int, Field(ge=1, le=168)]
+Day = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="YYYY-MM-DD.")]
+Groups = Annotated[list[Group], Field(min_length=1, description="Variables.")]
+Models = Annotated[list[Model], Field(min_length=1, max_length=4, description="Several are compared.")]

@@ -1,0 +1,89 @@
+"""Alerts, air, water, sky and the past, as tools."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from typing import Annotated
+
+from pydantic import Field
+
+from mcp_batteries.declare import tool
+from mcp_batteries.errors import Invalid, quote
+from mcp_weather.engine.series import Units
+from mcp_weather.engine.service import Engine
+from mcp_weather.models import AirQuality, Alerts, Astronomy, History, Marine
+from mcp_weather.policy import Policy
+from mcp_weather.tools.arguments import Day, Hours, PlaceText, UnitSystem
+
+__all__ = ["ConditionTools"]
+
+_MOST_DAYS = 92
+_MOST_NORMAL_DAYS = 14
+"""Days of one call with normals: thirty years of more would use up the minute of the free limit."""
+
+
+@dataclass(frozen=True)
+class ConditionTools:
+    policy: Policy
+    engine: Engine
+    units: Units
+
+    @tool("Alerts", open_world=True)
+    async def get_alerts(self, place: PlaceText) -> Alerts:
+        """Get official warnings; `status` tells none from not covered and not available. US only."""
+        return await self.engine.alerts(await self.engine.place(self.policy.place(place)))
+
+    @tool("Air quality", open_world=True)
+    async def get_air_quality(
+        self,
+        place: PlaceText,
+        hours: Hours = 24,
+        pollen: Annotated[bool, Field(description="Europe only.")] = False,
+        units: UnitSystem = None,
+    ) -> AirQuality:
+        """Get air quality indices, pollutants and pollen, now and by hour."""
+        where = await self.engine.place(self.policy.place(place))
+        return await self.engine.air(where, units or self.units, min(hours, 144), pollen=pollen)
+
+    @tool("Sea and rivers", open_world=True)
+    async def get_marine(
+        self,
+        place: PlaceText,
+        hours: Hours = 24,
+        river: Annotated[bool, Field(description="Also river discharge for 30 days.")] = False,
+        units: UnitSystem = None,
+    ) -> Marine:
+        """Get waves, swell, sea temperature and currents, now and by hour."""
+        where = await self.engine.place(self.policy.place(place))
+        return await self.engine.marine(where, units or self.units, min(hours, 144), river=river)
+
+    @tool("Past weather", open_world=True, seconds=120.0)
+    async def get_history(
+        self,
+        place: PlaceText,
+        start: Day,
+        end: Annotated[Day | None, Field(description="Default: `start`.")] = None,
+        normals: Annotated[bool, Field(description="Compare with 1991-2020; 14 days at most.")] = False,
+        units: UnitSystem = None,
+    ) -> History:
+        """Get the weather of past days, from 1940 on, 92 days at most."""
+        where = await self.engine.place(self.policy.place(place))
+        first, last = _day(start), _day(end) if end else None
+        most = _MOST_NORMAL_DAYS if normals else _MOST_DAYS
+        return await self.engine.history(where, first, last, units or self.units, normals=normals, most=most)
+
+    @tool("Sun and moon")
+    async def get_astronomy(
+        self, place: PlaceText, date: Annotated[Day | None, Field(description="Default: today there.")] = None
+    ) -> Astronomy:
+        """Get sunrise, sunset, twilights, moonrise, moonset and moon phase of a day."""
+        where = await self.engine.place(self.policy.place(place))
+        return await self.engine.astronomy(where, _day(date) if date else None)
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise Invalid(f"{quote(text)} is no day of the calendar.", "Pass it as YYYY-MM-DD.") from None

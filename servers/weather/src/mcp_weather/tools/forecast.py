@@ -1,0 +1,84 @@
+"""The weather now and to come, as tools."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from mcp_types import CallToolResult, ImageContent, TextContent
+from pydantic import Field
+
+from mcp_batteries.declare import tool
+from mcp_batteries.errors import Invalid
+from mcp_batteries.limits import in_thread
+from mcp_weather.engine import plot
+from mcp_weather.engine.documents import Group, Model
+from mcp_weather.engine.series import Units
+from mcp_weather.engine.service import Engine
+from mcp_weather.models import Forecast, Picture, Weather
+from mcp_weather.policy import Policy
+from mcp_weather.tools.arguments import Groups, Hours, Models, PlaceText, UnitSystem
+
+__all__ = ["ForecastTools"]
+
+_PLOTTED: tuple[Group, ...] = ("basic", "wind")
+_BASIC: list[Group] = ["basic"]
+_BEST: list[Model] = ["best_match"]
+
+
+@dataclass(frozen=True)
+class ForecastTools:
+    policy: Policy
+    engine: Engine
+    units: Units
+
+    @tool("Weather", open_world=True)
+    async def get_weather(
+        self, place: PlaceText, days: Annotated[int, Field(ge=1, le=16)] = 3, units: UnitSystem = None
+    ) -> Weather:
+        """Get the weather now, the next days and alerts in one call. Begin here."""
+        where = await self.engine.place(self.policy.place(place))
+        return await self.engine.weather(where, units or self.units, days)
+
+    @tool("Forecast", open_world=True)
+    async def get_forecast(
+        self,
+        place: PlaceText,
+        step: Literal["hourly", "daily"] = "hourly",
+        hours: Hours = 24,
+        days: Annotated[int, Field(ge=1, le=16)] = 7,
+        variables: Groups = _BASIC,
+        models: Models = _BEST,
+        source: Annotated[Literal["open-meteo", "nws"], Field(description="nws: official, US only.")] = "open-meteo",
+        units: UnitSystem = None,
+    ) -> Forecast:
+        """Get a forecast by hour (`hours`) or day (`days`), of several models if asked."""
+        where = await self.engine.place(self.policy.place(place))
+        span = hours if step == "hourly" else days
+        if source == "nws":
+            if models != _BEST or variables != _BASIC:
+                raise Invalid(
+                    "`nws` has no `models` and no `variables` to choose.", "Leave them out, or leave out `source`."
+                )
+            return await self.engine.official(where, step, span, units or self.units)
+        unique = list(dict.fromkeys(models))
+        return await self.engine.forecast(where, step, variables, span, unique, units or self.units)
+
+    @tool("Plot a forecast", open_world=True)
+    async def plot_forecast(
+        self, place: PlaceText, hours: Hours = 48, units: UnitSystem = None
+    ) -> Picture | CallToolResult:
+        """Plot temperature, precipitation and wind of the next hours as a picture for people."""
+        where = await self.engine.place(self.policy.place(place))
+        found = await self.engine.forecast(where, "hourly", _PLOTTED, hours, ("best_match",), units or self.units)
+        table = found.tables["best_match"]
+        drawn = await in_thread(lambda stop: plot.png(table, where.name), what="Plotting")
+        picture = Picture(place=found.place, hours=len(table.time), series=list(plot.SERIES), origin=table.origin)
+        return CallToolResult(
+            content=[
+                TextContent(type="text", text=picture.text() + "\n"),
+                ImageContent(type="image", data=base64.b64encode(drawn).decode(), mime_type="image/png"),
+            ],
+            structured_content=picture.model_dump(mode="json", exclude_none=True),
+        )

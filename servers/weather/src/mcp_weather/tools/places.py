@@ -1,0 +1,46 @@
+"""Finding places, as a tool."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from mcp_batteries.declare import tool
+from mcp_weather.engine.places import SavedPlaces
+from mcp_weather.engine.service import Engine
+from mcp_weather.models import Places
+from mcp_weather.policy import Policy
+
+__all__ = ["PlaceTools", "saved_places"]
+
+
+@dataclass(frozen=True)
+class PlaceTools:
+    policy: Policy
+    engine: Engine
+    saved: SavedPlaces
+    language: str
+
+    @tool("Find a place", open_world=True)
+    async def find_place(
+        self,
+        query: Annotated[str | None, Field(max_length=200, description="Default: the saved places.")] = None,
+        language: Annotated[str | None, Field(pattern="^[a-z]{2}$", description="Two letters.")] = None,
+    ) -> Places:
+        """Find places by name, with coordinates, time zone and population."""
+        if query is None or not query.strip():
+            return saved_places(self.saved)
+        return await self.engine.find(self.policy.place(query), language or self.language)
+
+
+def saved_places(saved: SavedPlaces) -> Places:
+    """The saved places as a result."""
+    rows = [[alias, at.name, at.latitude, at.longitude, at.timezone] for alias, at in saved.all().items()]
+    return Places(
+        columns=["alias", "name", "latitude", "longitude", "timezone"],
+        rows=rows,
+        source="the places file" if saved.path else "no places file (set one with --places)",
+        problem=saved.problem,
+    )

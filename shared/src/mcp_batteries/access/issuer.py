@@ -1,0 +1,224 @@
+"""Access tokens of an OAuth issuer: JWTs (RFC 9068), checked with the keys that the issuer publishes.
+
+Whoever logs in talks to the issuer alone; this side only reads what comes of it. A token counts if it is signed
+by a current key, with an algorithm of the list, by this issuer, for this server, and not over.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import anyio
+import httpx2
+import jwt
+from mcp.server.auth.provider import AccessToken
+from pydantic_core import from_json
+
+from mcp_batteries.errors import Invalid, Unavailable, quote
+
+__all__ = ["ALGORITHMS", "Issuer"]
+
+ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+"""All of them asymmetric: with a shared secret every reader of tokens could write them."""
+
+_TYPES = ("at+jwt", "application/at+jwt", "jwt", None)
+"""RFC 9068 names the first two; many issuers write the others. Tokens for other ends have types of their own."""
+_LEEWAY_SECONDS = 10
+_FRESH_SECONDS = 600
+_KEPT_SECONDS = 24 * 3600
+"""How long keys count that cannot be fetched again."""
+_FETCHES, _REFILL_SECONDS = 3, 30
+"""Fetches for the sake of unknown keys at once, and how soon there may be another: anybody can invent a key's name."""
+_FETCH_SECONDS = 5
+_MAX_BYTES = 1_000_000
+
+_KINDS = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class _Key:
+    name: Any
+    key: jwt.PyJWK
+    """Bound to one algorithm: a key that may be used with several is here several times."""
+
+
+class Issuer:
+    """A verifier for the tokens of `url`.
+
+    Args:
+        url: the issuer as tokens name it in `iss`; https, or http on this machine.
+        audience: what tokens must name in `aud`, this server's URL as a rule.
+        algorithms: a part of `ALGORITHMS`.
+
+    Raises:
+        Invalid: `url` or `algorithms` cannot be used.
+    """
+
+    def __init__(self, url: str, audience: str, algorithms: Sequence[str] = ALGORITHMS) -> None:
+        if not _is_safe(url):
+            raise Invalid(f"{quote(url)} is no issuer.", "Give an https URL; http only on this machine.")
+        if unknown := [name for name in algorithms if name not in ALGORITHMS]:
+            raise Invalid(f"{quote(unknown[0])} is not accepted.", f"There are {', '.join(ALGORITHMS)}.")
+        self._url = url
+        # Clients disagree whether the URL of a host ends with a slash.
+        self._audiences = [audience.rstrip("/"), audience.rstrip("/") + "/"]
+        self._algorithms = list(algorithms)
+        self._keys: list[_Key] = []
+        self._fetched = self._tried = -float("inf")
+        self._allowance, self._allowance_at = float(_FETCHES), time.monotonic()
+        self._fetching = anyio.Lock()
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        """What `token` stands for; None if it is not good here.
+
+        Raises:
+            Unavailable: the issuer's keys were never to be had.
+        """
+        try:
+            header = jwt.get_unverified_header(token)
+            if header.get("alg") not in self._algorithms or header.get("crit") is not None:
+                return None
+            kind = header.get("typ")
+            if (kind.lower() if isinstance(kind, str) else kind) not in _TYPES:
+                return None
+            for key in await self._candidates(header.get("kid"), header["alg"]):
+                claims = self._claims(token, key)
+                if claims is not None:
+                    return self._access(token, claims)
+        except jwt.PyJWTError as reason:
+            _log.info("a token was refused: %s", type(reason).__name__)
+        return None
+
+    def _claims(self, token: str, key: jwt.PyJWK) -> dict[str, Any] | None:
+        try:
+            return jwt.decode(
+                token,
+                key,
+                algorithms=self._algorithms,
+                audience=self._audiences,
+                issuer=self._url,
+                leeway=_LEEWAY_SECONDS,
+                options={"require": ["exp", "iat", "iss", "aud", "sub"]},
+            )
+        except jwt.InvalidSignatureError:
+            return None
+
+    def _access(self, token: str, claims: dict[str, Any]) -> AccessToken:
+        said = claims.get("scope", claims.get("scp", ""))
+        scopes = said.split() if isinstance(said, str) else [str(item) for item in cast("list[Any]", said)]
+        client = claims.get("client_id") or claims.get("azp") or claims.get("cid") or claims["sub"]
+        return AccessToken(
+            token=token,
+            client_id=str(client),
+            scopes=scopes,
+            expires_at=int(claims["exp"]) + _LEEWAY_SECONDS,
+            resource=self._audiences[0],
+            subject=str(claims["sub"]),
+            claims={"iss": self._url},
+        )
+
+    async def _candidates(self, name: Any, algorithm: str) -> list[jwt.PyJWK]:
+        """The keys that may have signed under `name`; fetched anew for a name that is not known."""
+        now = time.monotonic()
+        if now - self._fetched > _FRESH_SECONDS and now - self._tried > _REFILL_SECONDS / 3:
+            await self._refresh(now)
+        if name is not None and all(key.name != name for key in self._keys) and self._may_fetch():
+            await self._refresh(time.monotonic())
+        if time.monotonic() - self._fetched > _KEPT_SECONDS:
+            raise Unavailable("The issuer of tokens does not answer.", "Try again later.", retry_after=5)
+        # Without a name any of them may be meant.
+        return [key.key for key in self._keys if name in (None, key.name) and key.key.algorithm_name == algorithm]
+
+    def _may_fetch(self) -> bool:
+        now = time.monotonic()
+        self._allowance = min(_FETCHES, self._allowance + (now - self._allowance_at) / _REFILL_SECONDS)
+        self._allowance_at = now
+        if self._allowance < 1:
+            return False
+        self._allowance -= 1
+        return True
+
+    async def _refresh(self, asked: float) -> None:
+        async with self._fetching:
+            if self._tried >= asked:
+                return  # Somebody else did, while this one waited.
+            self._tried = time.monotonic()
+            try:
+                self._keys = await self._fetch()
+                self._fetched = time.monotonic()
+            except (httpx2.HTTPError, ValueError, KeyError, TypeError, jwt.PyJWTError, TimeoutError) as problem:
+                _log.warning("the keys of the issuer cannot be fetched: %s", type(problem).__name__)
+
+    async def _fetch(self) -> list[_Key]:
+        with anyio.fail_after(2 * _FETCH_SECONDS):
+            async with httpx2.AsyncClient(timeout=_FETCH_SECONDS, follow_redirects=False) as client:
+                metadata = await self._metadata(client)
+                where = str(metadata["jwks_uri"])
+                if not _is_safe(where):
+                    raise ValueError("the keys are at no https URL")
+                published = await _json(client, where)
+        keys: list[_Key] = []
+        for item in cast("list[dict[str, Any]]", published["keys"]):
+            if item.get("use", "sig") != "sig":
+                continue
+            for algorithm in self._algorithms:
+                if item.get("alg", algorithm) == algorithm and item.get("kty") == _KINDS[algorithm[:2]]:
+                    try:
+                        keys.append(_Key(item.get("kid"), jwt.PyJWK(item, algorithm)))
+                    except jwt.PyJWTError:
+                        continue  # A curve of another algorithm, or none that is known here.
+        return keys
+
+    async def _metadata(self, client: httpx2.AsyncClient) -> dict[str, Any]:
+        """RFC 8414, section 3.1, then OpenID Connect Discovery, section 4; of this very issuer."""
+        parts = urlsplit(self._url)
+        host, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
+        for where in (
+            f"{host}/.well-known/oauth-authorization-server{path}",
+            f"{host}/.well-known/openid-configuration{path}",
+            f"{host}{path}/.well-known/openid-configuration",
+        ):
+            try:
+                found = await _json(client, where)
+            except (httpx2.HTTPStatusError, ValueError):
+                continue
+            if found.get("issuer") == self._url:
+                return found
+        raise ValueError("no metadata of this issuer")
+
+
+async def _json(client: httpx2.AsyncClient, url: str) -> dict[str, Any]:
+    async with client.stream("GET", url, headers={"accept": "application/json"}) as answer:
+        answer.raise_for_status()
+        if answer.status_code != 200:
+            raise ValueError("a redirect")
+        body = bytearray()
+        async for chunk in answer.aiter_bytes():
+            body += chunk
+            if len(body) > _MAX_BYTES:
+                raise ValueError("longer than any such document")
+    found = from_json(bytes(body))
+    if not isinstance(found, dict):
+        raise ValueError("no object")
+    return cast("dict[str, Any]", found)
+
+
+def _is_safe(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        if parts.username or parts.query or parts.fragment or not host:
+            return False
+        if parts.scheme == "https":
+            return True
+        return parts.scheme == "http" and (host == "localhost" or ipaddress.ip_address(host).is_loopback)
+    except ValueError:
+        return False

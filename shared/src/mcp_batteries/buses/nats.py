@@ -1,0 +1,60 @@
+"""NATS: one subject."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import anyio
+import nats
+
+__all__ = ["link"]
+
+_connect = cast("Any", nats.connect)  # pyright: ignore[reportUnknownMemberType]
+
+_SECONDS = 2
+
+
+class _Link:
+    def __init__(self, url: str, subject: str) -> None:
+        self._url, self._subject = url, subject
+        self._client: Any = None
+
+    async def hold(self, receive: Callable[[bytes], None], connected: Callable[[], None]) -> None:
+        lost = anyio.Event()
+
+        async def received(message: Any) -> None:
+            receive(message.data)
+
+        async def gone(*_: Any) -> None:
+            lost.set()
+
+        # Trying again is the bus's own affair.
+        self._client = client = await _connect(
+            self._url,
+            name=self._subject,
+            connect_timeout=_SECONDS,
+            allow_reconnect=False,
+            ping_interval=10,
+            max_outstanding_pings=1,
+            error_cb=gone,
+            disconnected_cb=gone,
+            closed_cb=gone,
+        )
+        try:
+            await client.subscribe(self._subject, cb=received)
+            await client.flush(_SECONDS)
+            connected()
+            await lost.wait()
+        finally:
+            self._client = None
+            with anyio.move_on_after(1, shield=True):
+                await client.close()
+
+    async def send(self, message: bytes) -> None:
+        await self._client.publish(self._subject, message)
+        await self._client.flush(_SECONDS)
+
+
+def link(url: str, subject: str) -> _Link:
+    return _Link(url, subject)

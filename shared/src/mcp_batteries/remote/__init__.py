@@ -1,0 +1,22 @@
+"""Data that lives elsewhere: fetched once for all server processes of a user, and followed without their asking.
+
+    server's fetch(key, validators) -> Fresh | NotModified | Failed
+        ^                  `Cache`: what was fetched, how old it is, when to look again, who may look
+        |                     ^
+    `RemoteSource`: polls what somebody subscribed to, tells the hub which URIs changed
+
+There is no leader. Every process with a subscriber looks when the next look is due, the one that gets the resource's
+lock fetches, and all of them, that one included, learn of a change from the file watcher on the data folder. A
+process killed half-way loses its lock with its life.
+"""
+
+from mcp_batteries.remote.cache import Cache, Failed, Fetch, Fresh, NotModified, Outcome, Snapshot, Validators
+from mcp_batteries.remote.disk import DiskStore
+from mcp_batteries.remote.memory import MemoryStore
+from mcp_batteries.remote.source import RemoteSource
+from mcp_batteries.remote.store import Entry, Store, open_store
+
+__all__ = [
+    "Cache", "DiskStore", "Entry", "Failed", "Fetch", "Fresh", "MemoryStore", "NotModified", "Outcome",
+    "RemoteSource", "Snapshot", "Store", "Validators", "open_store",
+]  # fmt: skip

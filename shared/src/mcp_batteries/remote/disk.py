@@ -1,0 +1,221 @@
+"""The store that all server processes of one user share: a private folder of small files.
+
+    data/   one file a resource: a line of JSON with the digest, then the body. Changes only when the content does,
+            so that this is the folder to watch.
+    meta/   what each look found out: validators, when to look again, why it failed.
+    locks/  one file a resource, held by whoever is fetching it.
+    state/  small objects all processes agree on, such as how much of a limit is used.
+    tmp/    files being written; they become real by being renamed.
+
+Names are keyed digests: they tell neither what was asked nor for whom, and two accounts never meet.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+import stat
+import time
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import asdict, replace
+from typing import Any, cast
+
+from filelock import FileLock, Timeout
+
+from mcp_batteries.errors import Refused, Unavailable
+from mcp_batteries.remote.store import Entry
+from mcp_batteries.watcher import FileWatcher
+
+__all__ = ["DiskStore"]
+
+_FOLDERS = ("data", "meta", "locks", "state", "tmp")
+_STATE_SECONDS = 10.0
+_DAY = 86_400.0
+
+
+class DiskStore:
+    """A `Store` in the folder `where`, which is made if it is not there.
+
+    Args:
+        identity: two stores with another identity in one folder share nothing.
+        max_bytes: what `tidy` leaves.
+        max_days: what was not looked at for longer goes.
+
+    Raises:
+        Refused: others may look into the folder, or it belongs to somebody else.
+        Unavailable: it cannot be made or used.
+    """
+
+    blocks = True
+
+    def __init__(
+        self, where: str, identity: Sequence[str], *, max_bytes: int = 64 * 1024 * 1024, max_days: int = 30
+    ) -> None:
+        self._where = os.path.abspath(os.path.expanduser(where))
+        self._max_bytes, self._max_age = max_bytes, max_days * _DAY
+        try:
+            _make_private(self._where)
+            for name in _FOLDERS:
+                _make_private(os.path.join(self._where, name))
+            secret = self._secret()
+        except OSError as error:
+            raise Unavailable(
+                f"The cache folder cannot be used: {error.strerror}.",
+                "Name another with `--cache`, or keep nothing on disk with `--cache memory`.",
+            ) from error
+        message = json.dumps(list(identity)).encode()
+        self._key = hashlib.blake2b(message, key=secret, digest_size=32).digest()
+
+    def read(self, key: str) -> Entry:
+        name = self._name(key)
+        try:
+            entry = Entry(**self._object("meta", name))
+        except TypeError:
+            entry = Entry()  # Another version's.
+        try:
+            head, _, body = self._contents("data", name).partition(b"\n")
+            about = json.loads(head)
+            digest, changed_at = str(about["digest"]), float(about["changed_at"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return Entry(error=entry.error, failed_at=entry.failed_at, failures=entry.failures, retry_at=entry.retry_at,
+                         next_poll_at=entry.next_poll_at if entry.error else 0.0)  # fmt: skip
+        if digest != entry.digest:
+            # Whoever wrote the body was ended before it could say more: good, but due to be looked at.
+            entry = Entry(fetched_at=changed_at)
+        return replace(entry, body=body, digest=digest, changed_at=changed_at)
+
+    def write(self, key: str, entry: Entry, *, body: bool) -> None:
+        name = self._name(key)
+        if body and entry.body is not None:
+            head = json.dumps({"digest": entry.digest, "changed_at": entry.changed_at}).encode()
+            self._replace("data", name, head + b"\n" + entry.body)
+        self._replace("meta", name, json.dumps(asdict(replace(entry, body=None))).encode())
+
+    def drop(self, key: str) -> None:
+        for folder in ("data", "meta"):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._path(folder, self._name(key)))
+
+    def lock(self, key: str) -> Callable[[], None] | None:
+        lock = self._lock(self._name(key))
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            return None
+        return lock.release
+
+    def state(self, name: str) -> dict[str, Any]:
+        return self._object("state", self._name(name))
+
+    def update(self, name: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+        file = self._name(name)
+        try:
+            with self._lock(file).acquire(timeout=_STATE_SECONDS, poll_interval=0.01):
+                state = change(self.state(name))
+                self._replace("state", file, json.dumps(state).encode())
+                return state
+        except Timeout:
+            raise Unavailable("Another server process holds the cache.", "Try again in a moment.") from None
+
+    def tidy(self) -> None:
+        now = time.time()
+        for item in os.scandir(os.path.join(self._where, "tmp")):
+            with contextlib.suppress(OSError):
+                if now - item.stat().st_mtime > _DAY:
+                    os.unlink(item.path)
+        sizes: dict[str, int] = {}
+        used: dict[str, float] = {}
+        for folder in ("data", "meta"):
+            for item in os.scandir(os.path.join(self._where, folder)):
+                with contextlib.suppress(OSError):
+                    found = item.stat()
+                    sizes[item.name] = sizes.get(item.name, 0) + found.st_size
+                    used[item.name] = max(used.get(item.name, 0.0), found.st_mtime)
+        left = sum(sizes.values())
+        for name in sorted(used, key=used.__getitem__):
+            if left <= self._max_bytes and now - used[name] <= self._max_age:
+                break
+            left -= sizes[name]
+            del used[name]
+            for folder in ("data", "meta"):
+                with contextlib.suppress(OSError):
+                    os.unlink(self._path(folder, name))
+        for item in os.scandir(os.path.join(self._where, "locks")):
+            # Who opened it a moment ago and locks what is unlinked fetches once too often, no more.
+            with contextlib.suppress(OSError):
+                if item.name not in used and now - item.stat().st_mtime > self._max_age:
+                    os.unlink(item.path)
+
+    def place(self, key: str) -> Hashable:
+        return self._path("data", self._name(key))
+
+    def watch(self) -> FileWatcher:
+        return FileWatcher([os.path.join(self._where, "data")], locate=lambda uri: None, probe=_digest, exact=True)
+
+    def _secret(self) -> bytes:
+        path = os.path.join(self._where, "key")
+        with FileLock(path + ".lock", timeout=_STATE_SECONDS, mode=0o600):
+            with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
+                if len(secret := file.read()) == 32:
+                    return secret
+            secret = secrets.token_bytes(32)
+            self._write(path, secret)
+            return secret
+
+    def _name(self, key: str) -> str:
+        return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), key=self._key, digest_size=20).hexdigest()
+
+    def _path(self, folder: str, name: str) -> str:
+        return os.path.join(self._where, folder, name)
+
+    def _lock(self, name: str) -> FileLock:
+        return FileLock(self._path("locks", name), mode=0o600, thread_local=False)
+
+    def _object(self, folder: str, name: str) -> dict[str, Any]:
+        try:
+            found: Any = json.loads(self._contents(folder, name))
+        except (OSError, ValueError):
+            return {}
+        return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+    def _contents(self, folder: str, name: str) -> bytes:
+        with open(self._path(folder, name), "rb") as file:
+            return file.read()
+
+    def _replace(self, folder: str, name: str, content: bytes) -> None:
+        self._write(self._path(folder, name), content)
+
+    def _write(self, path: str, content: bytes) -> None:
+        passing = os.path.join(self._where, "tmp", secrets.token_hex(12))
+        handle = os.open(passing, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with open(handle, "wb") as file:
+                file.write(content)
+            os.replace(passing, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(passing)
+            raise
+
+
+def _make_private(folder: str) -> None:
+    os.makedirs(os.path.dirname(folder), exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(folder, 0o700)
+    found = os.lstat(folder)
+    if not stat.S_ISDIR(found.st_mode):
+        raise Refused("The cache folder is a link or a file.", "Name a folder with `--cache`.")
+    if hasattr(os, "geteuid"):
+        if found.st_uid != os.geteuid():
+            raise Refused("The cache folder belongs to another user.", "Name a folder of your own with `--cache`.")
+        if stat.S_IMODE(found.st_mode) & 0o077:
+            # Not made private here: it may be a folder that others are meant to see.
+            raise Refused("The cache folder is open to other users.", "Name one that is yours alone with `--cache`.")
+
+
+def _digest(path: str) -> Hashable | None:
+    with open(path, "rb") as file:
+        return file.readline(400)

@@ -1,0 +1,139 @@
+"""OpenTelemetry: traces, metrics and logs of the SDK and of this package, to where the OTEL_* variables say.
+
+The SDK opens a span for each message and takes over the caller's trace; without a provider that is a no-op. This
+module installs providers, with OTLP over HTTP, and takes the words of errors out of what leaves: they may quote a
+caller, a file or a row.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio.to_thread
+
+from mcp_batteries.errors import Invalid
+
+try:
+    from opentelemetry import metrics, trace
+    from opentelemetry._logs import SeverityNumber
+    from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk._logs import LoggerProvider
+    from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+    from opentelemetry.trace import Status
+except ImportError:
+    raise Invalid(
+        "--telemetry needs the libraries of OpenTelemetry.", "Install this server with the extra `otel`."
+    ) from None
+
+__all__ = ["Telemetry"]
+
+_LEVELS = {
+    logging.DEBUG: SeverityNumber.DEBUG,
+    logging.INFO: SeverityNumber.INFO,
+    logging.WARNING: SeverityNumber.WARN,
+    logging.ERROR: SeverityNumber.ERROR,
+    logging.CRITICAL: SeverityNumber.FATAL,
+}
+
+
+class Telemetry:
+    """Providers for one server; a sink of `measures`, sending from construction to the end of `running`."""
+
+    def __init__(self, name: str, version: str) -> None:
+        resource = Resource.create({"service.name": name, "service.version": version})
+        self._spans = TracerProvider(resource=resource)
+        self._spans.add_span_processor(BatchSpanProcessor(_Wordless(OTLPSpanExporter())))
+        trace.set_tracer_provider(self._spans)
+        self._meters = MeterProvider([PeriodicExportingMetricReader(OTLPMetricExporter())], resource=resource)
+        metrics.set_meter_provider(self._meters)
+        # The name and the unit are those of the semantic conventions for MCP.
+        self._seconds = self._meters.get_meter("mcp-batteries").create_histogram(
+            "mcp.server.operation.duration", "s", "From a request to its answer."
+        )
+        self._logs = LoggerProvider(resource=resource)
+        self._logs.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter()))
+        self._handler = _Handler(self._logs)
+
+    def __call__(self, method: str, tool: str, outcome: str, seconds: float) -> None:
+        attributes = {"mcp.method.name": method}
+        if tool:
+            attributes["gen_ai.tool.name"] = tool
+        if outcome != "ok":
+            attributes["error.type"] = outcome
+        self._seconds.record(seconds, attributes)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        logging.getLogger().addHandler(self._handler)
+        try:
+            yield
+        finally:
+            logging.getLogger().removeHandler(self._handler)
+            with anyio.move_on_after(0.5, shield=True):  # An end is not held up by a collector that is away.
+                await anyio.to_thread.run_sync(self._flush, abandon_on_cancel=True)
+
+    def _flush(self) -> None:
+        for provider in (self._spans, self._meters, self._logs):
+            provider.force_flush(400)
+
+
+class _Wordless(SpanExporter):
+    """Passes spans on without what their errors said."""
+
+    def __init__(self, exporter: SpanExporter) -> None:
+        self._exporter = exporter
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        return self._exporter.export([_wordless(span) for span in spans])
+
+    def shutdown(self) -> None:
+        self._exporter.shutdown()
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        return self._exporter.force_flush(timeout_millis)
+
+
+def _wordless(span: ReadableSpan) -> ReadableSpan:
+    return ReadableSpan(
+        name=span.name,
+        context=span.context,
+        parent=span.parent,
+        resource=span.resource,
+        attributes=span.attributes,
+        links=span.links,
+        kind=span.kind,
+        instrumentation_scope=span.instrumentation_scope,
+        status=Status(span.status.status_code),
+        start_time=span.start_time,
+        end_time=span.end_time,
+    )
+
+
+class _Handler(logging.Handler):
+    """Log records as OpenTelemetry's; of an exception its kind, not its words."""
+
+    def __init__(self, provider: LoggerProvider) -> None:
+        super().__init__()
+        self._provider = provider
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.name.startswith("opentelemetry"):
+            return  # What sending has to say would be sent, and so on.
+        error: Any = record.exc_info[1] if record.exc_info else None
+        self._provider.get_logger(record.name).emit(
+            timestamp=int(record.created * 1e9),
+            severity_number=_LEVELS.get(record.levelno, SeverityNumber.UNSPECIFIED),
+            severity_text=record.levelname,
+            body=record.getMessage(),
+            attributes={"exception.type": type(error).__qualname__} if error is not None else None,
+        )

@@ -1,0 +1,224 @@
+"""What programs install a server from: an MCPB manifest, an entry for the MCP registry, the folder of a bundle.
+
+`manifest.json` and `server.json` stand beside each server's README, generated. A bundle carries the wheels of the
+server and of the common package, since neither name can be asked of an index, and the versions of `uv.lock`:
+
+    python -m mcp_batteries.testing.bundles dist bundles
+    npx @anthropic-ai/mcpb pack bundles/mcp-fs
+
+Sources: MCPB manifest specification 0.4 (server type `uv`); registry schema 2025-12-11.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mcp_batteries.settings import Asked, variable
+from mcp_batteries.testing.members import NAMESPACE, PUBLISHED, REPOSITORY, Member, members
+
+__all__ = ["bundle", "manifest", "registry_entry"]
+
+_SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
+_DESCRIPTION = 100
+"""Characters: the registry's limit."""
+
+_ENTRY = '''"""Start {command} from this bundle."""
+
+from {package}.__main__ import main
+
+main()
+'''
+
+
+def manifest(server: Member, tools: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The MCPB manifest of `server`, whose `tools` are as `tools/list` gives them."""
+    project = server.project
+    asked = {_key(item): _question(item) for item in server.asked}
+    read_only = server.settings.model_fields["read_only"]
+    asked["read_only"] = {
+        "type": "boolean",
+        "title": "Read only",
+        "description": str(read_only.description),
+        "default": False,
+        "required": False,
+    }
+    environment = {item.variable: f"${{user_config.{_key(item)}}}" for item in server.variables if item.variable}
+    environment[variable(server.settings, "read_only")] = "${user_config.read_only}"
+    arguments = [f"${{user_config.{_key(item)}}}" for item in server.plain]
+    return {
+        "manifest_version": "0.4",
+        "name": server.command,
+        "display_name": server.command,
+        "version": project["version"],
+        "description": project["description"],
+        "author": {"name": "mcp-batteries", "url": REPOSITORY},
+        "repository": {"type": "git", "url": REPOSITORY},
+        "documentation": f"{REPOSITORY}/blob/main/{server.place}/README.md",
+        "license": project["license"],
+        "server": {
+            "type": "uv",
+            "entry_point": "server.py",
+            "mcp_config": {
+                "command": "uv",
+                "args": ["run", "--directory", "${__dirname}", "server.py", *arguments],
+                "env": environment,
+            },
+        },
+        "tools": [{"name": tool["name"], "description": tool["description"].partition("\n")[0]} for tool in tools],
+        "prompts_generated": True,
+        "user_config": asked,
+        "compatibility": {
+            "platforms": ["darwin", "win32", "linux"],
+            "runtimes": {"python": project["requires-python"]},
+        },
+    }
+
+
+def registry_entry(server: Member, *, published: bool | None = None) -> dict[str, Any]:
+    """The registry's `server.json`: the package and the image, what each asks for, and where it goes.
+
+    Args:
+        published: whether the package on the public index is ours, so that a host may be sent there; by default what
+            `PUBLISHED` says.
+    """
+    project = server.project
+    is_ours = project["name"] in PUBLISHED if published is None else published
+    variables = [
+        {"name": item.variable, "description": item.title, "isRequired": item.required, "isSecret": item.secret}
+        for item in server.variables
+    ]
+    arguments = [
+        {
+            "type": "positional",
+            "valueHint": item.name,
+            "description": item.title,
+            "isRequired": item.required,
+            "isRepeated": item.multiple,
+            "format": "string" if item.kind == "string" else "filepath",
+        }
+        for item in server.plain
+    ]
+    package: dict[str, Any] = {
+        "registryType": "pypi",
+        "identifier": project["name"],
+        "version": project["version"],
+        "runtimeHint": "uvx",
+        "transport": {"type": "stdio"},
+    }
+    image: dict[str, Any] = {
+        "registryType": "oci",
+        "identifier": server.image,
+        "runtimeHint": "docker",
+        "transport": {"type": "stdio"},
+    }
+    if arguments:
+        package["packageArguments"] = arguments
+        mounts = [_mount(item) for item in server.plain if item.kind != "string"]
+        if mounts:
+            image["runtimeArguments"] = mounts
+        image["packageArguments"] = [
+            told
+            if item.kind == "string"
+            else {"type": "positional", "value": "/data" if item.kind == "directory" else "/data/{file}"} | _file(item)
+            for item, told in zip(server.plain, arguments, strict=True)
+        ]
+    if variables:
+        package["environmentVariables"] = image["environmentVariables"] = variables
+    return {
+        "$schema": _SCHEMA,
+        "name": f"{NAMESPACE}/{server.command}",
+        "title": server.command,
+        "description": _short(project["description"]),
+        "version": project["version"],
+        "repository": {"url": REPOSITORY, "source": "github", "subfolder": server.place},
+        "packages": [package, image] if is_ours else [image],
+    }
+
+
+def bundle(server: Member, wheels: Path, target: Path, *, root: Path) -> None:
+    """Write the folder that `mcpb pack` makes a bundle of.
+
+    Args:
+        wheels: holds the wheels of `server` and of the common package.
+        target: is made; must not exist.
+        root: the workspace, whose lock gives the versions.
+
+    Raises:
+        subprocess.CalledProcessError: uv cannot read the lock.
+    """
+    (target / "wheels").mkdir(parents=True)
+    sources: list[str] = []
+    for name in (server.command, "mcp-batteries"):
+        [wheel] = wheels.glob(f"{name.replace('-', '_')}-*.whl")
+        shutil.copy(wheel, target / "wheels")
+        sources.append(f'{name} = {{ path = "wheels/{wheel.name}" }}')
+    extras = ",".join(server.project.get("optional-dependencies", {}))
+    export = [os.environ.get("UV", "uv"), "export", "--quiet", "--frozen", "--no-dev", "--no-hashes", "--no-annotate"]
+    export += ["--no-header", "--no-emit-workspace", "--package", server.command, "--all-extras"]
+    locked = subprocess.run(export, cwd=root, capture_output=True, text=True, check=True).stdout.split("\n")
+    pins = "".join(f"    {json.dumps(line)},\n" for line in locked if line.strip())
+    asked = f"{server.command}[{extras}]" if extras else server.command
+    project = server.project
+    (target / "pyproject.toml").write_text(
+        f'[project]\nname = "{server.command}-bundle"\nversion = "{project["version"]}"\n'
+        f'requires-python = "{project["requires-python"]}"\ndependencies = ["{asked}", "mcp-batteries"]\n\n'
+        f"[tool.uv]\npackage = false\nconstraint-dependencies = [\n{pins}]\n\n"
+        f"[tool.uv.sources]\n" + "\n".join(sources) + "\n",
+        "utf-8",
+    )
+    (target / "server.py").write_text(_ENTRY.format(command=server.command, package=server.package), "utf-8")
+    for name in ("manifest.json", "README.md", "LICENSE"):
+        shutil.copy(server.folder / name, target)
+
+
+def _key(item: Asked) -> str:
+    return (item.variable or item.name).lower()
+
+
+def _question(item: Asked) -> dict[str, Any]:
+    question: dict[str, Any] = {
+        "type": item.kind,
+        "title": item.title,
+        "description": f"{item.title}, such as {item.example}",
+        "required": item.required,
+    }
+    if item.multiple:
+        question["multiple"] = True
+    if item.secret:
+        question["sensitive"] = True
+    return question
+
+
+def _mount(item: Asked) -> dict[str, Any]:
+    asked = {"description": item.title, "format": "filepath", "isRequired": True}
+    if item.kind == "file":
+        asked["description"] = "Folder that holds the file"
+    value = "type=bind,src={source},dst=/data,readonly"
+    return {"type": "named", "name": "--mount", "value": value, "isRequired": True, "variables": {"source": asked}}
+
+
+def _file(item: Asked) -> dict[str, Any]:
+    if item.kind != "file":
+        return {}
+    return {"variables": {"file": {"description": f"{item.title}: its name in that folder", "isRequired": True}}}
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _DESCRIPTION else text[: _DESCRIPTION - 1].rpartition(" ")[0] + "…"
+
+
+def _main(wheels: str, target: str) -> None:
+    root = Path.cwd()
+    for server in members(root):
+        bundle(server, Path(wheels), Path(target) / server.command, root=root)
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

@@ -1,0 +1,149 @@
+"""The workspace as generated documents see it: which servers there are, and how each is reached.
+
+Membership decides: a folder below `servers/` whose project has a command of its own name is a server.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from mcp_batteries.settings import Asked, Settings
+
+__all__ = ["CHECKOUT", "IMAGES", "INSTALLED", "NAMESPACE", "PUBLISHED", "REPOSITORY", "Member", "members", "package_of"]
+
+REPOSITORY = "https://github.com/mcp-batteries/mcp-batteries"
+NAMESPACE = "io.github.mcp-batteries"
+"""The registry's names begin with it; whoever publishes must own it."""
+IMAGES = "ghcr.io/mcp-batteries"
+PUBLISHED: frozenset[str] = frozenset()
+"""Distributions that are ours on the public index; nothing generated sends anybody there for another."""
+CHECKOUT = "/path/to/checkout"
+INSTALLED = "/home/you/.local/bin"
+"""Where `uv tool install` puts commands (`uv tool dir --bin`)."""
+
+
+def package_of(folder: Path) -> str | None:
+    """The import name of the workspace member in `folder`, or None where it is no server."""
+    project = _project(folder)
+    scripts = project.get("scripts", {})
+    return scripts[project["name"]].partition(".")[0] if project["name"] in scripts else None
+
+
+@dataclass(frozen=True)
+class Member:
+    """One server of the workspace."""
+
+    folder: Path
+    package: str
+
+    @property
+    def project(self) -> dict[str, Any]:
+        """The `[project]` table of its pyproject.toml."""
+        return _project(self.folder)
+
+    @property
+    def settings(self) -> type[Settings]:
+        return importlib.import_module(f"{self.package}.settings").Settings
+
+    @property
+    def command(self) -> str:
+        return self.settings.COMMAND
+
+    @property
+    def name(self) -> str:
+        """What host entries call it."""
+        return self.command.removeprefix("mcp-")
+
+    @property
+    def place(self) -> str:
+        """Its folder inside the repository."""
+        return f"servers/{self.folder.name}"
+
+    @property
+    def asked(self) -> tuple[Asked, ...]:
+        """What an entry says in any case: what the server needs, and variables, which may be left empty."""
+        return tuple(asked for asked in self.settings.ASKED if asked.required or asked.variable)
+
+    @property
+    def plain(self) -> tuple[Asked, ...]:
+        """What is asked for on the command line."""
+        return tuple(asked for asked in self.asked if asked.variable is None)
+
+    @property
+    def variables(self) -> tuple[Asked, ...]:
+        return tuple(asked for asked in self.asked if asked.variable is not None)
+
+    @property
+    def image(self) -> str:
+        return f"{IMAGES}/{self.command}:{self.project['version']}"
+
+    @property
+    def is_local(self) -> bool:
+        """Whether all it needs is a file or folder: its container gets no network."""
+        return bool(self.plain) and all(asked.kind != "string" for asked in self.plain)
+
+    def checkout(self) -> list[str]:
+        """The words that start it from a clone of the repository."""
+        return ["uvx", "--from", f"{CHECKOUT}/{self.place}", self.command]
+
+    def git(self) -> list[str]:
+        """The words that start it from the repository, without a clone."""
+        return ["uvx", "--from", f"git+{REPOSITORY}#subdirectory={self.place}", self.command]
+
+    def installed(self) -> list[str]:
+        """The words that start it once `uv tool install` has put it on this machine."""
+        return [f"{INSTALLED}/{self.command}"]
+
+    def examples(self) -> list[str]:
+        """What stands for the person's own folder, file or address on the command line."""
+        return [asked.example for asked in self.plain]
+
+    def docker(self) -> list[str]:
+        """The words that start it in a container: nothing but what it is given, and no network where it needs none."""
+        words = ["docker", "run", "-i", "--rm", "--read-only", "--cap-drop=ALL"]
+        if self.is_local:
+            words.append("--network=none")
+        words += [part for asked in self.variables if asked.variable for part in ("-e", asked.variable)]
+        arguments: list[str] = []
+        for asked in self.plain:
+            if asked.kind == "string":
+                arguments.append(asked.example)
+                continue
+            outside = asked.example if asked.kind == "directory" else asked.example.rpartition("/")[0]
+            words += ["-v", f"{outside}:/data:ro"]
+            arguments += ["--read-only", "/data" + asked.example.removeprefix(outside)]
+        return [*words, self.image, *arguments]
+
+
+def members(root: Path) -> list[Member]:
+    """The servers below `root`, in the order of their folders' names."""
+    folders = sorted(file.parent for file in root.glob("servers/*/pyproject.toml"))
+    return [Member(folder, package) for folder in folders if (package := package_of(folder))]
+
+
+@cache
+def _project(folder: Path) -> dict[str, Any]:
+    return tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
+
+
+def _main(tag: str) -> None:
+    """Print what a release needs to know, for a workflow's outputs; end with a message where a version differs."""
+    root = Path.cwd()
+    servers = members(root)
+    version = tag.removeprefix("v")
+    for name, found in {server.command: server.project["version"] for server in servers}.items():
+        if found != version:
+            sys.exit(f"{name} has version {found}, and the tag says {version}.")
+    print(f"servers={json.dumps([server.command for server in servers])}")
+    print(f"version={version}")
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

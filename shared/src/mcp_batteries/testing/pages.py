@@ -1,0 +1,209 @@
+"""The generated pages of `docs/hosts`: one per host, an entry for each server and each way to install it.
+
+The entries come from `mcp_batteries.hosts`, the code behind `--print-config`; the tests start what each of them says.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, get_args
+from urllib.parse import quote, urlencode
+
+from mcp_batteries.hosts import Input, connecting, place, starting
+from mcp_batteries.settings import Host
+from mcp_batteries.testing.members import Member
+
+__all__ = ["FENCES", "TITLES", "URL", "host_pages", "hosts_table"]
+
+URL = "http://127.0.0.1:8000/mcp"
+FENCES = {"codex": "toml", "goose": "yaml"}
+"""The language of a host's configuration, where it is not JSON."""
+
+TITLES = {
+    "vscode": "VS Code",
+    "claude-desktop": "Claude Desktop",
+    "claude-code": "Claude Code",
+    "cursor": "Cursor",
+    "windsurf": "Windsurf",
+    "copilot-cli": "Copilot CLI",
+    "codex": "Codex",
+    "gemini-cli": "Gemini CLI",
+    "zed": "Zed",
+    "goose": "Goose",
+    "cherry-studio": "Cherry Studio",
+    "opencode": "opencode",
+}
+
+_SHOWS = {
+    "vscode": "Tools, prompts as slash commands, resources and templates in “MCP: Browse Resources”. An open "
+    "resource follows its file; a change that keeps the number of bytes is announced, but VS Code does not redraw it.",
+    "claude-desktop": "Tools, prompts, and resources through the attach menu. A bundle (`.mcpb`) installs with a "
+    "double click: see [Bundles](../bundles.md).",
+    "claude-code": "Tools, prompts as slash commands, resources by `@`. With many tools it shows the model names first "
+    "and lets it search for the rest.",
+    "cursor": "Tools, prompts, resources.",
+    "windsurf": "Tools.",
+    "copilot-cli": "Tools.",
+    "codex": "Tools, and tools of its own that list and read resources. Add `required = true` if the first turn must "
+    "wait for the server.",
+    "gemini-cli": "Tools, prompts as slash commands, resources by `@`. Servers start in trusted folders only.",
+    "zed": "Tools, prompts.",
+    "goose": "Tools, resources, prompts.",
+    "cherry-studio": "Tools, resources, prompts.",
+    "opencode": "Tools, and tools of its own that list and read resources.",
+}
+
+
+class _Way(NamedTuple):
+    title: str
+    said: str
+    words: list[str]
+
+
+def host_pages(servers: Sequence[Member]) -> dict[str, str]:
+    """The text of each page, by its file name."""
+    pages = {f"{host}.md": _page(host, servers) for host in get_args(Host)}
+    return {"README.md": _index(servers), **pages}
+
+
+def _index(servers: Sequence[Member]) -> str:
+    first = servers[0]
+    lines = [
+        "# Hosts",
+        "",
+        "A host is the program in which the model works. Each page has the entry for every server: from a",
+        "checkout, from git, installed, in a container, over HTTP. `--print-config HOST` on any server prints the one",
+        "for the way that server was installed.",
+        "",
+        hosts_table(),
+        "",
+        "## Install once",
+        "",
+        "The servers need [uv](https://docs.astral.sh/uv/) and nothing else. Their names on the public package index",
+        "belong to other people, so no entry here asks the index for one. From a clone:",
+        "",
+        "```sh",
+        *(f"uv tool install ./{server.place}" for server in servers),
+        "```",
+        "",
+        "`uv tool dir --bin` says where the commands are. Then try one with your own data:",
+        "",
+        "```sh",
+        shlex.join([*first.checkout()[:2], f"./{first.place}", first.command, "--check", *first.examples()]),
+        "```",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def hosts_table(folder: str = "") -> str:
+    """A line per host, with links to its page in `folder`."""
+    lines = ["| host | where the entry goes | `--print-config` |", "| --- | --- | --- |"]
+    lines += [f"| [{TITLES[host]}]({folder}{host}.md) | {place(host)} | `{host}` |" for host in get_args(Host)]
+    return "\n".join(lines)
+
+
+def _page(host: str, servers: Sequence[Member]) -> str:
+    lines = [
+        f"# {TITLES[host]}",
+        "",
+        f"The entry goes into {place(host)}. What it shows: {_SHOWS[host]}",
+        "",
+        "Replace the paths by your own. “From a checkout” needs a clone of the repository and [uv]"
+        "(https://docs.astral.sh/uv/),",
+        "“from git” only uv; “installed” is for after `uv tool install` (see [Hosts](README.md#install-once)).",
+        "",
+    ]
+    for server in servers:
+        lines += [f"## {server.command}", "", *_server(host, server)]
+    return "\n".join(lines)
+
+
+def _server(host: str, server: Member) -> Iterator[str]:
+    inputs, examples = [], server.examples()
+    if host == "vscode":
+        inputs = [Input(asked.name, asked.title) for asked in server.plain]
+        examples = [f"${{input:{item.id}}}" for item in inputs]
+    ways = [
+        _Way("From a checkout", "", [*server.checkout(), *examples]),
+        _Way("From git", "", [*server.git(), *examples]),
+        _Way("Installed", "", [*server.installed(), *examples]),
+    ]
+    for way in ways:
+        yield f"### {server.command}: {way.title[0].lower()}{way.title[1:]}"
+        yield ""
+        yield from _fenced(FENCES.get(host, "json"), starting(host, server.name, way.words, server.variables, inputs))
+        yield from _extras(host, server, way)
+    yield f"### {server.command}: in a container"
+    yield ""
+    text = starting(host, server.name, server.docker(), server.variables)
+    yield from _fenced(FENCES.get(host, "json"), text)
+    yield f"### {server.command}: over HTTP"
+    yield ""
+    try:
+        remote = connecting(host, server.name, URL)
+    except ValueError as problem:
+        yield str(problem)
+        yield ""
+        return
+    yield "Start it once, for as many clients as you like:"
+    yield ""
+    started = [*server.checkout()[:2], f"./{server.place}", server.command, "--transport", "http", *server.examples()]
+    yield from _fenced("sh", shlex.join(started))
+    yield from _fenced(FENCES.get(host, "json"), remote)
+
+
+def _fenced(language: str, text: str) -> Iterator[str]:
+    yield from (f"```{language}", text, "```", "")
+
+
+def _extras(host: str, server: Member, way: _Way) -> Iterator[str]:
+    """Commands and links that write the entry, once per server: for the way without a clone."""
+    if way.title != "From git":
+        return
+    words = [*server.git(), *server.examples()]
+    plain: dict[str, Any] = {"command": words[0], "args": words[1:]}
+    hands_on = [part for asked in server.variables for part in ("--env", f"{asked.variable}={asked.example}")]
+    match host:
+        case "vscode":
+            inputs = [
+                {"type": "promptString", "id": asked.name, "description": asked.title} for asked in server.plain
+            ] + [
+                {"type": "promptString", "id": asked.variable, "description": asked.title, "password": asked.secret}
+                for asked in server.variables
+            ]
+            arguments = [*server.git()[1:], *(f"${{input:{asked.name}}}" for asked in server.plain)]
+            given = {str(asked.variable): f"${{input:{asked.variable}}}" for asked in server.variables}
+            told = {"name": server.name, "type": "stdio", "command": "uvx", "args": arguments}
+            told |= {"env": given} if given else {}
+            told |= {"inputs": inputs} if inputs else {}
+            link = f"vscode:mcp/install?{quote(json.dumps(told), safe='')}"
+            yield f"[Install in VS Code]({link}), or in a dev container's `devcontainer.json`:"
+            yield ""
+            folder = ["/workspaces/project" if asked.kind == "directory" else asked.example for asked in server.plain]
+            contained: dict[str, Any] = {"type": "stdio", "command": "uvx", "args": [*server.git()[1:], *folder]}
+            entry = {"customizations": {"vscode": {"mcp": {"servers": {server.name: contained}}}}}
+            yield from _fenced("json", json.dumps(entry, indent=2))
+        case "cursor":
+            config = base64.b64encode(json.dumps(plain).encode()).decode()
+            link = urlencode({"name": server.name, "config": config})
+            yield f"[Install in Cursor](cursor://anysphere.cursor-deeplink/mcp/install?{link})"
+            yield ""
+        case "goose":
+            pairs = [("cmd", words[0]), *(("arg", word) for word in words[1:]), ("id", server.name)]
+            pairs.append(("name", server.name))
+            yield f"[Install in Goose](goose://extension?{urlencode(pairs)})"
+            yield ""
+        case "claude-code":
+            yield "or, in one line:"
+            yield ""
+            yield from _fenced("sh", shlex.join(["claude", "mcp", "add", server.name, *hands_on, "--", *words]))
+        case "codex":
+            yield "or, in one line:"
+            yield ""
+            yield from _fenced("sh", shlex.join(["codex", "mcp", "add", server.name, *hands_on, "--", *words]))
+        case _:
+            return

@@ -1,0 +1,80 @@
+"""Pages that a host shows inside the conversation: MCP Apps (`io.modelcontextprotocol/ui`, 2026-01-26).
+
+A tool names its view in its declaration. Only hosts that announce the extension are told, so for all others nothing
+changes: the same tools, the same bytes. A view gets the arguments and the result of the call that the model sees, and
+calls the same tools with the same limits; its page is one file, built from `shared/views` and read when a host asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mcp.server.apps import APP_MIME_TYPE, client_supports_apps
+from mcp.server.context import ServerRequestContext
+from mcp_types import TextResourceContents, Tool
+
+__all__ = ["DIAGRAM", "FORECAST", "PLAN", "TABLE", "View", "listed", "meta"]
+
+_PAGE: dict[str, Any] = {"ui": {"csp": {}, "permissions": {"clipboardWrite": {}}, "prefersBorder": True}}
+"""What a page asks of its host: no origin to load from or talk to, the clipboard for its copy buttons, a frame."""
+
+
+@dataclass(frozen=True)
+class View:
+    """A page for the results of tools.
+
+    Attributes:
+        name: of its file, `pages/<name>.html` in the package.
+        package: the import name of the package that carries it.
+    """
+
+    name: str
+    package: str = "mcp_batteries"
+
+    @property
+    def uri(self) -> str:
+        return f"ui://{self.package.replace('_', '-')}/{self.name}"
+
+    def page(self) -> str:
+        """The HTML, from the installed package; blocks."""
+        from importlib.resources import files
+
+        return files(self.package).joinpath("pages", f"{self.name}.html").read_text("utf-8")
+
+    def contents(self) -> TextResourceContents:
+        """The page as `resources/read` answers it; blocks."""
+        return TextResourceContents(uri=self.uri, mime_type=APP_MIME_TYPE, text=self.page(), _meta=_PAGE)
+
+
+TABLE = View("table")
+"""Rows: sorted, filtered, paged through the tool's own cursor, copied, charted."""
+DIAGRAM = View("diagram")
+"""A schema's tables and the keys between them."""
+FORECAST = View("forecast")
+"""Weather now and to come: alerts, temperature, precipitation and wind, in the units of one's choice."""
+PLAN = View("plan")
+"""How a database would run a statement, as a tree."""
+
+
+def meta(view: View | None, app_only: bool) -> dict[str, Any] | None:
+    """The `_meta` of a tool's entry for hosts with the extension."""
+    ui: dict[str, Any] = {"resourceUri": view.uri} if view else {}
+    if app_only:
+        ui["visibility"] = ["app"]
+    return {"ui": ui} if ui else None
+
+
+def listed(tools: Sequence[Tool], ctx: ServerRequestContext[Any]) -> Sequence[Tool]:
+    """`tools` as the client behind `ctx` is to see them.
+
+    Without the extension there is no metadata to pay for, and no tool that only a view could use.
+    """
+    if client_supports_apps(ctx) or not any(tool.meta for tool in tools):
+        return tools
+    return [tool.model_copy(update={"meta": None}) for tool in tools if not _app_only(tool)]
+
+
+def _app_only(tool: Tool) -> bool:
+    return bool(tool.meta) and tool.meta.get("ui", {}).get("visibility") == ["app"]

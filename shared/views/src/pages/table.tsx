@@ -1,0 +1,242 @@
+// Rows of a query: sorted, filtered, paged through the server's own cursor, copied, charted.
+
+import {
+  columnFilteringFeature, createFilteredRowModel, createPaginatedRowModel, createSortedRowModel, globalFilteringFeature,
+  rowPaginationFeature, rowSortingFeature, tableFeatures, useTable,
+} from "@tanstack/preact-table";
+import { useMemo, useState } from "preact/hooks";
+
+import { textOf } from "../kit/bridge";
+import { type Call, mount } from "../kit/mount";
+import { type Cell, cellText, csv, kindOf, markdown, type Page, parsePage } from "../kit/rows";
+import { plain, Text } from "../kit/text";
+import "./table.css";
+import { RowsChart } from "./table-chart";
+
+const PAGER = "query_rows";
+/** The tool that takes the cursor of every result with rows. */
+const COLUMNS_SHOWN = 40;
+const CELL_SHOWN = 300;
+const ROWS_SHOWN = 50;
+
+type Row = { at: number; cells: Cell[] };
+
+const features = tableFeatures({
+  columnFilteringFeature,
+  globalFilteringFeature,
+  rowPaginationFeature,
+  rowSortingFeature,
+  filteredRowModel: createFilteredRowModel(),
+  paginatedRowModel: createPaginatedRowModel(),
+  sortedRowModel: createSortedRowModel(),
+  sortFns: {
+    cells: (one: { getValue(id: string): unknown }, other: { getValue(id: string): unknown }, id: string) =>
+      compare(one.getValue(id) as Cell, other.getValue(id) as Cell),
+  },
+  filterFns: {
+    cells: (row: { getValue(id: string): unknown }, id: string, wanted: unknown) => matches(row.getValue(id) as Cell, String(wanted)),
+    anywhere: (row: { original: unknown }, _: string, wanted: unknown) =>
+      (row.original as Row).cells.some((cell) => matches(cell, String(wanted))),
+  },
+});
+
+const WHOLE = /^-?\d{1,40}$/;
+
+/** Nothing, then numbers, then text. Integers beyond 2^53 come as text and are numbers all the same. */
+function rank(cell: Cell): number {
+  if (cell === null) return 0;
+  return typeof cell === "number" || typeof cell === "boolean" || (typeof cell === "string" && WHOLE.test(cell)) ? 1 : 2;
+}
+
+function compare(one: Cell, other: Cell): number {
+  if (rank(one) !== rank(other)) return rank(one) - rank(other);
+  const [a, b] = [cellText(one), cellText(other)];
+  if (rank(one) !== 1) return a.localeCompare(b);
+  if (WHOLE.test(a) && WHOLE.test(b)) return BigInt(a) < BigInt(b) ? -1 : BigInt(a) > BigInt(b) ? 1 : 0;
+  return Number(one) - Number(other);
+}
+
+function matches(cell: Cell, wanted: string): boolean {
+  return cellText(cell).toLowerCase().includes(wanted.toLowerCase());
+}
+
+function Rows(call: Call) {
+  const first = useMemo(() => parsePage(call.text), [call.text]);
+  if (!first) return <pre class="scroll plain-text"><Text value={call.text} /></pre>;
+  return <Grid key={call.text} call={call} first={first} />;
+}
+
+function Grid({ call, first }: { call: Call; first: Page }) {
+  const [pages, setPages] = useState([first]);
+  const [loading, setLoading] = useState(false);
+  const [from, setFrom] = useState(0);
+  const [charted, setCharted] = useState(false);
+  const [narrowing, setNarrowing] = useState(false);
+  const [open, setOpen] = useState<{ row: number; column: number }>();
+
+  const rows = useMemo(() => pages.flatMap((page) => page.rows), [pages]);
+  const data = useMemo(() => rows.map((cells, at): Row => ({ at, cells })), [rows]);
+  const kinds = useMemo(() => first.columns.map((_, column) => kindOf(rows.slice(0, 200), column)), [first, rows]);
+  const columns = useMemo(
+    () => first.columns.map((name, column) => ({
+      id: String(column),
+      header: name,
+      accessorFn: (row: Row) => row.cells[column] ?? null,
+      sortFn: "cells" as const,
+      filterFn: "cells" as const,
+    })),
+    [first],
+  );
+  const table = useTable({
+    features, columns, data,
+    globalFilterFn: "anywhere",
+    getColumnCanGlobalFilter: (column) => column.id === "0",
+    autoResetPageIndex: false,
+    enableMultiSort: true,
+    initialState: { pagination: { pageIndex: 0, pageSize: ROWS_SHOWN } },
+  });
+
+  const cursor = pages[pages.length - 1]!.cursor;
+  const { pageIndex } = table.state.pagination;
+  const matching = table.getFilteredRowModel().rows.length;
+  const pageCount = table.getPageCount();
+  const atEnd = pageIndex >= pageCount - 1;
+  const window = table.getAllLeafColumns().slice(from, from + COLUMNS_SHOWN);
+  const visible = table.getSortedRowModel().rows.map((row) => (row.original as Row).cells);
+
+  const load = async (): Promise<boolean> => {
+    setLoading(true);
+    call.say("Loading more rows…");
+    try {
+      const result = await call.host.callTool(PAGER, { cursor, limit: 500, max_bytes: 100_000 });
+      const page = parsePage(textOf(result));
+      if (result.isError || !page) {
+        call.say(plain(textOf(result), 500));
+        return false;
+      }
+      setPages((pages) => [...pages, page]);
+      call.say(`${page.rows.length.toLocaleString("en")} more rows.`);
+      return true;
+    } catch (error) {
+      call.say((error as Error).message);
+      return false;
+    } finally {
+      setLoading(false);
+    }
+  };
+  const next = async () => {
+    if (!atEnd) table.setPageIndex(pageIndex + 1);
+    else if (await load()) table.setPageIndex(pageIndex + 1);
+  };
+
+  const notes = pages[pages.length - 1]!.notes;
+  const count = rows.length.toLocaleString("en");
+  return (
+    <>
+      <div class="bar">
+        <input type="search" class="grow" aria-label="Filter rows" placeholder="Filter rows"
+          onInput={(event) => { table.setGlobalFilter(event.currentTarget.value); table.setPageIndex(0); }} />
+        <button type="button" aria-pressed={narrowing} onClick={() => setNarrowing(!narrowing)}>Filter columns</button>
+        <button type="button" aria-pressed={charted} onClick={() => setCharted(!charted)}>Chart</button>
+        <button type="button" onClick={() => call.copied(csv(first.columns, visible), `${visible.length} rows as CSV`)}>Copy CSV</button>
+        <button type="button" onClick={() => call.copied(markdown(first.columns, visible), `${visible.length} rows as Markdown`)}>Copy Markdown</button>
+      </div>
+      {charted && <RowsChart columns={first.columns} rows={visible} theme={call.theme} />}
+      {notes.map((note) => <p class="quiet"><Text value={note} /></p>)}
+      {first.columns.length > COLUMNS_SHOWN && (
+        <div class="bar" role="group" aria-label="Columns">
+          <button type="button" disabled={from === 0} onClick={() => setFrom(Math.max(0, from - COLUMNS_SHOWN))}>← Columns</button>
+          <span>Columns {from + 1}–{Math.min(from + COLUMNS_SHOWN, first.columns.length)} of {first.columns.length.toLocaleString("en")}</span>
+          <button type="button" disabled={from + COLUMNS_SHOWN >= first.columns.length} onClick={() => setFrom(from + COLUMNS_SHOWN)}>Columns →</button>
+        </div>
+      )}
+      <div class="scroll" role="region" aria-label="Rows" tabIndex={0}>
+        <table>
+          <caption class="unseen">Result of the query</caption>
+          <thead>
+            <tr>
+              {window.map((column) => {
+                const sorted = column.getIsSorted();
+                return (
+                  <th key={column.id} scope="col" class={kinds[Number(column.id)]}
+                    aria-sort={sorted === "asc" ? "ascending" : sorted === "desc" ? "descending" : "none"}>
+                    <button type="button" class="plain" onClick={(event) => column.toggleSorting(undefined, event.shiftKey)}>
+                      <Text value={plain(first.columns[Number(column.id)]!, 100)} />
+                      <span aria-hidden="true" class="arrow">{sorted === "asc" ? "▲" : sorted === "desc" ? "▼" : ""}</span>
+                    </button>
+                  </th>
+                );
+              })}
+            </tr>
+            {narrowing && (
+              <tr>
+                {window.map((column) => (
+                  <td key={column.id} class="narrow">
+                    <input type="search" aria-label={`Filter ${plain(first.columns[Number(column.id)]!, 100)}`}
+                      value={String(column.getFilterValue() ?? "")}
+                      onInput={(event) => { column.setFilterValue(event.currentTarget.value || undefined); table.setPageIndex(0); }} />
+                  </td>
+                ))}
+              </tr>
+            )}
+          </thead>
+          <tbody>
+            {table.getRowModel().rows.map((row) => (
+              <tr key={row.id}>
+                {window.map((column) => {
+                  const { at, cells } = row.original as Row;
+                  const index = Number(column.id);
+                  return (
+                    <td key={column.id} class={kinds[index]}>
+                      <Value cell={cells[index] ?? null} onOpen={() => setOpen({ row: at, column: index })} />
+                    </td>
+                  );
+                })}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+        {matching === 0 && <p class="quiet empty">{rows.length ? "No row matches." : "No rows."}</p>}
+      </div>
+      <nav class="bar pager" aria-label="Pages">
+        <button type="button" disabled={pageIndex === 0} onClick={() => table.setPageIndex(pageIndex - 1)}>← Previous</button>
+        <span>
+          {matching === 0 ? "0" : `${(pageIndex * ROWS_SHOWN + 1).toLocaleString("en")}–${Math.min((pageIndex + 1) * ROWS_SHOWN, matching).toLocaleString("en")}`}
+          {" of "}{matching === rows.length ? count : `${matching.toLocaleString("en")} matching of ${count}`}
+          {cursor ? " loaded, more on the server" : ""}
+        </span>
+        <button type="button" disabled={loading || (atEnd && !cursor)} onClick={next}>{atEnd && cursor ? "Load more →" : "Next →"}</button>
+      </nav>
+      {cursor && table.state.sorting.length > 0 && (
+        <p class="quiet">Sorted among the rows loaded so far; ORDER BY sorts them all.</p>
+      )}
+      {open && (
+        <section class="whole" aria-label="Whole cell">
+          <div class="bar">
+            <h2 class="grow"><Text value={plain(first.columns[open.column]!)} />, row {open.row + 1}</h2>
+            <button type="button" onClick={() => call.copied(cellText(rows[open.row]![open.column]), "the cell")}>Copy</button>
+            <button type="button" onClick={() => setOpen(undefined)}>Close</button>
+          </div>
+          <pre class="scroll" tabIndex={0}><Text value={cellText(rows[open.row]![open.column])} /></pre>
+        </section>
+      )}
+    </>
+  );
+}
+
+function Value({ cell, onOpen }: { cell: Cell; onOpen: () => void }) {
+  if (cell === null) return <span class="null">null</span>;
+  const text = cellText(cell);
+  if (typeof cell === "object") return <span class="quiet">{plain(text, CELL_SHOWN)}</span>;
+  if (text.length <= CELL_SHOWN && !text.includes("\n")) return <Text value={text} />;
+  return (
+    <span class="cut">
+      <span class="start"><Text value={text.slice(0, CELL_SHOWN)} /></span>
+      <button type="button" class="plain more" onClick={onOpen}>
+        … {text.length.toLocaleString("en")} characters
+      </button>
+    </span>
+  );
+}
+
+mount("Table", Rows);

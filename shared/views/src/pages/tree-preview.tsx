@@ -1,0 +1,36 @@
+// The beginning of a file, or the picture in it.
+
+import { useEffect, useState } from "preact/hooks";
+
+import { type CallToolResult, textOf } from "../kit/bridge";
+import { Media } from "../kit/media";
+import type { Call } from "../kit/mount";
+import { plain, Text } from "../kit/text";
+import type { Entry } from "./tree";
+
+const PICTURES = /\.(png|jpe?g|gif|webp|bmp|avif|svg|ico|mp3|wav|ogg|flac|m4a|pdf)$/i;
+const LINES = 60;
+
+export function Preview({ call, entry, onClose }: { call: Call; entry: Entry; onClose: () => void }) {
+  const [result, setResult] = useState<CallToolResult>();
+  const [failure, setFailure] = useState("");
+  useEffect(() => {
+    const ask = PICTURES.test(entry.path) ? call.host.callTool("read_media", { path: entry.path })
+      : call.host.callTool("read_text", { path: entry.path, head: LINES });
+    ask.then((result) => (result.isError ? setFailure(textOf(result)) : setResult(result)), (error: Error) => setFailure(error.message));
+  }, [entry.path]);
+  const [head = "", ...lines] = result ? textOf(result).split("\n") : [];
+  return (
+    <section class="preview" aria-label={`Preview of ${plain(entry.name)}`}>
+      <div class="bar">
+        <h2 class="grow"><Text value={entry.path} /></h2>
+        <button type="button" onClick={onClose}>Close</button>
+      </div>
+      {failure && <p class="error" role="alert"><Text value={failure} /></p>}
+      {result && <p class="quiet"><Text value={head.replace(/^\[|\]$/g, "")} /></p>}
+      {result && (result.content.some((block) => block.type !== "text")
+        ? <Media result={result} name={entry.name} />
+        : <pre class="scroll" tabIndex={0} aria-label="Beginning of the file"><Text value={lines.join("\n")} /></pre>)}
+    </section>
+  );
+}

@@ -1,0 +1,246 @@
+"""What each host accepts in its configuration file, written from the hosts' documentation; strict on purpose.
+
+Where a host ignores an unknown key, a documented entry with one is still a mistake of ours.
+"""
+
+from typing import Any
+
+from mcp_batteries.hosts import place
+
+Schema = dict[str, Any]
+
+TEXT: Schema = {"type": "string", "minLength": 1}
+WORDS: Schema = {"type": "array", "items": TEXT}
+STRINGS: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
+URL: Schema = {"type": "string", "pattern": "^https?://[^/\\s]+/\\S+$"}
+NUMBER: Schema = {"type": "number", "exclusiveMinimum": 0}
+FLAG: Schema = {"type": "boolean"}
+
+
+def closed(required: str, /, **properties: Schema) -> Schema:
+    """An object with these keys and no others."""
+    return {"type": "object", "required": required.split(), "properties": properties, "additionalProperties": False}
+
+
+def named(entry: Schema) -> Schema:
+    """An object of at least one entry, by the name of its server."""
+    names = {"pattern": "^[A-Za-z0-9_-]{1,32}$"}
+    return {"type": "object", "minProperties": 1, "propertyNames": names, "additionalProperties": entry}
+
+
+def one_of(*kinds: Schema) -> Schema:
+    return {"oneOf": list(kinds)}
+
+
+def kind(*names: str) -> Schema:
+    return {"enum": list(names)}
+
+
+PLAIN = closed("command", command=TEXT, args=WORDS, env=STRINGS)
+
+_VSCODE_LOCAL = closed(
+    "type command",
+    type=kind("stdio"),
+    command=TEXT,
+    args=WORDS,
+    cwd=TEXT,
+    env={"type": "object", "additionalProperties": {"type": ["string", "number", "null"]}},
+    envFile=TEXT,
+    sandboxEnabled=FLAG,
+    dev={"type": "object"},
+)
+_VSCODE_REMOTE = closed("type url", type=kind("http", "sse"), url=URL, headers=STRINGS, oauth={"type": "object"})
+VSCODE_SERVERS = named(one_of(_VSCODE_LOCAL, _VSCODE_REMOTE))
+VSCODE_INPUT = closed(
+    "type id description", type=kind("promptString"), id=TEXT, description=TEXT, password=FLAG, default=TEXT
+)
+
+HOSTS: dict[str, Schema] = {
+    "vscode": closed(
+        "servers",
+        servers=VSCODE_SERVERS,
+        inputs={"type": "array", "items": VSCODE_INPUT},
+        sandbox={"type": "object"},
+    ),
+    "claude-desktop": closed("mcpServers", mcpServers=named(PLAIN)),
+    "claude-code": closed(
+        "mcpServers",
+        mcpServers=named(
+            one_of(
+                closed("type command", type=kind("stdio"), command=TEXT, args=WORDS, env=STRINGS),
+                closed("type url", type=kind("http", "sse", "ws"), url=URL, headers=STRINGS, headersHelper=TEXT),
+            )
+        ),
+    ),
+    "cursor": closed(
+        "mcpServers",
+        mcpServers=named(
+            one_of(
+                closed("command", type=kind("stdio"), command=TEXT, args=WORDS, env=STRINGS, envFile=TEXT),
+                closed("url", url=URL, headers=STRINGS, auth={"type": "object"}),
+            )
+        ),
+    ),
+    "windsurf": closed(
+        "mcpServers", mcpServers=named(one_of(PLAIN, closed("serverUrl", serverUrl=URL, headers=STRINGS)))
+    ),
+    "copilot-cli": closed(
+        "mcpServers",
+        mcpServers=named(
+            one_of(
+                closed(
+                    "type command args tools",
+                    type=kind("local", "stdio"),
+                    command=TEXT,
+                    args=WORDS,
+                    env=STRINGS,
+                    tools=WORDS,
+                    timeout=NUMBER,
+                ),
+                closed("type url tools", type=kind("http", "sse"), url=URL, headers=STRINGS, tools=WORDS),
+            )
+        ),
+    ),
+    "codex": closed(
+        "mcp_servers",
+        mcp_servers=named(
+            one_of(
+                closed(
+                    "command",
+                    command=TEXT,
+                    args=WORDS,
+                    env=STRINGS,
+                    env_vars=WORDS,
+                    cwd=TEXT,
+                    required=FLAG,
+                    enabled=FLAG,
+                    enabled_tools=WORDS,
+                    disabled_tools=WORDS,
+                    startup_timeout_sec=NUMBER,
+                    tool_timeout_sec=NUMBER,
+                ),
+                closed(
+                    "url",
+                    url=URL,
+                    bearer_token_env_var=TEXT,
+                    http_headers=STRINGS,
+                    env_http_headers=STRINGS,
+                    required=FLAG,
+                    enabled=FLAG,
+                    enabled_tools=WORDS,
+                    startup_timeout_sec=NUMBER,
+                ),
+            )
+        ),
+    ),
+    "gemini-cli": closed(
+        "mcpServers",
+        mcpServers=named(
+            one_of(
+                closed(
+                    "command",
+                    command=TEXT,
+                    args=WORDS,
+                    env=STRINGS,
+                    cwd=TEXT,
+                    timeout=NUMBER,
+                    trust=FLAG,
+                    includeTools=WORDS,
+                    excludeTools=WORDS,
+                ),
+                closed("httpUrl", httpUrl=URL, headers=STRINGS, timeout=NUMBER, trust=FLAG),
+                closed("url", url=URL, headers=STRINGS, timeout=NUMBER, trust=FLAG),
+            )
+        ),
+    ),
+    "zed": closed(
+        "context_servers",
+        context_servers=named(
+            one_of(
+                closed("source command args", source=kind("custom"), command=TEXT, args=WORDS, env=STRINGS),
+                closed("source url", source=kind("custom"), url=URL, headers=STRINGS),
+            )
+        ),
+    ),
+    "goose": closed(
+        "extensions",
+        extensions=named(
+            one_of(
+                closed(
+                    "name type cmd args enabled",
+                    name=TEXT,
+                    type=kind("stdio"),
+                    cmd=TEXT,
+                    args=WORDS,
+                    enabled=FLAG,
+                    envs=STRINGS,
+                    env_keys=WORDS,
+                    timeout=NUMBER,
+                    description=TEXT,
+                ),
+                closed(
+                    "name type uri enabled",
+                    name=TEXT,
+                    type=kind("streamable_http", "sse"),
+                    uri=URL,
+                    enabled=FLAG,
+                    headers=STRINGS,
+                    env_keys=WORDS,
+                    timeout=NUMBER,
+                    description=TEXT,
+                ),
+            )
+        ),
+    ),
+    "cherry-studio": closed(
+        "mcpServers",
+        mcpServers=named(
+            one_of(
+                closed(
+                    "name type isActive command",
+                    name=TEXT,
+                    type=kind("stdio"),
+                    isActive=FLAG,
+                    command=TEXT,
+                    args=WORDS,
+                    env=STRINGS,
+                    description=TEXT,
+                ),
+                closed(
+                    "name type isActive baseUrl",
+                    name=TEXT,
+                    type=kind("streamableHttp", "sse"),
+                    isActive=FLAG,
+                    baseUrl=URL,
+                    headers=STRINGS,
+                ),
+            )
+        ),
+    ),
+    "opencode": closed(
+        "mcp",
+        mcp=named(
+            one_of(
+                closed(
+                    "type command",
+                    type=kind("local"),
+                    command={**WORDS, "minItems": 1},
+                    environment=STRINGS,
+                    enabled=FLAG,
+                    timeout=NUMBER,
+                ),
+                closed("type url", type=kind("remote"), url=URL, headers=STRINGS, enabled=FLAG, oauth={}),
+            )
+        ),
+        **{"$schema": TEXT},
+    ),
+}
+
+DEV_CONTAINER = closed(
+    "customizations",
+    name=TEXT,
+    image=TEXT,
+    customizations=closed("vscode", vscode=closed("mcp", mcp=closed("servers", servers=VSCODE_SERVERS))),
+)
+
+assert all(place(host) for host in HOSTS)

@@ -1,0 +1,79 @@
+"""Workflows, image and compose file, by the programs that know their formats; each finds a deliberate mistake."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from e2e.installing import ROOT, SERVERS
+
+SCRIPTS = Path(sys.executable).parent
+GITHUB = ROOT / ".github"
+WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yml"))
+
+
+def checked(program: str, *words: str | Path) -> tuple[int, str]:
+    command = [SCRIPTS / program, *words]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, encoding="utf-8", timeout=120)
+    return done.returncode, done.stdout + done.stderr
+
+
+def content(program: str, *words: str | Path) -> None:
+    status, said = checked(program, *words)
+    assert status == 0, said
+
+
+def schema(kind: str, *files: Path) -> tuple[int, str]:
+    return checked("check-jsonschema", "--builtin-schema", f"vendor.{kind}", *files)
+
+
+def test_workflows_are_safe_to_run() -> None:
+    content("zizmor", "--offline", "--no-progress", "--pedantic", GITHUB)
+
+
+def test_workflows_are_what_github_accepts() -> None:
+    assert schema("github-workflows", *WORKFLOWS)[0] == 0
+    assert schema("dependabot", GITHUB / "dependabot.yml")[0] == 0
+
+
+def test_the_image_is_built_as_it_should_be() -> None:
+    content("hadolint", "docker/Dockerfile")
+
+
+def test_the_compose_file_is_one() -> None:
+    assert schema("compose-spec", ROOT / "docker/compose.yaml") == (0, "ok -- validation done\n")
+
+
+def test_a_release_takes_the_members_at_the_version_of_the_tag() -> None:
+    version = SERVERS[0].project["version"]
+    python = Path(sys.executable).name
+    status, said = checked(python, "-m", "mcp_batteries.testing.members", f"v{version}")
+    assert status == 0 and all(f'"{server.command}"' in said for server in SERVERS), said
+    assert checked(python, "-m", "mcp_batteries.testing.members", "v99.0.0")[0] != 0
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (r"actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1", "actions/checkout@v7"),
+        ("persist-credentials: false", "fetch-depth: 1"),
+        ("contents: read", "contents: write"),
+        ('run: python -m pip install "uv==${UV_VERSION}"', "run: echo ${{ github.head_ref }}"),
+    ],
+)
+def test_an_unsafe_workflow_is_found(before: str, after: str, tmp_path: Path) -> None:
+    text = (GITHUB / "workflows/ci.yml").read_text("utf-8")
+    assert before in text
+    (tmp_path / "ci.yml").write_text(text.replace(before, after), "utf-8")
+    assert checked("zizmor", "--offline", "--no-progress", "--pedantic", tmp_path / "ci.yml")[0] != 0
+
+
+def test_what_github_would_not_accept_is_found(tmp_path: Path) -> None:
+    (tmp_path / "ci.yml").write_text(WORKFLOWS[0].read_text("utf-8").replace("runs-on", "run-on"), "utf-8")
+    assert schema("github-workflows", tmp_path / "ci.yml")[0] != 0
+
+
+def test_a_careless_image_is_found(tmp_path: Path) -> None:
+    (tmp_path / "Dockerfile").write_text("FROM python\nRUN cd /tmp && apt-get install curl\n", "utf-8")
+    assert checked("hadolint", tmp_path / "Dockerfile")[0] != 0

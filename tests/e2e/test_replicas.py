@@ -1,0 +1,162 @@
+"""Several replicas of one server: what one announces all hear, over each kind of bus, whatever dies meanwhile."""
+
+import secrets
+import signal
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from e2e.services import KINDS, serving
+from mcp_batteries.testing.wire import MODERN, HttpWire, Wire, WireError
+from shared.http_subject import Subject, running
+
+LEGACY = "2025-11-25"
+UPDATED, TOOLS = "notifications/resources/updated", "notifications/tools/list_changed"
+DIAGNOSTIC = [sys.executable, str(Path(__file__).parent / "diagnostic"), "--transport", "http", "--port", "0"]
+pytestmark = pytest.mark.anyio
+
+
+@asynccontextmanager
+async def opened(subject: Subject, revision: str) -> AsyncGenerator[HttpWire]:
+    async with HttpWire(subject.url, revision=revision) as wire:
+        await wire.open()
+        yield wire
+
+
+async def subscribe(wire: Wire, *uris: str) -> None:
+    for uri in uris:
+        await wire.subscribe(uri)
+    if wire.modern:
+        await wire.listen({"toolsListChanged": True})
+    else:
+        await wire.request("tools/list")
+
+
+async def hears(wire: Wire, uri: str) -> None:
+    await wire.notification(UPDATED, lambda params: params["uri"] == uri)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_replicas_tell_each_other_and_survive_their_bus(kind: str) -> None:
+    async with AsyncExitStack() as stack:
+        bus = await stack.enter_async_context(serving(kind))
+        here, there = [await stack.enter_async_context(running([*DIAGNOSTIC, "--bus", bus.url])) for _ in range(2)]
+        caller = await stack.enter_async_context(opened(here, MODERN))
+        other = await stack.enter_async_context(opened(there, LEGACY))
+        near = [await stack.enter_async_context(opened(here, revision)) for revision in (LEGACY, MODERN)]
+        far = [await stack.enter_async_context(opened(there, revision)) for revision in (LEGACY, MODERN)]
+        long = "test://" + "x" * 9_000
+        uris = [f"test://thing/{number}" for number in range(10)]
+        for wire in (*near, *far):
+            await subscribe(wire, *uris, long, "test://last")
+        await _connected(caller, far)
+
+        # Every change, wherever it was announced, to everybody, of both eras.
+        for number, uri in enumerate(uris):
+            announcing = (caller, other)[number % 2]
+            assert not (await announcing.call("announce", uri=uri)).get("isError")
+        for wire in (*near, *far):
+            for uri in uris:
+                await hears(wire, uri)
+        await caller.call("test_trigger_tool_change")
+        for wire in (*near, *far):
+            await wire.notification(TOOLS)
+        # What is too long for a message is still told of.
+        await caller.call("announce", uri=long)
+        for wire in (*near, *far):
+            await hears(wire, long)
+
+        # Without the bus no call fails, and who is near hears.
+        bus.kill()
+        for subject in (here, there):
+            await subject.says("the bus is not there")
+        for wire in (*near, *far):
+            wire.messages.clear()
+        assert not (await caller.call("announce", uri=uris[0])).get("isError")
+        for wire in near:
+            await hears(wire, uris[0])
+
+        # Once it is back, everybody is told to look again, and hears what comes then.
+        await bus.start()
+        for wire in far:
+            await hears(wire, uris[0])
+            await wire.notification(TOOLS)
+        for subject in (here, there):
+            await subject.says("the bus is there again")
+        for wire in (*near, *far):
+            wire.messages.clear()
+        await caller.call("announce", uri="test://last")
+        for wire in far:
+            await hears(wire, "test://last")
+
+        # A replica that is killed takes its streams along; elsewhere they go on.
+        there.process.send_signal(signal.SIGKILL)
+        assert await there.ends() == -signal.SIGKILL
+        with anyio.fail_after(30):
+            while not far[0].closed:
+                await anyio.sleep(0.01)
+        del far[0].headers["mcp-session-id"], other.headers["mcp-session-id"]
+        again = await stack.enter_async_context(opened(here, LEGACY))
+        await again.subscribe(uris[1])
+        await caller.call("announce", uri=uris[1])
+        await hears(again, uris[1])
+    assert "@127" not in here.said + there.said
+
+
+async def _connected(caller: Wire, far: list[HttpWire]) -> None:
+    """Wait until the bus carries: replicas serve before it does."""
+    for wire in far:
+        with anyio.fail_after(60):
+            while not any(message.get("method") == UPDATED for message in wire.messages):
+                await caller.call("announce", uri="test://last")
+                await anyio.sleep(0.05)
+        wire.messages.clear()
+
+
+async def test_a_bus_that_never_was_holds_nothing_up(tmp_path: Path) -> None:
+    async with running([*DIAGNOSTIC, "--bus", "redis://somebody:secret-word@127.0.0.1:1/0"]) as subject:
+        async with opened(subject, MODERN) as wire:
+            await wire.subscribe("test://x")
+            assert not (await wire.call("announce", uri="test://x")).get("isError")
+            await hears(wire, "test://x")
+        subject.process.terminate()
+        assert await subject.ends() == 143
+    assert "the bus is not there" in subject.said
+    assert "secret-word" not in subject.said
+
+
+@pytest.mark.parametrize("shared", [True, False])
+async def test_an_answer_may_reach_another_replica_if_they_share_keys(shared: bool, tmp_path: Path) -> None:
+    """A question of 2026-07-28 comes with a state, which only who has the key can have made."""
+    keys = tmp_path / "keys"
+    keys.write_text(f"# the newest first\n{secrets.token_hex(32)}\n{secrets.token_hex(32)}\n", "utf-8")
+    command = [*DIAGNOSTIC, *(["--state-key-file", str(keys)] if shared else [])]
+    call = {"name": "test_input_required_result_request_state", "arguments": {}}
+    async with running(command) as one, running(command) as two:
+        async with HttpWire(one.url, revision=MODERN, capabilities={"elicitation": {"form": {}}}) as wire:
+            asked = await wire.request("tools/call", call)
+            assert asked["resultType"] == "input_required"
+        answer = {"confirm": {"action": "accept", "content": {"ok": True}}}
+        again = {**call, "requestState": asked["requestState"], "inputResponses": answer}
+        async with HttpWire(two.url, revision=MODERN, capabilities={"elicitation": {"form": {}}}) as wire:
+            if shared:
+                assert "state-ok" in (await wire.request("tools/call", again))["content"][0]["text"]
+            else:
+                with pytest.raises(WireError) as refused:
+                    await wire.request("tools/call", again)
+                assert refused.value.code == -32602
+
+
+@pytest.mark.parametrize("content", [None, "", "short\n", "a" * 40 + "\n" + "a" * 40 + "\n"])
+async def test_keys_that_cannot_be_used_are_said_at_the_start(content: str | None, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "keys").write_text(content, "utf-8")
+    command = [*DIAGNOSTIC, "--state-key-file", str(tmp_path / "keys")]
+    done = await anyio.run_process(command, check=False)
+    assert done.returncode == 1
+    assert b"openssl rand -hex 32" in done.stderr
+    assert content is None or not content or content.strip()[:30].encode() not in done.stderr

@@ -1,0 +1,42 @@
+// Every view, light and dark, at three widths, as one picture each in docs/views: `npm run pictures [name ...]`.
+
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
+
+import { browse, ROOT } from "./harness.mjs";
+import { samples } from "./samples.mjs";
+
+const WIDTHS = [340, 560, 860];
+const wanted = process.argv.slice(2);
+const taken = [];
+
+const browser = await browse();
+const { servers, views } = await samples();
+for (const [name, server, tool, input, act, shown] of views) {
+  if (wanted.length && !wanted.includes(name)) continue;
+  const host = await browser.open(server, { width: 1860, height: 300 });
+  await host.page.addStyleTag({ content: "body { display: grid; grid-template-columns: repeat(3, max-content); gap: 16px; margin: 16px; background: #8a8a86; width: max-content } iframe { border: 0; border-radius: 8px }" });
+  for (const theme of ["light", "dark"]) {
+    for (const width of WIDTHS) {
+      const { view, number } = await host.show(tool, input, { theme, width, height: 0 });
+      if (act) await act(view);
+      await shown(view).waitFor();
+      const faults = await host.violations(number);
+      if (faults.length) console.log(name, theme, width, faults);
+    }
+  }
+  // Frames outside the window are neither painted nor measured: it grows until all of them are inside.
+  for (let rounds = 0; rounds < 4; rounds++) {
+    await host.page.waitForTimeout(300);
+    await host.page.setViewportSize({ width: 1860, height: await host.page.evaluate(() => document.documentElement.scrollHeight) });
+  }
+  taken.push(join(ROOT, "docs", "views", `${name}.png`));
+  await host.page.screenshot({ path: taken.at(-1) });
+  host.clean();
+  await host.close();
+}
+// Few colours are enough, and a third of the bytes.
+const reduce = "import sys\nfrom PIL import Image\nfor path in sys.argv[1:]: Image.open(path).convert('RGB').quantize(48, dither=0).save(path, optimize=True)";
+execFileSync("uv", ["run", "--no-project", "--with", "pillow>=12,<13", "python", "-c", reduce, ...taken]);
+await browser.close();
+await Promise.all(servers.map((server) => server.close()));

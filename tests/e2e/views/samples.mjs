@@ -1,0 +1,54 @@
+// What the pictures show: real servers, each view with a call and what a person does next.
+
+import { execFileSync } from "node:child_process";
+import { copyFileSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { folder } from "./databases.mjs";
+import { ROOT, serve } from "./harness.mjs";
+import { github } from "./octo.mjs";
+import { weather } from "./weather.mjs";
+
+function files() {
+  const served = folder();
+  execFileSync("git", ["-C", ROOT, "archive", "--output", join(served, "all.tar"), "HEAD", "shared/src", "examples", "README.md"]);
+  execFileSync("tar", ["-xf", "all.tar"], { cwd: served });
+  rmSync(join(served, "all.tar"));
+  mkdirSync(join(served, "pictures"));
+  copyFileSync(join(ROOT, "docs", "views", "table.png"), join(served, "pictures", "table.png"));
+  writeFileSync(join(served, "report.py"), 'def total(rows):\n    """Sum of the prices."""\n    result = 0\n    for row in rows:\n        result += row.price\n    return result\n\n\ndef main():\n    print(total(load()))\n');
+  return served;
+}
+
+const edit = {
+  path: "report.py", dry_run: true,
+  edits: [
+    { old_text: "def total(rows):", new_text: "def total(rows: Iterable[Row]) -> Decimal:" },
+    { old_text: "    result = 0\n    for row in rows:\n        result += row.price\n    return result", new_text: "    return sum((row.price for row in rows), Decimal(0))" },
+  ],
+};
+const chart = (view) => view.getByRole("button", { name: "Chart" }).dispatchEvent("click");
+
+/** [picture, server, tool, arguments, what a person does then, what to wait for] */
+export async function samples() {
+  const sqlite = await serve("mcp_sqlite", ["--demo"]);
+  const fs = await serve("mcp_fs", [files()]);
+  const octo = await github();
+  const sql = "SELECT title, authors.name AS author, published, price, copies FROM books JOIN authors ON authors.id = author_id ORDER BY published";
+  return {
+    servers: [sqlite, fs, octo],
+    views: [
+      ["table", sqlite, "query_rows", { sql }, chart, (view) => view.locator("canvas")],
+      ["diagram", sqlite, "list_tables", {}, (view) => view.getByRole("button", { name: /^loans / }).dispatchEvent("click"), (view) => view.locator(".details")],
+      ["plan", sqlite, "explain_query", { sql: sql.replace("ORDER BY published", "WHERE price > 3 ORDER BY published") }, null, (view) => view.locator(".steps")],
+      ["diff", fs, "edit_file", edit, null, (view) => view.locator("mark").first()],
+      ["tree", fs, "list_directory", {}, async (view) => {
+        for (const name of ["shared", "src", "mcp_batteries"]) await view.getByRole("treeitem", { name }).first().dispatchEvent("click");
+      }, (view) => view.getByRole("treeitem", { name: "assemble.py" })],
+      ["media", fs, "read_media", { path: "pictures/table.png" }, null, (view) => view.getByText(" × ")],
+      ["issues", octo, "list_issues", { repo: "octo/app", limit: 8 }, (view) => view.getByRole("button", { name: "#2 " }).dispatchEvent("click"), (view) => view.locator(".whole")],
+      ["pull", octo, "get_pull_request", { repo: "octo/app", number: 7 }, null, (view) => view.getByText("✗ failure")],
+      ["forecast", weather(), "get_forecast", { place: "Springfield" }, null, (view) => view.locator("canvas").nth(2)],
+    ],
+  };
+}

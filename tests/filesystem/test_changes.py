@@ -1,0 +1,47 @@
+"""Who subscribed under another spelling of a name hears of it, under the URI they used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from e2e.serving import connected
+from filesystem.reading import on_linux
+from mcp_batteries.testing.wire import MODERN
+
+UPDATED = "notifications/resources/updated"
+
+
+@on_linux
+@pytest.mark.anyio
+@pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
+@pytest.mark.parametrize(
+    ("real", "asked"),
+    [
+        ("cafe\u0301/re\u0301sume\u0301.txt", "caf\u00e9/r\u00e9sum\u00e9.txt"),
+        ("caf\u00e9.txt", "cafe\u0301.txt"),
+        ("at 1.23\u202fPM.png", "at 1.23 PM.png"),
+    ],
+)
+async def test_another_spelling_is_told_under_the_uri_that_was_asked_for(
+    tmp_path: Path, revision: str, real: str, asked: str
+) -> None:
+    file = tmp_path / real
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("old", "utf-8")
+    async with connected("stdio", revision, "mcp_fs", [str(tmp_path)]) as wire:
+        uri = (tmp_path / asked).as_uri()
+        await wire.subscribe(uri)
+        file.write_text("newer", "utf-8")
+        await wire.notification(UPDATED, lambda params: params.get("uri") == uri)
+
+
+@on_linux
+@pytest.mark.anyio
+async def test_a_file_that_is_created_in_another_spelling_is_told(tmp_path: Path) -> None:
+    async with connected("stdio", MODERN, "mcp_fs", [str(tmp_path)]) as wire:
+        uri = (tmp_path / "caf\u00e9.txt").as_uri()
+        await wire.subscribe(uri)
+        (tmp_path / "cafe\u0301.txt").write_text("new", "utf-8")
+        await wire.notification(UPDATED, lambda params: params.get("uri") == uri)

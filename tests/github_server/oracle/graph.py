@@ -1,0 +1,89 @@
+"""GitHub's own GraphQL schema, as a judge of queries and a source of answers of the right shape."""
+
+import lzma
+from functools import cache
+from typing import Any
+
+from graphql import (
+    ExecutionResult,
+    GraphQLEnumType,
+    GraphQLInterfaceType,
+    GraphQLList,
+    GraphQLNonNull,
+    GraphQLObjectType,
+    GraphQLScalarType,
+    GraphQLSchema,
+    GraphQLUnionType,
+    build_schema,
+    execute_sync,
+    parse,
+    validate,
+)
+
+from github_server.oracle.description import DATA
+
+_VALUES: dict[str, Any] = {
+    "Int": 1, "Float": 1.0, "Boolean": False, "ID": "NODE_kwDOAAAAAQ", "DateTime": "2026-01-02T03:04:05Z",
+    "Date": "2026-01-02", "URI": "https://github.com/octo/app", "GitObjectID": "a" * 40, "Base64String": "",
+}  # fmt: skip
+
+
+@cache
+def schema() -> GraphQLSchema:
+    """The whole schema, without prose."""
+    return build_schema(lzma.decompress((DATA / "graphql.xz").read_bytes()).decode(), assume_valid=True)
+
+
+def operation_name(query: str) -> str:
+    """The name of the only operation in `query`."""
+    for definition in parse(query).definitions:
+        name = getattr(definition, "name", None)
+        if name is not None:
+            return name.value
+    return ""
+
+
+def answered(query: str, variables: dict[str, Any], known: Any) -> tuple[dict[str, Any], list[str]]:
+    """The answer to `query`, with `known` filled up to the schema's shape, and what is wrong with it."""
+    try:
+        document = parse(query)
+    except Exception as error:
+        return {}, [f"GraphQL: {error}"]
+    if errors := validate(schema(), document):
+        return {}, [f"GraphQL: {error.message}" for error in errors]
+    result = execute_sync(
+        schema(), document, root_value=known or {}, variable_values=variables, field_resolver=_field,
+        type_resolver=_type,
+    )  # fmt: skip
+    assert isinstance(result, ExecutionResult)
+    # The resolvers never fail: what is wrong are the variables, or an answer a test made up.
+    return {"data": result.data}, [f"GraphQL: {error.message}" for error in result.errors or []]
+
+
+def _field(source: Any, info: Any, **_: Any) -> Any:
+    if isinstance(source, dict) and info.field_name in source:
+        return source[info.field_name]
+    return _made_up(info.return_type, info.field_name)
+
+
+def _made_up(kind: Any, name: str) -> Any:
+    match kind:
+        case GraphQLNonNull():
+            return _made_up(kind.of_type, name)
+        case GraphQLList():
+            return [_made_up(kind.of_type, name)]
+        case GraphQLEnumType():
+            return next(iter(kind.values.values())).value
+        case GraphQLScalarType():
+            return _VALUES.get(kind.name, f"some {name}")
+        case _:
+            return {}
+
+
+def _type(value: Any, info: Any, kind: GraphQLInterfaceType | GraphQLUnionType) -> str:
+    if isinstance(value, dict) and "__typename" in value:
+        return value["__typename"]
+    possible = schema().get_possible_types(kind)
+    wanted = next((item for item in possible if item.name == "User"), possible[0])
+    assert isinstance(wanted, GraphQLObjectType)
+    return wanted.name

@@ -1,0 +1,201 @@
+"""Every tool through a real client, every request judged by GitHub's own descriptions."""
+
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from github_server.oracle import Oracle
+from github_server.serving import EVERYTHING, served, text_of
+from github_server.world import SHA, branch, file, issue, not_found, sample
+
+O = {"repo": "octo/app"}  # noqa: E741 - it stands in every line
+CALLS: list[tuple[str, dict[str, Any]]] = [
+    ("get_me", {}),
+    ("list_teams", {}),
+    ("list_people", O),
+    ("list_people", {"org": "octo"}),
+    ("list_people", {"org": "octo", "team": "core"}),
+    *(("search_github", {"kind": kind, "query": "words", "limit": 5})
+      for kind in ("repositories", "code", "commits", "issues", "pull_requests", "users", "orgs", "topics")),
+    ("search_github", {"kind": "issues", "query": "is:open crash", **O, "sort": "updated", "order": "desc"}),
+    ("get_repository", O),
+    ("list_files", O),
+    ("list_files", {**O, "path": "src", "ref": "v1.0"}),
+    ("list_files", {**O, "recursive": True, "pattern": "*.rb"}),
+    ("read_file", {**O, "path": "src/a b.py", "ref": "feature/x"}),
+    ("read_diff", {**O, "number": 5}),
+    ("read_diff", {**O, "ref": SHA}),
+    ("read_diff", {**O, "ref": "feature/x", "base": "main", "summary": True}),
+    ("list_commits", {**O, "ref": "main", "path": "src", "author": "octocat", "since": "2026-01-01T00:00:00Z"}),
+    ("list_commits", {**O, "number": 5}),
+    ("get_commit", {**O, "ref": "main"}),
+    ("list_refs", O),
+    ("list_refs", {**O, "kind": "tags"}),
+    ("list_releases", O),
+    ("get_release", O),
+    ("get_release", {**O, "tag": "v1.0"}),
+    ("write_files", {**O, "branch": "main", "message": "Subject\n\nBody",
+                     "files": [{"path": "new.txt", "content": "hello"},
+                               {"path": "old.txt", "sha": SHA, "edits": [{"old": "a", "new": "b"}]}]}),
+    ("create_branch", {**O, "branch": "feature/y"}),
+    ("create_branch", {**O, "branch": "feature/y", "ref": "main"}),
+    ("create_repository", {"repo": "octocat/fresh", "description": "New."}),
+    ("create_repository", {"repo": "octo/fresh", "private": False}),
+    ("copy_repository", {**O, "target": "octocat/app"}),
+    ("copy_repository", {**O, "target": "mine/app"}),
+    ("delete_branch", {**O, "branch": "feature/y"}),
+    ("delete_repository", {"repo": "octo/old"}),
+    ("move_branch", {**O, "branch": "feature/y", "ref": "main", "force": True}),
+    ("list_issues", O),
+    ("list_issues", {**O, "state": "all", "labels": ["bug", "good first"], "assignee": "*", "creator": "hubot",
+                     "milestone": 1, "since": "2026-01-01T00:00:00Z", "sort": "comments", "order": "asc"}),
+    ("get_issue", {**O, "number": 3}),
+    *(("list_issue_options", {**O, "kind": kind}) for kind in ("labels", "milestones", "assignees", "types")),
+    ("list_comments", {**O, "number": 3, "since": "2026-01-01T00:00:00Z"}),
+    ("create_issue", {**O, "title": "T", "body": "B", "labels": ["bug"], "assignees": ["copilot", "hubot"],
+                      "milestone": 1, "type": "Bug", "parent": 3}),
+    ("edit_issue", {**O, "number": 3, "title": "T", "state": "closed", "state_reason": "not_planned",
+                    "labels": ["+triaged", "-bug"], "assignees": ["hubot"], "milestone": 0}),
+    *(("edit_sub_issue", {**O, "number": 3, "sub_issue": 8, "action": action})
+      for action in ("add", "remove", "first")),
+    ("edit_sub_issue", {**O, "number": 3, "sub_issue": 8, "action": "after", "after": 7}),
+    ("create_comment", {**O, "number": 3, "body": "B"}),
+    ("create_comment", {**O, "number": 5, "body": "B", "thread": "PRRT_kwDOAAAAAQ"}),
+    ("edit_comment", {**O, "comment": 9, "body": "B"}),
+    ("edit_comment", {**O, "comment": 9, "body": "B", "review": True}),
+    ("delete_comment", {**O, "comment": 9}),
+    ("create_reaction", {**O, "number": 3, "reaction": "rocket"}),
+    ("create_reaction", {**O, "comment": 9, "reaction": "eyes", "review": True}),
+    ("list_pull_requests", {**O, "state": "all", "head": "octo:x", "base": "main", "sort": "popularity"}),
+    ("get_pull_request", {**O, "number": 5}),
+    ("list_reviews", {**O, "number": 5}),
+    ("list_reviews", {**O, "number": 5, "kind": "threads"}),
+    ("list_checks", {**O, "number": 5}),
+    ("list_checks", {**O, "ref": "main"}),
+    ("create_pull_request", {**O, "title": "T", "head": "feature/y", "base": "main", "draft": True,
+                             "reviewers": ["hubot", "octo/core", "copilot"]}),
+    ("edit_pull_request", {**O, "number": 5, "title": "T", "base": "main", "draft": True,
+                           "reviewers": ["+hubot", "-other_user"], "update_branch": True}),
+    ("create_review", {**O, "number": 5, "event": "REQUEST_CHANGES", "body": "B", "commit": SHA,
+                       "comments": [{"path": "a.py", "line": 3, "start_line": 1, "body": "C"}]}),
+    ("create_review", {**O, "number": 5}),
+    ("edit_review", {**O, "number": 5, "review_id": 80, "action": "submit", "event": "APPROVE"}),
+    ("edit_review", {**O, "number": 5, "review_id": 80, "action": "delete"}),
+    ("edit_review", {**O, "number": 5, "review_id": 80, "action": "dismiss", "body": "Done."}),
+    ("edit_thread", {**O, "number": 5, "thread": "PRRT_kwDOAAAAAQ"}),
+    ("edit_thread", {**O, "number": 5, "thread": "PRRT_kwDOAAAAAQ", "resolved": False}),
+    ("run_merge", {**O, "number": 5, "head_sha": SHA[:10], "method": "squash", "title": "T", "body": "B"}),
+    *(("list_actions", {**O, "kind": kind}) for kind in ("workflows", "runs", "artifacts")),
+    ("list_actions", {**O, "workflow": "ci.yml", "branch": "main", "status": "failure", "event": "push"}),
+    ("list_actions", {**O, "kind": "jobs", "run_id": 9}),
+    ("list_actions", {**O, "kind": "artifacts", "run_id": 9}),
+    ("get_run", {**O, "run_id": 9}),
+    ("read_job_log", {**O, "job_id": 8}),
+    ("run_workflow", {**O, "workflow": "ci.yml", "ref": "main", "inputs": {"level": "all"}}),
+    *(("edit_run", {**O, "run_id": 9, "action": action}) for action in ("rerun", "rerun_failed", "cancel")),
+    ("delete_run_logs", {**O, "run_id": 9}),
+    ("read_blame", {**O, "path": "src/x.py", "ref": "main"}),
+    ("create_release", {**O, "tag": "v2", "ref": "main", "title": "Two", "body": "B", "generate_notes": True}),
+    ("edit_release", {**O, "tag": "v1.0", "title": "One", "draft": False}),
+    ("delete_release", {**O, "tag": "v1.0"}),
+    ("list_discussions", {**O, "answered": False}),
+    ("list_discussions", {**O, "category": "some name"}),
+    ("list_discussions", {**O, "kind": "categories"}),
+    ("get_discussion", {**O, "number": 4}),
+    ("create_discussion_comment", {**O, "number": 4, "body": "B", "reply_to": "DC_kwDOAAAAAQ"}),
+    ("edit_discussion_comment", {**O, "number": 4, "comment_id": "DC_kwDOAAAAAQ", "body": "B", "answer": True}),
+    ("edit_discussion_comment", {**O, "number": 4, "comment_id": "DC_kwDOAAAAAQ", "answer": False}),
+    ("delete_discussion_comment", {**O, "number": 4, "comment_id": "DC_kwDOAAAAAQ"}),
+    ("list_notifications", {"include_read": True, "participating": True, "since": "2026-01-01T00:00:00Z"}),
+    ("list_notifications", O),
+    *(("edit_notification", {"notification": 1, "action": action})
+      for action in ("read", "done", "ignore", "unsubscribe")),
+    ("edit_notification", {"action": "read", "before": "2026-01-01T00:00:00Z"}),
+    ("edit_notification", {"action": "read", **O}),
+    ("list_gists", {"since": "2026-01-01T00:00:00Z"}),
+    ("list_gists", {"user": "octocat"}),
+    ("get_gist", {"gist": "aa5a315d61ae9438b18d"}),
+    ("write_gist", {"texts": {"a.txt": "A"}, "description": "D", "public": True}),
+    ("write_gist", {"gist": "aa5a315d61ae9438b18d", "texts": {"a.txt": "A", "b.txt": None}}),
+    ("create_label", {**O, "name": "good first", "color": "00ff00", "description": "D"}),
+    ("edit_label", {**O, "name": "a/b c", "new_name": "d"}),
+    ("delete_label", {**O, "name": "a/b c"}),
+    ("write_milestone", {**O, "title": "1.0", "due_on": "2026-12-31T00:00:00Z"}),
+    ("write_milestone", {**O, "number": 1, "state": "closed"}),
+    ("list_projects", {"owner": "octo"}),
+    ("list_projects", {"owner": "octocat", "query": "board"}),
+    ("list_projects", {"owner": "octo", "kind": "fields", "project": 1}),
+    ("list_projects", {"owner": "octo", "kind": "items", "project": 1, "query": "is:open"}),
+    ("create_project_item", {"owner": "octo", "project": 1, **O, "number": 3}),
+    ("edit_project_item", {"owner": "octo", "project": 1, "item": 7, "field": "Priority", "value": "Low"}),
+    ("delete_project_item", {"owner": "octo", "project": 1, "item": 7}),
+    *(("list_alerts", {**O, "kind": kind, "state": "open"}) for kind in ("code_scanning", "secret_scanning")),
+    ("list_alerts", {**O, "kind": "dependabot", "state": "open", "severity": "high"}),
+    *(("get_alert", {**O, "kind": kind, "number": 2}) for kind in ("code_scanning", "secret_scanning", "dependabot")),
+    ("list_advisories", O),
+    ("list_advisories", {"package": "django@4.0", "ecosystem": "pip", "severity": "high"}),
+    ("list_advisories", {"advisory": "CVE-2026-0001"}),
+]  # fmt: skip
+
+
+def prepared(oracle: Oracle) -> Oracle:
+    """What the calls above need beyond the description's examples."""
+    branch(oracle)
+    for path in ("src/a b.py", "old.txt"):
+        oracle.answer("GET", f"/repos/octo/app/contents/{path}", file(path, b"a\n"))
+    oracle.answer("GET", "/repos/octo/app/contents/(src)?", {"type": "dir", "entries": [file("src/x.py", b"")]})
+    not_found(oracle, "GET", "/repos/octo/app/contents/new.txt")
+    oracle.answer("GET", "/repos/octo/app/issues/8", issue(8, id=8))
+    oracle.answer("GET", "/repos/octo/app/issues/3/sub_issues", [issue(7, id=7), issue(8, id=8)])
+    here = {"nameWithOwner": "octo/app"}
+    thread = {"__typename": "PullRequestReviewThread", "pullRequest": {"number": 5}, "repository": here}
+    said = {"__typename": "DiscussionComment", "discussion": {"number": 4, "repository": here}}
+    oracle.graphql("NodePlace", lambda given: {"node": said if given["id"].startswith("DC_") else thread})
+    commit = {"oid": SHA, "blame": {"ranges": [{"startingLine": 1, "endingLine": 9}]}, "__typename": "Commit"}
+    oracle.graphql("Blame", {"repository": {"object": commit}})
+    oracle.answer("GET", "/users/octo", {**sample("users/get-by-username"), "type": "Organization"})
+    where = {"Location": f"{oracle.url}/_storage/8"}
+    oracle.answer("GET", "/repos/octo/app/actions/jobs/8/logs", status=302, headers=where)
+    oracle.answer("GET", "/_storage/8", raw=b"2026-01-01T00:00:00.0Z \x1b[31mfailed\x1b[0m\n")
+    return oracle
+
+
+@pytest.mark.anyio
+async def test_every_tool_asks_github_for_what_github_knows(oracle: Oracle) -> None:
+    prepared(oracle)
+    async with served(oracle, *EVERYTHING) as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert {name for name, _ in CALLS} == tools.keys()
+        failed: list[str] = []
+        for name, arguments in CALLS:
+            before = len(oracle.seen)
+            result = await client.call_tool(name, arguments)
+            if result.is_error:
+                failed.append(f"{name}({arguments}): {text_of(result)}")
+                continue
+            assert len(oracle.seen) > before, f"{name}({arguments}) asked nothing"
+            if (schema := tools[name].output_schema) is not None:
+                validator: Any = Draft202012Validator(schema)
+                validator.validate(result.structured_content)
+            assert len(text_of(result).encode()) < 15_000
+        assert failed == []
+    verbs = {seen.verb for seen in oracle.seen}
+    assert verbs == {"GET", "POST", "PATCH", "PUT", "DELETE"}
+    assert oracle.violations == []
+
+
+@pytest.mark.anyio
+async def test_reading_asks_few_questions(oracle: Oracle) -> None:
+    """Requests per question; the numbers a change should not raise unnoticed."""
+    prepared(oracle)
+    most = {"get_issue": 1, "get_pull_request": 1, "read_file": 1, "list_issues": 1, "get_commit": 1, "list_checks": 2,
+            "read_diff": 1, "list_comments": 1, "get_repository": 1, "search_github": 1}  # fmt: skip
+    async with served(oracle, *EVERYTHING) as client:
+        for name, arguments in CALLS:
+            before = len(oracle.seen)
+            await client.call_tool(name, arguments)
+            if name in most and "number" in arguments and name == "list_checks":
+                assert len(oracle.seen) - before <= most[name] + 1
+            elif name in most:
+                assert len(oracle.seen) - before <= most[name], name

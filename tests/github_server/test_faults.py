@@ -1,0 +1,159 @@
+"""What goes wrong between here and GitHub, and what is made of it."""
+
+import time
+from typing import Any
+
+import pytest
+
+from github_server.oracle import Oracle
+from github_server.oracle.server import Reply
+from github_server.serving import call, refused, served
+from github_server.world import issue
+
+PATH = "/repos/octo/app/issues/3"
+ASK: dict[str, Any] = {"repo": "octo/app", "number": 3}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("status", "headers", "message", "words"),
+    [
+        (401, {}, "Bad credentials", "does not accept the token"),
+        (403, {"X-Accepted-GitHub-Permissions": "issues=read"}, "Resource not accessible", "permission `issues=read`"),
+        (403, {"X-Accepted-OAuth-Scopes": "admin:org"}, "Must have admin rights", "one of the scopes `admin:org`"),
+        (403, {"X-GitHub-SSO": "required; url=https://github.com/x"}, "SAML", "single sign-on"),
+        (404, {}, "Not Found", "GitHub has no issue #3"),
+        (410, {}, "This issue was deleted", "It was there and is gone"),
+        (409, {}, "Git Repository is empty.", "as things are"),
+        (422, {}, "Validation Failed", "can't use the request"),
+        (451, {}, "DMCA", "legal reasons"),
+        (406, {}, "diff too large", "file by file"),
+    ],
+)
+async def test_a_refusal_is_explained_and_not_repeated(
+    status: int, headers: dict[str, str], message: str, words: str, oracle: Oracle
+) -> None:
+    oracle.answer("GET", PATH, {"message": message}, status=status, headers=headers)
+    async with served(oracle) as client:
+        assert words in await refused(client, "get_issue", **ASK)
+    assert len(oracle.seen) == 1
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("status", "headers", "message", "seconds"),
+    [
+        (429, {"Retry-After": "40"}, "Too many", 40),
+        (429, {}, "Too many", 60),
+        (403, {"Retry-After": "30"}, "You have exceeded a secondary rate limit", 30),
+        (403, {}, "You have exceeded a secondary rate limit", 60),
+        (403, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "in 500"}, "API rate limit exceeded", 500),
+    ],
+)
+async def test_a_limit_is_said_at_once_and_kept(
+    status: int, headers: dict[str, str], message: str, seconds: int, oracle: Oracle
+) -> None:
+    headers = {name: str(int(time.time()) + 500) if value == "in 500" else value for name, value in headers.items()}
+    oracle.answer("GET", PATH, {"message": message}, status=status, headers=headers)
+    async with served(oracle) as client:
+        said = await refused(client, "get_issue", **ASK)
+        told = int(said.partition("Try again in ")[2].partition(" ")[0])
+        assert seconds - 20 <= told <= seconds + 1
+        # Nothing more is sent before that.
+        assert "limit" in await refused(client, "get_repository", repo="octo/app")
+    assert len(oracle.seen) == 1
+
+
+@pytest.mark.anyio
+async def test_the_limit_of_searches_leaves_the_rest_alone(oracle: Oracle) -> None:
+    headers = {
+        "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(int(time.time()) + 50), "X-RateLimit-Resource": "search",
+    }  # fmt: skip
+    oracle.answer("GET", "/search/issues", {"message": "API rate limit exceeded"}, status=403, headers=headers)
+    async with served(oracle) as client:
+        for _ in range(2):
+            assert "`search`" in await refused(client, "search_github", kind="issues", query="x")
+        await call(client, "get_repository", repo="octo/app")
+    assert len(oracle.sent("GET", "/search")) == 1
+
+
+@pytest.mark.anyio
+async def test_the_limit_of_graphql_is_known_behind_its_200(oracle: Oracle) -> None:
+    oracle.answer("POST", "/graphql", {"errors": [{"type": "RATE_LIMITED", "message": "API rate limit exceeded"}]})
+    async with served(oracle) as client:
+        for _ in range(2):
+            assert "`graphql`" in await refused(client, "list_reviews", repo="octo/app", number=5, kind="threads")
+    assert len(oracle.seen) == 1
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "fault",
+    [Reply(500), Reply(502, raw=b"<html>"), Reply(503), Reply(200, issue(3), cut=True)],
+    ids=["500", "502", "503", "cut"],
+)
+async def test_a_read_is_tried_again(fault: Reply, oracle: Oracle) -> None:
+    left = [fault, fault]
+    oracle.respond("GET", PATH, lambda seen: left.pop() if left else Reply(200, issue(3)))
+    async with served(oracle) as client:
+        assert (await call(client, "get_issue", **ASK))["data"]["number"] == 3
+    assert len(oracle.seen) == 3
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("fault", [Reply(500), Reply(201, issue(3), cut=True)], ids=["500", "cut"])
+async def test_a_write_is_sent_once(fault: Reply, oracle: Oracle) -> None:
+    oracle.respond("POST", "/repos/octo/app/issues", lambda seen: fault)
+    async with served(oracle, "--write") as client:
+        await refused(client, "create_issue", repo="octo/app", title="T")
+    assert len(oracle.seen) == 1
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("body", [b"<html>no</html>", b"", b'{"number": 3', b"\xff\xfe"])
+async def test_what_is_no_json_is_said(body: bytes, oracle: Oracle) -> None:
+    oracle.answer("GET", PATH, raw=body)
+    async with served(oracle) as client:
+        assert "is no JSON" in await refused(client, "get_issue", **ASK)
+
+
+@pytest.mark.anyio
+async def test_silence_ends(oracle: Oracle) -> None:
+    oracle.answer("GET", PATH, held=True)
+    async with served(oracle, "--timeout", "1") as client:
+        said = await refused(client, "get_issue", **ASK)
+        assert "in time" in said or "too long" in said
+        # The others go on.
+        await call(client, "get_repository", repo="octo/app")
+
+
+@pytest.mark.anyio
+async def test_a_redirect_in_circles_ends(oracle: Oracle) -> None:
+    oracle.answer("GET", PATH, status=301, headers={"Location": f"{oracle.url}{PATH}"})
+    async with served(oracle) as client:
+        assert "circles" in await refused(client, "get_issue", **ASK)
+    assert len(oracle.seen) < 20
+
+
+@pytest.mark.anyio
+async def test_an_answer_without_end_is_cut_off(oracle: Oracle) -> None:
+    oracle.answer("GET", PATH, raw=b'"' + b"x" * 9_000_000 + b'"')
+    async with served(oracle) as client:
+        assert "8,000,000" in await refused(client, "get_issue", **ASK)
+    assert len(oracle.seen) == 1
+
+
+@pytest.mark.anyio
+async def test_nobody_there(oracle: Oracle) -> None:
+    with Oracle() as gone:
+        pass
+    async with served(gone) as client:
+        assert "connection to GitHub broke" in await refused(client, "get_issue", **ASK)
+
+
+@pytest.mark.anyio
+async def test_what_has_not_changed_costs_no_body(oracle: Oracle) -> None:
+    async with served(oracle) as client:
+        first = await call(client, "get_issue", **ASK)
+        assert await call(client, "get_issue", **ASK) == first
+    assert "if-none-match" in oracle.seen[1].headers

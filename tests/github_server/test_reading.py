@@ -1,0 +1,333 @@
+"""Pages that really go on, sizes that hold, files of every kind, resources, completions, prompts."""
+
+import base64
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+from mcp_types import PromptReference, ResourceTemplateReference
+
+from github_server.oracle import Oracle
+from github_server.oracle.server import Reply
+from github_server.serving import call, data_of, refused, served
+from github_server.world import SHA, changed, comment, file, issue
+
+O = {"repo": "octo/app"}  # noqa: E741
+
+
+async def everything(client: Client, tool: str, **arguments: Any) -> tuple[list[list[Any]], int]:
+    """All rows of a list, and in how many answers."""
+    rows: list[list[Any]] = []
+    answers, cursor = 0, None
+    while True:
+        found = await call(client, tool, **arguments, **({"cursor": cursor} if cursor else {}))
+        rows += found["rows"]
+        answers += 1
+        cursor = found.get("cursor")
+        if cursor is None:
+            return rows, answers
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("limit", [1, 7, 30, 100])
+async def test_no_row_is_lost_or_told_twice(limit: int, oracle: Oracle) -> None:
+    items = [issue(n, **({"pull_request": {}} if n % 3 == 0 else {})) for n in range(1, 64)]
+    oracle.pages("/repos/octo/app/issues", items)
+    async with served(oracle) as client:
+        rows, _ = await everything(client, "list_issues", **O, limit=limit, fields=["number"])
+    assert [row[0] for row in rows] == [n for n in range(1, 64) if n % 3]
+
+
+@pytest.mark.anyio
+async def test_large_texts_make_more_pages_of_bounded_size(oracle: Oracle) -> None:
+    oracle.pages("/repos/octo/app/issues/3/comments", [comment(n, body=f"{n} " + "x" * 5000) for n in range(1, 41)])
+    async with served(oracle) as client:
+        found = await call(client, "list_comments", **O, number=3)
+        assert len(found["rows"]) < 30 and "more characters]" in found["rows"][0][-1]
+        rows, answers = await everything(client, "list_comments", **O, number=3)
+    assert [row[0] for row in rows] == list(range(1, 41)) and answers > 4
+
+
+@pytest.mark.anyio
+async def test_a_cursor_is_for_its_list_only(oracle: Oracle) -> None:
+    oracle.pages("/repos/octo/app/issues", [issue(n) for n in range(1, 40)])
+    async with served(oracle) as client:
+        cursor = (await call(client, "list_issues", **O))["cursor"]
+        for more in ({"state": "closed"}, {"repo": "octo/other"}):
+            assert "cursor" in await refused(client, "list_issues", **{**O, **more}, cursor=cursor)
+
+
+@pytest.mark.anyio
+async def test_fields_are_chosen_and_a_wrong_one_tells_all(oracle: Oracle) -> None:
+    oracle.pages("/repos/octo/app/issues", [issue(1)])
+    async with served(oracle) as client:
+        found = await call(client, "list_issues", **O, fields=["number", "url"])
+        assert found["columns"] == ["number", "url"] and found["rows"][0][0] == 1
+        assert "`milestone`" in await refused(client, "list_issues", **O, fields=["stuff"])
+
+
+@pytest.mark.anyio
+async def test_a_text_file_comes_by_lines(oracle: Oracle) -> None:
+    lines = [f"line {n} " + "y" * (n % 90) for n in range(1, 1501)]
+    oracle.answer("GET", "/repos/octo/app/contents/a.txt", file("a.txt", "\n".join(lines).encode() + b"\n"))
+    async with served(oracle) as client:
+        found: list[str] = []
+        start: int | None = 1
+        while start is not None:
+            text = await call(client, "read_file", **O, path="a.txt", start_line=start)
+            head, _, body = text.partition("\n")
+            assert len(text.encode()) < 11_000 and f"sha {SHA}" in head
+            found += body.removesuffix("\n").split("\n")
+            start = int(head.partition("start_line=")[2].partition(";")[0]) if "start_line=" in head else None
+        assert found == lines
+        text = await call(client, "read_file", **O, path="a.txt", start_line=3, lines=2)
+        assert text.splitlines()[1:] == lines[2:4]
+        assert "1500 lines" in await refused(client, "read_file", **O, path="a.txt", start_line=1501)
+
+
+@pytest.mark.anyio
+async def test_a_file_beyond_a_megabyte_comes_as_a_blob(oracle: Oracle) -> None:
+    big = b"first\n" + b"z" * 1_500_000 + b"\nlast\n"
+    entry = {**file("big.txt", b""), "size": len(big), "encoding": "none", "content": ""}
+    oracle.answer("GET", "/repos/octo/app/contents/big.txt", entry)
+    oracle.answer("GET", f"/repos/octo/app/git/blobs/{SHA}", raw=big)
+    async with served(oracle) as client:
+        assert "first" in await call(client, "read_file", **O, path="big.txt")
+        assert "last" in await call(client, "read_file", **O, path="big.txt", start_line=3)
+    assert len(oracle.sent("GET", "/git/blobs")) == 1
+
+
+@pytest.mark.anyio
+async def test_bytes_stay_bytes(oracle: Oracle) -> None:
+    data = bytes(range(256)) * 4
+    oracle.answer("GET", "/repos/octo/app/contents/x.bin", file("x.bin", data))
+    oracle.answer("GET", "/repos/octo/app/contents/x.png", file("x.png", data))
+    oracle.answer("GET", "/repos/octo/app/contents/big.bin", file("big.bin", b"\0" * 1_200_000))
+    async with served(oracle) as client:
+        block = (await client.call_tool("read_file", {**O, "path": "x.bin"})).content[0]
+        assert base64.b64decode(block.resource.blob) == data  # type: ignore[union-attr]
+        block = (await client.call_tool("read_file", {**O, "path": "x.png"})).content[0]
+        assert block.type == "image" and base64.b64decode(block.data) == data
+        assert "github://octo/app/contents/big.bin" in await refused(client, "read_file", **O, path="big.bin")
+        read = await client.read_resource("github://octo/app/contents/x.bin")
+        assert base64.b64decode(read.contents[0].blob) == data  # type: ignore[union-attr]
+
+
+@pytest.mark.anyio
+async def test_what_is_no_file_is_said(oracle: Oracle) -> None:
+    oracle.answer("GET", "/repos/octo/app/contents/dir", {"type": "dir", "entries": []})
+    oracle.answer("GET", "/repos/octo/app/contents/link", {"type": "symlink", "target": "a.txt", "sha": SHA})
+    oracle.answer("GET", "/repos/octo/app/contents/sub", {"type": "submodule", "submodule_git_url": "u", "sha": SHA})
+    async with served(oracle) as client:
+        for path, words in (("dir", "`list_files`"), ("link", "link to `a.txt`"), ("sub", "submodule")):
+            assert words in await refused(client, "read_file", **O, path=path)
+
+
+@pytest.mark.anyio
+async def test_a_diff_comes_file_by_file_and_whole(oracle: Oracle) -> None:
+    patches = {
+        f"src/{n:03}.py": "\n".join([f"@@ -1,{n} +1 @@", *(f"+line {n}.{k}" for k in range(n * 7))])
+        for n in range(1, 131)
+    }
+    oracle.pages("/repos/octo/app/pulls/5/files", [changed(name, patch) for name, patch in patches.items()])
+    async with served(oracle) as client:
+        found: dict[str, list[str]] = {}
+        cursor, answers = None, 0
+        while True:
+            text = await call(client, "read_diff", **O, number=5, **({"cursor": cursor} if cursor else {}))
+            assert len(text.encode()) < 12_000
+            answers += 1
+            head, _, body = text.removesuffix("\n").partition("\n")
+            for line in body.split("\n"):
+                if line.startswith("=== "):
+                    lines = found.setdefault(line[4:].partition(" ")[0], [])
+                else:
+                    lines.append(line)
+            if "cursor=" not in head:
+                break
+            cursor = head.partition("cursor=")[2].rstrip("]")
+        assert {name: "\n".join(lines) for name, lines in found.items()} == patches and answers > 50
+        one = await call(client, "read_diff", **O, number=5, path="src/003.py")
+        assert one.count("===") == 1 and "line 3.20" in one
+        assert "differs" in await refused(client, "read_diff", **O, number=5, path="nothing")
+        summary = await call(client, "read_diff", **O, number=5, summary=True)
+        assert summary.count("===") == 130
+
+
+@pytest.mark.anyio
+async def test_what_has_no_text_difference_is_named(oracle: Oracle) -> None:
+    oracle.pages("/repos/octo/app/pulls/5/files", [changed("logo.png", None, status="added"), changed("b.py")])
+    async with served(oracle) as client:
+        text = await call(client, "read_diff", **O, number=5)
+        assert "no text difference" in text and "b.py" in text
+
+
+@pytest.mark.anyio
+async def test_a_log_is_read_from_its_end_without_the_token(oracle: Oracle) -> None:
+    log = "".join(f"2026-01-01T00:00:00.0Z \x1b[3{n % 8}mstep {n}\x1b[0m\r\n" for n in range(1, 3001))
+    jobs = [{"id": 7, "name": "ok", "conclusion": "success"}, {"id": 8, "name": "tests", "conclusion": "failure"}]
+    oracle.answer("GET", "/repos/octo/app/actions/runs/9/jobs", {"total_count": 2, "jobs": jobs})
+    oracle.answer(
+        "GET", "/repos/octo/app/actions/jobs/8/logs", status=302, headers={"Location": f"{oracle.url}/_storage/8"}
+    )
+    oracle.answer("GET", "/_storage/8", raw=log.encode())
+    async with served(oracle, "--toolsets", "actions") as client:
+        text = await call(client, "read_job_log", **O, run_id=9)
+        assert "(tests)" in text and text.endswith("3000: step 3000\n") and "\x1b" not in text and "2026" not in text
+        text = await call(client, "read_job_log", **O, job_id=8, start_line=10)
+        assert "\n10: step 10\n" in text and "continue with start_line=" in text
+        text = await call(client, "read_job_log", **O, job_id=8, pattern="step 77")
+        assert "77: step 77\n" in text and "step 78" not in text
+    assert oracle.sent("GET", "_storage") and all(
+        "authorization" not in s.headers for s in oracle.sent("GET", "_storage")
+    )
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "where",
+    [
+        "http://10.0.0.5/x",
+        "https://169.254.169.254/x",
+        "http://metadata/x",
+        "file:///etc/passwd",
+        "https://box.internal/x",
+        "",
+    ],
+)
+async def test_a_download_goes_to_no_inner_address(where: str, oracle: Oracle) -> None:
+    oracle.answer("GET", "/repos/octo/app/actions/jobs/8/logs", status=302, headers={"Location": where})
+    async with served(oracle, "--toolsets", "actions") as client:
+        assert "not followed" in await refused(client, "read_job_log", **O, job_id=8)
+
+
+@pytest.mark.anyio
+async def test_resources_are_read(oracle: Oracle) -> None:
+    oracle.answer("GET", "/repos/octo/app/readme", raw="# Hi\u200b".encode())
+    oracle.answer("GET", "/repos/octo/app/contents/a b/ü.txt", file("a b/ü.txt", b"text\n"))
+    oracle.pages("/repos/octo/app/pulls/5/files", [changed("a.py")])
+    async with served(oracle, "--repos", "octo/app") as client:
+        assert data_of(await client.read_resource("github://octo/app"))["data"]["repo"] == "octo/app"
+        assert (await client.read_resource("github://octo/app/readme")).contents[0].text == "# Hi"  # type: ignore[union-attr]
+        uri = "github://octo/app/contents/a%20b/%C3%BC.txt?ref=v1.0"
+        assert (await client.read_resource(uri)).contents[0].text == "text\n"  # type: ignore[union-attr]
+        assert oracle.seen[-1].query == {"ref": "v1.0"}
+        assert data_of(await client.read_resource("github://octo/app/pulls/5"))["data"]["number"] == 5
+        assert "=== a.py" in (await client.read_resource("github://octo/app/pulls/5/diff")).contents[0].text  # type: ignore[union-attr]
+        assert data_of(await client.read_resource("github://octo/app/releases/v1.0"))["data"]["tag_name"]
+        assert data_of(await client.read_resource("github://octo/app/runs/9"))["data"]["jobs"]
+        listed = {item.uri for item in (await client.list_resources()).resources}
+        assert "github://octo/app" in listed
+        for uri in ("github://octo/app/issues/0", "github://octo/app/issues/x", "github://octo/app/nothing/1"):
+            with pytest.raises(MCPError):
+                await client.read_resource(uri)
+
+
+@pytest.mark.anyio
+async def test_names_are_completed(oracle: Oracle) -> None:
+    tag = {"name": "v1", "commit": {"sha": SHA}}
+    oracle.answer("GET", "/repos/octo/app/branches", [{"name": "main"}, {"name": "feature/x"}])
+    oracle.answer("GET", "/repos/octo/app/tags", [tag])
+    oracle.answer("GET", "/repos/octo/app/issues", [issue(12), issue(13), issue(2)])
+    oracle.answer(
+        "GET",
+        "/repos/octo/app/contents/src",
+        [{"path": "src/a.py", "type": "file"}, {"path": "src/lib", "type": "dir"}],
+    )
+    async with served(oracle, "--repos", "octo/app", "--repos", "labs/tool") as client:
+        contents = ResourceTemplateReference(type="ref/resource", uri="github://{owner}/{repo}/contents/{+path}{?ref}")
+        here = {"owner": "octo", "repo": "app"}
+
+        async def complete(name: str, typed: str, others: dict[str, str], ref: Any = contents) -> list[str]:
+            found = await client.complete(ref, {"name": name, "value": typed}, context_arguments=others)
+            return found.completion.values
+
+        assert await complete("owner", "", {}) == ["octo", "labs"]
+        assert await complete("repo", "a", {"owner": "octo"}) == ["app"]
+        assert await complete("ref", "", here) == ["main", "feature/x", "v1"]
+        assert await complete("path", "src/", here) == ["src/a.py", "src/lib/"]
+        assert await complete("path", "../", here) == []
+        assert await complete("ref", "", {"owner": "other", "repo": "secret"}) == []
+        one = ResourceTemplateReference(type="ref/resource", uri="github://{owner}/{repo}/issues/{number}")
+        assert await complete("number", "1", here, one) == ["12", "13"]
+        prompt = PromptReference(type="ref/prompt", name="write_release_notes")
+        assert await complete("repo", "l", {}, prompt) == ["labs/tool"]
+        assert await complete("since", "", {"repo": "octo/app"}, prompt) == ["v1"]
+
+
+@pytest.mark.anyio
+async def test_prompts_name_what_they_are_about(oracle: Oracle) -> None:
+    async with served(oracle, "--repos", "octo/app") as client:
+        for name, arguments in (
+            ("review_pull_request", {"number": "5"}), ("triage_issues", {"since": "2026-01-01"}),
+            ("write_release_notes", {"since": "v1"}), ("investigate_failed_run", {"ref": "main"}),
+        ):  # fmt: skip
+            shown = await client.get_prompt(name, {**O, **arguments})
+            text = shown.messages[0].content.text  # type: ignore[union-attr]
+            assert "octo/app" in text and "never an instruction" in text
+            with pytest.raises(MCPError):
+                await client.get_prompt(name, {**arguments, "repo": "other/secret"})
+    assert oracle.seen == []
+
+
+@pytest.mark.anyio
+async def test_threads_are_paged_and_chosen(oracle: Oracle) -> None:
+    def answer(given: dict[str, Any]) -> dict[str, Any]:
+        start = int(given["after"] or 0)
+        nodes = [
+            {"id": f"PRRT_{n:04}", "isResolved": n % 2 == 0, "path": "a.py", "line": n}
+            for n in range(start, start + 20)
+        ]
+        more = {"hasNextPage": start < 40, "endCursor": str(start + 20)}
+        return {"repository": {"pullRequest": {"reviewThreads": {"nodes": nodes, "totalCount": 60, "pageInfo": more}}}}
+
+    oracle.graphql("Threads", answer)
+    async with served(oracle) as client:
+        rows, _ = await everything(client, "list_reviews", **O, number=5, kind="threads")
+        assert [row[2] for row in rows] == list(range(60))
+        rows, _ = await everything(client, "list_reviews", **O, number=5, kind="threads", unresolved=True)
+        assert [row[2] for row in rows] == list(range(1, 60, 2))
+
+
+@pytest.mark.anyio
+async def test_items_of_boards_and_inboxes_stay_within_the_list(oracle: Oracle) -> None:
+    items = [
+        {"id": n, "content_type": "Issue", "content": {"number": n, "repository_url": f"x/repos/{full}", "title": full}}
+        for n, full in ((1, "octo/app"), (2, "other/secret"))
+    ]
+    oracle.answer("GET", "/users/octo/projectsV2/1/items", items)
+    note = {"id": "1", "subject": {"title": "T", "type": "Issue", "url": "x/7"}, "reason": "mention"}
+    notes = [{**note, "repository": {"full_name": full, "private": True}} for full in ("octo/app", "other/secret")]
+    oracle.answer("GET", "/notifications", notes)
+    oracle.answer("GET", "/notifications/threads/1", notes[1])
+    only = ("--toolsets", "all", "--repos", "octo/app", "--write")
+    async with served(oracle, *only) as client:
+        rows = (await call(client, "list_projects", owner="octo", kind="items", project=1))["rows"]
+        assert [row[2] for row in rows] == ["octo/app"]
+        rows = (await call(client, "list_notifications"))["rows"]
+        assert [(row[1], row[3]) for row in rows] == [("octo/app", 7)]
+        await refused(client, "edit_notification", notification=1, action="done")
+        await refused(client, "edit_notification", action="read")
+        for name, arguments in (
+            ("list_gists", {}),
+            ("get_gist", {"gist": "a1"}),
+            ("write_gist", {"texts": {"a": "b"}}),
+        ):
+            await refused(client, name, **arguments)
+        await refused(client, "list_projects", owner="other")
+    assert oracle.sent("PUT") == oracle.sent("DELETE") == oracle.sent("GET", "/gists") == []
+
+
+@pytest.mark.anyio
+async def test_a_secret_that_was_found_is_not_shown(oracle: Oracle) -> None:
+    alert = {"number": 2, "state": "open", "secret": "AKIAsecretsecret", "secret_type_display_name": "AWS"}
+    oracle.respond(
+        "GET",
+        "/repos/octo/app/secret-scanning/alerts.*",
+        lambda seen: Reply(200, alert if "/2" in seen.path else [alert]),
+    )
+    async with served(oracle, "--toolsets", "security") as client:
+        for name, more in (("list_alerts", {}), ("get_alert", {"number": 2})):
+            assert "AKIA" not in str(await call(client, name, **O, kind="secret_scanning", **more))
+            assert oracle.seen[-1].query["hide_secret"] == "true"

@@ -1,0 +1,110 @@
+"""Where GitHub is, and where the token is from."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from github_server.oracle import Oracle
+from github_server.serving import TOKEN, call, refused, served
+from mcp_batteries.errors import Unavailable
+from mcp_batteries.settings import load
+from mcp_github.policy import Policy
+from mcp_github.settings import Settings
+
+
+@pytest.mark.parametrize(
+    ("given", "base", "host"),
+    [
+        ("https://api.github.com", "https://api.github.com", "github.com"),
+        ("https://github.com/", "https://api.github.com", "github.com"),
+        ("github.com", "https://api.github.com", "github.com"),
+        ("https://octo.ghe.com", "https://api.octo.ghe.com", "octo.ghe.com"),
+        ("https://api.octo.ghe.com", "https://api.octo.ghe.com", "octo.ghe.com"),
+        ("https://git.example.org", "https://git.example.org/api/v3", "git.example.org"),
+        ("https://git.example.org:8443/api/v3/", "https://git.example.org:8443/api/v3", "git.example.org"),
+        ("http://127.0.0.1:99", "http://127.0.0.1:99", "127.0.0.1"),
+    ],
+)
+def test_the_address_is_understood(given: str, base: str, host: str) -> None:
+    api = Policy(load(Settings, ["--api-url", given])).api
+    assert (api.base, api.host) == (base, host)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--api-url", "http://git.example.org"], ["--api-url", "https://u:p@x.org"], ["--api-url", "ftp://x.org"],
+        ["--api-url", ""], ["--api-url", "https://x.org:port"], ["--repos", "octo"], ["--repos", "octo/../x"],
+        ["--toolsets", "nothing"],
+    ],
+)  # fmt: skip
+def test_what_cannot_be_used_stops_the_start(arguments: list[str]) -> None:
+    with pytest.raises(Unavailable):
+        Policy(load(Settings, arguments))
+
+
+def test_lists_may_be_written_with_commas() -> None:
+    settings = load(Settings, ["--toolsets", "repos,issues", "--toolsets", "gists", "--repos", "a/b, c/*"])
+    assert settings.toolsets == ("repos", "issues", "gists") and settings.repos == ("a/b", "c/*")
+
+
+@pytest.mark.anyio
+async def test_the_token_is_taken_from_where_it_is(
+    oracle: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "token").write_text("from-file\n", "utf-8")
+    gh = tmp_path / "gh"
+    gh.write_text("#!/bin/sh\n[ \"$*\" = 'auth token --hostname 127.0.0.1' ] && echo from-gh\n", "utf-8")
+    gh.chmod(gh.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+
+    async def sent(*arguments: str) -> str | None:
+        async with served(oracle, *arguments) as client:
+            await call(client, "get_repository", repo="octo/app")
+        return oracle.seen[-1].headers.get("authorization")
+
+    assert await sent() == f"token {TOKEN}"
+    assert await sent("--token-file", str(tmp_path / "token")) == "token from-file"
+    assert await sent("--auth", "gh") == "token from-gh"
+    assert await sent("--auth", "none") is None
+    monkeypatch.setenv("GH_ENTERPRISE_TOKEN", "from-enterprise")
+    assert await sent() == "token from-enterprise"
+    for name in ("GH_ENTERPRISE_TOKEN", "GITHUB_TOKEN"):
+        monkeypatch.delenv(name)
+    assert await sent() == "token from-gh"
+    gh.unlink()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert await sent() is None
+    async with served(oracle, "--auth", "env") as client:
+        assert "`GITHUB_TOKEN`" in await refused(client, "get_me")
+    async with served(oracle) as client:
+        found = await call(client, "get_me")
+        assert "no token" in found["note"] and "login" not in found["data"]
+
+
+@pytest.mark.anyio
+async def test_an_app_acts_as_its_installation(oracle: Oracle, tmp_path: Path) -> None:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    (tmp_path / "key.pem").write_bytes(key.private_bytes(*form))
+    oracle.answer("GET", "/app/installations", [{"id": 77, "account": {"login": "octo"}}])
+    made = {"token": "ghs_installationToken", "expires_at": "2100-01-01T00:00:00Z"}
+    oracle.answer("POST", "/app/installations/77/access_tokens", made, status=201)
+    app = ("--app-id", "123", "--app-key-file", str(tmp_path / "key.pem"))
+    oracle.answer("GET", "/user", {"message": "Resource not accessible by integration"}, status=403)
+    async with served(oracle, *app) as client:
+        for _ in range(3):
+            await call(client, "get_repository", repo="octo/app")
+        found = await call(client, "get_me")
+        assert found["data"]["token_from"] == "a GitHub App" and "no user" in found["note"]
+    assert oracle.seen[-1].headers["authorization"] == "token ghs_installationToken"
+    assert len(oracle.sent("POST", "access_tokens")) == 1
+    (tmp_path / "key.pem").write_text("no key")
+    async with served(oracle, *app) as client:
+        assert "no token" in await refused(client, "get_me")
+    async with served(oracle, "--app-id", "123") as client:
+        assert "--app-key-file" in await refused(client, "get_me")

@@ -1,0 +1,189 @@
+"""Commits with expected shas, lists that add and remove, numbers instead of ids."""
+
+import base64
+from typing import Any
+
+import pytest
+
+from github_server.oracle import Oracle
+from github_server.oracle.server import Reply
+from github_server.serving import call, refused, served
+from github_server.world import OTHER_SHA, SHA, branch, file, issue, not_found, sample
+
+O = {"repo": "octo/app"}  # noqa: E741
+COMMIT = {**O, "branch": "main", "message": "Subject\n\nBody"}
+
+
+def world(oracle: Oracle) -> None:
+    branch(oracle)
+    oracle.answer("GET", "/repos/octo/app/contents/a.txt", file("a.txt", "one\r\ntwo ü\r\n".encode()))
+    oracle.answer("GET", "/repos/octo/app/contents/b.bin", file("b.bin", b"\xff\x00"))
+    not_found(oracle, "GET", "/repos/octo/app/contents/new.txt")
+
+
+@pytest.mark.anyio
+async def test_several_files_make_one_signed_commit(oracle: Oracle) -> None:
+    world(oracle)
+    data = base64.b64encode(b"\x00\xff").decode()
+    files: list[dict[str, Any]] = [
+        {"path": "a.txt", "sha": SHA, "edits": [{"old": "two ü", "new": "2"}, {"old": "one", "new": "1"}]},
+        {"path": "new.txt", "content": data, "base64": True},
+        {"path": "b.bin", "sha": SHA, "delete": True},
+    ]
+    async with served(oracle, "--write") as client:
+        done = await call(client, "write_files", **COMMIT, files=files)
+    assert done["data"]["commit"] == "a" * 40
+    given = oracle.sent("POST", "/graphql")[0].json["variables"]["input"]
+    assert given["expectedHeadOid"] == SHA and given["message"] == {"headline": "Subject", "body": "Body"}
+    sent = {item["path"]: base64.b64decode(item["contents"]) for item in given["fileChanges"]["additions"]}
+    assert sent == {"a.txt": b"1\r\n2\r\n", "new.txt": b"\x00\xff"}
+    assert given["fileChanges"]["deletions"] == [{"path": "b.bin"}]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"path": "a.txt", "content": "x", "sha": OTHER_SHA}, f"its sha is `{SHA}` now"),
+        ({"path": "a.txt", "content": "x"}, f"exists already; its sha is `{SHA}`"),
+        ({"path": "new.txt", "content": "x", "sha": SHA}, "There is no file `new.txt`"),
+        ({"path": "new.txt", "delete": True}, "There is no file `new.txt`"),
+        ({"path": "a.txt", "sha": SHA, "edits": [{"old": "three", "new": "3"}]}, "does not occur"),
+        ({"path": "a.txt", "sha": SHA, "edits": [{"old": "\r\n", "new": "\n"}]}, "occurs 2 times"),
+        ({"path": "b.bin", "sha": SHA, "edits": [{"old": "a", "new": "b"}]}, "no UTF-8 text"),
+        ({"path": "a.txt", "sha": SHA}, "needs one of"),
+        ({"path": "a.txt", "sha": SHA, "content": "x", "delete": True}, "needs one of"),
+        ({"path": "new.txt", "content": "%%%", "base64": True}, "no base64"),
+    ],
+)
+async def test_a_commit_that_is_not_what_was_meant_is_not_made(
+    change: dict[str, Any], words: str, oracle: Oracle
+) -> None:
+    world(oracle)
+    async with served(oracle, "--write") as client:
+        good = {"path": "other/new.txt", "content": "fine"}
+        not_found(oracle, "GET", "/repos/octo/app/contents/other/new.txt")
+        assert words in await refused(client, "write_files", **COMMIT, files=[good, change])
+    assert oracle.sent("POST") == []
+
+
+@pytest.mark.anyio
+async def test_a_branch_that_moved_is_a_conflict(oracle: Oracle) -> None:
+    world(oracle)
+    error = {"type": "STALE_DATA", "message": f"Expected branch to point to {SHA}"}
+    oracle.answer("POST", "/graphql", {"data": {"createCommitOnBranch": None}, "errors": [error]})
+    async with served(oracle, "--write") as client:
+        said = await refused(client, "write_files", **COMMIT, files=[{"path": "new.txt", "content": "x"}])
+        assert "changed meanwhile" in said
+        not_found(oracle, "GET", "/repos/octo/app/git/ref/heads/none")
+        said = await refused(
+            client, "write_files", **{**COMMIT, "branch": "none"}, files=[{"path": "a", "content": "x"}]
+        )
+        assert "`create_branch`" in said
+
+
+@pytest.mark.anyio
+async def test_without_graphql_the_same_commit_is_made_of_objects(oracle: Oracle) -> None:
+    world(oracle)
+    not_found(oracle, "POST", "/graphql")
+    files = [{"path": "new.txt", "content": "x"}, {"path": "b.bin", "sha": SHA, "delete": True}]
+    async with served(oracle, "--write") as client:
+        await call(client, "write_files", **COMMIT, files=files)
+        tree = oracle.sent("POST", "/git/trees")[0].json["tree"]
+        assert [(item["path"], item["sha"] is None) for item in tree] == [("new.txt", False), ("b.bin", True)]
+        assert oracle.sent("PATCH")[0].json["force"] is False
+        oracle.answer("PATCH", "/repos/octo/app/git/refs/heads/main", {"message": "not a fast forward"}, status=422)
+        assert "moved meanwhile" in await refused(client, "write_files", **COMMIT, files=files)
+
+
+@pytest.mark.anyio
+async def test_signs_add_and_remove(oracle: Oracle) -> None:
+    now = issue(3, labels=[{"name": "bug"}, {"name": "Triage"}], assignees=[{"login": "ada"}])
+    oracle.answer("GET", "/repos/octo/app/issues/3", now)
+    async with served(oracle, "--write") as client:
+        await call(client, "edit_issue", **O, number=3, labels=["+ready", "-triage", "+bug"], assignees=["+hubot"])
+        assert oracle.sent("PATCH")[-1].json == {"labels": ["bug", "ready"], "assignees": ["ada", "hubot"]}
+        await call(client, "edit_issue", **O, number=3, labels=["only"])
+        assert oracle.sent("PATCH")[-1].json == {"labels": ["only"]}
+        await call(client, "edit_issue", **O, number=3, labels=[])
+        assert oracle.sent("PATCH")[-1].json == {"labels": []}
+        assert "mixed" in await refused(client, "edit_issue", **O, number=3, labels=["+a", "b"])
+        assert "Nothing" in await refused(client, "edit_issue", **O, number=3)
+
+
+@pytest.mark.anyio
+async def test_issues_go_by_number(oracle: Oracle) -> None:
+    oracle.answer("GET", "/repos/octo/app/issues/8", issue(8, id=80808))
+    async with served(oracle, "--write") as client:
+        await call(client, "edit_sub_issue", **O, number=3, sub_issue=8, action="add")
+        assert oracle.sent("POST", "/sub_issues")[0].json == {"sub_issue_id": 80808}
+
+
+@pytest.mark.anyio
+async def test_a_merge_names_the_head_that_was_seen(oracle: Oracle) -> None:
+    async with served(oracle, "--write", "--merge") as client:
+        said = await refused(client, "run_merge", **O, number=5, head_sha=OTHER_SHA)
+        assert f"is `{SHA}`" in said and oracle.sent("PUT") == []
+        await call(client, "run_merge", **O, number=5, head_sha=SHA[:7])
+        assert oracle.sent("PUT")[0].json["sha"] == SHA
+        oracle.answer("PUT", "/repos/octo/app/pulls/5/merge", {"message": "Pull Request is not mergeable"}, status=405)
+        assert "not mergeable" in await refused(client, "run_merge", **O, number=5, head_sha=SHA)
+
+
+@pytest.mark.anyio
+async def test_the_default_branch_is_not_deleted(oracle: Oracle) -> None:
+    async with served(oracle, "--write", "--delete") as client:
+        assert "default branch" in await refused(client, "delete_branch", **O, branch="main")
+        oracle.answer("POST", "/repos/octo/app/git/refs", {"message": "Reference already exists"}, status=422)
+        assert "exists already" in await refused(client, "create_branch", **O, branch="x", ref="main")
+    assert oracle.sent("DELETE") == []
+
+
+@pytest.mark.anyio
+async def test_a_comment_outside_of_the_diff_is_said(oracle: Oracle) -> None:
+    body = {"message": "Unprocessable Entity", "errors": ["Pull request review thread line must be part of the diff"]}
+    oracle.answer("POST", "/repos/octo/app/pulls/5/reviews", body, status=422)
+    async with served(oracle, "--write") as client:
+        said = await refused(client, "create_review", **O, number=5, comments=[{"path": "a", "line": 9, "body": "B"}])
+        assert "must be part of the diff" in said
+
+
+@pytest.mark.anyio
+async def test_writes_keep_their_distance(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
+    import anyio
+
+    from mcp_github.engine import gate
+
+    waited: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    monkeypatch.setattr(gate.anyio, "sleep", sleep)
+    one = gate.Gate(1.0)
+    for _ in range(3):
+        async with one.write():
+            await anyio.lowlevel.checkpoint()
+    assert waited[0] == 0 and all(0.5 < seconds <= 1.0 for seconds in waited[1:])
+
+
+@pytest.mark.anyio
+async def test_a_project_goes_by_the_names_people_see(oracle: Oracle) -> None:
+    fields = [
+        {
+            "id": 5,
+            "name": "Status",
+            "data_type": "single_select",
+            "options": [{"id": "f1", "name": {"raw": "Done", "html": ""}}],
+        }
+    ]
+    oracle.answer("GET", "/users/octo/projectsV2/1/fields", fields)
+    oracle.respond(
+        "PATCH", "/users/octo/projectsV2/1/items/7", lambda seen: Reply(200, sample("projects/list-items-for-user"))
+    )
+    async with served(oracle, "--write", "--toolsets", "projects") as client:
+        place = {"owner": "octo", "project": 1, "item": 7}
+        await call(client, "edit_project_item", **place, field="status", value="done")
+        assert oracle.sent("PATCH")[0].json == {"fields": [{"id": 5, "value": "f1"}]}
+        assert "`Done`" in await refused(client, "edit_project_item", **place, field="Status", value="Later")
+        assert "`Status`" in await refused(client, "edit_project_item", **place, field="Size", value="1")

@@ -1,0 +1,76 @@
+"""The server beside a loopback upstream: in this process or as its own, with a clock of its own where time matters."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from mcp import Client
+
+from e2e.serving import connected
+from mcp_batteries.remote import Cache, MemoryStore
+from mcp_batteries.settings import load
+from mcp_batteries.testing.wire import Wire
+from mcp_weather.engine.documents import scope_of
+from mcp_weather.engine.places import SavedPlaces
+from mcp_weather.engine.service import Engine
+from mcp_weather.engine.upstream import Upstream as Fetcher
+from mcp_weather.policy import Place, Policy
+from mcp_weather.server import build
+from mcp_weather.settings import Settings
+from weather.upstream import Upstream
+
+ZURICH = "weather://47.37,8.55/now"
+
+
+def settings(upstream: Upstream, *arguments: object) -> Settings:
+    return load(Settings, [*upstream.arguments, *map(str, arguments)])
+
+
+@asynccontextmanager
+async def client(upstream: Upstream, *arguments: object) -> AsyncGenerator[Client]:
+    """An in-memory client; nothing is kept on disk."""
+    async with Client(build(settings(upstream, "--cache", "memory", *arguments))) as found:
+        yield found
+
+
+@asynccontextmanager
+async def served(
+    transport: str, revision: str, upstream: Upstream, cache: Path | str, *more: object
+) -> AsyncGenerator[Wire]:
+    """A client of a process of its own that looks at the weather once a second."""
+    words = [*upstream.arguments, "--cache", str(cache), "--refresh", "1", *map(str, more)]
+    async with connected(transport, revision, "mcp_weather", words) as wire:
+        yield wire
+
+
+class World:
+    """An engine under a clock that moves when it is told to."""
+
+    def __init__(self, upstream: Upstream, *arguments: object, now: float = 1_790_000_000.0) -> None:
+        self.now, self.readings = now, 0
+        upstream.now = lambda: self.now
+        store = MemoryStore()
+        self.settings = settings(upstream, *arguments)
+        self.fetcher = Fetcher(self.settings, store, clock=self.clock)
+        self.cache = Cache(store, self.fetcher.fetch, scope=scope_of, clock=self.clock)
+        self.policy = Policy(SavedPlaces(self.settings.places).all)
+        self.engine = Engine(self.cache, self.policy, language="en")
+
+    def clock(self) -> float:
+        # No two readings are the same, as with real ones; all together are far below a second.
+        self.readings += 1
+        return self.now + self.readings * 1e-6
+
+    async def __aenter__(self) -> "World":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.fetcher.__aexit__()
+
+    async def place(self, text: str) -> Place:
+        return await self.engine.place(self.policy.place(text))
+
+
+def text(result: Any) -> str:
+    return result.content[0].text

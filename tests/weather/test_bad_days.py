@@ -1,0 +1,291 @@
+"""What goes wrong out there: each has its own outcome, and the next call works."""
+
+import threading
+from datetime import UTC, datetime
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_batteries.errors import Invalid, NotFound, Unavailable
+from weather.serving import World, client, text
+from weather.upstream import BIRMINGHAM, Upstream
+
+pytestmark = pytest.mark.anyio
+ALERTS = f"point={BIRMINGHAM}"
+
+
+async def test_an_unknown_place_is_no_place_and_not_an_empty_answer(upstream: Upstream) -> None:
+    async with World(upstream) as world:
+        with pytest.raises(NotFound, match="No place is called `Atlantis`"):
+            await world.place("Atlantis")
+        with pytest.raises(NotFound, match=r"`Paris, Ohio`.*Of that name there are: .*Texas"):
+            await world.place("Paris, Ohio")
+        assert (await world.place("Zurich")).country == "CH"
+
+
+async def test_an_ambiguous_name_lists_its_places_in_words_that_work(upstream: Upstream) -> None:
+    async with World(upstream) as world:
+        with pytest.raises(Invalid) as caught:
+            await world.place("springfield")
+        for state in ("Missouri", "Illinois", "Massachusetts"):
+            name = f"Springfield, {state}, United States"
+            assert f"`{name}`" in str(caught.value)
+            assert (await world.place(name)).name == name
+        assert (await world.place("springfield, IL")).name == "Springfield, Illinois, United States"
+        largest = await world.place("Paris")
+        assert largest.country == "FR" and "Texas" in largest.resolved
+
+
+async def test_poles_and_date_line_are_places(upstream: Upstream) -> None:
+    async with World(upstream) as world:
+        for words in ("90,0", "-90,135", "0,180", "0,-180", "-16.8,179.99999", "89.99999,20"):
+            found = await world.engine.weather(await world.place(words), "metric", 2)
+            assert len(found.daily.time) == 2
+        assert (await world.place("0,-180")).point == (await world.place("0,180")).point == "0,180"
+        assert (await world.place("-90,135")).point == "-90,0"
+
+
+async def test_outside_its_coverage_the_weather_service_is_not_said_to_have_no_alerts(upstream: Upstream) -> None:
+    async with World(upstream) as world:
+        # In the sea beside Florida: only the Service itself can tell, and says 404.
+        beside = await world.engine.alerts(await world.place("27.5,-79.0"))
+        assert beside.status == "not_covered" and upstream.count("/points/27.5,-79") == 1
+        abroad = await world.engine.alerts(await world.place("Zurich"))
+        assert abroad.status == "not_covered" and upstream.count("/points/47") == 0
+        assert (await world.engine.alerts(await world.place("Birmingham"))).status == "alerts"
+        upstream.alerts = False
+        world.now += 3600
+        assert (await world.engine.alerts(await world.place("Birmingham"))).status == "none"
+        with pytest.raises(NotFound, match="does not cover"):
+            await world.engine.official(await world.place("27.5,-79.0"), "hourly", 3, "metric")
+
+
+@pytest.mark.parametrize("status", [500, 503])
+async def test_a_weather_service_that_fails_is_tried_once_more_then_told_apart_from_no_alerts(
+    upstream: Upstream, status: int
+) -> None:
+    async with World(upstream) as world:
+        birmingham = await world.place("Birmingham")
+        upstream.fail(ALERTS, status)
+        assert (await world.engine.alerts(birmingham)).status == "alerts"
+        assert upstream.count(ALERTS) == 2
+    upstream.requests.clear()
+    async with World(upstream) as world:
+        upstream.fail(ALERTS, status, times=2)
+        failed = await world.engine.alerts(birmingham)
+        assert failed.status == "unavailable" and str(status) in failed.explanation
+        assert "Could not be fetched" in failed.text() and "None" not in failed.text()
+        assert (await world.engine.alerts(birmingham)).status == "alerts"
+
+
+async def test_alerts_that_fail_do_not_take_the_weather_along(upstream: Upstream) -> None:
+    async with World(upstream) as world:
+        upstream.fail("/points/", 500, times=99)
+        found = await world.engine.weather(await world.place("Birmingham"), "metric", 2)
+        assert found.alerts.status == "unavailable" and found.observation is None
+        assert found.now.values[0] == 10
+
+
+async def test_the_last_good_answer_is_served_stale(upstream: Upstream) -> None:
+    async with World(upstream) as world:
+        zurich = await world.place("Zurich")
+        await world.engine.now(zurich, "metric")
+        world.now += 3600
+        upstream.fail("current=", 502, times=2)
+        now, _ = await world.engine.now(zurich, "metric")
+        assert now.origin.stale and now.origin.age_s == 3600 and "502" in (now.origin.reason or "")
+        assert "STALE: 3600 s old" in now.text("Now")
+        fresh, _ = await world.engine.now(zurich, "metric")
+        assert not fresh.origin.stale and fresh.origin.age_s == 0
+
+
+@pytest.mark.parametrize(
+    ("headers", "reason", "wait"),
+    [
+        ((("retry-after", "17"),), "Minutely API request limit exceeded.", 17),
+        ((("retry-after", "Mon, 21 Sep 2026 15:13:40 GMT"),), "", 300),
+        ((), "Minutely API request limit exceeded. Please try again in one minute.", 60),
+        ((), "Hourly API request limit exceeded. Please try again in the next hour.", 3080),
+        ((), "Daily API request limit exceeded. Please try again tomorrow.", 31880),
+    ],
+)
+async def test_too_many_requests_stops_all_of_open_meteo_until_then_and_nothing_else(
+    upstream: Upstream, headers: tuple[tuple[str, str], ...], reason: str, wait: int
+) -> None:
+    now = datetime(2026, 9, 21, 15, 8, 40, tzinfo=UTC).timestamp()
+    async with World(upstream, now=now) as world:
+        zurich = await world.place("Zurich")
+        upstream.fail("current=", 429, b'{"error":true,"reason":"%s"}' % reason.encode(), headers=headers)
+        for _ in range(3):
+            with pytest.raises(Unavailable) as caught:
+                await world.engine.now(zurich, "metric")
+            assert round(caught.value.retry_after or 0) == wait
+        with pytest.raises(Unavailable):
+            await world.engine.air(zurich, "metric", 24, pollen=False)
+        assert upstream.count("/v1/forecast") == 1 and upstream.count("/v1/air") == 0
+        assert (await world.engine.alerts(await world.place(BIRMINGHAM))).status == "alerts"
+        world.now += wait
+        assert (await world.engine.now(zurich, "metric"))[0].values[0] == 10
+
+
+async def test_the_free_limit_is_kept_before_the_upstream_must_say_so(upstream: Upstream) -> None:
+    async with World(upstream, now=1_790_000_040.0) as world:
+        zurich = await world.place("Zurich")
+        world.cache.store.update("open-meteo budget", lambda _: {"60": [1_790_000_040 // 60, 600.0]})
+        with pytest.raises(Unavailable, match="free limit") as caught:
+            await world.engine.now(zurich, "metric")
+        assert 0 < (caught.value.retry_after or 0) <= 60
+        assert upstream.count("/v1/forecast") == 0
+        world.now += 60
+        assert await world.engine.now(zurich, "metric")
+    async with World(upstream, "--open-meteo-key", "hunter2") as world:
+        upstream.violations.clear()
+        world.cache.store.update("open-meteo budget", lambda _: {"60": [world.now // 60, 600.0]})
+        await world.engine.now(zurich, "metric")
+        assert "apikey=hunter2" in upstream.requests[-1]
+
+
+async def test_a_time_out_says_so_and_the_next_call_works(upstream: Upstream) -> None:
+    async with World(upstream, "--timeout", 1) as world:
+        zurich = await world.place("Zurich")
+        hold = threading.Event()
+        upstream.fail("current=", hold=hold)
+        with pytest.raises(Unavailable, match="did not answer within 1 s"):
+            await world.engine.now(zurich, "metric")
+        hold.set()
+        assert await world.engine.now(zurich, "metric")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<html>Bad gateway</html>",
+        b"",
+        b'{"latitude":',
+        b"[]",
+        b"null",
+        b'{"error":true,"reason":"?"}',
+        b"\xff",
+        b"[" * 9000,
+    ],
+)
+async def test_what_is_no_answer_is_not_passed_on_as_one(upstream: Upstream, body: bytes) -> None:
+    async with World(upstream) as world:
+        zurich = await world.place("Zurich")
+        upstream.fail("current=", 200, body)
+        with pytest.raises(Unavailable, match="Open-Meteo sent"):
+            await world.engine.now(zurich, "metric")
+        assert await world.engine.now(zurich, "metric")
+
+
+async def test_a_connection_that_breaks_is_tried_once_more(upstream: Upstream) -> None:
+    async with World(upstream) as world:
+        zurich = await world.place("Zurich")
+        upstream.fail("current=", cut=True)
+        assert await world.engine.now(zurich, "metric")
+        assert upstream.count("current=") == 2
+
+
+async def test_an_upstream_that_is_not_there(upstream: Upstream) -> None:
+    async with World(upstream, "--forecast-url", "http://127.0.0.1:9") as world:
+        with pytest.raises(Unavailable, match=r"Open-Meteo cannot be reached\. Try again in a moment\."):
+            await world.engine.now(await world.place("Zurich"), "metric")
+
+
+async def test_a_refused_question_is_told_in_the_words_of_the_upstream(upstream: Upstream) -> None:
+    async with World(upstream) as world:
+        zurich = await world.place("Zurich")
+        upstream.fail("current=", 400, b'{"error":true,"reason":"No data is available for this location"}')
+        with pytest.raises(Invalid, match="No data is available for this location"):
+            await world.engine.now(zurich, "metric")
+
+
+def lose(*names: str) -> Any:
+    def change(document: dict[str, Any]) -> None:
+        for part in ("current", "hourly", "daily"):
+            for name in names:
+                if name in document.get(part, {}):
+                    known = document[part][name]
+                    document[part][name] = [None] * len(known) if isinstance(known, list) else None
+
+    return change
+
+
+async def test_a_missing_value_is_null_and_never_nothing_or_good(upstream: Upstream) -> None:
+    async with client(upstream) as found:
+        upstream.fail("air-quality", change=lose("european_aqi", "pm10"))
+        air = await found.call_tool("get_air_quality", {"place": "Zurich"})
+        assert air.structured_content is not None
+        now = air.structured_content["now"]
+        assert now["values"][now["names"].index("european_aqi")] is None
+        assert "category" not in air.structured_content and "index: unknown" in text(air)
+        assert "good" not in text(air)
+        hourly = air.structured_content["hourly"]
+        assert set(hourly["values"][hourly["names"].index("pm10")]) == {None}
+        upstream.fail("hourly=temp", change=lose("temperature_2m"))
+        forecast = await found.call_tool("get_forecast", {"place": "Zurich", "hours": 3})
+        assert "has no temperature_2m here" in text(forecast)
+        assert forecast.structured_content is not None
+        assert forecast.structured_content["tables"]["best_match"]["values"][0] == [None, None, None]
+
+
+async def test_a_picture_of_what_is_partly_missing_is_still_one(upstream: Upstream) -> None:
+    async with client(upstream) as found:
+        upstream.fail("hourly=", change=lose("precipitation", "wind_gusts_10m"))
+        drawn = await found.call_tool("plot_forecast", {"place": "Zurich", "hours": 24})
+        assert not drawn.is_error, text(drawn)
+
+
+async def test_series_that_do_not_fit_together_are_refused(upstream: Upstream) -> None:
+    def shorten(document: dict[str, Any]) -> None:
+        document["hourly"]["temperature_2m"].pop()
+
+    async with World(upstream) as world:
+        upstream.fail("hourly=", change=shorten)
+        with pytest.raises(Unavailable, match="different lengths"):
+            await world.engine.forecast(await world.place("Zurich"), "hourly", ("basic",), 3, ("best_match",), "metric")
+
+
+async def test_one_model_that_fails_does_not_take_the_others_along(upstream: Upstream) -> None:
+    async with World(upstream) as world:
+        upstream.fail("models=icon", 500, times=2)
+        found = await world.engine.forecast(
+            await world.place("Zurich"), "daily", ("basic",), 2, ("best_match", "icon_seamless"), "metric"
+        )
+        assert list(found.tables) == ["best_match"] and "icon_seamless is missing" in found.notes[0]
+
+
+async def test_an_old_observation_and_one_without_a_time_are_not_the_present(upstream: Upstream) -> None:
+    def at(moment: str) -> Any:
+        return lambda document: document["properties"].update(timestamp=moment)
+
+    async with World(upstream) as world:
+        birmingham = await world.place("Birmingham")
+        upstream.fail("KBHM", change=at("0001-01-01T00:00:00+00:00"))
+        assert await world.engine.observation(birmingham, "metric") is None
+        world.now += 3600
+        old = datetime.fromtimestamp(world.now - 5 * 3600, UTC).isoformat()
+        upstream.fail("KBHM", change=at(old))
+        found = await world.engine.observation(birmingham, "metric")
+        assert found is not None and found.origin.stale and "5 h ago" in (found.origin.reason or "")
+
+
+async def test_many_callers_at_once_are_one_request(upstream: Upstream) -> None:
+    async with client(upstream) as found, anyio.create_task_group() as tasks:
+        for _ in range(20):
+            tasks.start_soon(found.call_tool, "get_weather", {"place": "47.37,8.55"})
+    assert upstream.count("current=") == 1
+
+
+async def test_sea_and_no_sea(upstream: Upstream) -> None:
+    async with World(upstream) as world:
+        zurich = await world.place("Zurich")
+        assert (await world.engine.marine(zurich, "metric", 3, river=True)).river is not None
+        world.now += 86_400
+        upstream.fail(
+            "/v1/marine",
+            change=lambda document: [lose(name)(document) for name in document["hourly"] if name != "time"],
+        )
+        dry = await world.engine.marine(zurich, "metric", 3, river=False)
+        assert dry.table is None and dry.now is None and "No sea here" in dry.explanation

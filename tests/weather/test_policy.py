@@ -1,0 +1,153 @@
+"""What is a place, a day and a URI, and what is refused in words that help."""
+
+from datetime import date
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_batteries.errors import Invalid, Problem
+from mcp_weather.engine.budget import weight
+from mcp_weather.engine.documents import archive_key, current_key, daily_key, hourly_key
+from mcp_weather.engine.nws import may_cover
+from mcp_weather.engine.places import SavedPlaces
+from mcp_weather.policy import Days, Name, Place, Policy
+
+HOME = Place("Home", 47.37, 8.55, None, None, "saved as home")
+policy = Policy(lambda: {"home": HOME})
+TODAY = date(2026, 11, 21)
+
+
+@pytest.mark.parametrize(
+    ("text", "point"),
+    [
+        ("47.37,8.55", "47.37,8.55"), (" 47.37 , 8.55 ", "47.37,8.55"), ("-33.9,18.4", "-33.9,18.4"),
+        ("33.9S,18.4E", "-33.9,18.4"), ("33.9 s, 18.4 w", "-33.9,-18.4"), ("47.37° N, 8.55° E", "47.37,8.55"),
+        ("33.52099,-86.81201", "33.521,-86.812"), ("0,0", "0,0"), ("-0.00001,0", "0,0"), ("90,120", "90,0"),
+        ("10,-180", "10,180"), ("home", "47.37,8.55"), ("HOME ", "47.37,8.55"),
+    ],
+)  # fmt: skip
+def test_what_is_a_point(text: str, point: str) -> None:
+    found = policy.place(text)
+    assert isinstance(found, Place) and found.point == point
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("91,0", "not on the globe"), ("0,181", "not on the globe"), ("120,45", "They look swapped: try `45,120`"),
+        ("-33.9S,18.4E", "both a sign and a direction"), ("", "is no place"), ("12", "is no place"),
+        ("?", "is no place"), ("x", "is no place"), (",Illinois", "is no place"),
+    ],
+)  # fmt: skip
+def test_what_is_no_place(text: str, reason: str) -> None:
+    with pytest.raises(Invalid, match=reason):
+        policy.place(text)
+
+
+def test_a_name_is_taken_apart() -> None:
+    assert policy.place("Springfield,  Illinois , US") == Name(
+        "Springfield", ("Illinois", "US"), "Springfield, Illinois , US"
+    )
+
+
+@given(st.text(max_size=60))
+def test_any_words_are_a_place_a_name_or_a_problem(text: str) -> None:
+    try:
+        found = policy.place(text)
+    except Problem:
+        return
+    if isinstance(found, Place):
+        assert -90 <= found.latitude <= 90 and -180 < found.longitude <= 180
+
+
+@given(st.floats(-90, 90), st.floats(-180, 180))
+def test_points_have_four_decimals_and_no_trailing_zeros(latitude: float, longitude: float) -> None:
+    point = policy.point(latitude, longitude, resolved="test").point
+    for number in point.split(","):
+        whole, _, decimals = number.partition(".")
+        assert len(decimals) <= 4 and not decimals.endswith("0") and whole != "-"
+        assert number != "-0"
+
+
+@pytest.mark.parametrize(
+    ("uri", "one"),
+    [
+        ("weather://47.370,8.55/now", "weather://47.37,8.55/now"), ("weather://Home/daily", "weather://home/daily"),
+        ("weather://47.37%2C8.55/air", "weather://47.37,8.55/air"),
+        ("weather://Springfield,%20Illinois/now", "weather://springfield,%20illinois/now"),
+    ],
+)  # fmt: skip
+def test_a_uri_has_one_spelling(uri: str, one: str) -> None:
+    found = policy.subject(uri)
+    assert found is not None and found.uri == one
+    again = policy.subject(one)
+    assert again == found
+
+
+@pytest.mark.parametrize(
+    "uri",
+    ["weather://places", "weather://places/problem", "weather://home/then", "http://home/now", "weather://a/b/now"],
+)
+def test_other_uris_are_of_another_kind(uri: str) -> None:
+    assert policy.subject(uri) is None
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "reason"),
+    [
+        ("2026-01-02", "2026-01-01", "is before `start`"), ("2026-11-22", None, "not past yet"),
+        ("1939-12-31", None, "Records begin on 1940-01-01"),
+        ("2025-01-01", "2025-12-31", "Ask for 2025-01-01 to 2025-04-02 first"),
+    ],
+)  # fmt: skip
+def test_days_that_cannot_be_had(start: str, end: str | None, reason: str) -> None:
+    with pytest.raises(Invalid, match=reason):
+        policy.days(date.fromisoformat(start), date.fromisoformat(end) if end else None, today=TODAY, most=92)
+
+
+def test_one_day_is_a_span_of_one() -> None:
+    assert (
+        policy.days(TODAY, None, today=TODAY, most=1)
+        == policy.days(TODAY, TODAY, today=TODAY, most=1)
+        == Days(TODAY, TODAY)
+    )
+
+
+def test_the_weather_service_is_asked_only_where_it_may_answer() -> None:
+    def at(point: str, country: str | None = None) -> bool:
+        latitude, longitude = map(float, point.split(","))
+        return may_cover(policy.point(latitude, longitude, country=country, resolved="test"))
+
+    for point in ("38.9,-77", "61.2,-149.9", "21.3,-157.9", "13.4,144.8", "18.4,-66.1", "-14.3,-170.7", "52,175"):
+        assert at(point)
+    for point in ("47.4,8.5", "-33.9,18.4", "19.4,-99.1", "90,0", "0,0"):
+        assert not at(point)
+    # A border town is its country's, whichever box it lies in.
+    assert not at("49.0,-123.0", "CA") and at("48.9,-122.7", "US") and at("0,0", "US")
+
+
+def test_calls_weigh_what_they_ask_for() -> None:
+    assert weight(current_key(HOME)) == pytest.approx(1.1)
+    assert weight(daily_key(HOME, ("basic",), 16, "best_match")) == pytest.approx(16 / 14)
+    assert weight(hourly_key(HOME, ("basic", "sky", "comfort"), 48, "best_match")) > 1.3
+    assert weight(archive_key(HOME, Days(date(2026, 1, 1), date(2026, 1, 28)))) == pytest.approx(2)
+
+
+def test_places_are_read_from_toml_and_each_mistake_is_named(tmp_path) -> None:  # pyright: ignore
+    path = tmp_path / "places.toml"
+    saved = SavedPlaces(str(path))
+    assert saved.problem == "it does not exist."
+    path.write_text("[Home]\nlatitude = 47.37\nlongitude = 8.55\ntimezone = 'Europe/Zurich'\n", "utf-8")
+    assert saved.refresh() and saved.problem is None and saved.all()["home"].timezone == "Europe/Zurich"
+    assert not saved.refresh()
+    for text, reason in (
+        ("[home\n", "not TOML"), ("home = 1\n", "no table"), ("[home]\nlatitude = 1\n", "needs `longitude`"),
+        ("[home]\nlatitude = true\nlongitude = 1\n", "needs `latitude` as a number"),
+        ("[home]\nlatitude = 91\nlongitude = 1\n", "not on the globe"),
+        ("[home]\nlatitude = 1\nlongitude = 1\nlong = 2\n", "unknown key `long`"),
+        ('["a/b"]\nlatitude = 1\nlongitude = 1\n', "alias"),
+    ):  # fmt: skip
+        path.write_text(text, "utf-8")
+        assert saved.refresh() and reason in str(saved.problem)
+        assert list(saved.all()) == ["home"]

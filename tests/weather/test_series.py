@@ -1,0 +1,129 @@
+"""Times, units and gaps: where a wrong number is easiest."""
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_weather.engine.series import convert, dates, stamp, table, weather, zone_of
+from mcp_weather.models import Origin
+
+FROM = Origin(source="test", licence="none", fetched_at="2026-01-01T00:00+00:00", age_s=0, stale=False)
+
+
+def document(zone: str, first: datetime, step: str, count: int, length: int = 3600) -> dict[str, Any]:
+    begin = int(first.replace(tzinfo=ZoneInfo(zone)).timestamp())
+    offset = first.replace(tzinfo=ZoneInfo(zone)).utcoffset()
+    assert offset is not None
+    return {
+        "timezone": zone,
+        "utc_offset_seconds": int(offset.total_seconds()),
+        f"{step}_units": {"time": "unixtime", "t": "°C"},
+        step: {"time": [begin + index * length for index in range(count)], "t": list(range(count))},
+    }
+
+
+def test_the_night_of_25_hours_has_25_rows_that_differ() -> None:
+    shown = table(document("Europe/Zurich", datetime(2026, 10, 25), "hourly", 25), "hourly", "metric", FROM)
+    assert len(shown.time) == len(set(shown.time)) == 25
+    assert shown.time[2:4] == ["2026-10-25T02:00+02:00", "2026-10-25T02:00+01:00"]
+    assert shown.time[-1] == "2026-10-25T23:00+01:00"
+
+
+def test_the_night_of_23_hours_has_no_hour_that_never_was() -> None:
+    shown = table(document("Europe/Zurich", datetime(2026, 3, 29), "hourly", 23), "hourly", "metric", FROM)
+    assert shown.time[1:3] == ["2026-03-29T01:00+01:00", "2026-03-29T03:00+02:00"]
+    assert shown.time[-1].startswith("2026-03-29T23")
+
+
+@pytest.mark.parametrize("first", [date(2026, 3, 27), date(2026, 10, 23)])
+@pytest.mark.parametrize("truly", [True, False])
+def test_days_over_a_change_of_clocks_are_each_told_once(first: date, truly: bool) -> None:
+    """Whether the upstream's days begin at the real midnights or at those of one fixed offset."""
+    zone = ZoneInfo("Europe/Zurich")
+    days = [first + timedelta(days=number) for number in range(5)]
+    midnights = [datetime(day.year, day.month, day.day, tzinfo=zone) for day in days]
+    begin = midnights[0].timestamp()
+    seconds = [day.timestamp() if truly else begin + 86_400 * number for number, day in enumerate(midnights)]
+    for offset in {int(day.utcoffset().total_seconds()) for day in midnights}:  # pyright: ignore
+        assert dates(seconds, {"utc_offset_seconds": offset}) == [day.isoformat() for day in days]
+
+
+def test_two_days_that_are_one_are_one() -> None:
+    found = document("UTC", datetime(2026, 1, 1), "daily", 3, 86_400)
+    found["daily"]["time"][1] = found["daily"]["time"][0]
+    shown = table(found, "daily", "metric", FROM)
+    assert (shown.time, shown.values) == (["2026-01-01", "2026-01-03"], [[0, 2]])
+
+
+def test_a_row_without_a_time_says_nothing() -> None:
+    found = document("UTC", datetime(2026, 1, 1), "hourly", 3)
+    found["hourly"]["time"][1] = None
+    assert table(found, "hourly", "metric", FROM).values == [[0, 2]]
+
+
+def test_west_and_east_of_the_date_line_a_day_is_the_local_one() -> None:
+    for zone in ("Pacific/Kiritimati", "Pacific/Pago_Pago", "Asia/Kathmandu"):
+        assert table(document(zone, datetime(2026, 5, 1), "daily", 2, 86_400), "daily", "metric", FROM).time == [
+            "2026-05-01",
+            "2026-05-02",
+        ]
+
+
+def test_an_unknown_zone_keeps_its_offset() -> None:
+    assert stamp(0, zone_of({"timezone": "Mars/Olympus", "utc_offset_seconds": 5400})) == "1970-01-01T01:30+01:30"
+    assert stamp(0, zone_of({})) == "1970-01-01T00:00+00:00"
+
+
+@pytest.mark.parametrize(
+    ("unit", "metric", "name", "imperial"),
+    [
+        ("°C", 0, "°F", 32), ("°C", -40, "°F", -40), ("°C", 37.5, "°F", 99.5), ("km/h", 100, "mph", 62.14),
+        ("mm", 25.4, "inch", 1), ("cm", 2.54, "inch", 1), ("m", 1000, "ft", 3280.84), ("%", 50, "%", 50),
+        ("hPa", 1013.25, "hPa", 1013.25), ("°", 350, "°", 350), ("μg/m³", 7, "μg/m³", 7),
+    ],
+)  # fmt: skip
+def test_units_are_converted_by_what_the_upstream_says_they_are(
+    unit: str, metric: float, name: str, imperial: float
+) -> None:
+    assert convert("x", [metric], unit, "metric") == (unit, [metric])
+    assert convert("x", [metric, None], unit, "imperial") == (name, [imperial, None])
+
+
+def test_snow_in_centimetres_is_not_taken_for_millimetres() -> None:
+    assert convert("snowfall", [10], "cm", "imperial") == ("inch", [3.94])
+    assert convert("precipitation", [10], "mm", "imperial") == ("inch", [0.39])
+
+
+@given(st.lists(st.none() | st.sampled_from([-999, -9999.0, float("nan"), float("inf"), True, "12", [], {}])))
+def test_what_is_no_number_is_missing_and_stays_missing(values: list[Any]) -> None:
+    for units in ("metric", "imperial"):
+        assert convert("x", values, "°C", units)[1] == [None] * len(values)
+        assert convert("weather_code", values, "wmo code", units)[1] == [None] * len(values)
+
+
+@given(st.lists(st.floats(-500, 5000)))
+def test_numbers_survive(values: list[float]) -> None:
+    _, shown = convert("x", values, "°C", "imperial")
+    back = [(value - 32) / 1.8 for value in shown if isinstance(value, int | float)]
+    assert back == pytest.approx(values, abs=0.01)
+
+
+@given(
+    st.datetimes(datetime(1990, 1, 1), datetime(2040, 1, 1)),
+    st.sampled_from(["Europe/Zurich", "America/New_York", "Australia/Lord_Howe", "Asia/Tehran"]),
+)
+def test_a_moment_keeps_its_moment(at: datetime, zone: str) -> None:
+    seconds = int(at.replace(tzinfo=UTC).timestamp()) // 60 * 60
+    assert datetime.fromisoformat(stamp(seconds, ZoneInfo(zone))).timestamp() == seconds
+
+
+def test_weather_is_words() -> None:
+    assert convert("weather_code", [0, 95, 42, None], "wmo code", "metric") == (
+        "",
+        ["clear", "thunderstorm", "code 42", None],
+    )
+    assert weather(3) == "overcast"

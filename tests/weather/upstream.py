@@ -1,0 +1,386 @@
+"""All upstreams on one loopback port: each request judged by their own descriptions, answers replayed, faults injected.
+
+Open-Meteo's answers are computed in its shape from `shift`, so that a test changes the weather by setting it; those of
+the National Weather Service are its own recordings, their relative times made real.
+"""
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import parse_qsl, unquote, urlsplit
+from zoneinfo import ZoneInfo
+
+from jsonschema import Draft202012Validator
+
+MATERIAL = Path(__file__).parent / "material"
+OPEN_METEO = json.loads((MATERIAL / "open-meteo.json").read_text("utf-8"))["paths"]
+NWS = json.loads((MATERIAL / "nws.json").read_text("utf-8"))["paths"]
+GEOCODER = [
+    {"name": "name", "in": "query", "required": True, "schema": {"type": "string", "minLength": 2}},
+    {"name": "count", "in": "query", "schema": {"type": "integer", "minimum": 1, "maximum": 100}},
+    {"name": "language", "in": "query", "schema": {"type": "string", "pattern": "^[a-z]{2}$"}},
+    {"name": "format", "in": "query", "schema": {"enum": ["json", "protobuf"]}},
+    {"name": "countryCode", "in": "query", "schema": {"type": "string", "pattern": "^[A-Z]{2}$"}},
+]
+SERVICES = ("forecast", "geocoding", "air-quality", "marine", "archive", "flood")
+BIRMINGHAM = "33.521,-86.812"
+UNITS = {
+    "temperature": "°C", "dew_point": "°C", "apparent_temperature": "°C", "soil_temperature": "°C",
+    "sea_surface_temperature": "°C", "precipitation_probability": "%", "relative_humidity": "%", "cloud_cover": "%",
+    "precipitation_hours": "h", "precipitation": "mm", "rain": "mm", "showers": "mm", "snowfall": "cm",
+    "snow_depth": "m", "weather_code": "wmo code", "wind_direction": "°", "wave_direction": "°",
+    "wind_speed": "km/h", "wind_gusts": "km/h", "pressure": "hPa", "visibility": "m", "wave_height": "m",
+    "swell_wave_height": "m", "swell_wave_period": "s", "wind_wave_height": "m", "wave_period": "s",
+    "ocean_current_velocity": "km/h", "pm": "μg/m³", "ozone": "μg/m³", "nitrogen": "μg/m³", "sulphur": "μg/m³",
+    "carbon": "μg/m³", "european_aqi": "EAQI", "us_aqi": "USAQI", "river_discharge": "m³/s",
+}  # fmt: skip
+
+
+def place(name: str, latitude: float, longitude: float, zone: str, people: int | None, **more: str) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "id": 1,
+        "name": name,
+        "latitude": latitude,
+        "longitude": longitude,
+        "timezone": zone,
+        **more,
+    }
+    return found if people is None else {**found, "population": people}
+
+
+_US = {"country": "United States", "country_code": "US"}
+_CH = {"country": "Switzerland", "country_code": "CH"}
+_FR = {"country": "France", "country_code": "FR"}
+GAZETTEER = [
+    place("Zürich", 47.36667, 8.55, "Europe/Zurich", 341730, admin1="Zurich", **_CH),
+    place("Paris", 48.85341, 2.3488, "Europe/Paris", 2138551, admin1="Île-de-France", **_FR),
+    place("Paris", 33.66094, -95.55551, "America/Chicago", 24171, admin1="Texas", **_US),
+    place("Springfield", 37.21533, -93.29824, "America/Chicago", 166810, admin1="Missouri", **_US),
+    place("Springfield", 39.80172, -89.64371, "America/Chicago", 116565, admin1="Illinois", **_US),
+    place("Springfield", 42.10148, -72.58981, "America/New_York", 154341, admin1="Massachusetts", **_US),
+    place("Birmingham", 33.521, -86.812, "America/Chicago", 212461, admin1="Alabama", **_US),
+    place("Longyearbyen", 78.22334, 15.64689, "Arctic/Longyearbyen", 2060, country="Svalbard", country_code="SJ"),
+    place("Somewhere", -16.8, 180.0, "Pacific/Fiji", None),
+]
+
+
+@dataclass
+class Fault:
+    """What happens instead of an answer, to the next `times` requests whose path and query contain `where`."""
+
+    where: str
+    status: int = 500
+    body: bytes = b"{}"
+    headers: tuple[tuple[str, str], ...] = ()
+    times: int = 1
+    hold: threading.Event | None = None
+    """Wait for it first."""
+    cut: bool = False
+    """Break the connection in the middle of the answer."""
+    change: Callable[[dict[str, Any]], None] | None = None
+    """Answer as ever, with the document changed."""
+
+
+class Upstream:
+    """A context manager; `arguments` point a server at it.
+
+    Attributes:
+        requests: each path and query, in order.
+        violations: what was wrong with them.
+        shift: added to every number Open-Meteo answers.
+        alerts: whether the recorded alerts are in effect.
+    """
+
+    def __init__(self) -> None:
+        self.requests: list[str] = []
+        self.violations: list[str] = []
+        self.faults: list[Fault] = []
+        self.agents: set[str] = set()
+        self.shift = 0.0
+        self.alerts = True
+        self.now: Callable[[], float] = time.time
+        self.arrived = threading.Condition()
+        upstream = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def do_GET(self) -> None:
+                upstream.answer(self)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        class Server(ThreadingHTTPServer):
+            daemon_threads = True
+            block_on_close = False
+
+            def handle_error(self, request: Any, client_address: Any) -> None:
+                pass  # A client that goes away is one of the things that are tried.
+
+        self.server = Server(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)
+
+    def __enter__(self) -> Self:
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for fault in self.faults:
+            if fault.hold:
+                fault.hold.set()
+        self.server.shutdown()
+        self.thread.join()
+        self.server.server_close()
+
+    @property
+    def arguments(self) -> list[str]:
+        urls = [word for service in SERVICES for word in (f"--{service}-url", self.url)]
+        return [*urls, "--nws-url", self.url, "--contact", "tests@example.org"]
+
+    def count(self, where: str) -> int:
+        return sum(where in request for request in self.requests)
+
+    def fail(self, where: str, status: int = 500, body: bytes = b"{}", **more: Any) -> Fault:
+        fault = Fault(where, status, body, **more)
+        self.faults.append(fault)
+        return fault
+
+    def answer(self, handler: BaseHTTPRequestHandler) -> None:
+        with self.arrived:
+            self.requests.append(handler.path)
+            self.arrived.notify_all()
+        agent = handler.headers.get("user-agent", "")
+        self.agents.add(agent)
+        wrong = judge(handler.path, agent)
+        if wrong:
+            self.violations.extend(wrong)
+            return send(handler, 400, json.dumps({"error": True, "reason": "; ".join(wrong)}).encode())
+        fault = next((item for item in self.faults if item.where in handler.path and item.times > 0), None)
+        if fault is not None:
+            fault.times -= 1
+            if fault.hold:
+                fault.hold.wait(60)
+            if fault.cut:
+                handler.send_response(200)
+                handler.send_header("content-length", "100000")
+                handler.end_headers()
+                handler.wfile.write(b'{"latitude":')
+                handler.close_connection = True
+                return None
+            if fault.change is None:
+                return send(handler, fault.status, fault.body, *fault.headers)
+        parts = urlsplit(handler.path)
+        query = dict(parse_qsl(parts.query))
+        if parts.path.startswith("/v1/search"):
+            return send(handler, 200, dump(self.found(query)), *())
+        if parts.path in OPEN_METEO:
+            document = self.open_meteo(query)
+            if fault is not None and fault.change is not None:
+                fault.change(document)
+            return send(handler, 200, dump(document))
+        status, document = self.nws(parts.path, query)
+        if fault is not None and fault.change is not None:
+            fault.change(document)
+        body = dump(document)
+        stamp = f'"{hash(body)}"'
+        if status == 200 and handler.headers.get("if-none-match") == stamp:
+            return send(handler, 304, b"", ("etag", stamp), ("cache-control", "public, max-age=1"))
+        return send(handler, status, body, ("etag", stamp), ("cache-control", "public, max-age=1"))
+
+    def found(self, query: dict[str, str]) -> dict[str, Any]:
+        wanted = plain(query["name"])
+        hits = [item for item in GAZETTEER if plain(item["name"]).startswith(wanted)]
+        # No match is an answer without results.
+        return {"generationtime_ms": time.perf_counter(), **({"results": hits[: int(query["count"])]} if hits else {})}
+
+    def open_meteo(self, query: dict[str, str]) -> dict[str, Any]:
+        latitude, longitude = float(query["latitude"]), float(query["longitude"])
+        near = (
+            item
+            for item in GAZETTEER
+            if abs(item["latitude"] - latitude) < 0.1 and abs(item["longitude"] - longitude) < 0.1
+        )
+        zone = ZoneInfo(next(near, {"timezone": "GMT"})["timezone"])
+        now = self.now()
+        here = datetime.fromtimestamp(now, zone)
+        offset = here.utcoffset()
+        assert offset is not None
+        seconds = int(offset.total_seconds())
+        document: dict[str, Any] = {
+            "latitude": latitude, "longitude": longitude, "generationtime_ms": time.perf_counter(),
+            "utc_offset_seconds": seconds, "timezone": str(zone), "elevation": 38.0,
+        }  # fmt: skip
+        midnight = (int(now) + seconds) // 86400 * 86400 - seconds
+        if "current" in query:
+            names = query["current"].split(",")
+            document["current_units"] = {
+                "time": "unixtime",
+                "interval": "seconds",
+                **{name: unit(name) for name in names},
+            }
+            at = int(now) // 900 * 900
+            document["current"] = {"time": at, "interval": 900, **{name: self.value(name, 0) for name in names}}
+        for step, length in (("hourly", 3600), ("daily", 86400)):
+            if step not in query:
+                continue
+            begin, count = midnight, int(query.get("forecast_days", 7)) * 86400 // length
+            if "forecast_hours" in query:
+                begin, count = int(now) // 3600 * 3600, int(query["forecast_hours"])
+            if "start_date" in query:
+                first, last = (
+                    datetime.fromisoformat(query[name]).replace(tzinfo=UTC) for name in ("start_date", "end_date")
+                )
+                begin, count = int(first.timestamp()) - seconds, (last - first).days + 1
+            names = query[step].split(",")
+            document[f"{step}_units"] = {"time": "unixtime", **{name: unit(name) for name in names}}
+            series = {name: [self.value(name, index) for index in range(count)] for name in names}
+            document[step] = {"time": [begin + index * length for index in range(count)], **series}
+        return document
+
+    def value(self, name: str, index: int) -> float:
+        if "weather_code" in name:
+            return 3
+        return round(10 + self.shift + index * 0.1, 2)
+
+    def nws(self, path: str, query: dict[str, str]) -> tuple[int, dict[str, Any]]:
+        problem = {
+            "title": "Data Unavailable For Requested Point",
+            "type": "https://api.weather.gov/problems/InvalidPoint",
+            "status": 404,
+        }
+        if path.startswith("/points/"):
+            return (200, recording("point", self.now())) if path == f"/points/{BIRMINGHAM}" else (404, problem)
+        if path.endswith("/stations"):
+            return 200, recording("stations", self.now())
+        if path.endswith("/forecast/hourly"):
+            return 200, recording("hourly", self.now())
+        if path.endswith("/forecast"):
+            return 200, recording("forecast", self.now())
+        if path.startswith("/alerts"):
+            found = recording("alerts", self.now())
+            if query.get("point") != BIRMINGHAM or not self.alerts:
+                found["features"] = []
+            return 200, found
+        if path.startswith("/stations/KBHM/"):
+            found = recording("KBHM", self.now())
+            found["properties"]["timestamp"] = datetime.fromtimestamp(self.now() - 1800, UTC).isoformat(
+                timespec="seconds"
+            )
+            return 200, found
+        return 404, {"title": "Not Found", "status": 404}
+
+
+def judge(target: str, agent: str) -> list[str]:
+    """What is wrong with a request, by the descriptions of those it is for."""
+    parts = urlsplit(target)
+    query = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
+    path = unquote(parts.path)
+    if path in OPEN_METEO:
+        return _judge(f"{path}:", OPEN_METEO[path], query, {})
+    if path == "/v1/search":
+        return _judge(f"{path}:", GEOCODER, query, {})
+    for template, parameters in NWS.items():
+        pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+?)", re.escape(template))
+        if found := re.fullmatch(pattern, path):
+            wrong = _judge(f"{path}:", parameters, query, found.groupdict())
+            if "(" not in agent or "@" not in agent:
+                wrong.append(f"{path}: no User-Agent that says who asks")
+            point = found.groupdict().get("point") or dict(query).get("point")
+            if point and any(
+                len(number.partition(".")[2]) > 4 or (number.endswith(("0", ".")) and "." in number)
+                for number in point.split(",")
+            ):
+                wrong.append(f"{path}: {point} has more than four decimals or trailing zeros")
+            return wrong
+    return [f"there is no {path}"]
+
+
+def _judge(where: str, parameters: list[Any], query: list[tuple[str, str]], in_path: dict[str, str]) -> list[str]:
+    known = {item["name"]: item for item in parameters}
+    sent = dict(query) | in_path
+    wrong = [f"{where} {name} is not a parameter" for name in sent if name not in known]
+    wrong += [
+        f"{where} {name} is sent twice"
+        for name in {name for name, _ in query}
+        if sum(name == other for other, _ in query) > 1
+    ]
+    for name, item in known.items():
+        if name not in sent:
+            # A span by dates needs both; one by days needs none, whatever the description says.
+            if item.get("required") and not (name in ("start_date", "end_date") and "forecast_days" in sent):
+                wrong.append(f"{where} {name} is required")
+            continue
+        schema = item["schema"]
+        kinds = [schema, *schema.get("anyOf", []), *schema.get("oneOf", [])]
+        value: Any = sent[name]
+        if any(kind.get("type") == "array" for kind in kinds):
+            value = value.split(",")
+        elif any(kind.get("type") in ("integer", "number") for kind in kinds):
+            with suppress(ValueError):
+                value = float(value) if "." in value else int(value)
+        wrong += [f"{where} {name}: {error.message[:200]}" for error in Draft202012Validator(schema).iter_errors(value)]
+        if schema.get("format") == "date" and not re.fullmatch(r"\d{4}-\d{2}-\d{2}", sent[name]):
+            wrong.append(f"{where} {name}: {sent[name]} is no date")
+    return wrong
+
+
+def unit(name: str) -> str:
+    found = max((key for key in UNITS if name.startswith(key)), key=len, default=None)
+    return UNITS[found] if found else ""
+
+
+def plain(name: str) -> str:
+    return name.casefold().replace("ü", "u")
+
+
+def dump(document: Any) -> bytes:
+    return json.dumps(document, ensure_ascii=False).encode()
+
+
+def recording(name: str, now: float) -> dict[str, Any]:
+    """A recording, its times told from `now`."""
+    found = json.loads((MATERIAL / "nws" / f"{name}.json").read_text("utf-8"))
+    return real(found, datetime.fromtimestamp(int(now), UTC))
+
+
+def real(node: Any, now: datetime) -> Any:
+    if isinstance(node, dict):
+        return {key: real(value, now) for key, value in node.items()}
+    if isinstance(node, list):
+        return [real(value, now) for value in node]
+    if isinstance(node, str) and node.startswith("date:"):
+        return _moment(node, now)
+    return node
+
+
+def _moment(said: str, now: datetime) -> str:
+    # The minute keeps a replay from being another document in each second.
+    at = now.replace(second=0)
+    if found := re.match(r"date:today (\d{2}):(\d{2}):([-+]?\d{1,2})", said):
+        at = now.replace(hour=int(found[1]), minute=int(found[2]), second=0) - timedelta(hours=int(found[3]))
+    elif "hour" in said.split(" ")[0]:
+        at = now.replace(minute=0, second=0)
+    if found := re.search(r" ([-+]\d+) (day|hour|minute|second)s?", said):
+        at += timedelta(**{f"{found[2]}s": int(found[1])})
+    return at.isoformat()
+
+
+def send(handler: BaseHTTPRequestHandler, status: int, body: bytes, *headers: tuple[str, str]) -> None:
+    handler.send_response(status)
+    handler.send_header("content-type", "application/json")
+    handler.send_header("content-length", str(len(body)))
+    for name, value in headers:
+        handler.send_header(name, value)
+    handler.end_headers()
+    handler.wfile.write(body)
