@@ -34,7 +34,8 @@ _GATE = "SELECT pg_current_snapshot()::text || ' ' || pg_postmaster_start_time()
 _NAMES = """
 SELECT md5(coalesce(string_agg(n.nspname || '.' || c.relname, ' ' ORDER BY n.nspname, c.relname), ''))
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND n.nspname !~ '^pg_'
+    AND n.nspname <> 'information_schema' AND has_table_privilege(c.oid, 'SELECT')
 """
 _UNGATED = {"activity": 1.0, "health": 15.0}
 """What changes without a commit, and the seconds between two looks at it."""
