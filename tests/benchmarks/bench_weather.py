@@ -2,9 +2,9 @@
 
     python tests/benchmarks/bench_weather.py [--quick]
 
-Peers are `open-meteo-mcp-server` of npm, whose upstreams can be set, and `@dangahagan/weather-mcp` of npm, whose cannot:
-of that one only what needs no upstream is measured. Everybody is asked over stdio for the same 24 hours of the same five
-variables; an uncached call is one for a place not asked about before.
+Peers are `open-meteo-mcp-server` of npm, whose upstreams can be set, and `@dangahagan/weather-mcp`, whose cannot: of
+that one only what needs no upstream is measured. Everybody is asked over stdio for the same 24 hours of the same
+five variables; an uncached call is one for a place not asked about before.
 """
 
 import json

@@ -118,7 +118,16 @@ def understood(block: Block) -> list[Meaning]:
     Raises:
         Wrong: it is no such thing, or not a right one.
     """
-    readers = {"json": _json, "toml": _toml, "yaml": _yaml, "sh": _shell, "python": _python, "sql": _sql, "link": _link}
+    readers = {
+        "json": _json,
+        "toml": _toml,
+        "yaml": _yaml,
+        "sh": _shell,
+        "bash": _shell,
+        "python": _python,
+        "sql": _sql,
+        "link": _link,
+    }
     if block.language in ("text", "diff", "mermaid"):
         return []
     if block.language not in readers:
@@ -195,7 +204,9 @@ def _json(block: Block) -> list[Meaning]:
 
 
 def _toml(block: Block) -> list[Meaning]:
-    return _configuration(block, tomllib.loads(block.text))
+    told = tomllib.loads(block.text)
+    # A file of the server's own says which it is.
+    return [] if block.info.startswith("title=") else _configuration(block, told)
 
 
 def _yaml(block: Block) -> list[Meaning]:

@@ -156,7 +156,9 @@ def data(scratch: Path) -> dict[str, str]:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("start", STARTS, ids=lambda start: shlex.join(start.words))
-async def test_what_an_example_starts_answers(start: Start, repository: str, tmp_path: Path) -> None:
+async def test_what_an_example_starts_answers(
+    start: Start, repository: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     command = really(start.words, repository, tmp_path)
     if PRINTING & set(start.words):
         done = subprocess.run(command, cwd=ROOT, env=clean_environment(), capture_output=True, timeout=120)
@@ -166,6 +168,8 @@ async def test_what_an_example_starts_answers(start: Start, repository: str, tmp
             text = done.stdout.decode()
             understood(Block(f"docs/hosts/{host}.md", 0, FENCES.get(host, "json"), text))
     elif "http" in start.words:
+        for asked in server_of(start.words).variables:
+            monkeypatch.setenv(str(asked.variable), asked.example)
         await answers_http(server_of(start.words), tmp_path)
     else:
         await answers(command, server_of(start.words), cwd=ROOT, revisions=REVISIONS[-1:])

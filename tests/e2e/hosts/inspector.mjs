@@ -13,8 +13,12 @@ try {
   await page.getByText("Tools", { exact: true }).first().click();
   await page.getByText(task.title, { exact: true }).first().click();
   await page.getByRole("button", { name: /^(run|execute|call)/i }).first().click();
-  await page.waitForTimeout(2000);
-  console.log((await page.locator("body").innerText()).replace(/\s+/g, " ").slice(0, 3000));
+  const text = async () => (await page.locator("body").innerText()).replace(/\s+/g, " ");
+  await page.getByText(/tools\/call/i).first().waitFor();
+  await page.getByText("Results", { exact: true }).waitFor();
+  const [listed] = (await text()).match(/Tools \(\d+\)/) ?? [];
+  if (!listed) throw new Error(await text());
+  console.log(`${listed} listed, “${task.title}” called: ${(await text()).split(" Results ")[1].slice(0, 60)}`);
 } finally {
   if (task.picture) await page.screenshot({ path: task.picture });
   await browser.close();

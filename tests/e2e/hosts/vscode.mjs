@@ -15,9 +15,14 @@ try {
   await tree.getByText(".vscode", { exact: true }).click();
   await tree.getByText("mcp.json", { exact: true }).dblclick();
   const lens = page.locator(".codelens-decoration");
-  await lens.getByText("Start", { exact: true }).click();
+  const start = lens.getByText("Start", { exact: true });
+  await start.waitFor();
   const tools = lens.getByText(/^\d+ tools$/);
-  await tools.waitFor();
+  // A click on a lens that is just being redrawn goes nowhere.
+  for (let tries = 0; tries < 20 && !(await tools.isVisible()); tries++) {
+    if (await start.isVisible()) await start.click({ timeout: 2000 }).catch(() => {});
+    await tools.waitFor({ timeout: 4000 }).catch(() => {});
+  }
   const said = [await tools.innerText()];
 
   // What VS Code renders as lines, with its no-break spaces.

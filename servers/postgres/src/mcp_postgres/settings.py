@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator
 
-from mcp_batteries.settings import Positional
+from mcp_batteries.settings import Asked, Positional
 from mcp_batteries.settings import Settings as Common
 from mcp_postgres import grants
 
@@ -19,6 +19,16 @@ class Settings(Common):
     """Serve PostgreSQL databases over MCP: read them safely whoever the role is, and follow their changes."""
 
     COMMAND: ClassVar[str] = "mcp-postgres"
+    # A variable, since a URL often holds a password and everybody sees command lines.
+    ASKED: ClassVar[tuple[Asked, ...]] = (
+        Asked(
+            "database",
+            "Database URL",
+            "postgresql://user:password@localhost:5432/shop",
+            variable="MCP_POSTGRES_DATABASES",
+            secret=True,
+        ),
+    )
     SELECTOR_LOOP: ClassVar[bool] = True
     DOCUMENTED: ClassVar[tuple[str, ...]] = ("--demo", "--write", "--ddl", "--dba")
 

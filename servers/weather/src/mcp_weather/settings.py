@@ -13,6 +13,9 @@ from mcp_batteries.settings import variable
 __all__ = ["Settings"]
 
 
+_OPEN_METEO = ("forecast_url", "geocoding_url", "air_quality_url", "marine_url", "archive_url", "flood_url")
+
+
 class Settings(Common):
     """Serve the weather over MCP: now, to come, past, alerts, air and sea, with nothing to configure."""
 
@@ -49,9 +52,10 @@ class Settings(Common):
         # Paying users have hosts of their own, which differ by this prefix.
         if not values.get("open_meteo_key"):
             return values
-        for name, field in cls.model_fields.items():
-            if name.endswith("_url") and name != "nws_url" and values.get(name, field.default) == field.default:
-                values = {**values, name: field.default.replace("://", "://customer-")}
+        for name in _OPEN_METEO:
+            default = str(cls.model_fields[name].default)
+            if values.get(name, default) == default:
+                values = {**values, name: default.replace("://", "://customer-")}
         return values
 
     @field_validator("places")
@@ -65,9 +69,7 @@ class Settings(Common):
     def _absolute_cache(cls, path: str | None) -> str | None:
         return path if path in (None, "memory") else os.path.abspath(os.path.expanduser(str(path)))
 
-    @field_validator(
-        "forecast_url", "geocoding_url", "air_quality_url", "marine_url", "archive_url", "flood_url", "nws_url"
-    )
+    @field_validator(*_OPEN_METEO, "nws_url")
     @classmethod
     def _base(cls, url: str) -> str:
         if not url.startswith(("https://", "http://")):

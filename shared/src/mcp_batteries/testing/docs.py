@@ -88,21 +88,26 @@ def filled(readme: str, places: dict[str, str]) -> str:
 def generated(root: Path) -> dict[str, str]:
     """The files that are generated as a whole, by their path below `root`; snapshots must be current."""
     servers = members(root)
-    front = {"hosts": hosts_table("docs/hosts/"), "servers": _overview(root, servers)}
+    described = [item for item in servers if _snapshot_of(root, item).exists()]
+    front = {"hosts": hosts_table("docs/hosts/"), "servers": _overview(root, described)}
     files = {"README.md": filled((root / "README.md").read_text("utf-8"), front)}
     files |= {f"docs/hosts/{name}": text for name, text in host_pages(servers).items()}
-    for server in servers:
-        seen = json.loads((root / f"tests/snapshots/{server.command}.json").read_text("utf-8"))
+    for server in described:
+        seen = json.loads(_snapshot_of(root, server).read_text("utf-8"))
         for name, data in (("manifest", manifest(server, seen["tools"])), ("server", registry_entry(server))):
             files[f"{server.place}/{name}.json"] = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
     return files
+
+
+def _snapshot_of(root: Path, server: Member) -> Path:
+    return root / f"tests/snapshots/{server.command}.json"
 
 
 def _overview(root: Path, servers: Sequence[Member]) -> str:
     """What each server offers, in a table of four lines."""
     parts: list[str] = []
     for server in servers:
-        seen = json.loads((root / f"tests/snapshots/{server.command}.json").read_text("utf-8"))
+        seen = json.loads(_snapshot_of(root, server).read_text("utf-8"))
         by_effect: dict[bool, list[str]] = {True: [], False: []}
         for tool in seen["tools"]:
             by_effect[tool["annotations"]["readOnlyHint"]].append(tool["name"])

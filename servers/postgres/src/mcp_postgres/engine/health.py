@@ -146,7 +146,8 @@ _REPLICATION = [
 _SEQUENCES = [
     f"""SELECT format('sequence %s is at %s of %s (%s %%)', x.oid::regclass, x.last, x.most, round(100.0 * x.last /
         x.most))
-    FROM (SELECT c.oid, (CASE WHEN c.relkind = 'S' THEN pg_sequence_last_value(c.oid) END)::numeric AS last, least(q.seqmax, CASE a.atttypid
+    FROM (SELECT c.oid, (CASE WHEN c.relkind = 'S' THEN pg_sequence_last_value(c.oid) END)::numeric AS last,
+        least(q.seqmax, CASE a.atttypid
             WHEN 'int2'::regtype THEN 32767 WHEN 'int4'::regtype THEN 2147483647 ELSE q.seqmax END)::numeric AS most
         FROM pg_sequence q JOIN pg_class c ON c.oid = q.seqrelid JOIN pg_namespace n ON n.oid = c.relnamespace
         LEFT JOIN pg_depend d ON d.objid = c.oid AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i') AND

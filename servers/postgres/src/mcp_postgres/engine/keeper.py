@@ -97,7 +97,8 @@ def _run(
 ) -> None:
     done = subprocess.run(
         [os.path.join(programs, words[0]), *words[1:]],
-        input=given, capture_output=True, text=True, encoding="utf-8", timeout=_SECONDS, env=environment, cwd="/" if as_whom else None,
+        input=given, capture_output=True, text=True, encoding="utf-8", timeout=_SECONDS, env=environment,
+        cwd="/" if as_whom else None,
         **as_whom,
     )  # fmt: skip
     if done.returncode:
@@ -113,10 +114,9 @@ def _free_port() -> int:
 def _until_ready(server: subprocess.Popen[Any], data: str) -> None:
     """Wait for the word `ready` in the file where the server tells its state."""
     for _ in range(_SECONDS * 20):
-        with contextlib.suppress(OSError, IndexError):
-            with open(os.path.join(data, "postmaster.pid"), encoding="utf-8") as file:
-                if file.read().splitlines()[7].strip() == "ready":
-                    return
+        with contextlib.suppress(OSError), open(os.path.join(data, "postmaster.pid"), encoding="utf-8") as file:
+            if [line.strip() for line in file][7:8] == ["ready"]:
+                return
         with contextlib.suppress(subprocess.TimeoutExpired):
             server.wait(0.05)
             raise RuntimeError("postgres ended at once")
