@@ -155,7 +155,8 @@ _SEQUENCES = [
         LEFT JOIN pg_depend d ON d.objid = c.oid AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i') AND
             d.refobjsubid > 0
         LEFT JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
-        WHERE {_USER} AND q.seqincrement > 0 AND NOT q.seqcycle AND has_sequence_privilege(c.oid, 'SELECT, USAGE')) x
+        WHERE {_USER} AND q.seqincrement > 0 AND NOT q.seqcycle
+            AND CASE WHEN c.relkind = 'S' THEN has_sequence_privilege(c.oid, 'SELECT, USAGE') END) x
     WHERE x.last > 0.75 * x.most"""
 ]
 _CONSTRAINTS = [
