@@ -1,11 +1,16 @@
 """What the tools answer: exact values, pages, caps, names, plans, changes."""
 
 import json
+import os
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mcp_batteries.testing.wire import StdioWire
+from mcp_postgres.engine import keeper
+from mcp_postgres.engine.cluster import _programs
 from postgres.serving import Base, cluster, inside, make, served, text_of
 
 VALUES = {
@@ -230,3 +235,11 @@ async def test_the_user_is_asked_where_the_operator_wants_that(revision: str) ->
         assert "consent" in said
         assert base.rows("SELECT count(*) FROM u") == [(1,)]
         assert "Dry run" in text_of(await wire.call("write_rows", sql="DELETE FROM u", dry_run=True))
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs users")
+def test_programs_that_others_cannot_look_at_are_copied_with_their_libraries(tmp_path: Path) -> None:
+    programs = keeper._copied(_programs(), str(tmp_path / "copy"))
+    for name in ("initdb", "postgres", "psql"):
+        done = subprocess.run([os.path.join(programs, name), "--version"], capture_output=True, text=True, check=True)
+        assert "PostgreSQL" in done.stdout

@@ -77,14 +77,27 @@ def _as_whom(folder: str, programs: str) -> tuple[dict[str, Any], str]:
         _run(programs, ["postgres", "--version"], as_whom)
     except (OSError, RuntimeError):
         # Installed where only root can look: nobody gets a copy.
-        copy = os.path.join(folder, "programs")
-        shutil.copytree(os.path.dirname(programs), copy, symlinks=True)
-        for place, _, files in os.walk(copy):
-            for path in [place, *(os.path.join(place, name) for name in files)]:
-                with contextlib.suppress(OSError):
-                    shutil.chown(path, "nobody")
-        programs = os.path.join(copy, os.path.basename(programs))
+        programs = _copied(programs, os.path.join(folder, "programs"))
+        _run(programs, ["initdb", "--version"], as_whom)
     return as_whom, programs
+
+
+def _copied(programs: str, to: str) -> str:
+    """Where `programs` are in a copy, below `to`, that `nobody` owns.
+
+    A wheel's programs look for their libraries three folders up, in one named after the package: the copy keeps
+    these places.
+    """
+    installation = os.path.dirname(programs)
+    package = os.path.dirname(installation)
+    shutil.copytree(installation, os.path.join(to, os.path.basename(package), os.path.basename(installation)))
+    if os.path.isdir(f"{package}.libs"):
+        shutil.copytree(f"{package}.libs", os.path.join(to, f"{os.path.basename(package)}.libs"))
+    for place, _, files in os.walk(to):
+        for path in [place, *(os.path.join(place, name) for name in files)]:
+            with contextlib.suppress(OSError):
+                shutil.chown(path, "nobody")
+    return os.path.join(to, os.path.basename(package), os.path.basename(installation), os.path.basename(programs))
 
 
 def _run(
