@@ -1,0 +1,190 @@
+"""mcp-postgres beside other PostgreSQL servers, in one run; prints a table of medians.
+
+    python tests/benchmarks/bench_postgres.py [--quick] [--only peers|notices]
+
+Peers are `@modelcontextprotocol/server-postgres` of npm and `postgres-mcp` of PyPI, which starts with mcp 1 only.
+Everybody is asked over stdio, in turns, for the same rows of the same PostgreSQL, the wheel's, on loopback.
+"""
+
+import json
+import os
+import shutil
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import click
+from rich.console import Console
+from rich.table import Table
+
+sys.path[:0] = [str(Path(__file__).parents[1])]
+
+from e2e import npm  # noqa: E402
+from e2e.serving import TRANSPORTS, connected  # noqa: E402
+from mcp_batteries.testing.wire import MODERN, StdioWire  # noqa: E402
+from mcp_postgres.grants import notify_sql  # noqa: E402
+from postgres.serving import Base, make  # noqa: E402
+
+ONE = "SELECT * FROM t WHERE id = 4711"
+ALL = "SELECT * FROM t"
+SCHEMA = """
+CREATE TABLE t (id integer PRIMARY KEY, name text, price numeric, note text);
+INSERT INTO t SELECT g, 'name ' || g, g / 100.0, repeat('x', 50) FROM generate_series(1, 100000) g;
+CREATE TABLE elsewhere (id integer);
+"""
+OFFICIAL = "@modelcontextprotocol/server-postgres"
+OURS = [sys.executable, "-m", "mcp_postgres"]
+
+
+@dataclass(frozen=True)
+class Peer:
+    name: str
+    command: Callable[[Base], list[str]]
+    tool: str
+    revision: str = "2024-11-05"
+
+
+def everybody() -> list[Peer]:
+    found = [
+        Peer("mcp-postgres, read role", lambda base: [*OURS, base.url()], "query_rows", MODERN),
+        Peer("mcp-postgres, superuser", lambda base: [*OURS, base.url("postgres")], "query_rows", MODERN),
+        Peer("  with --dba --write --ddl", lambda base: [*OURS, "--dba", "--write", "--ddl", base.url()], "query_rows"),
+    ]
+    try:
+        program = npm.program(npm.installed(f"{OFFICIAL}@0.6.2"), OFFICIAL)
+        found.append(Peer("server-postgres 0.6.2", lambda base: [npm.NODE, program, base.url()], "query"))
+    except RuntimeError as error:
+        click.echo(f"server-postgres is left out: {error}", err=True)
+    # It asks for Python 3.12 or later.
+    newer = ("python3.14", "python3.13", "python3.12")
+    python = sys.executable if sys.version_info >= (3, 12) else next(filter(None, map(shutil.which, newer)), "3.13")
+    pro = ["uvx", "--quiet", "--python", python, "--with", "mcp<2", "postgres-mcp@0.3.0", "--access-mode", "restricted"]
+    found.append(Peer("postgres-mcp 0.3.0", lambda base: [*pro, base.url()], "execute_sql"))
+    return found
+
+
+def tree(pid: int) -> list[int]:
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [pid, *(item for child in children for item in tree(int(child)))]
+
+
+def memory(pid: int) -> float:
+    """MB that the process and its children take, what they share counted once."""
+    total = 0
+    for item in tree(pid):
+        for line in Path(f"/proc/{item}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                total += int(line.split()[1])
+    return total / 1024
+
+
+@asynccontextmanager
+async def started(peer: Peer, base: Base):
+    async with StdioWire(peer.command(base), revision=peer.revision) as wire:
+        begun = time.perf_counter()
+        with anyio.fail_after(120):
+            await wire.open()
+        yield wire, time.perf_counter() - begun
+        wire.process.terminate()
+
+
+async def measure(peer: Peer, base: Base, rounds: int) -> dict[str, float]:
+    starts: list[float] = []
+    for _ in range(rounds):
+        async with started(peer, base) as (_, seconds):
+            starts.append(seconds)
+    async with started(peer, base) as (wire, _):
+        listed = (await wire.request("tools/list"))["tools"]
+
+        async def ask(sql: str) -> dict:
+            return await wire.request("tools/call", {"name": peer.tool, "arguments": {"sql": sql}}, seconds=60)
+
+        first = await ask(ONE)
+        assert "4711" in json.dumps(first) and not first.get("isError"), first
+        idle = memory(wire.process.pid)
+        ones: list[float] = []
+        for _ in range(200):
+            begun = time.perf_counter()
+            await ask(ONE)
+            ones.append(time.perf_counter() - begun)
+        begun = time.perf_counter()
+        answer = await ask(ALL)
+        seconds = time.perf_counter() - begun
+        peak = memory(wire.process.pid)
+    return {
+        "start, s": statistics.median(starts),
+        "memory idle, MB": idle,
+        "one row p50, ms": statistics.median(ones) * 1000,
+        "100,000 rows asked, s": seconds,
+        "its answer, MB": len(json.dumps(answer)) / 1e6,
+        "memory behind it, MB": peak,
+        "tools": len(listed),
+        "tools/list, bytes": len(json.dumps(listed, separators=(",", ":"), ensure_ascii=False).encode()),
+    }
+
+
+async def notices(transport: str, revision: str, triggers: bool, commits: int) -> list[float]:
+    """Milliseconds from the end of a foreign commit to the notice of it."""
+    base = make(SCHEMA)
+    words = ["--listen", "mcp_changes"] if triggers else []
+    if triggers:
+        base.run(notify_sql("mcp_changes").replace("public.my_table", "public.t"), "owner")
+    taken: list[float] = []
+    async with connected(transport, revision, "mcp_postgres", [*words, f"app={base.url()}"]) as wire:
+        await wire.subscribe("postgres://app/public/t/1")
+        await anyio.sleep(1)
+        with base.connect() as writer:
+            for number in range(commits):
+                writer.execute("UPDATE t SET note = %s WHERE id = 1", [f"new {number}"])
+                begun = time.perf_counter()
+                await wire.notification("notifications/resources/updated")
+                taken.append((time.perf_counter() - begun) * 1000)
+                # Not in step with the looks.
+                await anyio.sleep(0.06 + number * 37 % 250 / 1000)
+    return taken
+
+
+async def run(rounds: int, only: str | None) -> None:
+    console = Console(width=160)
+    if only in (None, "peers"):
+        base = make(SCHEMA)
+        found = {}
+        for peer in everybody():
+            try:
+                found[peer.name] = await measure(peer, base, rounds)
+            except (Exception, BaseExceptionGroup) as error:
+                click.echo(f"{peer.name}: {error!r}", err=True)
+        table = Table("", *found)
+        for row in next(iter(found.values())):
+            table.add_row(row, *(f"{figures[row]:,.4g}" for figures in found.values()))
+        console.print(table)
+    if only in (None, "notices"):
+        table = Table("foreign commit to notice, ms", "p50", "worst")
+        for triggers in (False, True):
+            for transport in TRANSPORTS:
+                for revision in ("2025-11-25", MODERN):
+                    taken = await notices(transport, revision, triggers, 5 * rounds)
+                    how = "with triggers" if triggers else "looking"
+                    cells = [f"{statistics.median(taken):.0f}", f"{max(taken):.0f}"]
+                    table.add_row(f"{how}, {transport}, {revision}", *cells)
+        console.print(table)
+
+
+@click.command(help=__doc__)
+@click.option("--quick", is_flag=True, help="Fewer rounds.")
+@click.option("--only", type=click.Choice(["peers", "notices"]), help="One of the two tables.")
+def main(quick: bool, only: str | None) -> None:
+    click.echo(f"Python {sys.version.split()[0]}, PostgreSQL {make().rows('SHOW server_version')[0][0]}")
+    # Peers must not meet this process's idea of a database.
+    for name in [name for name in os.environ if name.startswith("PG")]:
+        del os.environ[name]
+    anyio.run(run, 3 if quick else 10, only)
+
+
+if __name__ == "__main__":
+    main()
