@@ -12,7 +12,7 @@ from github_server.world import SHA, branch, file, issue, not_found, sample
 O = {"repo": "octo/app"}  # noqa: E741 - it stands in every line
 CALLS: list[tuple[str, dict[str, Any]]] = [
     ("get_me", {}),
-    ("list_teams", {}),
+    ("list_people", {}),
     ("list_people", O),
     ("list_people", {"org": "octo"}),
     ("list_people", {"org": "octo", "team": "core"}),

@@ -42,7 +42,6 @@ def test_the_schema_says_what_is_needed_and_no_more() -> None:
             "sort": {"type": "string", "enum": ["name", "size"], "default": "name"},
             "edits": {
                 "type": "array",
-                "default": [],
                 "items": {
                     "type": "object",
                     "additionalProperties": False,
@@ -53,7 +52,7 @@ def test_the_schema_says_what_is_needed_and_no_more() -> None:
                     },
                 },
             },
-            "exact": {"type": "boolean", "default": False},
+            "exact": {"type": "boolean"},
         },
     }
 

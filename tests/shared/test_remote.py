@@ -405,7 +405,7 @@ async def test_where_nothing_can_be_written_nothing_is_kept_unless_a_folder_was_
     if sys.platform == "linux":
         assert isinstance(open_store(None, "mcp-thing", []), MemoryStore)
     with pytest.raises(Unavailable, match="cache folder"):
-        open_store(str(tmp_path / "file"), "mcp-thing", [])
+        open_store(str(tmp_path / "file" / "below"), "mcp-thing", [])
 
 
 @pytest.mark.parametrize("damage", [b"", b"not json", b'{"digest": 1}', b"[]\nbody", b"\xff\n"])

@@ -20,12 +20,15 @@ __all__ = ["check_arguments", "slim"]
 
 Schema = dict[str, Any]
 
+_NOTHING: tuple[Any, ...] = ([], {}, "")
+
 
 def slim(schema: Schema) -> Schema:
     """`schema` (JSON Schema as pydantic writes it) without what a model pays for and does not need.
 
-    Generated titles, null alternatives of optional arguments and references to small definitions go; names,
-    descriptions, types, bounds, enums and defaults stay. Objects refuse unknown properties.
+    Generated titles, null alternatives of optional arguments, references to small definitions and defaults that say
+    nothing (false, an empty text, list or object) go; names, descriptions, types, bounds, enums and other defaults
+    stay. Objects refuse unknown properties unless they say otherwise.
     """
     definitions = cast("dict[str, Schema]", schema.get("$defs", {}))
 
@@ -59,8 +62,10 @@ def slim(schema: Schema) -> Schema:
                 slimmed["anyOf"] = variants
             if len(variants) == 1:
                 slimmed = {**variants[0], **{k: v for k, v in slimmed.items() if k != "anyOf"}}
+        if (said := slimmed.get("default", ...)) is False or said in _NOTHING:  # what is left out reads as that anyway
+            del slimmed["default"]
         if slimmed.get("type") == "object" and "properties" in slimmed:
-            slimmed["additionalProperties"] = False
+            slimmed.setdefault("additionalProperties", False)
         if slimmed.get("additionalProperties") is True:  # what is not said is allowed
             del slimmed["additionalProperties"]
         return slimmed

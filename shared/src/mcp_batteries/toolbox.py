@@ -126,4 +126,7 @@ def _output_schema(returns: Any) -> dict[str, Any] | None:
     # A union of shapes, or a result that may also be plain text, promises nothing a client could check.
     if len(models) != 1 or len([item for item in candidates if item is not CallToolResult]) != 1:
         return None
-    return slim(models[0].model_json_schema(by_alias=True, mode="serialization"))
+    schema = slim(models[0].model_json_schema(by_alias=True, mode="serialization"))
+    # What its docstring says is for whoever reads the code.
+    schema.pop("description", None)
+    return schema

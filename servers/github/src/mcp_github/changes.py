@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable
 
 import anyio
+import anyio.to_thread
 
 from mcp_batteries.remote import RemoteSource
+from mcp_batteries.watcher import FileWatcher, follow_file
+from mcp_github.engine.inbox import Hint, Inbox
 from mcp_github.engine.remote import Remote
-from mcp_github.engine.subjects import Subject, subject
+from mcp_github.engine.subjects import WATCH_LIST, Subject, subject
+from mcp_github.engine.watchlist import WatchList
 from mcp_github.policy import Policy
 from mcp_github.settings import Settings
 
-__all__ = ["Followed", "demonstration"]
+__all__ = ["Deliveries", "Followed", "WatchListFollower", "demonstration"]
 
 
 class Followed:
@@ -45,6 +49,12 @@ class Followed:
     async def _keys(self, uri: str) -> Collection[str]:
         return [self._subjects[uri].key]
 
+    async def look(self, hint: Hint) -> None:
+        """Look at once at what is followed and `hint` is about."""
+        for found in list(self._subjects.values()):
+            if hint.concerns(found.path):
+                await self._remote.look(found, since=hint.received)
+
     def discard(self, keys: Collection[Hashable]) -> None:
         for key in keys:
             if found := self._subjects.pop(key, None):
@@ -61,6 +71,71 @@ class Followed:
         finally:
             self._running, self._source = anyio.Event(), None
             self._subjects.clear()
+
+
+class _Unfollowed:
+    """A source of which nobody holds anything one by one."""
+
+    list_keys: Collection[Hashable] = ()
+
+    def key(self, uri: str) -> Hashable | None:
+        return None
+
+    async def add(self, keys: Collection[Hashable]) -> None:
+        pass
+
+    def discard(self, keys: Collection[Hashable]) -> None:
+        pass
+
+
+class WatchListFollower(_Unfollowed):
+    """The source for the watch list, which is followed all the time: it is part of what is listed."""
+
+    list_keys: Collection[Hashable] = (WATCH_LIST,)
+
+    def __init__(self, watch_list: WatchList) -> None:
+        self._watch_list = watch_list
+
+    def key(self, uri: str) -> Hashable | None:
+        return WATCH_LIST if uri == WATCH_LIST else None
+
+    async def run(self, changed: Callable[[Collection[Hashable]], None]) -> None:
+        async def read_again() -> None:
+            if await anyio.to_thread.run_sync(self._watch_list.refresh):
+                changed([WATCH_LIST])
+
+        assert self._watch_list.path is not None
+        await follow_file(self._watch_list.path, read_again)
+
+
+class Deliveries(_Unfollowed):
+    """What looks into the inbox, and has what is followed looked at; of changes it tells nobody itself."""
+
+    def __init__(self, inbox: Inbox, followed: Followed) -> None:
+        self._inbox, self._followed = inbox, followed
+
+    async def run(self, changed: Callable[[Collection[Hashable]], None]) -> None:
+        wake = anyio.Event()
+
+        def touched(_: Collection[Hashable]) -> None:
+            wake.set()
+
+        folder = self._inbox.folder
+        watcher = FileWatcher([folder], locate=lambda uri: None, probe=self._inbox.state)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(watcher.run, touched)
+            await watcher.add([folder])
+            waiting: list[str] = []
+            while True:
+                hints, unfinished = await anyio.to_thread.run_sync(self._inbox.look)
+                watcher.discard(waiting)
+                waiting = unfinished
+                # Of what is still being written, only the file itself tells when that is over.
+                await watcher.add(waiting)
+                for hint in hints:
+                    tasks.start_soon(self._followed.look, hint)
+                await wake.wait()
+                wake = anyio.Event()
 
 
 def demonstration(settings: Settings) -> tuple[str, Callable[[], None]] | None:

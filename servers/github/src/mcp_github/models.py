@@ -9,12 +9,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import ConfigDict
+
 from mcp_batteries.results import DataResult
 
 __all__ = ["Done", "Listing", "Record", "Text"]
 
 
-class Listing(DataResult):
+def _brief(schema: dict[str, Any]) -> None:
+    """Promise only what is always there: the same schema stands at most of the tools, and each client pays for all."""
+    del schema["properties"]
+
+
+class _Answer(DataResult):
+    model_config = ConfigDict(json_schema_extra=_brief)
+
+
+class Listing(_Answer):
     """Objects of one kind.
 
     Attributes:
@@ -31,7 +42,7 @@ class Listing(DataResult):
     rows: list[list[Any]]
 
 
-class Record(DataResult):
+class Record(_Answer):
     """One object, trimmed to what is asked about it.
 
     Attributes:
@@ -44,7 +55,7 @@ class Record(DataResult):
     data: dict[str, Any]
 
 
-class Done(DataResult):
+class Done(_Answer):
     """What a write did.
 
     Attributes:

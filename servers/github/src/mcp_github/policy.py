@@ -239,7 +239,7 @@ class Policy:
     def team(self, text: str) -> str:
         """A team's slug."""
         if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", text):
-            raise Invalid(f"{quote(text)} is no slug of a team.", "`list_teams` shows yours.")
+            raise Invalid(f"{quote(text)} is no slug of a team.", "`list_people` without arguments shows yours.")
         return text
 
     def logins(self, texts: Sequence[str]) -> list[str]:

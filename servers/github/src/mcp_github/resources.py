@@ -16,11 +16,12 @@ from mcp_github.engine.issues import Issues
 from mcp_github.engine.notifications import Notifications
 from mcp_github.engine.pulls import Pulls
 from mcp_github.engine.repositories import Repositories
-from mcp_github.engine.subjects import NOTIFICATIONS, number_of
-from mcp_github.models import Record
+from mcp_github.engine.subjects import NOTIFICATIONS, WATCH_LIST, number_of
+from mcp_github.engine.watchlist import WatchList
+from mcp_github.models import Listing, Record
 from mcp_github.policy import Policy, Repo
 
-__all__ = ["InboxResources", "Resources"]
+__all__ = ["InboxResources", "Resources", "WatchListResources"]
 
 _JSON, _DIFF = "application/json", "text/x-diff"
 _DIFF_BYTES = 200_000
@@ -34,12 +35,14 @@ class Resources:
     issues: Issues
     pulls: Pulls
     actions: Actions
+    watch_list: WatchList
 
     @lists_resources
     async def served(self) -> list[Resource]:
-        """The repositories on the allow-list that are named one by one."""
+        """The repositories on the allow-list that are named one by one, and what the watch list has."""
         named = [f"{owner}/{name}" for owner, name in self.policy.allowed if name != "*"]
-        return [Resource(uri=f"github://{full}", name=full, mime_type=_JSON) for full in named]
+        found = {f"github://{full}": full for full in named} | self.watch_list.all()
+        return [Resource(uri=uri, name=name, mime_type=_JSON) for uri, name in found.items()]
 
     @resource("github://{owner}/{repo}", name="repository", title="A repository", mime_type=_JSON)
     async def read_repository(self, owner: str, repo: str, uri: str) -> TextResourceContents:
@@ -94,6 +97,22 @@ class Resources:
     def _repo(self, owner: str, name: str) -> Repo:
         from_cache.set(True)
         return self.policy.repo(f"{unquote(owner)}/{unquote(name)}")
+
+
+@dataclass(frozen=True)
+class WatchListResources:
+    """With `--watch-list`."""
+
+    watch_list: WatchList
+
+    @resource(WATCH_LIST, name="watch list", title="What you work on", mime_type=_JSON)
+    async def read_watch_list(self) -> TextResourceContents:
+        """What the watch list has, and what is wrong with its file if anything is."""
+        problem = self.watch_list.problem
+        note = f"The last good version is served: {problem}" if problem else None
+        rows = [[uri, name] for uri, name in self.watch_list.all().items()]
+        text = Listing(columns=["uri", "name"], rows=rows, note=note).text()
+        return TextResourceContents(uri=WATCH_LIST, mime_type=_JSON, text=text)
 
 
 @dataclass(frozen=True)

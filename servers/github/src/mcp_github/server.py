@@ -7,7 +7,7 @@ from importlib.metadata import version
 from typing import Any
 
 from mcp_batteries.assemble import Assembled, assemble
-from mcp_github.changes import Followed
+from mcp_github.changes import Deliveries, Followed, WatchListFollower
 from mcp_github.completions import Completions
 from mcp_github.engine.actions import Actions
 from mcp_github.engine.api import Api
@@ -15,6 +15,7 @@ from mcp_github.engine.commits import Commits
 from mcp_github.engine.discussions import Discussions
 from mcp_github.engine.files import Files
 from mcp_github.engine.gists import GISTS, Gists
+from mcp_github.engine.inbox import Inbox
 from mcp_github.engine.issues import Issues
 from mcp_github.engine.labels import Labels
 from mcp_github.engine.notifications import Notifications
@@ -24,9 +25,10 @@ from mcp_github.engine.releases import Releases
 from mcp_github.engine.remote import Remote
 from mcp_github.engine.repositories import Repositories
 from mcp_github.engine.security import Security
+from mcp_github.engine.watchlist import WatchList
 from mcp_github.policy import Policy
 from mcp_github.prompts import Prompts
-from mcp_github.resources import InboxResources, Resources
+from mcp_github.resources import InboxResources, Resources, WatchListResources
 from mcp_github.settings import Settings
 from mcp_github.tools.actions import ActionTools, DeleteLogTools, WriteActionTools
 from mcp_github.tools.code import CodeTools
@@ -63,8 +65,11 @@ def build(settings: Settings) -> Assembled:
     api = Api(settings, policy)
     files, repositories = Files(api), Repositories(api)
     issues, pulls, actions = Issues(api), Pulls(api), Actions(api)
-    resources = Resources(policy, repositories, files, issues, pulls, actions)
+    watch_list = WatchList(policy, settings.watch_list)
+    resources = Resources(policy, repositories, files, issues, pulls, actions, watch_list)
     remote = Remote(api, seconds=settings.poll, where=settings.cache, command=settings.COMMAND)
+    followed = Followed(policy, remote)
+    inbox = Inbox(policy, settings.inbox, settings.inbox_secret_file) if settings.inbox else None
 
     async def guard(tool: str, values: Mapping[str, Any]) -> str | None:
         for key in destinations(policy, tool, values):
@@ -79,11 +84,16 @@ def build(settings: Settings) -> Assembled:
             *_core(policy, api, repositories, files, issues, pulls),
             *_more(policy, api, repositories, actions),
             resources,
+            *([WatchListResources(watch_list)] if settings.watch_list else []),
             Prompts(policy),
             Completions(policy, api),
         ],
         opens=[api],
-        sources=[Followed(policy, remote)],
+        sources=[
+            *([WatchListFollower(watch_list)] if settings.watch_list else []),
+            followed,
+            *([Deliveries(inbox, followed)] if inbox else []),
+        ],
         guard=guard,
         title="GitHub",
         version=version(settings.COMMAND),

@@ -63,6 +63,15 @@ class Settings(Common):
     cache: str | None = Field(
         None, description="Folder for what subscriptions fetched, or memory; by default in the user's cache folder."
     )
+    watch_list: str | None = Field(
+        None, description="TOML file of what to list as resources; edit it and the list follows."
+    )
+    inbox: str | None = Field(
+        None, description="Folder into which a receiver of webhooks drops deliveries: hints of where to look at once."
+    )
+    inbox_secret_file: str | None = Field(
+        None, description="File that holds the webhook's secret, instead of GITHUB_WEBHOOK_SECRET."
+    )
     write_interval: int = Field(
         1000, ge=0, le=60_000, description="Milliseconds between two writes; GitHub asks for a second."
     )
@@ -78,7 +87,7 @@ class Settings(Common):
     def _absolute_unless_memory(cls, folder: str | None) -> str | None:
         return folder if folder in (None, "memory") else os.path.abspath(os.path.expanduser(folder))
 
-    @field_validator("token_file", "app_key_file")
+    @field_validator("token_file", "app_key_file", "watch_list", "inbox", "inbox_secret_file")
     @classmethod
     def _absolute(cls, path: str | None) -> str | None:
         # Hosts start servers in folders of their own: what the operator meant is fixed here.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -23,6 +24,8 @@ from mcp_github.engine.reply import Reply
 from mcp_github.engine.subjects import Subject
 
 __all__ = ["Remote"]
+
+logger = logging.getLogger(__name__)
 
 _SLOWEST = 4
 """Times the interval, for what has not changed for long."""
@@ -44,6 +47,7 @@ class Remote:
         self._cache: Cache | None = None
         self._followed: set[str] = set()
         self._numbered: Counter[str] = Counter()
+        self._hinted: set[str] = set()
         api.kept = self._kept
 
     async def cache(self) -> Cache:
@@ -70,6 +74,17 @@ class Remote:
         if place.endswith(("/issues", "/pulls")):
             self._numbered[place.rpartition("/")[0]] += more
 
+    async def look(self, subject: Subject, *, since: float) -> None:
+        """Look at what is followed now, unless anybody did after `since` (seconds since the epoch)."""
+        cache = await self.cache()
+        self._hinted.add(subject.key)
+        try:
+            await cache.get(subject.key, max_age=max(0.0, cache.clock() - since))
+        except Problem as problem:
+            logger.info("Not looked at: %s", problem)
+        finally:
+            self._hinted.discard(subject.key)
+
     async def _kept(self, path: str, params: Mapping[str, Any], accept: str) -> bytes | None:
         """What a subscriber reads after a notice, from the cache; None for what nobody follows."""
         key = Subject("", path, "all", accept, {name: value for name, value in params.items() if value is not None}).key
@@ -85,7 +100,7 @@ class Remote:
             # The tags of answers to an App change with its token, every hour.
             headers["If-Modified-Since"] = validators.last_modified
         try:
-            if what == "all" and headers and await self._listed_unchanged(path, validators):
+            if what == "all" and headers and key not in self._hinted and await self._listed_unchanged(path, validators):
                 return NotModified(self._again(None, validators.unchanged))
             request = Request("GET", path, "what is followed", True, params=params, accept=accept, headers=headers)
             reply = await self._api.client.send(request)

@@ -11,9 +11,10 @@ from urllib.parse import parse_qs, unquote
 from mcp_batteries.errors import Invalid, NotFound, quote
 from mcp_github.policy import Policy, Repo
 
-__all__ = ["NOTIFICATIONS", "Subject", "number_of", "subject"]
+__all__ = ["NOTIFICATIONS", "WATCH_LIST", "Subject", "number_of", "subject"]
 
 NOTIFICATIONS = "github://notifications"
+WATCH_LIST = "github://watch-list"
 
 _JSON, _OBJECT = "application/vnd.github+json", "application/vnd.github.object+json"
 _RAW = "application/vnd.github.raw+json"
@@ -46,7 +47,7 @@ def subject(policy: Policy, uri: str) -> Subject | None:
     Raises:
         Problem: it has no meaning here, or is not served.
     """
-    if not uri.lower().startswith("github://"):
+    if not uri.lower().startswith("github://") or uri == WATCH_LIST:
         return None
     if uri.rstrip("/").lower() == NOTIFICATIONS:
         return Subject(NOTIFICATIONS, "/notifications", params={"per_page": 50})

@@ -11,12 +11,9 @@ from mcp_batteries.declare import tool
 from mcp_github.engine.actions import Actions, Kind, RunAction
 from mcp_github.models import Done, Listing, Record, Text
 from mcp_github.policy import Policy
-from mcp_github.tools.arguments import Cursor, Fields, Limit, Ref, RepoName
+from mcp_github.tools.arguments import Cursor, Fields, Limit, Number, OptionalNumber, Ref, RepoName
 
 __all__ = ["ActionTools", "DeleteLogTools", "WriteActionTools"]
-
-RunId = Annotated[int, Field(ge=1)]
-OptionalId = Annotated[int | None, Field(ge=1)]
 
 
 @dataclass(frozen=True)
@@ -29,11 +26,11 @@ class ActionTools:
         self,
         repo: RepoName,
         kind: Kind = "runs",
-        run_id: OptionalId = None,
-        workflow: Annotated[str | None, Field(description="File name or id.")] = None,
-        branch: Annotated[str | None, Field(description="Runs of it.")] = None,
+        run_id: OptionalNumber = None,
+        workflow: Annotated[str | None, Field(description="File name or id")] = None,
+        branch: Annotated[str | None, Field(description="Runs of it")] = None,
         status: Annotated[str | None, Field(description="Of runs: failure, success, in_progress, queued ...")] = None,
-        event: Annotated[str | None, Field(description="Of runs, such as push.")] = None,
+        event: Annotated[str | None, Field(description="Of runs, such as push")] = None,
         fields: Fields = None,
         limit: Limit = 20,
         cursor: Cursor = None,
@@ -47,7 +44,7 @@ class ActionTools:
         )  # fmt: skip
 
     @tool("Get a run", open_world=True)
-    async def get_run(self, repo: RepoName, run_id: RunId) -> Record:
+    async def get_run(self, repo: RepoName, run_id: Number) -> Record:
         """Get a workflow run with its jobs and the steps that failed."""
         return await self.actions.get(self.policy.repo(repo), run_id)
 
@@ -55,9 +52,9 @@ class ActionTools:
     async def read_job_log(
         self,
         repo: RepoName,
-        job_id: OptionalId = None,
-        run_id: OptionalId = None,
-        pattern: Annotated[str | None, Field(description="Only lines that contain this.")] = None,
+        job_id: OptionalNumber = None,
+        run_id: OptionalNumber = None,
+        pattern: Annotated[str | None, Field(description="Only lines that contain this")] = None,
         start_line: Annotated[int | None, Field(ge=1)] = None,
     ) -> Text:
         """Read the end of a job's log, or from `start_line` on; of a run, that of its first failed job."""
@@ -74,16 +71,16 @@ class WriteActionTools:
     async def run_workflow(
         self,
         repo: RepoName,
-        workflow: Annotated[str, Field(description="File name or id.")],
+        workflow: Annotated[str, Field(description="File name or id")],
         ref: Ref,
-        inputs: Annotated[dict[str, Any], Field(description="As the workflow declares them.")] = {},  # noqa: B006
+        inputs: Annotated[dict[str, Any], Field(description="As the workflow declares them")] = {},  # noqa: B006
     ) -> Done:
         """Start a workflow that allows being started by hand."""
         where, policy = self.policy.write_repo(repo), self.policy
         return await self.actions.run(where, policy.workflow(workflow), policy.ref(ref), inputs)
 
     @tool("Rerun or cancel", effect="destroy", open_world=True)
-    async def edit_run(self, repo: RepoName, run_id: RunId, action: RunAction) -> Done:
+    async def edit_run(self, repo: RepoName, run_id: Number, action: RunAction) -> Done:
         """Rerun a workflow run or only what failed in it, or cancel it."""
         return await self.actions.act(self.policy.write_repo(repo), run_id, action)
 
@@ -96,6 +93,6 @@ class DeleteLogTools:
     actions: Actions
 
     @tool("Delete logs", effect="destroy", open_world=True)
-    async def delete_run_logs(self, repo: RepoName, run_id: RunId) -> Done:
+    async def delete_run_logs(self, repo: RepoName, run_id: Number) -> Done:
         """Delete the logs of a run, for good."""
         return await self.actions.delete_log(self.policy.write_repo(repo, "delete"), run_id)

@@ -24,26 +24,25 @@ class ContextTools:
 
     @tool("Who am I", open_world=True)
     async def get_me(self) -> Record:
-        """Get the user of the token, what may be done here, and how many requests are left. Begin here."""
+        """Get who you are, what may be done here, and how many requests are left."""
         return await self.repositories.me()
 
-    @tool("List my teams", open_world=True)
-    async def list_teams(self, fields: Fields = None, limit: Limit = 30, cursor: Cursor = None) -> Listing:
-        """List the teams you are in."""
-        return await self.repositories.teams(fields=fields, limit=limit, cursor=cursor)
-
-    @tool("List people", open_world=True)
+    @tool("List people or teams", open_world=True)
     async def list_people(
         self,
         repo: OptionalRepo = None,
-        org: Annotated[str | None, Field(description="Organisation.")] = None,
-        team: Annotated[str | None, Field(description="Slug, with `org`.")] = None,
+        org: Annotated[str | None, Field(description="Organisation")] = None,
+        team: Annotated[str | None, Field(description="Slug")] = None,
         fields: Fields = None,
         limit: Limit = 30,
         cursor: Cursor = None,
     ) -> Listing:
-        """List a repository's collaborators, or the members of an organisation or team."""
-        if (repo is None) == (org is None):
-            raise Invalid("One of `repo` and `org` has to be given.")
+        """List collaborators of `repo`, or members of `org` or its `team`; without them, the teams you are in."""
+        if repo is None and org is None:
+            if team is not None:
+                raise Invalid("A team is one of an organisation.", "Pass its `org` too.")
+            return await self.repositories.teams(fields=fields, limit=limit, cursor=cursor)
+        if repo is not None and org is not None:
+            raise Invalid("Only one of `repo` and `org` can be given.")
         place = self.policy.repo(repo) if repo is not None else self.policy.owner(org or "")
         return await self.repositories.people(place, team, fields=fields, limit=limit, cursor=cursor)

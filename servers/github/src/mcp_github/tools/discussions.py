@@ -16,7 +16,7 @@ from mcp_github.tools.arguments import Body, Cursor, Limit, Number, OptionalBody
 
 __all__ = ["DeleteDiscussionTools", "DiscussionTools", "WriteDiscussionTools"]
 
-CommentId = Annotated[str, Field(description="From `get_discussion`.")]
+CommentId = Annotated[str, Field(description="From `get_discussion`")]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class DiscussionTools:
         self,
         repo: RepoName,
         kind: Literal["discussions", "categories"] = "discussions",
-        category: Annotated[str | None, Field(description="Name.")] = None,
+        category: Annotated[str | None, Field(description="Name")] = None,
         answered: bool | None = None,
         limit: Limit = 20,
         cursor: Cursor = None,
@@ -57,7 +57,7 @@ class WriteDiscussionTools:
         repo: RepoName,
         number: Number,
         body: Body,
-        reply_to: Annotated[str | None, Field(description="Id of a comment.")] = None,
+        reply_to: Annotated[str | None, Field(description="Id of a comment")] = None,
     ) -> Done:
         """Comment on a discussion, or reply to a comment."""
         where = self.policy.write_repo(repo)

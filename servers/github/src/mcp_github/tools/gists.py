@@ -17,8 +17,8 @@ from mcp_github.tools.issues import given
 
 __all__ = ["GistTools", "WriteGistTools"]
 
-GistId = Annotated[str, Field(description="Id.")]
-Texts = Annotated[dict[str, str | None], Field(description="Text by file name; null deletes.")]
+GistId = Annotated[str, Field(description="Id")]
+Texts = Annotated[dict[str, str | None], Field(description="Text by file name; null deletes")]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class GistTools:
     @tool("List gists", open_world=True)
     async def list_gists(
         self,
-        user: Annotated[str | None, Field(description="Login; yours by default.")] = None,
+        user: Annotated[str | None, Field(description="Login; yours by default")] = None,
         since: Since = None,
         fields: Fields = None,
         limit: Limit = 20,
@@ -42,7 +42,7 @@ class GistTools:
 
     @tool("Get a gist", open_world=True)
     async def get_gist(
-        self, gist: GistId, file: Annotated[str | None, Field(description="Only this one.")] = None
+        self, gist: GistId, file: Annotated[str | None, Field(description="Only this one")] = None
     ) -> Record:
         """Get a gist with the text of its files."""
         self.policy.require_everything("Gists")
@@ -58,9 +58,9 @@ class WriteGistTools:
     async def write_gist(
         self,
         texts: Texts,
-        gist: Annotated[str | None, Field(description="Id of the one to change.")] = None,
-        description: Annotated[str | None, Field(description="One line.")] = None,
-        public: Annotated[bool, Field(description="Of a new one: listed, not only linked.")] = False,
+        gist: Annotated[str | None, Field(description="Id of the one to change")] = None,
+        description: Annotated[str | None, Field(description="One line")] = None,
+        public: Annotated[bool, Field(description="Of a new one: listed, not only linked")] = False,
     ) -> Done:
         """Create a gist, or change the one with the id `gist`."""
         policy = self.policy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from mcp_batteries.declare import tool
 from mcp_github.engine.issues import Issues, Options, SubIssue
@@ -37,11 +37,18 @@ __all__ = [
     "given",
 ]
 
+
+def _from_0(number: int | None) -> int | None:
+    if number is not None and number < 0:
+        raise ValueError("must be 0 or more")
+    return number
+
+
 COPILOT = "copilot-swe-agent[bot]"
-Login = Annotated[str | None, Field(description="Login.")]
-Type = Annotated[str | None, Field(description="Issue type.")]
-Milestone = Annotated[int | None, Field(ge=0)]
-Review = Annotated[bool, Field(description="It is one on lines of a pull request.")]
+Login = Annotated[str | None, Field(description="Login")]
+Type = Annotated[str | None, Field(description="Issue type")]
+Milestone = Annotated[int | None, AfterValidator(_from_0)]
+Review = Annotated[bool, Field(description="On lines of a pull request")]
 
 
 @dataclass(frozen=True)
@@ -54,19 +61,19 @@ class IssueTools:
         self,
         repo: RepoName,
         state: Literal["open", "closed", "all"] = "open",
-        labels: Annotated[list[str] | None, Field(description="Having all of them.")] = None,
-        assignee: Annotated[str | None, Field(description="Login, none or *.")] = None,
+        labels: Annotated[list[str] | None, Field(description="Having all of them")] = None,
+        assignee: Annotated[str | None, Field(description="Login, none or *")] = None,
         creator: Login = None,
         milestone: Milestone = None,
         type: Type = None,  # noqa: A002 - the word GitHub uses
         since: Since = None,
-        sort: Annotated[str | None, Field(description="created, updated or comments.")] = None,
+        sort: Annotated[str | None, Field(description="created, updated, comments")] = None,
         order: Literal["asc", "desc"] | None = None,
         fields: Fields = None,
         limit: Limit = 30,
         cursor: Cursor = None,
     ) -> Listing:
-        """List issues of a repository. `search_github` finds words."""
+        """List issues. `search_github` finds words."""
         params: dict[str, Any] = {
             "state": state, "labels": ",".join(labels) if labels else None, "assignee": assignee, "creator": creator,
             "milestone": milestone, "type": type, "since": since, "sort": sort, "direction": order,
@@ -75,7 +82,7 @@ class IssueTools:
 
     @tool("Get an issue", open_world=True)
     async def get_issue(self, repo: RepoName, number: Number, fields: Fields = None) -> Record:
-        """Get an issue with its text, parent and sub-issues. `list_comments` has what was said."""
+        """Get an issue with parent and sub-issues. `list_comments` has what was said."""
         return await self.issues.get(self.policy.repo(repo), number, fields)
 
 
@@ -88,7 +95,7 @@ class OptionTools:
     async def list_issue_options(
         self, repo: RepoName, kind: Options, limit: Limit = 50, cursor: Cursor = None
     ) -> Listing:
-        """List the labels, milestones, assignees or types an issue can have."""
+        """List what an issue can have."""
         return await self.issues.options(self.policy.repo(repo), kind, limit=limit, cursor=cursor)
 
 
@@ -102,7 +109,7 @@ class CommentTools:
         self, repo: RepoName, number: Number, since: Since = None, fields: Fields = None, limit: Limit = 30,
         cursor: Cursor = None,
     ) -> Listing:  # fmt: skip
-        """List the conversation of an issue or pull request, oldest first."""
+        """List comments of an issue or pull request, oldest first."""
         return await self.issues.comments(
             self.policy.repo(repo), number, since=since, fields=fields, limit=limit, cursor=cursor
         )
@@ -119,13 +126,13 @@ class WriteIssueTools:
         repo: RepoName,
         title: Title,
         body: OptionalBody = None,
-        labels: Annotated[list[str] | None, Field(description="Names.")] = None,
-        assignees: Annotated[list[str] | None, Field(description="Logins; copilot is one.")] = None,
+        labels: Annotated[list[str] | None, Field(description="Names")] = None,
+        assignees: Annotated[list[str] | None, Field(description="Logins; copilot is one")] = None,
         milestone: Milestone = None,
         type: Type = None,  # noqa: A002
         parent: OptionalNumber = None,
     ) -> Done:
-        """Create an issue, as a sub-issue if `parent` is given."""
+        """Create an issue, under `parent` if given."""
         fields = given(
             title=title, body=body, labels=labels, assignees=self._people(assignees), milestone=milestone, type=type
         )
@@ -142,10 +149,10 @@ class WriteIssueTools:
         state_reason: Literal["completed", "not_planned", "duplicate", "reopened"] | None = None,
         labels: Names = None,
         assignees: Names = None,
-        milestone: Annotated[int | None, Field(ge=0, description="0 takes it away.")] = None,
+        milestone: Annotated[Milestone, Field(description="0 takes it away")] = None,
         type: Type = None,  # noqa: A002
     ) -> Done:
-        """Change an issue's fields, close or reopen it; labels, assignees and milestone of pull requests too."""
+        """Change or close an issue; labels, assignees and milestone of pull requests too."""
         where = self.policy.write_repo(repo)
         fields = given(
             title=title, body=body, state=state, state_reason=state_reason, labels=labels,
@@ -162,10 +169,10 @@ class WriteIssueTools:
         number: Number,
         sub_issue: Number,
         action: SubIssue,
-        sub_repo: Annotated[str | None, Field(description="If the sub-issue is elsewhere.")] = None,
+        sub_repo: Annotated[str | None, Field(description="If elsewhere")] = None,
         after: OptionalNumber = None,
     ) -> Done:
-        """Put an issue under issue `number`, remove it, or move it to be first or `after` another."""
+        """Put an issue under issue `number`, remove it, or move it."""
         where = self.policy.write_repo(repo)
         child = self.policy.write_repo(sub_repo) if sub_repo else where
         return await self.issues.edit_sub_issue(where, number, child, sub_issue, action, after)
@@ -189,15 +196,15 @@ class WriteCommentTools:
         repo: RepoName,
         number: Number,
         body: Body,
-        thread: Annotated[str | None, Field(description="Reply in this thread of `list_reviews`.")] = None,
+        thread: Annotated[str | None, Field(description="To reply in, from `list_reviews`")] = None,
     ) -> Done:
-        """Comment on an issue or pull request, or reply in a review thread."""
+        """Comment on an issue or pull request."""
         where = self.policy.write_repo(repo)
         return await self.issues.comment(where, number, body, self.policy.node(thread) if thread else None)
 
     @tool("Change a comment", effect="destroy", open_world=True)
     async def edit_comment(self, repo: RepoName, comment: Number, body: Body, review: Review = False) -> Done:
-        """Replace the text of a comment, by its id."""
+        """Replace the text of a comment."""
         return await self.issues.edit_comment(self.policy.write_repo(repo), comment, body, review=review)
 
     @tool("React", effect="write", idempotent=True, open_world=True)
@@ -209,7 +216,7 @@ class WriteCommentTools:
         comment: OptionalNumber = None,
         review: Review = False,
     ) -> Done:
-        """React to an issue or pull request (`number`) or to a comment (its id)."""
+        """React to an issue, pull request or comment."""
         where = self.policy.write_repo(repo)
         return await self.issues.react(where, reaction, number=number, comment=comment, review=review)
 
@@ -223,7 +230,7 @@ class DeleteCommentTools:
 
     @tool("Delete a comment", effect="destroy", open_world=True)
     async def delete_comment(self, repo: RepoName, comment: Number, review: Review = False) -> Done:
-        """Delete a comment, by its id, for good."""
+        """Delete a comment."""
         where = self.policy.write_repo(repo, "delete")
         return await self.issues.delete_comment(where, comment, review=review)
 

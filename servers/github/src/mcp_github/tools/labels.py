@@ -17,9 +17,9 @@ from mcp_github.tools.issues import given
 
 __all__ = ["DeleteLabelTools", "LabelTools"]
 
-Name = Annotated[str, Field(max_length=200, description="Of the label.")]
-Color = Annotated[str | None, Field(pattern="^[0-9a-fA-F]{6}$", description="Hex, without #.")]
-About = Annotated[str | None, Field(description="One line.")]
+Name = Annotated[str, Field(max_length=200, description="Of the label")]
+Color = Annotated[str | None, Field(pattern="^[0-9a-fA-F]{6}$", description="Hex, without #")]
+About = Annotated[str | None, Field(description="One line")]
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class LabelTools:
         self,
         repo: RepoName,
         name: Name,
-        new_name: Annotated[str | None, Field(description="To rename it.")] = None,
+        new_name: Annotated[str | None, Field(description="To rename it")] = None,
         color: Color = None,
         description: About = None,
     ) -> Done:
@@ -55,7 +55,7 @@ class LabelTools:
         number: OptionalNumber = None,
         title: OptionalTitle = None,
         description: About = None,
-        due_on: Annotated[str | None, Field(description="ISO 8601.")] = None,
+        due_on: Annotated[str | None, Field(description="ISO 8601")] = None,
         state: Literal["open", "closed"] | None = None,
     ) -> Done:
         """Create a milestone, or change the one with this number."""

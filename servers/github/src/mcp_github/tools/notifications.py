@@ -48,7 +48,7 @@ class WriteNotificationTools:
     async def edit_notification(
         self,
         action: Action,
-        notification: Annotated[int | None, Field(ge=1, description="Its id; all of them without.")] = None,
+        notification: Annotated[int | None, Field(ge=1, description="Its id; all of them without")] = None,
         repo: OptionalRepo = None,
         before: Since = None,
     ) -> Done:

@@ -15,8 +15,7 @@ from mcp_github.tools.arguments import Cursor, Fields, Limit, Number, RepoName
 
 __all__ = ["ProjectTools", "WriteProjectTools"]
 
-OwnerName = Annotated[str, Field(description="User or organisation of the project.")]
-Item = Annotated[int, Field(ge=1)]
+OwnerName = Annotated[str, Field(description="User or organisation of the project")]
 
 
 @dataclass(frozen=True)
@@ -29,8 +28,8 @@ class ProjectTools:
         self,
         owner: OwnerName,
         kind: Kind = "projects",
-        project: Annotated[int | None, Field(ge=1, description="Its number.")] = None,
-        query: Annotated[str | None, Field(description="Filter, as on the board.")] = None,
+        project: Annotated[int | None, Field(ge=1, description="Its number")] = None,
+        query: Annotated[str | None, Field(description="Filter, as on the board")] = None,
         fields: Fields = None,
         limit: Limit = 30,
         cursor: Cursor = None,
@@ -56,16 +55,16 @@ class WriteProjectTools:
         self,
         owner: OwnerName,
         project: Number,
-        item: Item,
-        field: Annotated[str, Field(description="Name.")],
-        value: Annotated[str | float | None, Field(description="As shown; null clears.")] = None,
+        item: Number,
+        field: Annotated[str, Field(description="Name")],
+        value: Annotated[str | float | None, Field(description="As shown; null clears")] = None,
     ) -> Done:
         """Set a field of an item, such as its status or iteration."""
         self.policy.require_write()
         return await self.projects.edit(self.policy.owner(owner), project, item, field, value)
 
     @tool("Take off a project", effect="destroy", open_world=True)
-    async def delete_project_item(self, owner: OwnerName, project: Number, item: Item) -> Done:
+    async def delete_project_item(self, owner: OwnerName, project: Number, item: Number) -> Done:
         """Take an item off a project's board; the issue itself stays."""
         self.policy.require_write()
         return await self.projects.remove(self.policy.owner(owner), project, item)

@@ -30,16 +30,16 @@ from mcp_github.tools.views import ISSUES, PULL
 __all__ = ["MergeTools", "PullTools", "WritePullTools"]
 
 COPILOT = "copilot-pull-request-reviewer[bot]"
-Base = Annotated[str, Field(description="Branch to go into.")]
+Base = Annotated[str, Field(description="Branch to go into")]
 
 
 class LineComment(BaseModel):
     model_config = ConfigDict(extra="forbid")
     path: str
-    line: int = Field(ge=1)
+    line: Number
     body: str
     side: Literal["LEFT", "RIGHT"] = "RIGHT"
-    start_line: int | None = Field(None, ge=1)
+    start_line: OptionalNumber = None
 
 
 @dataclass(frozen=True)
@@ -52,21 +52,21 @@ class PullTools:
         self,
         repo: RepoName,
         state: Literal["open", "closed", "all"] = "open",
-        head: Annotated[str | None, Field(description="owner:branch.")] = None,
-        base: Annotated[str | None, Field(description="Branch.")] = None,
-        sort: Annotated[str | None, Field(description="created, updated, popularity or long-running.")] = None,
+        head: Annotated[str | None, Field(description="owner:branch")] = None,
+        base: Annotated[str | None, Field(description="Branch")] = None,
+        sort: Annotated[str | None, Field(description="created, updated, popularity or long-running")] = None,
         order: Literal["asc", "desc"] | None = None,
         fields: Fields = None,
         limit: Limit = 30,
         cursor: Cursor = None,
     ) -> Listing:
-        """List pull requests of a repository."""
+        """List pull requests."""
         params: dict[str, Any] = {"state": state, "head": head, "base": base, "sort": sort, "direction": order}
         return await self.pulls.list(self.policy.repo(repo), params, fields=fields, limit=limit, cursor=cursor)
 
     @tool("Get a pull request", open_world=True, view=PULL)
     async def get_pull_request(self, repo: RepoName, number: Number, fields: Fields = None) -> Record:
-        """Get a pull request: text, branches, whether it can be merged, who was asked to review."""
+        """Get a pull request: text, branches, mergeability, reviewers."""
         return await self.pulls.get(self.policy.repo(repo), number, fields)
 
     @tool("List reviews", open_world=True)
@@ -75,7 +75,7 @@ class PullTools:
         repo: RepoName,
         number: Number,
         kind: Literal["reviews", "threads"] = "reviews",
-        unresolved: Annotated[bool, Field(description="Only such threads.")] = False,
+        unresolved: Annotated[bool, Field(description="Only such threads")] = False,
         fields: Fields = None,
         limit: Limit = 30,
         cursor: Cursor = None,
@@ -95,7 +95,7 @@ class PullTools:
         limit: Limit = 50,
         cursor: Cursor = None,
     ) -> Listing:
-        """List the checks and statuses of a pull request's head or of a commit."""
+        """List checks of a pull request or commit."""
         where, at = self.policy.repo(repo), self.policy.ref(ref) if ref else None
         return await self.pulls.checks(where, number=number, ref=at, limit=limit, cursor=cursor)
 
@@ -110,11 +110,11 @@ class WritePullTools:
         self,
         repo: RepoName,
         title: Title,
-        head: Annotated[str, Field(description="Branch, or owner:branch of a fork.")],
+        head: Annotated[str, Field(description="Branch, or owner:branch of a fork")],
         base: Base,
         body: OptionalBody = None,
         draft: bool = False,
-        reviewers: Annotated[list[str] | None, Field(description="Logins, org/team, copilot.")] = None,
+        reviewers: Annotated[list[str] | None, Field(description="Logins, org/team, copilot")] = None,
     ) -> Done:
         """Create a pull request."""
         where, policy = self.policy.write_repo(repo), self.policy
@@ -133,12 +133,12 @@ class WritePullTools:
         title: OptionalTitle = None,
         body: OptionalBody = None,
         state: Literal["open", "closed"] | None = None,
-        base: Annotated[str | None, Field(description="Branch.")] = None,
+        base: Annotated[str | None, Field(description="Branch")] = None,
         draft: bool | None = None,
         reviewers: Names = None,
-        update_branch: Annotated[bool, Field(description="Merge the base into it.")] = False,
+        update_branch: Annotated[bool, Field(description="With its base")] = False,
     ) -> Done:
-        """Change a pull request's fields, draft state or reviewers. `edit_issue` has labels and assignees."""
+        """Change a pull request. `edit_issue` has labels and assignees."""
         where = self.policy.write_repo(repo)
         fields = given(title=title, body=body, state=state, base=self.policy.ref(base).name if base else None)
         return await self.pulls.edit(
@@ -150,10 +150,10 @@ class WritePullTools:
         self,
         repo: RepoName,
         number: Number,
-        event: Annotated[Event | None, Field(description="Without it the review stays pending.")] = None,
+        event: Annotated[Event | None, Field(description="Pending without")] = None,
         body: OptionalBody = None,
-        comments: Annotated[list[LineComment], Field(description="On lines of the difference.")] = [],  # noqa: B006
-        commit: Annotated[str | None, Field(description="Its head as reviewed.")] = None,
+        comments: Annotated[list[LineComment], Field(description="On lines")] = [],  # noqa: B006
+        commit: Annotated[str | None, Field(description="Head as reviewed")] = None,
     ) -> Done:
         """Review a pull request, all comments at once."""
         where = self.policy.write_repo(repo)
@@ -166,9 +166,9 @@ class WritePullTools:
         self,
         repo: RepoName,
         number: Number,
-        review_id: Annotated[int, Field(ge=1)],
+        review_id: Number,
         action: Literal["submit", "delete", "dismiss"],
-        event: Annotated[Event | None, Field(description="For submit.")] = None,
+        event: Annotated[Event | None, Field(description="For submit")] = None,
         body: OptionalBody = None,
     ) -> Done:
         """Submit or delete a pending review, or dismiss one."""
@@ -180,7 +180,7 @@ class WritePullTools:
         self,
         repo: RepoName,
         number: Number,
-        thread: Annotated[str, Field(description="From `list_reviews`.")],
+        thread: Annotated[str, Field(description="From `list_reviews`")],
         resolved: bool = True,
     ) -> Done:
         """Resolve or reopen a thread of a review."""
@@ -211,11 +211,11 @@ class MergeTools:
         self,
         repo: RepoName,
         number: Number,
-        head_sha: Annotated[str, Field(pattern="^[0-9a-f]{7,64}$", description="The head you looked at.")],
+        head_sha: Annotated[str, Field(pattern="^[0-9a-f]{7,64}$", description="Head you looked at")],
         method: Literal["merge", "squash", "rebase"] = "merge",
         title: OptionalTitle = None,
         body: OptionalBody = None,
     ) -> Done:
-        """Merge a pull request, if its head is still the one you looked at."""
+        """Merge a pull request."""
         where = self.policy.write_repo(repo, "merge")
         return await self.pulls.merge(where, number, head=head_sha, method=method, title=title, message=body)

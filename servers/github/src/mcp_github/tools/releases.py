@@ -18,7 +18,7 @@ from mcp_github.tools.issues import given
 
 __all__ = ["DeleteReleaseTools", "ReleaseTools", "WriteReleaseTools"]
 
-Tag = Annotated[str, Field(description="Its tag.")]
+Tag = Annotated[str, Field(description="Its tag")]
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class ReleaseTools:
 
     @tool("Get a release", open_world=True)
     async def get_release(
-        self, repo: RepoName, tag: Annotated[str | None, Field(description="Latest by default.")] = None
+        self, repo: RepoName, tag: Annotated[str | None, Field(description="Latest by default")] = None
     ) -> Record:
         """Get a release with its notes and assets."""
         at = self.policy.ref(tag) if tag else None

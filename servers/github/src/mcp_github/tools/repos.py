@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from mcp_types import BlobResourceContents, EmbeddedResource, ImageContent
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from mcp_batteries.declare import tool
 from mcp_github.engine.commits import Commits, FileChange
@@ -22,6 +22,7 @@ from mcp_github.tools.arguments import (
     Cursor,
     Fields,
     Limit,
+    Number,
     OptionalNumber,
     OptionalPath,
     OptionalRef,
@@ -29,6 +30,7 @@ from mcp_github.tools.arguments import (
     Ref,
     RepoName,
     Since,
+    said,
 )
 
 __all__ = ["DeleteRepoTools", "ForceTools", "RepoTools", "WriteRepoTools", "shown"]
@@ -45,11 +47,17 @@ class Edit(BaseModel):
 class Change(BaseModel):
     model_config = ConfigDict(extra="forbid")
     path: str
-    sha: str | None = Field(None, description="As read; leave out for a new file.")
+    sha: str | None = Field(None, description="As read, if it exists")
     content: str | None = None
-    base64: bool = Field(False, description="`content` is base64.")
-    edits: list[Edit] = Field(default_factory=list[Edit], description="Instead of content: unique old text, new text.")
+    base64: bool = False
+    edits: list[Edit] = Field(default_factory=list[Edit], description="Unique old text to new, instead of content")
     delete: bool = False
+
+
+def _some(files: list[Change]) -> list[Change]:
+    if not 1 <= len(files) <= 100:
+        raise ValueError("must be an array of 1 to 100 files")
+    return files
 
 
 @dataclass(frozen=True)
@@ -61,7 +69,7 @@ class RepoTools:
 
     @tool("Get a repository", open_world=True)
     async def get_repository(self, repo: RepoName, fields: Fields = None) -> Record:
-        """Get a repository's description, default branch, visibility, counts and your permission."""
+        """Get a repository: default branch, visibility, your permission, counts."""
         return await self.repositories.repository(self.policy.repo(repo), fields)
 
     @tool("List files", open_world=True)
@@ -71,12 +79,12 @@ class RepoTools:
         path: Path = "",
         ref: OptionalRef = None,
         recursive: bool = False,
-        pattern: Annotated[str | None, Field(description="Glob such as *.py.")] = None,
+        pattern: Annotated[str | None, Field(description="Glob such as *.py")] = None,
         fields: Fields = None,
         limit: Annotated[int, Field(ge=1, le=1000)] = 200,
         cursor: Cursor = None,
     ) -> Listing:
-        """List a folder, or with `recursive` everything beneath it."""
+        """List a folder, with `recursive` everything beneath."""
         return await self.files.tree(
             self.policy.repo(repo), self.policy.file(path), _ref(self.policy, ref), recursive=recursive,
             pattern=pattern, fields=fields, limit=limit, cursor=cursor,
@@ -88,10 +96,10 @@ class RepoTools:
         repo: RepoName,
         path: Path,
         ref: OptionalRef = None,
-        start_line: Annotated[int, Field(ge=1)] = 1,
-        lines: Annotated[int | None, Field(ge=1)] = None,
+        start_line: Number = 1,
+        lines: OptionalNumber = None,
     ) -> Text | EmbeddedResource | ImageContent:
-        """Read a file, a page of lines at a time; its first line tells the `sha` that a change needs."""
+        """Read a file in pages; the first line has the `sha` that a change needs."""
         found = await self.files.read(
             self.policy.repo(repo), self.policy.file(path), _ref(self.policy, ref), start_line=start_line, lines=lines
         )
@@ -103,15 +111,12 @@ class RepoTools:
         repo: RepoName,
         number: OptionalNumber = None,
         ref: OptionalRef = None,
-        base: Annotated[str | None, Field(description="Compare `ref` with this.")] = None,
+        base: Annotated[str | None, Field(description="Compare `ref` with this")] = None,
         path: OptionalPath = None,
         summary: bool = False,
         cursor: Cursor = None,
     ) -> Text:
-        """Read what a pull request (`number`), a commit (`ref`) or a comparison changes, file by file.
-
-        `path` narrows to a file, folder or glob; `summary` lists the files only.
-        """
+        """Read what a pull request (`number`), a commit (`ref`) or a comparison changes; `summary` lists files only."""
         where, policy = self.policy.repo(repo), self.policy
         of = self.pulls.diff(where, number=number, ref=_ref(policy, ref), base=_ref(policy, base))
         return await self.files.diff(where, of, path=path, summary=summary, cursor=cursor)
@@ -123,14 +128,14 @@ class RepoTools:
         ref: OptionalRef = None,
         path: OptionalPath = None,
         number: OptionalNumber = None,
-        author: Annotated[str | None, Field(description="Login or email.")] = None,
+        author: Annotated[str | None, Field(description="Login or email")] = None,
         since: Since = None,
         until: Since = None,
         fields: Fields = None,
         limit: Limit = 30,
         cursor: Cursor = None,
     ) -> Listing:
-        """List commits of a branch or path, newest first, or of the pull request `number`."""
+        """List commits, newest first, of a branch, path or pull request (`number`)."""
         policy = self.policy
         return await self.repositories.commits(
             policy.repo(repo), ref=_ref(policy, ref), path=policy.file(path).name if path else None, number=number,
@@ -139,7 +144,7 @@ class RepoTools:
 
     @tool("Get a commit", open_world=True)
     async def get_commit(self, repo: RepoName, ref: Ref) -> Record:
-        """Get a commit's message, author and files. `read_diff` shows the changes."""
+        """Get a commit with its files. `read_diff` shows the changes."""
         return await self.repositories.commit(self.policy.repo(repo), self.policy.ref(ref))
 
     @tool("List branches or tags", open_world=True)
@@ -151,7 +156,7 @@ class RepoTools:
         limit: Limit = 30,
         cursor: Cursor = None,
     ) -> Listing:
-        """List branches or tags with their commits."""
+        """List branches or tags."""
         where = self.policy.repo(repo)
         return await self.repositories.refs(where, kind, fields=fields, limit=limit, cursor=cursor)
 
@@ -167,13 +172,10 @@ class WriteRepoTools:
         self,
         repo: RepoName,
         branch: Branch,
-        message: Annotated[str, Field(min_length=1, max_length=10_000, description="Of the commit.")],
-        files: Annotated[list[Change], Field(min_length=1, max_length=100)],
+        message: Annotated[str, AfterValidator(said), Field(description="Of the commit")],
+        files: Annotated[list[Change], AfterValidator(_some)],
     ) -> Done:
-        """Create, change and delete files of a branch in one signed commit, all or none.
-
-        A file that exists needs its current `sha` from `read_file`.
-        """
+        """Create, change and delete files in one commit. One that exists needs its `sha` from `read_file`."""
         where = self.policy.write_repo(repo)
         changes = [
             FileChange(
@@ -186,7 +188,7 @@ class WriteRepoTools:
 
     @tool("Create a branch", effect="write", open_world=True)
     async def create_branch(self, repo: RepoName, branch: Branch, ref: OptionalRef = None) -> Done:
-        """Create a branch at `ref`, by default where the default branch is."""
+        """Create a branch at `ref`, else at the default branch."""
         where, policy = self.policy.write_repo(repo), self.policy
         return await self.repositories.create_branch(where, policy.ref(branch), _ref(policy, ref))
 
@@ -194,18 +196,16 @@ class WriteRepoTools:
     async def create_repository(
         self,
         repo: RepoName,
-        description: Annotated[str | None, Field(description="One line.")] = None,
+        description: Annotated[str | None, Field(description="One line")] = None,
         private: bool = True,
         readme: bool = True,
     ) -> Done:
-        """Create a repository of yours or of an organisation."""
+        """Create a repository."""
         where = self.policy.write_repo(repo)
         return await self.repositories.create(where, description=description, private=private, readme=readme)
 
     @tool("Fork a repository", effect="write", open_world=True)
-    async def copy_repository(
-        self, repo: RepoName, target: Annotated[str, Field(description="owner/name of the fork.")]
-    ) -> Done:
+    async def copy_repository(self, repo: RepoName, target: Annotated[str, Field(description="owner/name")]) -> Done:
         """Fork a repository."""
         return await self.repositories.fork(self.policy.repo(repo), self.policy.write_repo(target))
 

@@ -23,20 +23,15 @@ class SearchTools:
     async def search_github(
         self,
         kind: Kind,
-        query: Annotated[str, Field(max_length=1000, description="GitHub search syntax: words and qualifiers.")],
+        query: Annotated[str, Field(description="Words and qualifiers")],
         repo: OptionalRepo = None,
-        sort: Annotated[
-            str | None, Field(description="Such as stars, updated, comments; best match by default.")
-        ] = None,
+        sort: Annotated[str | None, Field(description="stars, updated, comments ...")] = None,
         order: Literal["asc", "desc"] | None = None,
         fields: Fields = None,
         limit: Limit = 20,
         cursor: Cursor = None,
     ) -> Listing:
-        """Search repositories, code, commits, issues, pull requests, people or topics.
-
-        To go through one repository's issues or pull requests, list them instead.
-        """
+        """Search GitHub. To go through a repository's issues or pull requests, list them instead."""
         return await self.repositories.search(
             kind, query, repo, sort=sort, order=order, fields=fields, limit=limit, cursor=cursor
         )

@@ -15,7 +15,7 @@ from mcp_github.tools.arguments import Cursor, Fields, Limit, Number, OptionalRe
 
 __all__ = ["SecurityTools"]
 
-Severity = Annotated[str | None, Field(description="low, medium, high or critical.")]
+Severity = Annotated[str | None, Field(description="low, medium, high or critical")]
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class SecurityTools:
         self,
         repo: RepoName,
         kind: Alerts,
-        state: Annotated[str | None, Field(description="open, fixed, dismissed or resolved.")] = None,
+        state: Annotated[str | None, Field(description="open, fixed, dismissed or resolved")] = None,
         severity: Severity = None,
         ref: OptionalRef = None,
         fields: Fields = None,
@@ -51,10 +51,10 @@ class SecurityTools:
     async def list_advisories(
         self,
         repo: OptionalRepo = None,
-        package: Annotated[str | None, Field(description="Affected package, as name or name@version.")] = None,
-        ecosystem: Annotated[str | None, Field(description="Such as pip or npm.")] = None,
+        package: Annotated[str | None, Field(description="Affected package, as name or name@version")] = None,
+        ecosystem: Annotated[str | None, Field(description="Such as pip or npm")] = None,
         severity: Severity = None,
-        advisory: Annotated[str | None, Field(description="GHSA or CVE id.")] = None,
+        advisory: Annotated[str | None, Field(description="GHSA or CVE id")] = None,
         fields: Fields = None,
         limit: Limit = 20,
         cursor: Cursor = None,

@@ -86,9 +86,11 @@ _BLOAT = [
     WHERE x.there - x.needed > 5000000 AND x.there > 2 * x.needed"""
 ]
 _WRAPAROUND = [
-    """SELECT format('database %s: %s transactions old, autovacuum presses at %s, the end is at 2,000,000,000', datname,
+    """SELECT format('database %s: it is %s transactions old, autovacuum presses at %s, the end is at 2,000,000,000',
+        datname,
         age(datfrozenxid), current_setting('autovacuum_freeze_max_age'))
-    FROM pg_database WHERE age(datfrozenxid) > current_setting('autovacuum_freeze_max_age')::bigint * 1.2""",
+    FROM pg_database WHERE age(datfrozenxid) > current_setting('autovacuum_freeze_max_age')::bigint * 1.2
+    ORDER BY datname <> current_database(), age(datfrozenxid) DESC""",
     """SELECT format('%s: %s transactions old: VACUUM it', c.oid::regclass, age(c.relfrozenxid)) FROM pg_class c
     WHERE c.relkind IN ('r', 'm', 't') AND age(c.relfrozenxid) > current_setting('autovacuum_freeze_max_age')::bigint
         * 1.2

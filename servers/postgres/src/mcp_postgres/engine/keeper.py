@@ -17,7 +17,7 @@ import subprocess
 import sys
 from typing import Any
 
-__all__ = ["keep"]
+__all__ = ["free_port", "keep"]
 
 _SECONDS = 120
 _QUICK = ["-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off", "-c", "max_wal_size=256MB"]
@@ -43,7 +43,7 @@ def keep(folder: str, programs: str, password: str, script: str, options: list[s
             shutil.chown(secret, as_whom["user"])
         make = ["initdb", "-D", data, "-U", "postgres", "-A", "scram-sha-256", "-E", "UTF8", "--no-sync"]
         _run(programs, [*make, "--locale=C", f"--pwfile={secret}"], as_whom)
-        port = _free_port()
+        port = free_port()
         command = [os.path.join(programs, "postgres"), "-D", data, "-p", str(port), "-h", "127.0.0.1"]
         private = ["-c", "unix_socket_directories=", "-c", "logging_collector=off"]
         with open(os.path.join(folder, "log"), "wb") as log:
@@ -105,7 +105,8 @@ def _run(
         raise RuntimeError(f"{words[0]}: {done.stderr.strip() or done.returncode}")
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of the loopback nobody listens on now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

@@ -1,0 +1,53 @@
+"""What the lists of tools cost on the wire, in bytes; four are about one token."""
+
+import json
+
+import pytest
+
+from e2e.serving import connected
+from github_server.oracle import Oracle
+from github_server.serving import EVERYTHING, refused, served
+
+READING, WRITING, ALL = 14_000, 24_000, 48_000
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("arguments", "most"), [((), READING), (("--write",), WRITING), (EVERYTHING, ALL)], ids=["read", "write", "all"]
+)
+async def test_the_list_of_tools_stays_small(arguments: tuple[str, ...], most: int, oracle: Oracle) -> None:
+    async with connected("stdio", "2025-11-25", "mcp_github", ["--api-url", oracle.url, *arguments]) as wire:
+        tools, cursor, size = [], None, 0
+        while True:
+            page = await wire.request("tools/list", {"cursor": cursor} if cursor else {})
+            # As the server writes it: compact, and text as UTF-8.
+            size += len(wire_form(page))
+            tools += page["tools"]
+            cursor = page.get("nextCursor")
+            if not cursor:
+                break
+    assert size <= most
+    assert len({tool["name"] for tool in tools}) == len(tools) > 15
+
+
+def wire_form(page: object) -> bytes:
+    return json.dumps(page, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+@pytest.mark.anyio
+async def test_what_is_no_longer_published_is_still_checked(oracle: Oracle) -> None:
+    async with served(oracle, *EVERYTHING) as client:
+        for arguments, words in [
+            ({"number": 0}, "`number`: must be 1 or more"),
+            ({"number": 1, "limit": 101}, "`limit`: must be an integer from 1 to 100"),
+            ({"number": 1, "limit": 0}, "`limit`: must be an integer from 1 to 100"),
+        ]:
+            assert words in await refused(client, "list_comments", repo="octo/app", **arguments)
+        long = {"title": "x" * 1001, "body": "x" * 65_537}
+        said = await refused(client, "create_issue", repo="octo/app", **long)
+        assert "`title`: must have at most 1000 characters" in said
+        assert "`body`: must have at most 65536 characters" in said
+        commit = {"repo": "octo/app", "branch": "main"}
+        said = await refused(client, "write_files", **commit, message="", files=[])
+        assert "`message`: must have 1 to 10000" in said and "`files`: must be an array of 1 to 100" in said
+    assert oracle.seen == []
