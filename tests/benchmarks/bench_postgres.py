@@ -8,6 +8,7 @@ Everybody is asked over stdio, in turns, for the same rows of the same PostgreSQ
 
 import json
 import os
+import shutil
 import statistics
 import sys
 import time
@@ -59,7 +60,10 @@ def everybody() -> list[Peer]:
         found.append(Peer("server-postgres 0.6.2", lambda base: [npm.NODE, program, base.url()], "query"))
     except RuntimeError as error:
         click.echo(f"server-postgres is left out: {error}", err=True)
-    pro = ["uvx", "--quiet", "--with", "mcp<2", "postgres-mcp@0.3.0", "--access-mode", "restricted"]
+    # It asks for Python 3.12 or later.
+    newer = ("python3.14", "python3.13", "python3.12")
+    python = sys.executable if sys.version_info >= (3, 12) else next(filter(None, map(shutil.which, newer)), "3.13")
+    pro = ["uvx", "--quiet", "--python", python, "--with", "mcp<2", "postgres-mcp@0.3.0", "--access-mode", "restricted"]
     found.append(Peer("postgres-mcp 0.3.0", lambda base: [*pro, base.url()], "execute_sql"))
     return found
 

@@ -1,7 +1,8 @@
 """What the wheel's PostgreSQL lacks: pg_stat_statements, hypopg, an older version, and PgBouncer in front.
 
     apt-get install postgresql-15 postgresql-15-hypopg pgbouncer
-    MCP_TEST_PROGRAMS=/usr/lib/postgresql/15/bin uv run pytest tests/postgres tests/postgres/debian.py
+    uv run pytest tests/postgres/debian.py
+    MCP_TEST_PROGRAMS=/usr/lib/postgresql/15/bin uv run pytest tests/postgres
 
 Not collected otherwise: nothing of it is there on a machine that only has the wheel.
 """
