@@ -17,6 +17,7 @@ from mcp_batteries.declare import DeclaredTool
 from mcp_batteries.rows import RowPage
 from mcp_batteries.saved import SavedQueries, SavedQuery
 from mcp_batteries.toolbox import StrictTool, strict_tool
+from mcp_batteries.views import TABLE
 from mcp_batteries.watcher import FileWatcher
 
 __all__ = ["SavedTools"]
@@ -128,7 +129,7 @@ class SavedTools:
         )
         run.__doc__ = query.description.rstrip(".") + "." + broken[:120]
         title = query.name.replace("_", " ").capitalize()
-        return strict_tool(run, DeclaredTool(title, "read", True, False, self._seconds))
+        return strict_tool(run, DeclaredTool(title, "read", True, False, self._seconds, TABLE))
 
 
 def _tool_name(name: str) -> str:
