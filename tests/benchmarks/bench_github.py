@@ -95,6 +95,7 @@ def world(oracle: Oracle) -> Oracle:
     oracle.pages("/repos/octo/app/pulls", [{**listed, "number": number} for number in range(1, 31)])
     oracle.answer("GET", "/repos/octo/app/pulls/5", {**pull, "number": 5})
     links = dict.fromkeys(("url", "git_url", "html_url", "download_url"), oracle.url)
+    places = {"_links": {name: oracle.url for name in ("git", "self", "html")}}
     whole = {"changes": 40, "blob_url": oracle.url, "raw_url": oracle.url, "contents_url": oracle.url}
     patch = "@@ -1,20 +1,20 @@\n" + "".join(f"-old line {number}\n+new line {number}\n" for number in range(20))
     oracle.answer(
@@ -102,7 +103,7 @@ def world(oracle: Oracle) -> Oracle:
     )
     oracle.pages("/repos/octo/app/pulls/5/reviews", [{**review, "id": number} for number in range(5)])
     oracle.pages("/repos/octo/app/commits", [{**commit, "sha": SHA} for _ in range(30)])
-    oracle.answer("GET", "/repos/octo/app/contents/a.py", file("a.py", CODE, **links))
+    oracle.answer("GET", "/repos/octo/app/contents/a.py", file("a.py", CODE, **links, **places))
     oracle.pages("/search/repositories", [{**found, "id": number} for number in range(30)], "items")
     return oracle
 
