@@ -95,7 +95,7 @@ def world(oracle: Oracle) -> Oracle:
     oracle.pages("/repos/octo/app/pulls", [{**listed, "number": number} for number in range(1, 31)])
     oracle.answer("GET", "/repos/octo/app/pulls/5", {**pull, "number": 5})
     links = dict.fromkeys(("url", "git_url", "html_url", "download_url"), oracle.url)
-    places = {"_links": {name: oracle.url for name in ("git", "self", "html")}}
+    places = {"_links": dict.fromkeys(("git", "self", "html"), oracle.url)}
     whole = {"changes": 40, "blob_url": oracle.url, "raw_url": oracle.url, "contents_url": oracle.url}
     patch = "@@ -1,20 +1,20 @@\n" + "".join(f"-old line {number}\n+new line {number}\n" for number in range(20))
     oracle.answer(
