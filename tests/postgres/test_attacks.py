@@ -96,11 +96,7 @@ MODES = {
 
 
 async def attack(
-    wire: StdioWire,
-    target: Target,
-    tool: str,
-    statements: Sequence[str],
-    spared: frozenset[str] | set[str] = frozenset(),
+    wire: StdioWire, target: Target, tool: str, statements: Sequence[str], spared: frozenset[str] | set[str] = frozenset()
 ) -> None:
     for sql in statements:
         result = await wire.call(tool, sql=target.filled(sql))
@@ -121,20 +117,10 @@ async def test_no_query_has_an_effect(mode: str, target: Target) -> None:
     role, flags = MODES[mode]
     spared = {"SELECT"} if role == "postgres" else HARMLESS
     async with served(*flags, f"app={target.base.url(role)}") as wire:
-        settings = text_of(
-            await wire.call(
-                "query_rows",
-                sql="SELECT string_agg(name || '=' || setting, ' ') FROM pg_settings WHERE source = 'session'",
-            )
-        )
+        settings = text_of(await wire.call("query_rows", sql="SELECT string_agg(name || '=' || setting, ' ') FROM pg_settings WHERE source = 'session'"))
         await attack(wire, target, "query_rows", [*TRANSACTIONS, *ROWS, *SCHEMA, *CLOSED], spared)
         # Nothing is left in the sessions either.
-        again = text_of(
-            await wire.call(
-                "query_rows",
-                sql="SELECT string_agg(name || '=' || setting, ' ') FROM pg_settings WHERE source = 'session'",
-            )
-        )
+        again = text_of(await wire.call("query_rows", sql="SELECT string_agg(name || '=' || setting, ' ') FROM pg_settings WHERE source = 'session'"))
         assert again == settings
 
 
@@ -203,9 +189,7 @@ async def test_what_a_mode_is_for_works(target: Target) -> None:
             result = await wire.call("write_rows", sql=sql, dry_run=True)
             assert "Dry run" in text_of(result), f"{sql}: {text_of(result)}"
             target.unharmed(sql)
-        assert "Done and committed" in text_of(
-            await wire.call("write_rows", sql="UPDATE t SET name = 'x' WHERE id = 1")
-        )
+        assert "Done and committed" in text_of(await wire.call("write_rows", sql="UPDATE t SET name = 'x' WHERE id = 1"))
         assert "column t.x" in text_of(await wire.call("edit_schema", sql="ALTER TABLE t ADD x integer"))
     assert target.base.rows("SELECT name, x FROM t WHERE id = 1") == [("x", None)]
     target.begin()
