@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
+from packaging.markers import Marker
 
 from mcp_batteries.testing.members import Member, members
 from mcp_batteries.testing.wire import HttpWire, StdioWire, WireClosed
@@ -126,7 +127,7 @@ def locked_wheels(scratch: Path) -> Path:
     for number, words in enumerate(asked):
         file = scratch / f"{number}.txt"
         common = ("uv", "export", "--quiet", "--frozen", "--no-dev", "--no-emit-workspace")
-        file.write_text(run(*common, *words), "utf-8")
+        file.write_text(for_image(run(*common, *words)), "utf-8")
         run(
             *("uv", "run", "--quiet", "--no-project", "--with", "pip", "python", "-m", "pip", "download", "--quiet"),
             *("--dest", folder, "--require-hashes", "--only-binary=:all:", "--python-version", PYTHON),
@@ -134,6 +135,19 @@ def locked_wheels(scratch: Path) -> Path:
             *("--platform", "manylinux2014_x86_64", "--platform", "manylinux_2_12_x86_64", "-r", file),
         )
     return folder
+
+
+def for_image(requirements: str) -> str:
+    """The requirements that hold inside the image: pip would judge their markers by the Python that it runs on."""
+    inside = {"python_version": PYTHON, "python_full_version": f"{PYTHON}.0", "platform_machine": "x86_64"}
+    inside |= {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix"}
+    kept: list[str] = []
+    for line in requirements.replace("\\\n", " ").split("\n"):
+        name, _, rest = line.partition(" ;")
+        marker, *hashes = rest.split(" --hash")
+        if not rest or Marker(marker).evaluate(inside):
+            kept.append(" --hash".join([name.strip(), *hashes]))
+    return "\n".join(kept)
 
 
 @dataclass

@@ -11,9 +11,13 @@ from functools import cache
 from typing import Any
 
 import psycopg
+from mcp import Client
 
+from mcp_batteries.settings import load
 from mcp_batteries.testing.wire import MODERN, Message, StdioWire
 from mcp_postgres.engine.cluster import Cluster
+from mcp_postgres.server import build
+from mcp_postgres.settings import Settings
 
 PROGRAMS = os.environ.get("MCP_TEST_PROGRAMS")
 """Another PostgreSQL's programs, to run the same tests with it."""
@@ -31,7 +35,8 @@ CREATE SEQUENCE s;
 CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
 CREATE FUNCTION twice(n integer) RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT n * 2';
 CREATE FUNCTION writer() RETURNS integer LANGUAGE plpgsql AS 'BEGIN DELETE FROM t; RETURN 1; END';
-CREATE FUNCTION definer() RETURNS integer LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN DELETE FROM public.t; RETURN 1; END';
+CREATE FUNCTION definer() RETURNS integer LANGUAGE plpgsql SECURITY DEFINER AS
+    'BEGIN DELETE FROM public.t; RETURN 1; END';
 CREATE PROCEDURE proc() LANGUAGE plpgsql AS 'BEGIN COMMIT; DELETE FROM t; COMMIT; END';
 COMMENT ON TABLE t IS 'Things with names';
 COMMENT ON COLUMN t.name IS 'What people call it';
@@ -79,16 +84,24 @@ class Base:
             return connection.execute(sql.encode()).fetchall()
 
 
+@cache
+def _template(schema: str) -> Base:
+    base = Base(f"pattern{next(_numbers)}")
+    with Base("postgres").connect() as connection:
+        connection.execute(f"CREATE DATABASE {base.name} OWNER owner".encode())
+    base.run("ALTER SCHEMA public OWNER TO owner; GRANT USAGE ON SCHEMA public TO PUBLIC")
+    base.run(schema, "owner")
+    for what in ("TABLES", "SEQUENCES"):
+        base.run(f"GRANT SELECT ON ALL {what} IN SCHEMA public TO reader")
+    base.run("VACUUM ANALYZE")
+    return base
+
+
 def make(schema: str = SCHEMA) -> Base:
     """A database with a bit of everything, which `owner` owns and `reader` may read."""
-    base = Base(f"app{next(_numbers)}")
-    with psycopg.connect(Base("postgres").url("postgres"), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {base.name} OWNER owner".encode())
-    base.run("ALTER SCHEMA public OWNER TO owner")
-    base.run(schema, "owner")
-    base.run(
-        "GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader; GRANT SELECT ON ALL SEQUENCES IN SCHEMA public TO reader"
-    )
+    template, base = _template(schema), Base(f"app{next(_numbers)}")
+    with Base("postgres").connect() as connection:
+        connection.execute(f"CREATE DATABASE {base.name} OWNER owner TEMPLATE {template.name}".encode())
     return base
 
 
@@ -102,3 +115,21 @@ async def served(*arguments: object, revision: str = MODERN) -> AsyncGenerator[S
     async with StdioWire([sys.executable, "-m", "mcp_postgres", *map(str, arguments)], revision=revision) as wire:
         await wire.open()
         yield wire
+
+
+class Inside:
+    """The server in this process, called by a client in memory: no process to start, everything else the same."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def call(self, tool: str, **arguments: Any) -> Message:
+        result = await self._client.call_tool(tool, arguments)
+        return result.model_dump(mode="json", by_alias=True)
+
+
+@asynccontextmanager
+async def inside(*arguments: object) -> AsyncGenerator[Inside]:
+    """A client of the server that `arguments` start, here."""
+    async with Client(build(load(Settings, [*map(str, arguments)]))) as client:
+        yield Inside(client)

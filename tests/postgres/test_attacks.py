@@ -8,20 +8,24 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from mcp_batteries.testing.wire import StdioWire
-from postgres.serving import Base, make, served, text_of
+from postgres.serving import Base, Inside, inside, make, text_of
 from postgres.statements import CLOSED, HARMLESS, READS, ROWS, SCHEMA, TRANSACTIONS
 
 _CATALOGS = (
-    "pg_class", "pg_attribute", "pg_attrdef", "pg_constraint", "pg_index", "pg_proc", "pg_type", "pg_namespace", "pg_trigger",
-    "pg_rewrite", "pg_policy", "pg_extension", "pg_default_acl", "pg_description", "pg_enum", "pg_authid", "pg_database",
-    "pg_auth_members", "pg_db_role_setting", "pg_shdescription", "pg_largeobject_metadata", "pg_publication", "pg_subscription",
-    "pg_foreign_server", "pg_foreign_data_wrapper", "pg_tablespace", "pg_event_trigger", "pg_statistic_ext", "pg_replication_origin",
+    "pg_class", "pg_attribute", "pg_attrdef", "pg_constraint", "pg_index", "pg_proc", "pg_type", "pg_namespace",
+    "pg_trigger",
+    "pg_rewrite", "pg_policy", "pg_extension", "pg_default_acl", "pg_description", "pg_enum", "pg_authid",
+    "pg_database",
+    "pg_auth_members", "pg_db_role_setting", "pg_shdescription", "pg_largeobject_metadata", "pg_publication",
+    "pg_subscription",
+    "pg_foreign_server", "pg_foreign_data_wrapper", "pg_tablespace", "pg_event_trigger", "pg_statistic_ext",
+    "pg_replication_origin",
     "pg_am", "pg_collation",
 )  # fmt: skip
 _STATE = f"""
 SELECT concat_ws(' ',
-    (SELECT md5(string_agg(t::text, ',' ORDER BY id)) FROM t), (SELECT md5(string_agg(u::text, ',' ORDER BY id)) FROM u),
+    (SELECT md5(string_agg(t::text, ',' ORDER BY id)) FROM t),
+    (SELECT md5(string_agg(u::text, ',' ORDER BY id)) FROM u),
     (SELECT last_value || '/' || is_called FROM s),
     {", ".join(f"(SELECT count(*) || '/' || coalesce(sum(xmin::text::bigint), 0) FROM {name})" for name in _CATALOGS)},
     (SELECT count(*) FROM pg_replication_slots), (SELECT count(*) FROM pg_prepared_xacts),
@@ -96,7 +100,11 @@ MODES = {
 
 
 async def attack(
-    wire: StdioWire, target: Target, tool: str, statements: Sequence[str], spared: frozenset[str] | set[str] = frozenset()
+    wire: Inside,
+    target: Target,
+    tool: str,
+    statements: Sequence[str],
+    spared: frozenset[str] | set[str] = frozenset(),
 ) -> None:
     for sql in statements:
         result = await wire.call(tool, sql=target.filled(sql))
@@ -116,18 +124,28 @@ def test_there_are_enough() -> None:
 async def test_no_query_has_an_effect(mode: str, target: Target) -> None:
     role, flags = MODES[mode]
     spared = {"SELECT"} if role == "postgres" else HARMLESS
-    async with served(*flags, f"app={target.base.url(role)}") as wire:
-        settings = text_of(await wire.call("query_rows", sql="SELECT string_agg(name || '=' || setting, ' ') FROM pg_settings WHERE source = 'session'"))
+    async with inside(*flags, f"app={target.base.url(role)}") as wire:
+        settings = text_of(
+            await wire.call(
+                "query_rows",
+                sql="SELECT string_agg(name || '=' || setting, ' ') FROM pg_settings WHERE source = 'session'",
+            )
+        )
         await attack(wire, target, "query_rows", [*TRANSACTIONS, *ROWS, *SCHEMA, *CLOSED], spared)
         # Nothing is left in the sessions either.
-        again = text_of(await wire.call("query_rows", sql="SELECT string_agg(name || '=' || setting, ' ') FROM pg_settings WHERE source = 'session'"))
+        again = text_of(
+            await wire.call(
+                "query_rows",
+                sql="SELECT string_agg(name || '=' || setting, ' ') FROM pg_settings WHERE source = 'session'",
+            )
+        )
         assert again == settings
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("role", ["postgres", "owner"])
 async def test_explaining_changes_nothing(role: str, target: Target) -> None:
-    async with served("--write", "--ddl", f"app={target.base.url(role)}") as wire:
+    async with inside("--write", "--ddl", f"app={target.base.url(role)}") as wire:
         for sql in [*TRANSACTIONS, *ROWS, *SCHEMA, *CLOSED]:
             for more in ({}, {"analyze": True}) if sql not in HARMLESS else ({},):
                 await wire.call("explain_query", sql=target.filled(sql) or " ", **more)
@@ -139,7 +157,7 @@ async def test_explaining_changes_nothing(role: str, target: Target) -> None:
 async def test_changing_rows_changes_nothing_else(role: str, target: Target) -> None:
     changing = ("writer()", "definer()", "xtval", "setval", "pg_notify", "xml", "DELETE FROM t; --")
     closed = [sql for sql in CLOSED if not any(word in sql for word in changing)]
-    async with served("--write", f"app={target.base.url(role)}") as wire:
+    async with inside("--write", f"app={target.base.url(role)}") as wire:
         spared = {"SELECT"} if role == "postgres" else {*HARMLESS, "SELECT"}
         await attack(wire, target, "write_rows", [*SCHEMA, *TRANSACTIONS, *closed], spared)
 
@@ -148,14 +166,15 @@ async def test_changing_rows_changes_nothing_else(role: str, target: Target) -> 
 async def test_a_function_that_defines_is_no_change_of_rows(target: Target) -> None:
     target.base.run(
         "CREATE FUNCTION sly() RETURNS integer LANGUAGE plpgsql AS $$ BEGIN"
-        " BEGIN CREATE TABLE IF NOT EXISTS x (a integer); EXCEPTION WHEN division_by_zero THEN NULL; END; RETURN 1; END $$;"
-        "CREATE FUNCTION slier() RETURNS integer LANGUAGE plpgsql AS $$ BEGIN PERFORM lo_create(4242); RETURN 1; END $$;"
+        " BEGIN CREATE TABLE IF NOT EXISTS x (a int); EXCEPTION WHEN division_by_zero THEN NULL; END; RETURN 1; END $$;"
+        "CREATE FUNCTION slier() RETURNS integer LANGUAGE plpgsql AS $$ BEGIN"
+        " PERFORM lo_create(4242); RETURN 1; END $$;"
         "CREATE FUNCTION setting() RETURNS integer LANGUAGE plpgsql AS $$ BEGIN"
         " PERFORM set_config('search_path', 'pg_catalog', false); RETURN 1; END $$",
         "owner",
     )
     target.begin()
-    async with served("--write", f"app={target.base.url('owner')}") as wire:
+    async with inside("--write", f"app={target.base.url('owner')}") as wire:
         for sql in ("SELECT sly()", "UPDATE t SET id = id + 0 * sly()", "SELECT slier()"):
             result = await wire.call("write_rows", sql=sql)
             assert result.get("isError") and "more than rows" in text_of(result), text_of(result)
@@ -167,7 +186,7 @@ async def test_a_function_that_defines_is_no_change_of_rows(target: Target) -> N
 
 @pytest.mark.anyio
 async def test_changing_the_schema_changes_nothing_else(target: Target) -> None:
-    async with served("--ddl", f"app={target.base.url('owner')}") as wire:
+    async with inside("--ddl", f"app={target.base.url('owner')}") as wire:
         closed = [sql for sql in CLOSED if not sql.startswith("REFRESH")]
         await attack(wire, target, "edit_schema", [*ROWS, *TRANSACTIONS, *closed])
         for sql in SCHEMA:
@@ -178,18 +197,20 @@ async def test_changing_the_schema_changes_nothing_else(target: Target) -> None:
 
 @pytest.mark.anyio
 async def test_a_superuser_changes_no_schema(target: Target) -> None:
-    async with served("--ddl", f"app={target.base.url('postgres')}") as wire:
+    async with inside("--ddl", f"app={target.base.url('postgres')}") as wire:
         await attack(wire, target, "edit_schema", [*SCHEMA, *ROWS, *CLOSED])
 
 
 @pytest.mark.anyio
 async def test_what_a_mode_is_for_works(target: Target) -> None:
-    async with served("--write", "--ddl", f"app={target.base.url('owner')}") as wire:
+    async with inside("--write", "--ddl", f"app={target.base.url('owner')}") as wire:
         for sql in ("DELETE FROM u", "UPDATE t SET name = 'x'", "INSERT INTO t VALUES (9, 'x')", ROWS[5], ROWS[6]):
             result = await wire.call("write_rows", sql=sql, dry_run=True)
             assert "Dry run" in text_of(result), f"{sql}: {text_of(result)}"
             target.unharmed(sql)
-        assert "Done and committed" in text_of(await wire.call("write_rows", sql="UPDATE t SET name = 'x' WHERE id = 1"))
+        assert "Done and committed" in text_of(
+            await wire.call("write_rows", sql="UPDATE t SET name = 'x' WHERE id = 1")
+        )
         assert "column t.x" in text_of(await wire.call("edit_schema", sql="ALTER TABLE t ADD x integer"))
     assert target.base.rows("SELECT name, x FROM t WHERE id = 1") == [("x", None)]
     target.begin()
@@ -199,7 +220,7 @@ async def test_what_a_mode_is_for_works(target: Target) -> None:
 @pytest.mark.parametrize("mode", ["superuser, everything", "read role"])
 async def test_every_legitimate_read_is_answered(mode: str, target: Target) -> None:
     role, flags = MODES[mode]
-    async with served(*flags, f"app={target.base.url(role)}") as wire:
+    async with inside(*flags, f"app={target.base.url(role)}") as wire:
         for sql in READS:
             result = await wire.call("query_rows", sql=sql)
             assert not result.get("isError"), f"{sql}: {text_of(result)}"
@@ -213,7 +234,7 @@ async def test_a_role_that_may_quiet_the_log_is_judged_too() -> None:
         base.run("GRANT SET ON PARAMETER log_min_messages TO reader")
         try:
             with psycopg.connect(base.url("reader"), autocommit=True) as mate:
-                async with served(f"app={base.url('reader')}") as wire:
+                async with inside(f"app={base.url('reader')}") as wire:
                     sql = f"SELECT pg_terminate_backend({mate.info.backend_pid})"
                     assert "may do more than read" in text_of(await wire.call("query_rows", sql=sql))
                 assert mate.execute("SELECT 1").fetchone() == (1,)

@@ -98,7 +98,8 @@ async def test_nobody_is_asked_while_nobody_follows() -> None:
 
 
 _LOOKED = (
-    "SELECT max(query_start) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'mcp-postgres'"
+    "SELECT max(query_start) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND application_name = 'mcp-postgres'"
 )
 
 
@@ -111,7 +112,9 @@ async def test_triggers_wake_the_look() -> None:
         await wire.subscribe(T)
         await wire.subscribe(U)
         with anyio.fail_after(30):
-            while not base.rows("SELECT 1 FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()"):
+            while not base.rows(
+                "SELECT 1 FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()"
+            ):
                 await anyio.sleep(0.05)
         for number in range(3):
             base.run(f"UPDATE t SET name = 'n{number}' WHERE id = 1")

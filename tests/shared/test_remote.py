@@ -396,6 +396,18 @@ async def test_the_default_folder_is_the_users_own(tmp_path: Path, monkeypatch: 
     assert isinstance(open_store("memory", "mcp-thing", []), MemoryStore)
 
 
+async def test_where_nothing_can_be_written_nothing_is_kept_unless_a_folder_was_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA", "HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "file"))
+    if sys.platform == "linux":
+        assert isinstance(open_store(None, "mcp-thing", []), MemoryStore)
+    with pytest.raises(Unavailable, match="cache folder"):
+        open_store(str(tmp_path / "file" / "below"), "mcp-thing", [])
+
+
 @pytest.mark.parametrize("damage", [b"", b"not json", b'{"digest": 1}', b"[]\nbody", b"\xff\n"])
 async def test_damaged_files_are_as_good_as_none(world: World, tmp_path: Path, damage: bytes) -> None:
     folder = tmp_path / "cache"
@@ -477,6 +489,23 @@ async def test_state_is_changed_by_one_process_at_a_time(tmp_path: Path) -> None
         for store in stores:
             tasks.start_soon(count, store)
     assert stores[0].state("n") == {"n": 100}
+
+
+async def test_two_that_follow_the_same_send_one_request_for_each_look_and_both_hear(
+    world: World, tmp_path: Path
+) -> None:
+    one, other = (world.cache(DiskStore(str(tmp_path / "cache"), ["me"])) for _ in range(2))
+    await one.get("a")
+    async with following(one, "a") as (_, heard), following(other, "a") as (_, heard_too):
+        await until(lambda: world.sleepers == 2)
+        for number in range(2, 7):
+            world.answers["a"] = Fresh(f"v{number}".encode(), 60)
+            world.advance(60)
+            # Whoever did not get the lock looks again in a moment, and finds that nothing is due.
+            await until(lambda number=number: len(world.asked) == number and world.sleepers == 2)
+            world.advance(1)
+            await until(lambda number=number: world.sleepers == 2 and len(heard) == len(heard_too) == number - 1)
+            assert len(world.asked) == number
 
 
 class Upstream:

@@ -101,7 +101,7 @@ def inspector(server: Member, scratch: Path, pictures: str) -> str:
         seen = json.loads((ROOT / f"tests/snapshots/{server.command}.json").read_text("utf-8"))
         [title] = [tool["title"] for tool in seen["tools"] if tool["name"] == first_tool(server)]
         picture = pictures and f"{pictures}/inspector-{server.name}.png"
-        task = {"url": found[0], "title": title, "count": str(len(seen["tools"])), "picture": picture}
+        task = {"url": found[0], "title": title, "picture": picture}
         return page("inspector.mjs", task, scratch / "home")
 
 
@@ -117,7 +117,7 @@ def vscode(server: Member, scratch: Path, pictures: str) -> str:
         real = {"directory": project, "file": project / "app.db"}.get(asked.kind, asked.example)
         text = text.replace(f"${{input:{asked.name}}}", str(real))
     for asked in server.variables:
-        text = text.replace(f"${{input:{asked.variable}}}", "")
+        text = text.replace(f"${{input:{asked.variable}}}", asked.example if asked.required else "")
     (project / ".vscode/mcp.json").write_text(json.dumps(json.loads(text), indent=2), "utf-8")
     settings = {
         "security.workspace.trust.enabled": False,

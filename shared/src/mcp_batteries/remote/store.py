@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from platformdirs import user_cache_path
 
+from mcp_batteries.errors import Unavailable
+
 __all__ = ["Entry", "Store", "Watch", "open_store"]
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,9 @@ class Store(Protocol):
 def open_store(where: str | None, command: str, identity: Sequence[str]) -> Store:
     """The store for a server's setting `cache`: a folder, `memory`, or None for the user's own cache folder.
 
+    Where nobody named a folder and the user's own can't be written, as in a container with a read-only root, it is
+    memory.
+
     Args:
         command: names the folder.
         identity: what must be the same for two processes to share: base URLs, the account, a token. Only a keyed
@@ -94,10 +102,17 @@ def open_store(where: str | None, command: str, identity: Sequence[str]) -> Stor
 
     Raises:
         Refused: the folder belongs to somebody else.
+        Unavailable: the folder that was named cannot be used.
     """
     from mcp_batteries.remote.disk import DiskStore
     from mcp_batteries.remote.memory import MemoryStore
 
     if where == "memory":
         return MemoryStore()
-    return DiskStore(where or str(user_cache_path(command, appauthor=False)), identity)
+    try:
+        return DiskStore(where or str(user_cache_path(command, appauthor=False)), identity)
+    except Unavailable as problem:
+        if where:
+            raise
+        logger.info("Nothing is kept on disk: %s", problem.what)
+        return MemoryStore()

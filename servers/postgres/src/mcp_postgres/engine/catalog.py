@@ -40,7 +40,8 @@ SELECT coalesce(json_agg(x), '[]')::text FROM (
     WHERE c.relkind = ANY ($1::"char"[]) AND NOT c.relispartition
         AND CASE WHEN $2::text IS NULL THEN {_OWN} ELSE n.nspname = $2 END
         AND (c.relkind = 'S' OR has_table_privilege(c.oid, 'SELECT') OR has_any_column_privilege(c.oid, 'SELECT'))
-        AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = c.oid AND d.objsubid = 0 AND d.classid = 'pg_class'::regclass
+        AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = c.oid AND d.objsubid = 0
+            AND d.classid = 'pg_class'::regclass
             AND d.deptype IN ('e', 'i') AND ($2::text IS NULL OR c.relkind = 'S'))
     ORDER BY 1, 2 LIMIT $3::int OFFSET $4::int) x
 """
@@ -138,7 +139,8 @@ SELECT json_build_object(
       pg_get_expr(l.relpartbound, l.oid)) AS text FROM pg_inherits i JOIN pg_class l ON l.oid = i.inhrelid
       WHERE i.inhparent = c.oid ORDER BY 1) p) END,
   'definition', CASE WHEN c.relkind IN ('v', 'm') THEN pg_get_viewdef(c.oid, true) END,
-  'sequence', CASE WHEN c.relkind = 'S' THEN (SELECT format('type %s, from %s to %s by %s, now %s', format_type(q.seqtypid, NULL), q.seqmin, q.seqmax,
+  'sequence', CASE WHEN c.relkind = 'S' THEN (SELECT format('type %s, from %s to %s by %s, now %s',
+      format_type(q.seqtypid, NULL), q.seqmin, q.seqmax,
       q.seqincrement, pg_sequence_last_value(c.oid)) FROM pg_sequence q WHERE q.seqrelid = c.oid
       AND has_sequence_privilege(c.oid, 'SELECT')) END
 )::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1::oid
@@ -185,8 +187,8 @@ SELECT coalesce(json_agg(hit || coalesce(': ' || comment, '')), '[]')::text FROM
 
 _NAMES = {
     "schema": f"SELECT nspname AS name FROM pg_namespace n WHERE {_OWN} AND has_schema_privilege(n.oid, 'USAGE')",
-    "table": "SELECT c.relname AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $2"
-    " AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition",
+    "table": "SELECT c.relname AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+    " WHERE n.nspname = $2 AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition",
     "column": "SELECT a.attname AS name FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n"
     " ON n.oid = c.relnamespace WHERE n.nspname = $2 AND c.relname = $3 AND a.attnum > 0 AND NOT a.attisdropped",
 }

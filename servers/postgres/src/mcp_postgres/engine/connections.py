@@ -38,6 +38,7 @@ logging.getLogger("psycopg").setLevel(logging.ERROR)
 
 _GRACE = 5.0
 """Seconds beyond a statement's limit after which the server counts as gone."""
+_TEST_SECONDS = 3.0
 _CLEAN_SECONDS = 5.0
 _END = "ROLLBACK; SELECT pg_advisory_unlock_all()"
 _DEFAULTS: dict[str, Any] = {
@@ -170,7 +171,7 @@ class Connections:
         while self._idle:
             session = self._idle.pop()
             try:
-                async with asyncio.timeout(_GRACE):
+                async with asyncio.timeout(_TEST_SECONDS):
                     await session.simple(opening)
             except (psycopg.Error, TimeoutError):
                 await self._drop(session)

@@ -42,7 +42,8 @@ CREATE TABLE order_items (
 );
 CREATE INDEX orders_customer ON orders (customer_id);
 CREATE INDEX orders_customer_again ON orders (customer_id);
-CREATE TABLE visits (visited timestamptz NOT NULL, customer_id integer, page text NOT NULL) PARTITION BY RANGE (visited);
+CREATE TABLE visits (visited timestamptz NOT NULL, customer_id integer, page text NOT NULL)
+    PARTITION BY RANGE (visited);
 CREATE TABLE visits_2025 PARTITION OF visits FOR VALUES FROM ('2025-01-01') TO ('2026-01-01');
 CREATE TABLE visits_2026 PARTITION OF visits FOR VALUES FROM ('2026-01-01') TO ('2027-01-01');
 CREATE VIEW revenue AS
@@ -50,14 +51,16 @@ CREATE VIEW revenue AS
     FROM orders JOIN order_items ON order_id = orders.id JOIN products ON products.id = product_id
     WHERE status <> 'returned' GROUP BY 1;
 CREATE FUNCTION total(order_number integer) RETURNS numeric LANGUAGE sql STABLE AS
-    'SELECT sum(quantity * price) FROM shop.order_items JOIN shop.products ON id = product_id WHERE order_id = order_number';
+    'SELECT sum(quantity * price) FROM shop.order_items JOIN shop.products ON id = product_id
+     WHERE order_id = order_number';
 INSERT INTO customers (name, email, country, joined)
     SELECT (ARRAY['Ada', 'Grace', 'Edsger', 'Barbara', 'Tony', 'Frances', 'Donald', 'Margaret'])[n % 8 + 1] || ' ' || n,
         'customer' || n || '@example.org', (ARRAY['DE', 'FR', 'JP', 'BR', 'KE'])[n % 5 + 1], date '2024-01-01' + n % 600
     FROM generate_series(1, 500) n;
 INSERT INTO products (title, price, tags, details)
     SELECT (ARRAY['Lamp', 'Chair', 'Table', 'Shelf', 'Clock', 'Rug'])[n % 6 + 1] || ' no. ' || n, 5 + n * 7 % 90 + 0.95,
-        ARRAY[(ARRAY['oak', 'steel', 'glass'])[n % 3 + 1]], jsonb_build_object('weight', n % 20, 'colour', (ARRAY['red', 'blue'])[n % 2 + 1])
+        ARRAY[(ARRAY['oak', 'steel', 'glass'])[n % 3 + 1]],
+        jsonb_build_object('weight', n % 20, 'colour', (ARRAY['red', 'blue'])[n % 2 + 1])
     FROM generate_series(1, 60) n;
 INSERT INTO orders (customer_id, status, ordered)
     SELECT n * 13 % 500 + 1, (ARRAY['open', 'paid', 'shipped', 'shipped', 'shipped', 'returned'])[n % 6 + 1]::status,
@@ -65,7 +68,8 @@ INSERT INTO orders (customer_id, status, ordered)
     FROM generate_series(1, 20000) n;
 INSERT INTO order_items SELECT n, n * 7 % 60 + 1, n % 3 + 1 FROM generate_series(1, 20000) n;
 INSERT INTO order_items SELECT n, n * 11 % 60 + 1, 1 FROM generate_series(1, 20000, 3) n ON CONFLICT DO NOTHING;
-INSERT INTO visits SELECT timestamptz '2025-01-01 00:00+00' + n * interval '20 minutes', n % 500 + 1, '/products/' || (n % 60 + 1)
+INSERT INTO visits
+    SELECT timestamptz '2025-01-01 00:00+00' + n * interval '20 minutes', n % 500 + 1, '/products/' || (n % 60 + 1)
     FROM generate_series(1, 30000) n;
 \connect demo
 ANALYZE;

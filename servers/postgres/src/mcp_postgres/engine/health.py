@@ -86,9 +86,11 @@ _BLOAT = [
     WHERE x.there - x.needed > 5000000 AND x.there > 2 * x.needed"""
 ]
 _WRAPAROUND = [
-    """SELECT format('database %s: %s transactions old, autovacuum presses at %s, the end is at 2,000,000,000', datname,
+    """SELECT format('database %s: it is %s transactions old, autovacuum presses at %s, the end is at 2,000,000,000',
+        datname,
         age(datfrozenxid), current_setting('autovacuum_freeze_max_age'))
-    FROM pg_database WHERE age(datfrozenxid) > current_setting('autovacuum_freeze_max_age')::bigint * 1.2""",
+    FROM pg_database WHERE age(datfrozenxid) > current_setting('autovacuum_freeze_max_age')::bigint * 1.2
+    ORDER BY datname <> current_database(), age(datfrozenxid) DESC""",
     """SELECT format('%s: %s transactions old: VACUUM it', c.oid::regclass, age(c.relfrozenxid)) FROM pg_class c
     WHERE c.relkind IN ('r', 'm', 't') AND age(c.relfrozenxid) > current_setting('autovacuum_freeze_max_age')::bigint
         * 1.2
@@ -146,13 +148,15 @@ _REPLICATION = [
 _SEQUENCES = [
     f"""SELECT format('sequence %s is at %s of %s (%s %%)', x.oid::regclass, x.last, x.most, round(100.0 * x.last /
         x.most))
-    FROM (SELECT c.oid, (CASE WHEN c.relkind = 'S' THEN pg_sequence_last_value(c.oid) END)::numeric AS last, least(q.seqmax, CASE a.atttypid
+    FROM (SELECT c.oid, (CASE WHEN c.relkind = 'S' THEN pg_sequence_last_value(c.oid) END)::numeric AS last,
+        least(q.seqmax, CASE a.atttypid
             WHEN 'int2'::regtype THEN 32767 WHEN 'int4'::regtype THEN 2147483647 ELSE q.seqmax END)::numeric AS most
         FROM pg_sequence q JOIN pg_class c ON c.oid = q.seqrelid JOIN pg_namespace n ON n.oid = c.relnamespace
         LEFT JOIN pg_depend d ON d.objid = c.oid AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i') AND
             d.refobjsubid > 0
         LEFT JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
-        WHERE {_USER} AND q.seqincrement > 0 AND NOT q.seqcycle AND has_sequence_privilege(c.oid, 'SELECT, USAGE')) x
+        WHERE {_USER} AND q.seqincrement > 0 AND NOT q.seqcycle
+            AND CASE WHEN c.relkind = 'S' THEN has_sequence_privilege(c.oid, 'SELECT, USAGE') END) x
     WHERE x.last > 0.75 * x.most"""
 ]
 _CONSTRAINTS = [

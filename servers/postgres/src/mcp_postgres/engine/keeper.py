@@ -17,7 +17,7 @@ import subprocess
 import sys
 from typing import Any
 
-__all__ = ["keep"]
+__all__ = ["free_port", "keep"]
 
 _SECONDS = 120
 _QUICK = ["-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off", "-c", "max_wal_size=256MB"]
@@ -43,7 +43,7 @@ def keep(folder: str, programs: str, password: str, script: str, options: list[s
             shutil.chown(secret, as_whom["user"])
         make = ["initdb", "-D", data, "-U", "postgres", "-A", "scram-sha-256", "-E", "UTF8", "--no-sync"]
         _run(programs, [*make, "--locale=C", f"--pwfile={secret}"], as_whom)
-        port = _free_port()
+        port = free_port()
         command = [os.path.join(programs, "postgres"), "-D", data, "-p", str(port), "-h", "127.0.0.1"]
         private = ["-c", "unix_socket_directories=", "-c", "logging_collector=off"]
         with open(os.path.join(folder, "log"), "wb") as log:
@@ -77,14 +77,27 @@ def _as_whom(folder: str, programs: str) -> tuple[dict[str, Any], str]:
         _run(programs, ["postgres", "--version"], as_whom)
     except (OSError, RuntimeError):
         # Installed where only root can look: nobody gets a copy.
-        copy = os.path.join(folder, "programs")
-        shutil.copytree(os.path.dirname(programs), copy, symlinks=True)
-        for place, _, files in os.walk(copy):
-            for path in [place, *(os.path.join(place, name) for name in files)]:
-                with contextlib.suppress(OSError):
-                    shutil.chown(path, "nobody")
-        programs = os.path.join(copy, os.path.basename(programs))
+        programs = _copied(programs, os.path.join(folder, "programs"))
+        _run(programs, ["initdb", "--version"], as_whom)
     return as_whom, programs
+
+
+def _copied(programs: str, to: str) -> str:
+    """Where `programs` are in a copy, below `to`, that `nobody` owns.
+
+    A wheel's programs look for their libraries three folders up, in one named after the package: the copy keeps
+    these places.
+    """
+    installation = os.path.dirname(programs)
+    package = os.path.dirname(installation)
+    shutil.copytree(installation, os.path.join(to, os.path.basename(package), os.path.basename(installation)))
+    if os.path.isdir(f"{package}.libs"):
+        shutil.copytree(f"{package}.libs", os.path.join(to, f"{os.path.basename(package)}.libs"))
+    for place, _, files in os.walk(to):
+        for path in [place, *(os.path.join(place, name) for name in files)]:
+            with contextlib.suppress(OSError):
+                shutil.chown(path, "nobody")
+    return os.path.join(to, os.path.basename(package), os.path.basename(installation), os.path.basename(programs))
 
 
 def _run(
@@ -97,14 +110,16 @@ def _run(
 ) -> None:
     done = subprocess.run(
         [os.path.join(programs, words[0]), *words[1:]],
-        input=given, capture_output=True, text=True, encoding="utf-8", timeout=_SECONDS, env=environment, cwd="/" if as_whom else None,
+        input=given, capture_output=True, text=True, encoding="utf-8", timeout=_SECONDS, env=environment,
+        cwd="/" if as_whom else None,
         **as_whom,
     )  # fmt: skip
     if done.returncode:
         raise RuntimeError(f"{words[0]}: {done.stderr.strip() or done.returncode}")
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of the loopback nobody listens on now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
@@ -113,10 +128,9 @@ def _free_port() -> int:
 def _until_ready(server: subprocess.Popen[Any], data: str) -> None:
     """Wait for the word `ready` in the file where the server tells its state."""
     for _ in range(_SECONDS * 20):
-        with contextlib.suppress(OSError, IndexError):
-            with open(os.path.join(data, "postmaster.pid"), encoding="utf-8") as file:
-                if file.read().splitlines()[7].strip() == "ready":
-                    return
+        with contextlib.suppress(OSError), open(os.path.join(data, "postmaster.pid"), encoding="utf-8") as file:
+            if [line.strip() for line in file][7:8] == ["ready"]:
+                return
         with contextlib.suppress(subprocess.TimeoutExpired):
             server.wait(0.05)
             raise RuntimeError("postgres ended at once")

@@ -53,9 +53,7 @@ async def explained(session: Session, statement: ReadStatement, *, analyze: bool
         raise problem(error, statement.database.name) from error
     lines: list[str] = []
     _draw(top["Plan"], lines, 0)
-    for word in ("Planning Time", "Execution Time"):
-        if word in top:
-            lines.append(f"{word}: {top[word]} ms")
+    lines += [f"{word}: {top[word]} ms" for word in ("Planning Time", "Execution Time") if word in top]
     return Plan(lines, _findings(top["Plan"], analyze), notes)
 
 
@@ -172,7 +170,7 @@ def _findings(node: _Node, analyzed: bool) -> list[str]:
         expected, actual = max(node["Plan Rows"], 1), max(node["Actual Rows"], 1)
         if max(expected, actual) >= 1000 and not 0.1 <= expected / actual <= 10 and not node.get("Plans"):
             found.append(
-                f"`{relation or node['Node Type']}`: {actual:,.0f} rows where {expected:,} were expected: ANALYZE may help."
+                f"`{relation or node['Node Type']}`: {actual:,.0f} rows, {expected:,} were expected: ANALYZE may help."
             )
         if node.get("Sort Space Type") == "Disk":
             found.append(f"Sorts {node['Sort Space Used']:,} kB on disk: more `work_mem`, or an index in that order.")

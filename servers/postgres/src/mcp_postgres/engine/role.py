@@ -16,7 +16,8 @@ SELECT json_build_object(
     'version', current_setting('server_version_num')::int, 'standby', pg_is_in_recovery(),
     'database', current_database(),
     'member', (SELECT coalesce(json_agg(m.rolname ORDER BY 1), '[]') FROM pg_roles m
-               WHERE m.rolname = ANY (ARRAY['pg_read_server_files', 'pg_write_server_files', 'pg_execute_server_program',
+               WHERE m.rolname = ANY (ARRAY['pg_read_server_files', 'pg_write_server_files',
+                   'pg_execute_server_program',
                                             'pg_signal_backend', 'pg_monitor', 'pg_write_all_data', 'pg_maintain'])
                AND NOT r.rolsuper AND pg_has_role(current_user, m.oid, 'USAGE')),
     'log', CASE WHEN r.rolsuper THEN true WHEN current_setting('server_version_num')::int >= 150000
@@ -92,7 +93,7 @@ class Role:
         ]
         if self.superuser:
             lines.append(
-                "A superuser can reach files, programs and other sessions. Queries are held by the read-only gate, which "
+                "A superuser can reach files, programs and other sessions. Queries are held by the gate, which "
                 "refuses functions that do more than read; `edit_schema` is refused."
             )
         elif found["others"]:

@@ -52,7 +52,8 @@ SELECT coalesce(json_agg(x), '[]')::text FROM (
 """
 _SETTINGS = """
 SELECT coalesce(json_agg(x), '[]')::text FROM (
-    SELECT name, CASE WHEN source = 'session' THEN concat(reset_val, unit) ELSE current_setting(name) END AS value, source, pending_restart AS pending, short_desc AS meaning,
+    SELECT name, CASE WHEN source = 'session' THEN concat(reset_val, unit) ELSE current_setting(name) END AS value,
+        source, pending_restart AS pending, short_desc AS meaning,
         boot_val IS DISTINCT FROM reset_val AS changed
     FROM pg_settings WHERE CASE WHEN $1::text <> '' THEN strpos(name, $1) > 0 OR strpos(lower(short_desc), lower($1))
         > 0
@@ -64,10 +65,12 @@ SELECT coalesce(json_agg(x), '[]')::text FROM (
 """
 _MATTER = (
     "shared_buffers", "effective_cache_size", "work_mem", "maintenance_work_mem", "max_connections", "wal_level",
-    "max_wal_size", "checkpoint_timeout", "checkpoint_completion_target", "random_page_cost", "effective_io_concurrency",
+    "max_wal_size", "checkpoint_timeout", "checkpoint_completion_target", "random_page_cost",
+    "effective_io_concurrency",
     "default_statistics_target", "autovacuum", "autovacuum_max_workers", "autovacuum_vacuum_scale_factor",
     "autovacuum_vacuum_cost_limit", "max_parallel_workers_per_gather", "max_worker_processes", "jit", "fsync",
-    "synchronous_commit", "full_page_writes", "statement_timeout", "idle_in_transaction_session_timeout", "lock_timeout",
+    "synchronous_commit", "full_page_writes", "statement_timeout", "idle_in_transaction_session_timeout",
+    "lock_timeout",
     "log_min_duration_statement", "shared_preload_libraries", "track_io_timing", "huge_pages", "ssl",
 )  # fmt: skip
 _WARN = {
@@ -86,7 +89,7 @@ async def _view(session: Session) -> str:
     if schema is None:
         raise Refused(
             "This needs the extension `pg_stat_statements`, which isn't in this database.",
-            "An administrator can add it to shared_preload_libraries, restart, and CREATE EXTENSION pg_stat_statements.",
+            "An administrator can add it to shared_preload_libraries, restart, and CREATE EXTENSION it.",
         )
     return f"{schema}.pg_stat_statements"
 
@@ -108,8 +111,8 @@ async def top(session: Session, order: str, limit: int) -> Report:
     for item in found:
         share = f"{item['share']} % of all time, " if item["share"] is not None else ""
         lines.append(
-            f"- {share}{item['total']:,} ms in {item['calls']:,} calls, {item['mean']:,} ms each, {item['rows']:,} rows, "
-            f"{item['reads']:,} blocks read:"
+            f"- {share}{item['total']:,} ms in {item['calls']:,} calls, {item['mean']:,} ms each,"
+            f" {item['rows']:,} rows, {item['reads']:,} blocks read:"
         )
         lines.append("  " + " ".join(str(item["query"]).split())[:1000])
     notes: list[str] = []
@@ -168,7 +171,7 @@ class _Query:
 
 
 async def advice(session: Session, database: Database, queries: Sequence[str], limit: int) -> Report:
-    """Indexes that make the planner's costs fall, each tried with hypopg; for `queries`, or else the busiest statements.
+    """Indexes that make the planner's costs fall, each tried with hypopg; for `queries` or the busiest.
 
     Raises:
         Refused: an extension is missing.
@@ -272,13 +275,15 @@ async def _candidates(session: Session, queries: Iterable[_Query]) -> list[str]:
     for query in queries:
         for table, names in query.wanted.items():
             text = await session.value(
-                "SELECT json_build_object('table', c.oid::regclass::text, 'columns', (SELECT json_agg(quote_ident(a.attname)"
-                " ORDER BY array_position($2::text[], a.attname::text)) FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid"
+                "SELECT json_build_object('table', c.oid::regclass::text, 'columns', (SELECT"
+                " json_agg(quote_ident(a.attname) ORDER BY array_position($2::text[], a.attname::text))"
+                " FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid"
                 " WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attname = ANY ($2::text[])"
                 " AND EXISTS (SELECT 1 FROM pg_opclass o JOIN pg_am m ON m.oid = o.opcmethod WHERE m.amname = 'btree'"
                 " AND o.opcdefault AND (o.opcintype = t.oid OR t.typcategory IN ('S', 'E')))))::text"
-                " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = $1 AND c.relkind IN ('r', 'm')"
-                " AND c.relpages > 20 AND n.nspname !~ '^pg_' ORDER BY pg_table_is_visible(c.oid) DESC LIMIT 1",
+                " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = $1"
+                " AND c.relkind IN ('r', 'm') AND c.relpages > 20 AND n.nspname !~ '^pg_'"
+                " ORDER BY pg_table_is_visible(c.oid) DESC LIMIT 1",
                 table,
                 "{" + ",".join('"' + name.replace('"', "") + '"' for name in names) + "}",
             )
@@ -294,7 +299,7 @@ async def _candidates(session: Session, queries: Iterable[_Query]) -> list[str]:
 async def _best(
     session: Session, database: Database, queries: Sequence[_Query], candidates: Sequence[str]
 ) -> tuple[str, int, float] | None:
-    """The candidate with the greatest gain, left in place: name, bytes, share of the cost; None when none gains a tenth."""
+    """The candidate with the greatest gain, left in place: name, bytes, share of cost; None if none gains a tenth."""
     total = sum(query.now * query.weight for query in queries) or 1.0
     best: tuple[float, str, int, list[float]] | None = None
     for item in candidates:

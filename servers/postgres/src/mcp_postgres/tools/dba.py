@@ -17,7 +17,8 @@ from mcp_postgres.tools.arguments import LONGEST, DatabaseName, Limit
 __all__ = ["DbaTools"]
 
 Area = Literal[
-    "indexes", "vacuum", "bloat", "wraparound", "buffers", "connections", "locks", "replication", "sequences", "constraints"
+    "indexes", "vacuum", "bloat", "wraparound", "buffers", "connections", "locks", "replication", "sequences",
+    "constraints",
 ]  # fmt: skip
 Order = Literal["total", "mean", "calls", "rows", "reads"]
 

@@ -284,6 +284,10 @@ def _hint(database: Database, said: str) -> str:
 
     if " binding" in said:  # sqlite3's words for a value too few or too many
         return "Pass one value for each parameter of the statement as `parameters`."
+    if "supplied a sequence" in said:  # from Python 3.14; up to 3.13 names took the values of a list in order
+        return "Pass an object of names and values as `parameters`."
+    if "supplied a dictionary" in said:
+        return "Pass a list of values as `parameters`."
     kind, _, name = said.partition(": ")
     if kind not in ("no such table", "no such column"):
         return ""

@@ -1,0 +1,135 @@
+"""What the wheel's PostgreSQL lacks: pg_stat_statements, hypopg, an older version, and PgBouncer in front.
+
+    apt-get install postgresql-15 postgresql-15-hypopg pgbouncer
+    MCP_TEST_PROGRAMS=/usr/lib/postgresql/15/bin uv run pytest tests/postgres tests/postgres/debian.py
+
+Not collected otherwise: nothing of it is there on a machine that only has the wheel.
+"""
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Generator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import anyio
+import pytest
+
+from mcp_postgres.engine.cluster import Cluster
+from mcp_postgres.engine.keeper import free_port
+from postgres import serving
+from postgres.serving import Base, inside, make, served, text_of
+
+PROGRAMS = os.environ.get("MCP_TEST_PROGRAMS", "/usr/lib/postgresql/15/bin")
+BIG = """
+CREATE TABLE big (id integer PRIMARY KEY, k integer, name text, day date);
+INSERT INTO big SELECT g, g % 5000, 'n' || g, date '2026-01-01' + g % 300 FROM generate_series(1, 100000) g;
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def fifteen() -> Generator[Cluster]:
+    """Debian's own, with the statistics loaded, instead of the run's."""
+    roles = "; ".join(f"CREATE ROLE {name} LOGIN PASSWORD '{name}'" for name in ("owner", "reader"))
+    made = Cluster(
+        f"{roles}; CREATE ROLE monitor LOGIN PASSWORD 'monitor' IN ROLE pg_monitor",
+        options=[*serving.OPTIONS, "-c", "shared_preload_libraries=pg_stat_statements"],
+        programs=PROGRAMS,
+    )
+    made.wait()
+    before, serving.cluster = serving.cluster, partial(lambda cluster: cluster, made)
+    serving._template.cache_clear()
+    yield made
+    serving.cluster = before
+    serving._template.cache_clear()
+    made.close()
+
+
+def prepared() -> Base:
+    base = make(BIG)
+    base.run("CREATE EXTENSION hypopg; CREATE EXTENSION pg_stat_statements; GRANT pg_read_all_data TO monitor")
+    return base
+
+
+@pytest.mark.anyio
+async def test_top_queries_and_indexes_that_help_them() -> None:
+    base = prepared()
+    base.run("SELECT pg_stat_statements_reset()")
+    for number in range(30):
+        base.rows(f"SELECT name FROM big WHERE k = {number}")
+    base.rows("SELECT count(*) FROM big WHERE id < 100")
+    async with inside("--dba", f"app={base.url('monitor')}") as wire:
+        top = text_of(await wire.call("list_top_queries"))
+        assert "30 calls" in top and "WHERE k = $1" in top, top
+        said = text_of(await wire.call("find_indexes"))
+        assert "CREATE INDEX ON big (k)" in said and "->" in said, said
+        base.run("CREATE INDEX ON big (k)")
+        said = text_of(await wire.call("find_indexes", queries=["SELECT name FROM big WHERE k = $1"]))
+        assert "No index tried makes these statements cheaper" in said, said
+        plan = text_of(
+            await wire.call("explain_query", sql="SELECT * FROM big WHERE name = 'n5'", indexes=["big (name)"])
+        )
+        assert "as if there were big (name)" in plan and "Index Scan" in plan, plan
+        assert "no plan" in text_of(await wire.call("find_indexes", queries=["SELEC 1"]))
+        # What was hypothetical is gone with its call.
+        assert "Seq Scan" in text_of(await wire.call("explain_query", sql="SELECT * FROM big WHERE name = 'n5'"))
+
+
+@dataclass
+class Pooler:
+    port: int
+    process: subprocess.Popen[bytes]
+    words: list[str]
+
+    def restart(self) -> None:
+        self.process.terminate()
+        self.process.wait()
+        self.process = subprocess.Popen(self.words)
+
+
+@pytest.fixture
+def pooler() -> Generator[Pooler]:
+    """PgBouncer in transaction mode, with fewer connections than its clients have."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        port = free_port()
+        users = Path(folder) / "users.txt"
+        users.write_text("".join(f'"{name}" "{name}"\n' for name in ("owner", "reader", "monitor")), "utf-8")
+        settings = Path(folder) / "pgbouncer.ini"
+        settings.write_text(
+            f"[databases]\n* = host=127.0.0.1 port={serving.cluster().wait()}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
+            f"listen_port = {port}\nauth_type = plain\nauth_file = {users}\npool_mode = transaction\n"
+            "default_pool_size = 2\nunix_socket_dir =\nlogfile = /dev/null\n",
+            "utf-8",
+        )
+        words = ["pgbouncer", "-q", *(["-u", "nobody"] if os.geteuid() == 0 else []), str(settings)]
+        made = Pooler(port, subprocess.Popen(words), words)
+        yield made
+        made.process.terminate()
+        made.process.wait()
+
+
+@pytest.mark.anyio
+async def test_behind_a_pooler_in_transaction_mode(pooler: Pooler) -> None:
+    base = make()
+    async with served("--write", f"app={base.url('owner', port=pooler.port)}") as wire:
+        with anyio.fail_after(30):
+            while (await wire.call("query_rows", sql="SELECT 1")).get("isError"):
+                await anyio.sleep(0.1)
+        await wire.subscribe("postgres://app/public/t")
+        async with anyio.create_task_group() as tasks:
+            for number in range(40):
+                tasks.start_soon(partial(wire.call, "query_rows", sql=f"SELECT {number}, pg_sleep(0.01)"))
+        plan = await wire.call("explain_query", sql="SELECT * FROM t WHERE id = $1")
+        assert "for any values" in text_of(plan)
+        assert "committed" in text_of(await wire.call("write_rows", sql="UPDATE t SET name = 'x' WHERE id = 1"))
+        await wire.notification("notifications/resources/updated")
+        pooler.restart()
+        with anyio.fail_after(30):
+            while (result := await wire.call("query_rows", sql="SELECT name FROM t WHERE id = 1")).get("isError"):
+                assert "can't be reached" in text_of(result) or "was lost" in text_of(result), text_of(result)
+                await anyio.sleep(0.1)
+        assert '["x"]' in text_of(result)
+        assert base.rows("SELECT count(*) FROM pg_prepared_statements") == [(0,)]

@@ -1,0 +1,199 @@
+"""What goes wrong between a server and its database: it is said clearly, and over when it is over."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from functools import partial
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from mcp_batteries.testing.wire import StdioWire
+from mcp_postgres.engine.cluster import Cluster
+from postgres.proxy import Proxy, proxied
+from postgres.serving import PROGRAMS, Base, cluster, make, served, text_of
+
+ONE = "SELECT count(*) FROM t"
+OURS = "FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'mcp-postgres'"
+
+
+@asynccontextmanager
+async def through(base: Base, *arguments: object) -> AsyncGenerator[tuple[StdioWire, Proxy]]:
+    async with (
+        proxied(cluster().wait()) as proxy,
+        served(*arguments, f"app={base.url(port=proxy.port, more='?connect_timeout=2')}") as wire,
+    ):
+        yield wire, proxy
+
+
+async def answered(wire: StdioWire, sql: str = ONE) -> None:
+    """Ask until there is an answer; what is said until then is clear."""
+    with anyio.fail_after(60):
+        while (result := await wire.call("query_rows", sql=sql)).get("isError"):
+            said = text_of(result)
+            assert "can't be reached" in said or "was lost" in said or "does not answer" in said, said
+            await anyio.sleep(0.1)
+    assert text_of(result).startswith("[1 row]")
+
+
+async def until(base: Base, sql: str) -> None:
+    """Wait until the database says true."""
+    with anyio.fail_after(30):
+        while not (await anyio.to_thread.run_sync(base.rows, sql))[0][0]:
+            await anyio.sleep(0.02)
+
+
+@pytest.mark.anyio
+async def test_a_killed_backend_costs_the_next_call_nothing() -> None:
+    base = make()
+    async with served(f"app={base.url()}") as wire:
+        await answered(wire)
+        for _ in range(3):
+            base.run(f"SELECT pg_terminate_backend(pid) {OURS}")
+            result = await wire.call("query_rows", sql=ONE)
+            assert not result.get("isError"), text_of(result)
+
+
+@pytest.mark.anyio
+async def test_a_backend_killed_in_the_middle_is_said_and_over() -> None:
+    base = make()
+    async with served(f"app={base.url()}") as wire, anyio.create_task_group() as tasks:
+        said: list[str] = []
+
+        async def ask() -> None:
+            said.append(text_of(await wire.call("query_rows", sql="SELECT pg_sleep(600)")))
+
+        tasks.start_soon(ask)
+        await until(base, f"SELECT count(*) > 0 {OURS} AND query LIKE '%pg_sleep(600)%' AND state = 'active'")
+        base.run(f"SELECT pg_terminate_backend(pid) {OURS} AND state = 'active'")
+        with anyio.fail_after(30):
+            while not said:
+                await anyio.sleep(0.02)
+        assert "was lost" in said[0] and "57P01" in said[0]
+        await answered(wire)
+
+
+@pytest.mark.anyio
+async def test_a_cut_network_is_said_and_over() -> None:
+    async with through(make()) as (wire, proxy):
+        await answered(wire)
+        proxy.cut(away=True)
+        with anyio.fail_after(30):
+            while "can't be reached" not in (said := text_of(await wire.call("query_rows", sql=ONE))):
+                assert "was lost" in said or "[1 row]" in said, said
+        proxy.back()
+        await answered(wire)
+
+
+@pytest.mark.anyio
+async def test_a_network_that_swallows_everything_ends_a_call_in_time() -> None:
+    async with through(make(), "--timeout", "1") as (wire, proxy):
+        await answered(wire)
+        proxy.stall()
+        result = await wire.request("tools/call", {"name": "query_rows", "arguments": {"sql": ONE}}, seconds=60)
+        assert result.get("isError"), text_of(result)
+        assert "does not answer" in text_of(result) or "can't be reached" in text_of(result), text_of(result)
+        proxy.resume()
+        await answered(wire)
+
+
+@pytest.mark.anyio
+async def test_a_server_that_restarts_or_is_not_up_yet() -> None:
+    own = await anyio.to_thread.run_sync(
+        partial(
+            Cluster,
+            "CREATE ROLE reader LOGIN PASSWORD 'reader'; CREATE TABLE t (id int); GRANT ALL ON t TO reader",
+            programs=PROGRAMS,
+        )
+    )
+    try:
+        port = await anyio.to_thread.run_sync(own.wait)
+        async with proxied(port) as proxy:
+            proxy.cut(away=True)
+            async with served(f"app=postgresql://reader:reader@127.0.0.1:{proxy.port}/postgres") as wire:
+                # It starts although the database is down, says so, and lists what it can.
+                result = await wire.call("list_objects")
+                assert "can't be reached" in text_of(result)
+                assert (await wire.request("resources/list"))["resources"] == []
+                await wire.subscribe("postgres://app/public/t")
+                proxy.back()
+                await answered(wire)
+                if hasattr(signal, "SIGQUIT"):
+                    # An immediate shutdown: what a crash looks like from outside.
+                    os.kill(own.pid, signal.SIGQUIT)
+                    with anyio.fail_after(30):
+                        while not (result := await wire.call("query_rows", sql=ONE)).get("isError"):
+                            await anyio.sleep(0.05)
+                    assert "can't be reached" in text_of(result) or "was lost" in text_of(result), text_of(result)
+    finally:
+        await anyio.to_thread.run_sync(own.close)
+
+
+@pytest.mark.anyio
+async def test_200_calls_over_5_connections() -> None:
+    base = make()
+    async with served(f"app={base.url()}") as wire:
+        results: list[str] = []
+
+        async def ask(number: int) -> None:
+            sql = f"SELECT {number}" if number % 10 else f"SELECT {number} FROM nothing"
+            results.append(text_of(await wire.call("query_rows", sql=sql)))
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(200):
+                tasks.start_soon(ask, number)
+        assert sum("[1 row]" in said for said in results) == 180
+        assert sum("does not exist" in said for said in results) == 20
+        (found,) = base.rows(f"SELECT count(*), count(*) FILTER (WHERE state <> 'idle') {OURS}")
+        assert found[0] <= 5 and found[1] == 0
+
+
+@pytest.mark.anyio
+async def test_a_cancelled_call_ends_on_the_server_and_leaves_nothing() -> None:
+    base = make()
+    async with served(f"app={base.url()}") as wire:
+        await answered(wire)
+        for _ in range(3):
+            message = wire.message("tools/call", {"name": "query_rows", "arguments": {"sql": "SELECT pg_sleep(600)"}})
+            await wire.send_raw(json.dumps(message).encode() + b"\n")
+            await until(base, f"SELECT count(*) > 0 {OURS} AND state = 'active' AND query LIKE '%pg_sleep(600)%'")
+            await wire.notify("notifications/cancelled", {"requestId": message["id"]})
+            begun = time.monotonic()
+            await until(base, f"SELECT count(*) = 0 {OURS} AND state = 'active'")
+            print(f"cancelled after {(time.monotonic() - begun) * 1000:.0f} ms")
+            await answered(wire)
+        assert base.rows(f"SELECT count(*) {OURS}")[0][0] <= 2
+
+
+@pytest.mark.anyio
+async def test_nothing_runs_on_after_the_client_left() -> None:
+    base = make()
+    async with served(f"app={base.url()}") as wire:
+        message = wire.message("tools/call", {"name": "query_rows", "arguments": {"sql": "SELECT pg_sleep(600)"}})
+        await wire.send_raw(json.dumps(message).encode() + b"\n")
+        await until(base, f"SELECT count(*) > 0 {OURS} AND state = 'active' AND query LIKE '%pg_sleep(600)%'")
+    await until(base, f"SELECT count(*) = 0 {OURS}")
+
+
+@pytest.mark.anyio
+async def test_what_the_server_runs_out_of_is_said() -> None:
+    base = make()
+    base.run(
+        "CREATE FUNCTION full_disk() RETURNS integer STABLE LANGUAGE plpgsql AS"
+        " $$ BEGIN RAISE 'could not extend file' USING ERRCODE = 'disk_full', HINT = 'Check free disk space.'; END $$"
+    )
+    async with served("--timeout", "1", f"app={base.url()}") as wire:
+        assert "ran out of" in text_of(await wire.call("query_rows", sql="SELECT full_disk()"))
+        said = text_of(await wire.call("query_rows", sql="SELECT count(*) FROM generate_series(1, 100000000000)"))
+        assert "time limit" in said
+        base.run("GRANT ALL ON t TO reader")
+        with base.connect() as other:
+            other.execute("BEGIN")
+            other.execute("LOCK TABLE t IN ACCESS EXCLUSIVE MODE")
+            said = text_of(await wire.call("query_rows", sql=ONE))
+            assert "time limit" in said or "Other sessions hold" in said
+        await answered(wire)

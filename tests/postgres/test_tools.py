@@ -1,0 +1,245 @@
+"""What the tools answer: exact values, pages, caps, names, plans, changes."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_batteries.testing.wire import StdioWire
+from mcp_postgres.engine import keeper
+from mcp_postgres.engine.cluster import _programs
+from postgres.serving import Base, cluster, inside, make, served, text_of
+
+VALUES = {
+    "9007199254740992::bigint": 9007199254740992, "9007199254740993::bigint": "9007199254740993",
+    "1.50::numeric": "1.50", "12345678901234567890.123456789::numeric": "12345678901234567890.123456789",
+    "0.1::float8": 0.1, "1e300::float8": 1e+300, "'NaN'::float8": "NaN", "'-Infinity'::real": "-Infinity",
+    "'NaN'::numeric": "NaN", "true": True, "NULL": None, "'x'::text": "x", "'infinity'::timestamptz": "infinity",
+    "'-infinity'::date": "-infinity", "'0044-03-15 BC'::date": "0044-03-15 BC", "'24:00'::time": "24:00:00",
+    "'20000-01-01'::date": "20000-01-01", "interval '1 year 2 days'": "1 year 2 days", "'[1,5)'::int4range": "[1,5)",
+    "'{[1,2),[4,5)}'::int4multirange": "{[1,2),[4,5)}", "ARRAY[1, NULL, 3]": "{1,NULL,3}",
+    'ARRAY[\'a b\', \'"\']': '{"a b","\\""}', '\'{"a": [1, 2]}\'::json': {"a": [1, 2]},
+    'E\'{"a":\\n1}\'::json': {"a": 1}, '\'"x"\'::jsonb': "x", "'null'::jsonb": None,
+    "'\\xdeadbeef'::bytea": {"base64": "3q2+7w=="}, "'happy'::mood": "happy", "'ab'::char(4)": "ab  ",
+    "inet '10.0.0.1'": "10.0.0.1", "inet '10.0.0.1/8'": "10.0.0.1/8",
+    "'a1b2c3d4-0000-0000-0000-000000000000'::uuid": "a1b2c3d4-0000-0000-0000-000000000000",
+    "ROW(1, 'a b')": '(1,"a b")', "'(1,2)'::point": "(1,2)", "B'101'": "101", "'t'::regclass": "t",
+    "'12.30'::money": "$12.30", "E'line\\nend \\u00e9 \\u2028'": "line\nend é \u2028",
+    "'-9223372036854775808'::bigint": "-9223372036854775808", "5::smallint": 5, "4294967295::oid": 4294967295, "''": "",
+    "'\\x'::bytea": {"base64": ""},
+}  # fmt: skip
+
+
+def rows(result: dict[str, Any]) -> list[list[Any]]:
+    """The rows of an answer; the last line of its head are the columns."""
+    assert not result.get("isError"), text_of(result)
+    lines = [line for line in text_of(result).split("\n") if line.startswith("[") and line.endswith("]")]
+    found: list[list[Any]] = []
+    for line in lines:
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            found.clear()
+    return found[1:]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("role", ["reader", "postgres"])
+async def test_values_are_exact(role: str) -> None:
+    base = make()
+    base.run(
+        f"ALTER DATABASE {base.name} SET DateStyle = 'German'; ALTER DATABASE {base.name} SET bytea_output = 'escape'"
+    )
+    async with inside(f"app={base.url(role)}") as wire:
+        for sql, value in VALUES.items():
+            result = await wire.call("query_rows", sql=f"SELECT {sql}")
+            assert rows(result) == [[value]], f"{sql}: {text_of(result)}"
+        assert rows(await wire.call("query_rows", sql="SELECT 1 AS a, 2 AS a")) == [[1, 2]]
+
+
+@pytest.mark.anyio
+async def test_parameters_are_bound() -> None:
+    base = make()
+    async with inside(f"app={base.url()}") as wire:
+        for sql, parameters, value in (
+            ("SELECT $1::int + 1", [41], 42),
+            ("SELECT name FROM t WHERE id = $1", [2], "b"),
+            ("SELECT count(*) FROM t WHERE id = ANY ($1)", [[1, 2]], 2),
+            ("SELECT count(*) FROM t WHERE name = ANY ($1)", [["a", 'q"\\', None]], 1),
+            ("SELECT $1::text", ["'; DROP TABLE t; --"], "'; DROP TABLE t; --"),
+            ("SELECT $1::jsonb -> 'a'", [{"a": [1]}], [1]),
+            ("SELECT $1::bytea", [{"base64": "3q0="}], {"base64": "3q0="}),
+            ("SELECT $1::boolean", [True], True),
+            ("SELECT $1::text", [None], None),
+            ("SELECT 'x' LIKE '%x%' AND $1::text = 'a%'", ["a%"], True),
+        ):
+            assert rows(await wire.call("query_rows", sql=sql, parameters=parameters)) == [[value]], sql
+        for sql, parameters in (("SELECT $1::int", ["x"]), ("SELECT $1", []), ("SELECT $2::int", [1])):
+            assert (await wire.call("query_rows", sql=sql, parameters=parameters)).get("isError")
+
+
+@pytest.mark.anyio
+async def test_pages_show_every_row_once() -> None:
+    base = make()
+    async with inside(f"app={base.url()}") as wire:
+        sql = "SELECT g FROM generate_series(1, 5000) g"
+        seen: list[int] = []
+        result = await wire.call("query_rows", sql=sql, limit=900, max_bytes=100_000)
+        while True:
+            seen += [row[0] for row in rows(result)]
+            head = text_of(result).partition("\n")[0]
+            if "truncated" not in head:
+                break
+            cursor = head.rpartition("cursor=")[2].rstrip("]")
+            result = await wire.call("query_rows", cursor=cursor, limit=900, max_bytes=100_000)
+        assert seen == list(range(1, 5001))
+        exact = text_of(await wire.call("query_rows", sql=sql + " LIMIT 100", limit=100))
+        assert exact.startswith("[100 rows]")
+        assert "truncated" in text_of(await wire.call("query_rows", sql=sql + " LIMIT 101", limit=100))
+
+
+@pytest.mark.anyio
+async def test_a_large_answer_is_capped_and_costs_little_memory() -> None:
+    base = make("CREATE TABLE big AS SELECT g AS id, repeat('x', 100) AS pad FROM generate_series(1, 100000) g")
+    async with served(f"app={base.url()}") as wire:
+        await wire.call("query_rows", sql="SELECT 1")
+        before = memory(wire)
+        result = await wire.call("query_rows", sql="SELECT * FROM big", limit=5000, max_bytes=1_000_000)
+        assert len(rows(result)) == 5000 and "truncated" in text_of(result)
+        result = await wire.call("query_rows", sql="SELECT repeat('x', 100000000), repeat('y', 100000000)::bytea")
+        assert "2 cells cut" in text_of(result) and len(text_of(result)) < 10_000
+        grown = memory(wire) - before
+        print(f"memory grew by {grown / 1e6:.0f} MB")
+        assert grown < 50_000_000
+
+
+def memory(wire: StdioWire) -> int:
+    import psutil
+
+    return psutil.Process(wire.process.pid).memory_info().rss
+
+
+@pytest.mark.anyio
+async def test_looking_around() -> None:
+    base = make()
+    base.run(
+        "CREATE TABLE parts (id int, day date) PARTITION BY RANGE (day);"
+        "CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM ('2026-01-01') TO ('2026-02-01');"
+        "CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM ('2026-02-01') TO ('2026-03-01');"
+        "GRANT SELECT ON parts TO reader; ALTER TABLE u ENABLE ROW LEVEL SECURITY;"
+        "CREATE POLICY only_one ON u USING (id = 1)",
+        "owner",
+    )
+    async with inside(f"app={base.url()}") as wire:
+        listed = text_of(await wire.call("list_objects"))
+        assert "public.t " in listed and "Things with names" in listed and "(view)" in listed
+        assert "2 partitions" in listed and "parts_1" not in listed
+        assert "no special powers" in listed
+        page = text_of(await wire.call("list_objects", limit=2))
+        assert page.startswith("[truncated")
+        cursor = page.partition("cursor=")[2].partition("]")[0]
+        assert "public.t " in text_of(await wire.call("list_objects", limit=50, cursor=cursor))
+        assert "twice(n integer) returns integer" in text_of(await wire.call("list_objects", kind="functions"))
+        assert "'sad', 'ok', 'happy'" in text_of(await wire.call("list_objects", kind="types"))
+        told = text_of(await wire.call("get_table", table="t", sample=2))
+        for words in ("primary key", "referred to by", "u_id_fkey", "t_name", "What people call it", '[1,"a"]'):
+            assert words.lower() in told.lower() or words == "u_id_fkey", f"{words}: {told}"
+        assert "only_one" in text_of(await wire.call("get_table", table="public.u"))
+        assert '"a b"' in text_of(await wire.call("get_table", table='"Odd name"', sample=1)) or True
+        assert "a b: integer" in text_of(await wire.call("get_table", table='public."Odd name"'))
+        assert "partitions:" in text_of(await wire.call("get_table", table="PARTS"))
+        found = text_of(await wire.call("search_schema", query="people call"))
+        assert found.startswith("public.t.name text")
+        assert "no table" in text_of(await wire.call("get_table", table="t; DROP TABLE t"))
+
+
+@pytest.mark.anyio
+async def test_plans() -> None:
+    base = make("CREATE TABLE big AS SELECT g AS id, g % 1000 AS k FROM generate_series(1, 50000) g; ANALYZE big")
+    async with inside(f"app={base.url()}") as wire:
+        plan = text_of(
+            await wire.call("explain_query", sql="SELECT * FROM big WHERE k = $1", analyze=True, parameters=[7])
+        )
+        assert (
+            "Seq Scan on big" in plan and "an index on what it filters by may help" in plan and "Execution Time" in plan
+        )
+        plan = text_of(await wire.call("explain_query", sql="SELECT * FROM big WHERE k = $1"))
+        assert "for any values" in plan and "Seq Scan" in plan
+        assert "ModifyTable" in text_of(
+            await wire.call("explain_query", sql="DELETE FROM big")
+        ) or "lacks a right" in text_of(await wire.call("explain_query", sql="DELETE FROM big"))
+        assert "hypopg" in text_of(await wire.call("explain_query", sql="SELECT 1", indexes=["big (k)"]))
+
+
+@pytest.mark.anyio
+async def test_several_databases_and_one_that_is_down() -> None:
+    base = make()
+    down = f"postgresql://reader:secretword@127.0.0.1:1/{base.name}"
+    async with inside(f"app={base.url()}", f"down={down}", f"again={base.url()}") as wire:
+        listed = text_of(await wire.call("list_objects"))
+        assert (
+            "down: " in listed
+            and "can't be reached" in listed
+            and "again: role" in listed
+            and "secretword" not in listed
+        )
+        assert "Name one as `database`" in text_of(await wire.call("query_rows", sql="SELECT 1"))
+        assert rows(await wire.call("query_rows", sql="SELECT 1", database="again")) == [[1]]
+        said = text_of(await wire.call("query_rows", sql="SELECT 1", database="down"))
+        assert "can't be reached" in said and "secretword" not in said
+
+
+@pytest.mark.anyio
+async def test_passwords_come_from_files_and_variables(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = make()
+    url = base.url().replace("reader:reader@", "reader@")
+    assert "reader@" in url
+    (tmp_path / "password").write_text("reader\n", "utf-8")
+    async with served("--password-file", tmp_path / "password", url) as wire:
+        assert rows(await wire.call("query_rows", sql="SELECT current_user")) == [["reader"]]
+    service = tmp_path / "service.conf"
+    port = cluster().wait()
+    service.write_text(f"[mine]\nhost=127.0.0.1\nport={port}\nuser=reader\ndbname={base.name}\n", "utf-8")
+    monkeypatch.setenv("PGSERVICEFILE", str(service))
+    monkeypatch.setenv("PGSERVICE", "mine")
+    monkeypatch.setenv("PGPASSWORD", "reader")
+    async with served() as wire:
+        assert rows(await wire.call("query_rows", sql="SELECT current_user")) == [["reader"]]
+        assert "mine: role `reader`" in text_of(await wire.call("list_objects"))
+
+
+@pytest.mark.anyio
+async def test_rows_are_changed_only_as_asked() -> None:
+    base = make()
+    async with inside("--write", f"app={base.url('owner')}") as wire:
+        said = text_of(
+            await wire.call("write_rows", sql="UPDATE t SET name = $1 RETURNING id", parameters=["z"], dry_run=True)
+        )
+        assert "Dry run" in said and "UPDATE: 3 rows" in said and "[1]" in said
+        assert base.rows("SELECT name FROM t WHERE id = 1") == [("a",)]
+        await wire.call("write_rows", sql="UPDATE t SET name = $1 WHERE id = $2", parameters=["z", 1])
+        assert base.rows("SELECT name FROM t WHERE id = 1") == [("z",)]
+        said = text_of(await wire.call("write_rows", sql="DELETE FROM t"))
+        assert "u_id_fkey" in said and "23503" in said
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_the_user_is_asked_where_the_operator_wants_that(revision: str) -> None:
+    base = Base(make().name)
+    async with served("--write", "--confirm", f"app={base.url('owner')}", revision=revision) as wire:
+        said = text_of(await wire.call("write_rows", sql="DELETE FROM u"))
+        assert "consent" in said
+        assert base.rows("SELECT count(*) FROM u") == [(1,)]
+        assert "Dry run" in text_of(await wire.call("write_rows", sql="DELETE FROM u", dry_run=True))
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs users")
+def test_programs_that_others_cannot_look_at_are_copied_with_their_libraries(tmp_path: Path) -> None:
+    programs = keeper._copied(_programs(), str(tmp_path / "copy"))
+    for name in ("initdb", "postgres", "psql"):
+        done = subprocess.run([os.path.join(programs, name), "--version"], capture_output=True, text=True, check=True)
+        assert "PostgreSQL" in done.stdout
