@@ -24,7 +24,7 @@ INBOX, README = "github://notifications", "github://octo/app/readme"
 
 
 def arguments(oracle: Oracle, folder: Path) -> list[str]:
-    return ["--api-url", oracle.url, "--poll", "1", "--cache", str(folder), "--toolsets", "all"]
+    return ["--api-url", oracle.url, "--poll", "0.2", "--cache", str(folder), "--toolsets", "all"]
 
 
 async def told(wire: Wire, uri: str) -> None:

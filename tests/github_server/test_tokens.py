@@ -1,10 +1,7 @@
 """What the lists of tools cost on the wire, in bytes; four are about one token."""
 
-import json
-
 import pytest
 
-from e2e.serving import connected
 from github_server.oracle import Oracle
 from github_server.serving import EVERYTHING, refused, served
 
@@ -16,22 +13,18 @@ READING, WRITING, ALL = 14_000, 24_000, 48_000
     ("arguments", "most"), [((), READING), (("--write",), WRITING), (EVERYTHING, ALL)], ids=["read", "write", "all"]
 )
 async def test_the_list_of_tools_stays_small(arguments: tuple[str, ...], most: int, oracle: Oracle) -> None:
-    async with connected("stdio", "2025-11-25", "mcp_github", ["--api-url", oracle.url, *arguments]) as wire:
-        tools, cursor, size = [], None, 0
+    tools, cursor, size = [], None, 0
+    async with served(oracle, *arguments) as client:
         while True:
-            page = await wire.request("tools/list", {"cursor": cursor} if cursor else {})
+            page = await client.list_tools(cursor=cursor)
             # As the server writes it: compact, and text as UTF-8.
-            size += len(wire_form(page))
-            tools += page["tools"]
-            cursor = page.get("nextCursor")
+            size += len(page.model_dump_json(by_alias=True, exclude_none=True).encode())
+            tools += [tool.name for tool in page.tools]
+            cursor = page.next_cursor
             if not cursor:
                 break
-    assert size <= most
-    assert len({tool["name"] for tool in tools}) == len(tools) > 15
-
-
-def wire_form(page: object) -> bytes:
-    return json.dumps(page, separators=(",", ":"), ensure_ascii=False).encode()
+    assert size <= most, size
+    assert len(set(tools)) == len(tools) > 15
 
 
 @pytest.mark.anyio

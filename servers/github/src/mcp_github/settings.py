@@ -59,7 +59,7 @@ class Settings(Common):
     app_key_file: str | None = Field(None, description="File that holds the App's private key, in PEM.")
     workers: int = Field(8, ge=1, le=64, description="Requests to GitHub that may be under way at once.")
     timeout: int = Field(20, ge=1, le=300, description="Seconds one request to GitHub may take.")
-    poll: int = Field(60, ge=1, le=86_400, description="Seconds between two looks at what somebody subscribed to.")
+    poll: float = Field(60, ge=0.2, le=86_400, description="Seconds between two looks at what somebody subscribed to.")
     cache: str | None = Field(
         None, description="Folder for what subscriptions fetched, or memory; by default in the user's cache folder."
     )

@@ -24,7 +24,7 @@ class ContextTools:
 
     @tool("Who am I", open_world=True)
     async def get_me(self) -> Record:
-        """Get who you are, what may be done here, and how many requests are left."""
+        """Get who you are, what may be done, and requests left."""
         return await self.repositories.me()
 
     @tool("List people or teams", open_world=True)
@@ -37,7 +37,7 @@ class ContextTools:
         limit: Limit = 30,
         cursor: Cursor = None,
     ) -> Listing:
-        """List collaborators of `repo`, or members of `org` or its `team`; without them, the teams you are in."""
+        """List collaborators of `repo`, members of `org` or its `team`, or else your teams."""
         if repo is None and org is None:
             if team is not None:
                 raise Invalid("A team is one of an organisation.", "Pass its `org` too.")

@@ -152,7 +152,7 @@ class WriteIssueTools:
         milestone: Annotated[Milestone, Field(description="0 takes it away")] = None,
         type: Type = None,  # noqa: A002
     ) -> Done:
-        """Change or close an issue; labels, assignees and milestone of pull requests too."""
+        """Change an issue; labels, assignees, milestone of pull requests too."""
         where = self.policy.write_repo(repo)
         fields = given(
             title=title, body=body, state=state, state_reason=state_reason, labels=labels,

@@ -138,7 +138,7 @@ class WritePullTools:
         reviewers: Names = None,
         update_branch: Annotated[bool, Field(description="With its base")] = False,
     ) -> Done:
-        """Change a pull request. `edit_issue` has labels and assignees."""
+        """Change a pull request. Labels: `edit_issue`."""
         where = self.policy.write_repo(repo)
         fields = given(title=title, body=body, state=state, base=self.policy.ref(base).name if base else None)
         return await self.pulls.edit(

@@ -69,7 +69,7 @@ class RepoTools:
 
     @tool("Get a repository", open_world=True)
     async def get_repository(self, repo: RepoName, fields: Fields = None) -> Record:
-        """Get a repository: default branch, visibility, your permission, counts."""
+        """Get a repository: default branch, visibility, your permission."""
         return await self.repositories.repository(self.policy.repo(repo), fields)
 
     @tool("List files", open_world=True)
@@ -105,7 +105,7 @@ class RepoTools:
         )
         return shown(found) if isinstance(found, Binary) else found
 
-    @tool("Read differences", open_world=True)
+    @tool("Read a diff", open_world=True)
     async def read_diff(
         self,
         repo: RepoName,
@@ -116,7 +116,7 @@ class RepoTools:
         summary: bool = False,
         cursor: Cursor = None,
     ) -> Text:
-        """Read what a pull request (`number`), a commit (`ref`) or a comparison changes; `summary` lists files only."""
+        """Read what a pull request (`number`), commit (`ref`) or comparison changes; `summary`: files only."""
         where, policy = self.policy.repo(repo), self.policy
         of = self.pulls.diff(where, number=number, ref=_ref(policy, ref), base=_ref(policy, base))
         return await self.files.diff(where, of, path=path, summary=summary, cursor=cursor)
