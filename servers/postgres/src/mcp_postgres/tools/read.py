@@ -10,6 +10,7 @@ from pydantic import Field
 from mcp_batteries.declare import tool
 from mcp_batteries.errors import Invalid
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES
+from mcp_batteries.views import TABLE
 from mcp_postgres.engine.service import Engine
 from mcp_postgres.models import Catalog, Hits, Plan, RowPage, TableInfo
 from mcp_postgres.policy import Database, Policy
@@ -62,7 +63,7 @@ class ReadTools:
         """Search names and comments of tables, columns, indexes, functions, types and triggers."""
         return await self.engine.find(self._databases(database), query, limit=limit)
 
-    @tool("Query", seconds=LONGEST)
+    @tool("Query", seconds=LONGEST, view=TABLE)
     async def query_rows(
         self,
         sql: OptionalSql = None,
