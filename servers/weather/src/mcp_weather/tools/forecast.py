@@ -12,6 +12,7 @@ from pydantic import Field
 from mcp_batteries.declare import tool
 from mcp_batteries.errors import Invalid
 from mcp_batteries.limits import in_thread
+from mcp_batteries.views import FORECAST
 from mcp_weather.engine import plot
 from mcp_weather.engine.documents import Group, Model
 from mcp_weather.engine.series import Units
@@ -33,7 +34,7 @@ class ForecastTools:
     engine: Engine
     units: Units
 
-    @tool("Weather", open_world=True)
+    @tool("Weather", open_world=True, view=FORECAST)
     async def get_weather(
         self, place: PlaceText, days: Annotated[int, Field(ge=1, le=16)] = 3, units: UnitSystem = None
     ) -> Weather:
@@ -41,7 +42,7 @@ class ForecastTools:
         where = await self.engine.place(self.policy.place(place))
         return await self.engine.weather(where, units or self.units, days)
 
-    @tool("Forecast", open_world=True)
+    @tool("Forecast", open_world=True, view=FORECAST)
     async def get_forecast(
         self,
         place: PlaceText,
