@@ -157,3 +157,4 @@ def test_a_lock_is_no_change(tmp_path: Path) -> None:
         assert look(new=False) in (None, first)
         writer.execute("UPDATE t SET name = 'x'")
     assert look(new=False) != first
+    connections.reader(str(path)).close()
