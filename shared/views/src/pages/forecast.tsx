@@ -14,7 +14,7 @@ type Units = "metric" | "imperial";
 interface Table {
   model: string;
   time: string[];
-  series: { name: string; unit: string; values: (number | null)[] }[];
+  series: { name: string; unit: string; values: (number | string | null)[] }[];
   origin: Row;
 }
 
@@ -29,7 +29,7 @@ function tables(data: Row): Table[] {
       time: list(table["time"]).map(String),
       series: list(table["names"]).map((name, at) => ({
         name: String(name), unit: text(units[at]),
-        values: list(columns[at]).map((value) => (typeof value === "number" ? value : null)),
+        values: list(columns[at]).map((value) => (typeof value === "number" || typeof value === "string" ? value : null)),
       })),
       origin: (table["origin"] ?? {}) as Row,
     };
@@ -42,6 +42,8 @@ const PANELS: { title: string; belongs: RegExp; bars?: RegExp }[] = [
   { title: "Wind", belongs: /wind_(speed|gusts)/ },
 ];
 const MOST_SERIES = 6;
+
+const numeric = (value: unknown) => (typeof value === "number" ? value : null);
 
 const words = (name: string) => plain(name.replace(/_(2m|10m)/, "").replaceAll("_", " "), 60);
 
@@ -138,13 +140,13 @@ function Panel({ panel, tables, zone, theme }: { panel: (typeof PANELS)[number];
   if (!first) return null;
   const stamps = first.time.map((time) => seconds(time as Cell));
   const series = tables.flatMap((table) => table.series
-    .filter((item) => panel.belongs.test(item.name) && drawable(item.name) && item.values.some((value) => value !== null))
+    .filter((item) => panel.belongs.test(item.name) && drawable(item.name) && item.values.some((value) => typeof value === "number"))
     .map((item): Series => {
       // Models are put on the times of the first; one that knows nothing of an hour leaves it out.
       const at = new Map(table.time.map((time, number) => [time, item.values[number] ?? null]));
       return {
         label: `${table.model && tables.length > 1 ? `${plain(table.model, 40)}: ` : ""}${words(item.name)}`,
-        values: first.time.map((time) => at.get(time) ?? null),
+        values: first.time.map((time) => numeric(at.get(time))),
         kind: panel.bars?.test(item.name) ? "bars" : "line",
         scale: item.unit || "y", unit: plain(item.unit, 12),
       };
@@ -169,7 +171,7 @@ function Values({ table }: { table: Table }) {
         <thead><tr><th scope="col">time</th>{table.series.map((item) => <th key={item.name} scope="col">{words(item.name)}{item.unit && ` (${plain(item.unit, 12)})`}</th>)}</tr></thead>
         <tbody>
           {table.time.map((time, at) => (
-            <tr key={time}><th scope="row">{plain(time, 40)}</th>{table.series.map((item) => <td key={item.name}>{item.values[at] ?? "–"}</td>)}</tr>
+            <tr key={time}><th scope="row">{plain(time, 40)}</th>{table.series.map((item) => <td key={item.name}><Text value={plain(String(item.values[at] ?? "–"), 200)} /></td>)}</tr>
           ))}
         </tbody>
       </table>

@@ -242,7 +242,7 @@ class _Worker:
             ) from None
         except (requests.RequestException, OSError):
             raise Unavailable(
-                f"The connection to GitHub broke over {request.what}.", "Try again in a moment."
+                f"The connection to GitHub broke on the way to {request.what}.", "Try again in a moment."
             ) from None
         except Problem:
             raise
