@@ -11,6 +11,7 @@ import os
 import shutil
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from contextlib import asynccontextmanager
@@ -49,7 +50,7 @@ class Peer:
     revision: str = "2024-11-05"
 
 
-def everybody() -> list[Peer]:
+def everybody(folder: Path) -> list[Peer]:
     found = [
         Peer("mcp-postgres, read role", lambda base: [*OURS, base.url()], "query_rows", MODERN),
         Peer("mcp-postgres, superuser", lambda base: [*OURS, base.url("postgres")], "query_rows", MODERN),
@@ -60,10 +61,23 @@ def everybody() -> list[Peer]:
         found.append(Peer("server-postgres 0.6.2", lambda base: [npm.NODE, program, base.url()], "query"))
     except RuntimeError as error:
         click.echo(f"server-postgres is left out: {error}", err=True)
-    # It asks for Python 3.12 or later.
+    # It asks for Python 3.12 or later, and for a release of pglast that not every index has.
+    (folder / "overrides.txt").write_text("pglast>=7\n", "utf-8")
     newer = ("python3.14", "python3.13", "python3.12")
     python = sys.executable if sys.version_info >= (3, 12) else next(filter(None, map(shutil.which, newer)), "3.13")
-    pro = ["uvx", "--quiet", "--python", python, "--with", "mcp<2", "postgres-mcp@0.3.0", "--access-mode", "restricted"]
+    pro = [
+        "uvx",
+        "--quiet",
+        "--python",
+        python,
+        "--overrides",
+        str(folder / "overrides.txt"),
+        "--with",
+        "mcp<2",
+        "postgres-mcp@0.3.0",
+        "--access-mode",
+        "restricted",
+    ]
     found.append(Peer("postgres-mcp 0.3.0", lambda base: [*pro, base.url()], "execute_sql"))
     return found
 
@@ -154,11 +168,12 @@ async def run(rounds: int, only: str | None) -> None:
     if only in (None, "peers"):
         base = make(SCHEMA)
         found = {}
-        for peer in everybody():
-            try:
-                found[peer.name] = await measure(peer, base, rounds)
-            except (Exception, BaseExceptionGroup) as error:
-                click.echo(f"{peer.name}: {error!r}", err=True)
+        with tempfile.TemporaryDirectory(prefix="mcp-bench-") as folder:
+            for peer in everybody(Path(folder)):
+                try:
+                    found[peer.name] = await measure(peer, base, rounds)
+                except (Exception, BaseExceptionGroup) as error:
+                    click.echo(f"{peer.name}: {error!r}", err=True)
         table = Table("", *found)
         for row in next(iter(found.values())):
             table.add_row(row, *(f"{figures[row]:,.4g}" for figures in found.values()))
