@@ -145,10 +145,16 @@ async def test_looking_around() -> None:
         assert "twice(n integer) returns integer" in text_of(await wire.call("list_objects", kind="functions"))
         assert "'sad', 'ok', 'happy'" in text_of(await wire.call("list_objects", kind="types"))
         told = text_of(await wire.call("get_table", table="t", sample=2))
-        for words in ("primary key", "referred to by", "u_id_fkey", "t_name", "What people call it", '[1,"a"]'):
-            assert words.lower() in told.lower() or words == "u_id_fkey", f"{words}: {told}"
+        for words in (
+            "primary key",
+            "referred to by",
+            "u: FOREIGN KEY (id)",
+            "t_name",
+            "What people call it",
+            '[1,"a"]',
+        ):
+            assert words.lower() in told.lower(), f"{words}: {told}"
         assert "only_one" in text_of(await wire.call("get_table", table="public.u"))
-        assert '"a b"' in text_of(await wire.call("get_table", table='"Odd name"', sample=1)) or True
         assert "a b: integer" in text_of(await wire.call("get_table", table='public."Odd name"'))
         assert "partitions:" in text_of(await wire.call("get_table", table="PARTS"))
         found = text_of(await wire.call("search_schema", query="people call"))
@@ -168,9 +174,7 @@ async def test_plans() -> None:
         )
         plan = text_of(await wire.call("explain_query", sql="SELECT * FROM big WHERE k = $1"))
         assert "for any values" in plan and "Seq Scan" in plan
-        assert "ModifyTable" in text_of(
-            await wire.call("explain_query", sql="DELETE FROM big")
-        ) or "lacks a right" in text_of(await wire.call("explain_query", sql="DELETE FROM big"))
+        assert "lacks a right" in text_of(await wire.call("explain_query", sql="DELETE FROM big"))
         assert "hypopg" in text_of(await wire.call("explain_query", sql="SELECT 1", indexes=["big (k)"]))
 
 
