@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import re
 import subprocess
 import tempfile
 import unicodedata
@@ -20,7 +21,7 @@ from mcp_fs.engine import walk as walk_module
 from mcp_fs.engine.find import find
 from mcp_fs.engine.glob import GlobError, translate
 from mcp_fs.engine.grep import grep
-from mcp_fs.engine.hints import byte_pattern
+from mcp_fs.engine.hints import byte_pattern, wide_pattern
 from mcp_fs.engine.listing import list_folder
 from mcp_fs.engine.read import LineIndex, Part, read_part
 from mcp_fs.engine.regex import byte_search, line_search, path_set
@@ -427,3 +428,22 @@ def test_bytes_that_an_expression_may_match_are_told_in_every_encoding(
     assert hint is not None
     if matches is not None:
         assert byte_search(hint, ignore_case=ignore_case)(data)
+
+
+@given(
+    st.text(st.sampled_from("abkKsS_9 .é"), min_size=1, max_size=8),
+    st.text(st.sampled_from("abkKsS_9 .é"), max_size=4),
+    st.sampled_from(["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"]),
+    st.booleans(),
+)
+def test_a_hint_leaves_no_wide_text_out(wanted: str, around: str, encoding: str, ignore_case: bool) -> None:
+    hint = wide_pattern(wanted, literal=True, ignore_case=ignore_case)
+    stands = wanted.swapcase() if ignore_case else wanted
+    data = (around + stands + around).encode(encoding)
+    assert re.search(hint.encode(), data, re.IGNORECASE if ignore_case else re.NOFLAG)
+    if re.fullmatch("[ab9_ ]+", wanted):
+        for pattern in (wanted, f"{wanted}+", f"{wanted}x?", f"{wanted}|zz", f"{wanted[:-1]}{wanted[-1]}*"):
+            least = wide_pattern(pattern, literal=False, ignore_case=ignore_case)
+            some = wanted[:-1] if pattern.endswith("*") else wanted
+            if some or least == r"\x00":
+                assert re.search(least.encode(), f"{some} ".encode(encoding), re.IGNORECASE)

@@ -10,7 +10,7 @@ import re
 
 from mcp_fs.engine.text import ASCII_ENCODINGS
 
-__all__ = ["byte_pattern"]
+__all__ = ["byte_pattern", "wide_pattern"]
 
 _FOREIGN = r"[\x80-\xff][^\n]{0,3}"
 """A character beyond ASCII: one to four bytes, the first of them high."""
@@ -19,6 +19,7 @@ _DIGITS = {"d": "0-9", "w": "0-9A-Za-z_", "s": r"\t\n\f\r "}
 _SAME = frozenset("tfvra")
 _META = frozenset("\\.+*?()|[]{}^$#&-~")
 _QUANTIFIERS = tuple("*+?{")
+_PLAIN = re.compile("[0-9A-Za-z_]{1,6}")
 _REPEAT = re.compile(r"\{\d+(?:,\d*)?\}")
 _GROUP = re.compile(r"\((?!\?)|\(\?(?:P<\w+>|(?:-?i)?:|-?i\))", re.ASCII)
 # What ASCII letters are folded with beyond ASCII (CaseFolding.txt).
@@ -33,6 +34,25 @@ def byte_pattern(pattern: str, *, literal: bool, ignore_case: bool) -> str | Non
         return _Translator(pattern, ignore_case or (not literal and "(?" in pattern)).translate(literal=literal)
     except (_Uncertain, UnicodeEncodeError):
         return None
+
+
+def wide_pattern(pattern: str, *, literal: bool, ignore_case: bool) -> str:
+    """The expression over bytes for what holds a match of `pattern` as UTF-16 or UTF-32, either end first.
+
+    It asks for the plain characters that a match begins with, each apart from the next by one NUL or three; for a
+    NUL alone where there are fewer than two such characters.
+    """
+    begin = _PLAIN.match(pattern)
+    run = begin[0] if begin else ""
+    if not literal:
+        if "|" in pattern:
+            return r"\x00"
+        # The last one may be repeated, or not be there at all.
+        run = run if len(run) == len(pattern) else run[:-1]
+    if ignore_case:
+        run = re.split("[kKsS]", run, maxsplit=1)[0]
+    # Two texts as they stand: what an engine finds fastest.
+    return "|".join(gap.join(run) for gap in (r"\x00", r"\x00\x00\x00")) if len(run) > 1 else r"\x00"
 
 
 class _Uncertain(Exception):

@@ -27,8 +27,6 @@ _FLAGS = (
     *("--no-config", "--no-require-git", "--no-ignore-parent", "--no-ignore-global"),
     *("--color=never", "--crlf", "--null", "--files-with-matches", "--text"),
 )
-_WIDE = r"(?-u:\x00)"
-"""In text a NUL is a part of UTF-16 or UTF-32; whether it is in text only a closer look tells."""
 _UNREADABLE = re.compile(rb"\(os error \d+\)\s*$")
 _POLL_SECONDS = 0.02
 
@@ -49,10 +47,12 @@ class Hint:
 
     Attributes:
         pattern: from `hints.byte_pattern`.
+        wide: from `hints.wide_pattern`; whether a NUL is part of a text only a closer look tells.
         names: globs of file names; none means all.
     """
 
     pattern: str
+    wide: str
     ignore_case: bool
     wanted: Filter
     names: Sequence[str] = ()
@@ -69,7 +69,7 @@ class Hint:
             flags += ["--type-add", f"wanted:{glob}"]
         if self.names:
             flags += ["--type", "wanted"]
-        return [*flags, "-e", f"(?-u:{self.pattern})", "-e", _WIDE, "."]
+        return [*flags, "-e", f"(?-u:{self.pattern})", "-e", f"(?-u:{self.wide})", "."]
 
 
 def candidates(program: str, folder_fd: int, hint: Hint, stop: Stop) -> tuple[list[tuple[str, ...]], list[str]] | None:

@@ -19,7 +19,7 @@ from mcp_fs.engine import ripgrep
 from mcp_fs.engine.filetypes import globs_of
 from mcp_fs.engine.grep import Hits, grep
 from mcp_fs.engine.handles import Folder, open_file, open_folder, status
-from mcp_fs.engine.hints import byte_pattern
+from mcp_fs.engine.hints import byte_pattern, wide_pattern
 from mcp_fs.engine.regex import LineSearch, byte_search, line_search
 from mcp_fs.engine.selection import Chooser, bare_names, chooser, choosers
 from mcp_fs.engine.walk import Filter, Sight, Skipped, Visit, order, page_bytes, shown, spoken, walk
@@ -131,6 +131,7 @@ class _Search:
         _refuse_line_breaks(query)
         self.find: LineSearch = line_search(query.pattern, literal=query.literal, ignore_case=query.ignore_case)
         self.bytes = byte_pattern(query.pattern, literal=query.literal, ignore_case=query.ignore_case)
+        self.wide = wide_pattern(query.pattern, literal=query.literal, ignore_case=query.ignore_case)
         self.may_match = byte_search(self.bytes, ignore_case=query.ignore_case)
         self.skipped = Skipped()
         self.searched = 0
@@ -261,7 +262,7 @@ class _Search:
             sight = Sight(top, query.wanted)
             if self.bytes is None or self.program is None or sight.may_bring_back:
                 return None
-            hint = ripgrep.Hint(self.bytes, query.ignore_case, query.wanted, self.names)
+            hint = ripgrep.Hint(self.bytes, self.wide, query.ignore_case, query.wanted, self.names)
             told = ripgrep.candidates(self.program, folder.fd, hint, self.stop)
         if told is None:
             return None
