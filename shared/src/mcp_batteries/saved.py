@@ -13,10 +13,12 @@ names its parameters is the database's affair: by `:name`, or by `$1` in the ord
 
 from __future__ import annotations
 
+import logging
 import os
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from keyword import iskeyword
 from typing import Any, Literal, cast
 
 from mcp_batteries.errors import Invalid, Problem, quote
@@ -25,8 +27,11 @@ __all__ = ["Parameter", "SavedQueries", "SavedQuery", "parse"]
 
 Kind = Literal["text", "integer", "real"]
 
+logger = logging.getLogger(__name__)
+
 _MOST_FILES = 100
 _MOST_BYTES = 100_000
+_ARGUMENT = re.compile(r"(?!model_)[a-z][a-z0-9_]*")
 _DECLARED = re.compile(r":(?P<name>\w+)\s+(?P<kind>\w+)(?:\s*=\s*(?P<default>'[^']*'|\S+))?\s*(?P<words>.*)")
 
 
@@ -111,9 +116,12 @@ def parse(name: str, text: str) -> SavedQuery:
 
 def _parameter(line: str) -> Parameter:
     found = _DECLARED.fullmatch(line)
-    if found is None or found["kind"] not in ("text", "integer", "real"):
+    known = found is not None and found["kind"] in ("text", "integer", "real")
+    # It becomes an argument of a function, and those have names of this form.
+    if found is None or not known or not _ARGUMENT.fullmatch(found["name"]) or iskeyword(found["name"]):
         raise Invalid(
-            f"The parameter {quote(line)} is not understood.", "Write `-- :name text|integer|real = default  words`."
+            f"The parameter {quote(line)} is not understood.",
+            "Write `-- :name text|integer|real = default  words` in small letters.",
         )
     kind = cast("Kind", found["kind"])
     words = found["words"] or found["name"]
@@ -128,15 +136,22 @@ class SavedQueries:
 
     Args:
         compile: has the database look at a query without running it; raises a `Problem` where it can't be run.
+        taken: names whose tools would have the names of the server's own.
 
     Attributes:
         found: by name.
     """
 
-    def __init__(self, folder: str, compile: Callable[[SavedQuery], Awaitable[None]]) -> None:  # noqa: A002
+    def __init__(
+        self,
+        folder: str,
+        compile: Callable[[SavedQuery], Awaitable[None]],  # noqa: A002
+        taken: Collection[str] = (),
+    ) -> None:
         self.folder = folder
         self.found: dict[str, SavedQuery] = {}
-        self._compile = compile
+        self._compile, self._taken = compile, taken
+        self._said: dict[str, str] = {}
 
     def files(self) -> list[str]:
         """The paths of the `.sql` files there are."""
@@ -152,18 +167,26 @@ class SavedQueries:
         """Read all files again; the names of queries that came, went or are another one now."""
         now: dict[str, SavedQuery] = {}
         for path in self.files():
-            name = re.sub(r"\W+", "_", os.path.splitext(os.path.basename(path))[0].lower()).strip("_")[:30]
-            if not name or name in now:
+            name = re.sub(r"[^a-z0-9]+", "_", os.path.splitext(os.path.basename(path))[0].lower()).strip("_")[:30]
+            if not name or name in now or name in self._taken:
+                self._complain(path, "Its name is another one's: rename the file.")
                 continue
             try:
                 with open(path, encoding="utf-8") as file:  # noqa: ASYNC230 - small local files, rarely
                     query = parse(name, file.read(_MOST_BYTES))
                 await self._compile(query)
                 now[name] = query
+                self._said.pop(path, None)
             except (Problem, OSError, UnicodeDecodeError) as error:
                 said = str(error) if isinstance(error, Problem) else "The file can't be read as UTF-8."
+                self._complain(path, said)
                 if (last := self.found.get(name)) is not None:
                     now[name] = replace(last, complaint=said)
         changed = {name for name in {*now, *self.found} if now.get(name) != self.found.get(name)}
         self.found = now
         return changed
+
+    def _complain(self, path: str, said: str) -> None:
+        if self._said.get(path) != said:
+            self._said[path] = said
+            logger.warning("The saved query %s is not served as it stands: %s", quote(os.path.basename(path)), said)

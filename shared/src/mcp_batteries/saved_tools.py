@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import logging
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Hashable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -21,8 +20,6 @@ from mcp_batteries.views import TABLE
 from mcp_batteries.watcher import FileWatcher
 
 __all__ = ["SavedTools"]
-
-logger = logging.getLogger(__name__)
 
 _TYPES = {"text": str, "integer": int, "real": float}
 
@@ -93,9 +90,6 @@ class SavedTools:
         changed = await self._queries.refresh()
         if not changed or self.server is None:
             return
-        for query in self._queries.found.values():
-            if query.complaint is not None and query.name in changed:
-                logger.warning("The saved query %s stays as it was: %s", query.name, query.complaint)
         await self.server.offer([self._tool(query) for query in self._queries.found.values()], before)
         for name in changed:
             await self.server.changes.updated(self._uri(name))

@@ -6,53 +6,18 @@ hosts that show only structured content fall back to the text where there is non
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_batteries.limits import clip
+from mcp_batteries.rows import RowPage, compact, count
 
 __all__ = ["Backup", "Catalog", "Change", "Check", "Export", "Hits", "Import", "Plan", "RowPage", "TableInfo"]
 
 _Json = Mapping[str, Any]
 _LONGEST = 20_000
 """Characters of a description; hardly any is that long."""
-
-
-@dataclass(frozen=True)
-class RowPage:
-    """Rows of a result.
-
-    Attributes:
-        lines: a JSON array per row, each with its end of line.
-        start: number of the first row, from 1.
-        cursor: for the next page; None if these rows are the last.
-        cut: cells shortened on this page.
-    """
-
-    columns: Sequence[str]
-    lines: str
-    start: int
-    rows: int
-    cursor: str | None
-    cut: int = 0
-    notes: Sequence[str] = ()
-
-    def text(self) -> str:
-        if self.cursor is not None:
-            head = (
-                f"[truncated: rows {self.start} to {self.start + self.rows - 1}; the next page: cursor={self.cursor}]"
-            )
-        elif self.start > 1:
-            head = f"[rows {self.start} to {self.start + self.rows - 1}, the last]"
-        else:
-            head = f"[{_count(self.rows, 'row')}]"
-        notes = [f"[{note}]" for note in self.notes]
-        if self.cut:
-            notes.append(f"[{_count(self.cut, 'cell')} cut; read more with `max_cell` or substr()]")
-        columns = _compact(self.columns)
-        return "\n".join([head, *notes, columns, self.lines])
 
 
 @dataclass(frozen=True)
@@ -65,7 +30,7 @@ class Catalog:
     def text(self) -> str:
         blocks = [f"[truncated: the next page: cursor={self.cursor}]"] if self.cursor else []
         for name, found in self.databases:
-            facts = [_count(found["total"], "table or view", "tables and views"), _size(found["bytes"])]
+            facts = [count(found["total"], "table or view", "tables and views"), _size(found["bytes"])]
             facts.append(f"journal {found['journal']}")
             if found["immutable"]:
                 facts.append("opened as a file that can't change: what other programs write is not seen")
@@ -78,14 +43,14 @@ class Catalog:
 def _table(table: _Json) -> str:
     kind = "" if table["kind"] == "table" else f" ({table['kind']})"
     more = f", … {table['more']} more" if table["more"] else ""
-    count = "" if table["kind"] == "view" else f" {_rows(table)}"
-    return f"{table['name']}{kind}{count}: {', '.join(table['columns'])}{more}"
+    rows = "" if table["kind"] == "view" else f" {_rows(table)}"
+    return f"{table['name']}{kind}{rows}: {', '.join(table['columns'])}{more}"
 
 
 def _rows(table: _Json) -> str:
     if table["rows"] is None:
         return "many rows"
-    return f"{'' if table['exact'] else 'about '}{_count(table['rows'], 'row')}"
+    return f"{'' if table['exact'] else 'about '}{count(table['rows'], 'row')}"
 
 
 @dataclass(frozen=True)
@@ -97,8 +62,8 @@ class TableInfo:
 
     def text(self) -> str:
         found = self.found
-        count = "" if found["kind"] == "view" else f", {_rows(found)}"
-        lines = [f"{found['kind']} {found['name']}{count}; {self.uri}", "columns:"]
+        rows = "" if found["kind"] == "view" else f", {_rows(found)}"
+        lines = [f"{found['kind']} {found['name']}{rows}; {self.uri}", "columns:"]
         if found["broken"]:
             lines.append(f"- none: it can't be read: {found['broken']}")
         for column in found["columns"]:
@@ -186,9 +151,9 @@ class Change:
             beyond = step["all"] - step["rows"]
             more = f", and {beyond} more by triggers and foreign keys" if beyond > 0 else ""
             tables = f" in {', '.join(step['tables'])}" if step["tables"] else ""
-            lines.append(f"{where}{_count(step['rows'], 'row')}{more}{tables}")
+            lines.append(f"{where}{count(step['rows'], 'row')}{more}{tables}")
             if step["columns"]:
-                lines += [_compact(step["columns"]), step["lines"].rstrip("\n")]
+                lines += [compact(step["columns"]), step["lines"].rstrip("\n")]
                 shown = step["lines"].count("\n")
                 if shown < step["returned"]:
                     lines.append(f"[{step['returned'] - shown} more returned rows not shown]")
@@ -220,7 +185,7 @@ class Export:
     size: int
 
     def text(self) -> str:
-        return f"Wrote {_count(self.rows, 'row')}, {_size(self.size)}, to `{self.name}`."
+        return f"Wrote {count(self.rows, 'row')}, {_size(self.size)}, to `{self.name}`."
 
 
 @dataclass(frozen=True)
@@ -232,7 +197,7 @@ class Import:
 
     def text(self) -> str:
         verb = "Dry run, nothing was changed; it would insert" if self.dry_run else "Inserted"
-        return f"{verb} {_count(self.rows, 'row')} into `{self.table}` ({', '.join(self.columns)})."
+        return f"{verb} {count(self.rows, 'row')} into `{self.table}` ({', '.join(self.columns)})."
 
 
 @dataclass(frozen=True)
@@ -244,17 +209,9 @@ class Backup:
         return f"Wrote a consistent copy, {_size(self.size)}, to `{self.name}`."
 
 
-def _count(number: int, one: str, several: str = "") -> str:
-    return f"{number:,} {one if number == 1 else several or one + 's'}"
-
-
 def _size(size: int) -> str:
     for unit in ("bytes", "kB", "MB"):
         if size < 10_000 or unit == "MB":
             return f"{size:,} {unit}"
         size //= 1000
     raise AssertionError
-
-
-def _compact(names: Sequence[str]) -> str:
-    return json.dumps(list(names), ensure_ascii=False, separators=(",", ":"))

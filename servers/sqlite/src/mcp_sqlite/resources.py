@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -11,10 +12,10 @@ from mcp_types import Resource, TextResourceContents
 
 from mcp_batteries.declare import lists_resources, resource
 from mcp_batteries.errors import NotFound, quote
+from mcp_batteries.saved import SavedQueries, SavedQuery
 from mcp_sqlite.engine.insights import Insights
-from mcp_sqlite.engine.queries import SavedQueries
 from mcp_sqlite.engine.service import Engine
-from mcp_sqlite.policy import Policy, Subject
+from mcp_sqlite.policy import Policy, ReadStatement, Subject
 
 __all__ = ["MEMO", "Resources", "query_uri"]
 
@@ -84,6 +85,10 @@ class Resources:
         """One row by its primary key, or rowid where there is none; commas between the parts of a key."""
         return await self._read(uri)
 
+    def statement(self, query: SavedQuery, values: Mapping[str, Any]) -> ReadStatement:
+        """A saved query with values for its parameters."""
+        return self.policy.read(query.database, query.sql, query.values(values))
+
     def subject(self, uri: str) -> Subject | None:
         """What a URI means; None for URIs of another kind.
 
@@ -96,7 +101,7 @@ class Resources:
         query = self.queries.found.get(name) if self.queries else None
         if query is None:
             raise NotFound(f"There is no saved query {quote(name)}.", "`resources/list` has those there are.")
-        statement = query.bound({})
+        statement = self.statement(query, {})
         request = {"do": "query", "sql": statement.sql, "parameters": statement.parameters}
         page = {"limit": 100, "max_bytes": 100_000, "max_cell": 10_000}
         return Subject(query_uri(query.name), statement.database, {**request, **page})

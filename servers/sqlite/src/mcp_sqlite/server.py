@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.metadata import version
+from typing import Any
 
 from mcp_batteries.assemble import Assembled, assemble
+from mcp_batteries.limits import DEFAULT_PAGE_BYTES
+from mcp_batteries.rows import RowPage
+from mcp_batteries.saved import SavedQueries, SavedQuery
+from mcp_batteries.saved_tools import SavedTools
 from mcp_sqlite.changes import DatabaseWatcher
 from mcp_sqlite.completions import Completions
 from mcp_sqlite.engine import demo
 from mcp_sqlite.engine.insights import Insights
 from mcp_sqlite.engine.pages import Scratch
-from mcp_sqlite.engine.queries import SavedQueries
 from mcp_sqlite.engine.service import Engine
 from mcp_sqlite.policy import Policy
 from mcp_sqlite.prompts import Prompts
-from mcp_sqlite.resources import Resources
+from mcp_sqlite.resources import Resources, query_uri
 from mcp_sqlite.settings import Settings
 from mcp_sqlite.tools.files import FileTools, ImportTools
 from mcp_sqlite.tools.insights import InsightTools
-from mcp_sqlite.tools.read import ReadTools
-from mcp_sqlite.tools.saved import SavedTools
+from mcp_sqlite.tools.read import LONGEST, ReadTools
 from mcp_sqlite.tools.write import SchemaTools, WriteTools
 
 __all__ = ["build"]
+
+_ROWS = 100
+"""Rows of a saved query's answer."""
+_TAKEN = ("check",)
+"""Not for saved queries: `run_check` is a tool of the server's own."""
 
 
 def build(settings: Settings) -> Assembled:
@@ -38,8 +47,15 @@ def build(settings: Settings) -> Assembled:
     policy = Policy(settings, demo=example)
     engine = Engine(scratch, seconds=settings.timeout, workers=settings.workers)
     insights = Insights()
-    queries = SavedQueries(settings.queries, policy, engine) if settings.queries else None
-    saved = SavedTools(queries, engine) if queries else None
+
+    async def compile_query(query: SavedQuery) -> None:
+        await engine.compile(policy.read(query.database, query.sql, {item.name: None for item in query.parameters}))
+
+    async def run_query(query: SavedQuery, values: Mapping[str, Any]) -> RowPage:
+        return await engine.rows(resources.statement(query, values), limit=_ROWS, max_bytes=DEFAULT_PAGE_BYTES)
+
+    queries = SavedQueries(settings.queries, compile_query, _TAKEN) if settings.queries else None
+    saved = SavedTools(queries, run_query, query_uri, LONGEST) if queries else None
     resources = Resources(policy, engine, insights, queries)
     server = assemble(
         settings.COMMAND,
