@@ -65,6 +65,11 @@ def problem(error: psycopg.Error, database: str, *, before: int = 0) -> Problem:
             return Unavailable("The statement was cancelled: `query_canceled`.")
         case "55P03" | "40P01" | "40001":
             return Conflict(f"Other sessions hold what it needs: {said}.", "Try again a little later.")
+        case "0A000" | "25006" if "during recovery" in primary:
+            return Refused(
+                f"The database `{database}` is a standby, which only reads: {said}.",
+                "The operator can serve the primary: `target_session_attrs=primary` picks it of several hosts.",
+            )
         case "25006":
             tool = "If the operator opened that, `write_rows` changes rows and `edit_schema` the schema."
             if "SELECT FOR" in primary:
