@@ -57,6 +57,7 @@ async def test_only_a_yes_changes_something(era: str) -> None:
     async with asking(base, era, "--confirm") as wire:
         for tool, sql, done in (DELETE, DROP):
             call: dict[str, Any] = {"name": tool, "arguments": {"sql": sql}}
+            assert "Dry run" in text_of(await wire.call(tool, sql=sql, dry_run=True))
             for answer in NO:
                 asked, needed = await question(wire, call)
                 assert asked["method"] == "elicitation/create"
@@ -75,8 +76,6 @@ async def test_only_a_yes_changes_something(era: str) -> None:
             result = await answered(wire, call, needed, YES)
             assert "committed" in text_of(result), text_of(result)
             assert is_done(base, done)
-            tried = {"sql": sql.replace(" u", " t"), "dry_run": True}
-            assert "Dry run" in text_of(await wire.call(tool, **tried))
 
 
 @pytest.mark.parametrize("era", ERAS)
