@@ -1,4 +1,4 @@
-"""The official conformance suite over HTTP: on every server, each scenario that asks for nothing but a server must pass.
+"""The official conformance suite over HTTP: every server passes each scenario that asks for nothing else.
 
 The other scenarios ask for tools, resources and prompts of the suite's own and can't pass there, but whatever the
 server says in them too is held against the revision's JSON schema. `diagnostic` has all of those, and passes in full.
