@@ -244,7 +244,7 @@ def test_of_an_exception_a_line_has_the_place_and_not_the_words() -> None:
 
 
 async def test_nothing_of_this_is_imported_unless_asked_for(tmp_path: Path) -> None:
-    heavy = ["opentelemetry.sdk", "prometheus_client", "redis", "nats", "asyncpg", "jwt", "mcp_batteries.access.guard"]
+    heavy = ["opentelemetry.sdk", "prometheus_client", "redis", "nats", "psycopg", "jwt", "mcp_batteries.access.guard"]
     code = (
         "import sys, runpy\n"
         "from mcp_batteries.settings import load\n"
