@@ -22,18 +22,16 @@ class _Link:
     def __init__(self, url: str, channel: str) -> None:
         self._url, self._channel = url, channel
         self._sending: AsyncConnection | None = None
-        self._lost = anyio.Event()
+        self._holding = anyio.CancelScope()
 
     async def hold(self, receive: Callable[[bytes], None], connected: Callable[[], None]) -> None:
-        self._lost = anyio.Event()
+        self._holding = anyio.CancelScope()
         async with self._connection() as listening, self._connection() as self._sending:
             with anyio.fail_after(_SECONDS):
                 await listening.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
             connected()
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._listen, listening, receive)
-                await self._lost.wait()
-                tasks.cancel_scope.cancel()
+            with self._holding:
+                await self._listen(listening, receive)
 
     async def send(self, message: bytes) -> None:
         try:
@@ -41,7 +39,7 @@ class _Link:
                 raise ConnectionError
             await self._sending.execute("SELECT pg_notify(%s, %s)", (self._channel, message.decode()))
         except BaseException:
-            self._lost.set()
+            self._holding.cancel()  # One without the other is no use.
             raise
 
     async def _listen(self, connection: AsyncConnection, receive: Callable[[bytes], None]) -> None:

@@ -63,10 +63,6 @@ class Link(Protocol):
         ...
 
 
-def _name(problem: BaseException) -> str:
-    return _name(problem.exceptions[0]) if isinstance(problem, BaseExceptionGroup) else type(problem).__name__
-
-
 class RemoteBus(InMemorySubscriptionBus):
     """A bus of this process that is one with those of the other replicas while `running` is entered.
 
@@ -120,7 +116,7 @@ class RemoteBus(InMemorySubscriptionBus):
             try:
                 await self._link.hold(self._receive, connected)
             except Exception as problem:  # noqa: BLE001 - whatever a library raises, the link is gone
-                reason = _name(problem)
+                reason = type(problem).__name__
             if self.connected or not missed:
                 # Not the words of the library: they may hold the URL, and with it a password.
                 _log.warning("the bus is not there, this replica tells its own subscribers alone: %s", reason)
