@@ -22,15 +22,14 @@ class _Link:
     def __init__(self, url: str, channel: str) -> None:
         self._url, self._channel = url, channel
         self._sending: AsyncConnection | None = None
-        self._holding = anyio.CancelScope()
+        self._holding: anyio.CancelScope | None = None
 
     async def hold(self, receive: Callable[[bytes], None], connected: Callable[[], None]) -> None:
-        self._holding = anyio.CancelScope()
         async with self._connection() as listening, self._connection() as self._sending:
             with anyio.fail_after(_SECONDS):
                 await listening.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
             connected()
-            with self._holding:
+            with anyio.CancelScope() as self._holding:
                 await self._listen(listening, receive)
 
     async def send(self, message: bytes) -> None:
@@ -39,15 +38,20 @@ class _Link:
                 raise ConnectionError
             await self._sending.execute("SELECT pg_notify(%s, %s)", (self._channel, message.decode()))
         except BaseException:
-            self._holding.cancel()  # One without the other is no use.
+            if self._holding is not None:
+                self._holding.cancel()  # One without the other is no use.
             raise
 
     async def _listen(self, connection: AsyncConnection, receive: Callable[[bytes], None]) -> None:
         while True:
-            async for notice in connection.notifies(timeout=_CHECK_SECONDS):
+            with anyio.move_on_after(_CHECK_SECONDS) as silence:
+                # Not psycopg's own wait, which takes its end for a query to be cancelled at the server.
+                await anyio.wait_readable(connection.fileno())
+            if silence.cancelled_caught:
+                with anyio.fail_after(_SECONDS):
+                    await connection.execute("SELECT 1")
+            async for notice in connection.notifies(timeout=_SECONDS, stop_after=1):
                 receive(notice.payload.encode())
-            with anyio.fail_after(_SECONDS):
-                await connection.execute("SELECT 1")
 
     @asynccontextmanager
     async def _connection(self) -> AsyncGenerator[AsyncConnection]:
