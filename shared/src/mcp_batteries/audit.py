@@ -19,7 +19,9 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from starlette.requests import Request
 
-__all__ = ["Audit"]
+from mcp_batteries.sdk import connection_of
+
+__all__ = ["Audit", "whose"]
 
 _AUDITED = frozenset({"tools/call", "resources/read", "resources/subscribe", "subscriptions/listen", "prompts/get"})
 
@@ -103,6 +105,17 @@ def identity(token: AccessToken) -> str:
     """How `token`'s owner is called in logs and limits: its subject, at its issuer if it has one."""
     issuer = (token.claims or {}).get("iss")
     return f"{token.subject}@{issuer}" if issuer else token.subject or token.client_id
+
+
+def whose(ctx: ServerRequestContext[Any]) -> str:
+    """Whose memory a call belongs to: `token` and its owner, in all revisions and sessions; else an older client's
+    `session` and its id; else empty, for all that can't be told apart.
+    """
+    token = get_access_token()
+    if token is not None:
+        return f"token {identity(token)}"
+    session = connection_of(ctx.session).session_id
+    return f"session {session}" if session else ""
 
 
 def _size(value: Any) -> int:

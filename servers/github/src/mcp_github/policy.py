@@ -354,7 +354,7 @@ class Policy:
         foreign = sorted(key for key, is_public in seen.items() if is_public and key != target)
         private = sorted(key for key, is_public in seen.items() if not is_public and key != target)
         if foreign:
-            why = f"text of the public {_some(foreign)} was read before, and could have asked for this"
+            why = f"public text of {_some(foreign)} was read before, and could have asked for this"
         elif public and private and seen.get(target):
             why = f"it is public, its text was read, and so was that of the private {_some(private)}"
         else:

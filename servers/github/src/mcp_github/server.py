@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+
 from mcp_batteries.assemble import Assembled, assemble
+from mcp_batteries.audit import whose
 from mcp_github.changes import Deliveries, Followed, WatchListFollower
 from mcp_github.completions import Completions
 from mcp_github.engine.actions import Actions
@@ -14,6 +17,7 @@ from mcp_github.engine.api import Api
 from mcp_github.engine.commits import Commits
 from mcp_github.engine.discussions import Discussions
 from mcp_github.engine.files import Files
+from mcp_github.engine.flow import reader
 from mcp_github.engine.gists import GISTS, Gists
 from mcp_github.engine.inbox import Inbox
 from mcp_github.engine.issues import Issues
@@ -62,7 +66,8 @@ def build(settings: Settings) -> Assembled:
         Unavailable: a setting can't be used.
     """
     policy = Policy(settings)
-    api = Api(settings, policy)
+    # What replicas share tells that there are some.
+    api = Api(settings, policy, alone=not (settings.bus or settings.state_key_file))
     files, repositories = Files(api), Repositories(api)
     issues, pulls, actions = Issues(api), Pulls(api), Actions(api)
     watch_list = WatchList(policy, settings.watch_list)
@@ -70,6 +75,10 @@ def build(settings: Settings) -> Assembled:
     remote = Remote(api, seconds=settings.poll, where=settings.cache, command=settings.COMMAND)
     followed = Followed(policy, remote)
     inbox = Inbox(policy, settings.inbox, settings.inbox_secret_file) if settings.inbox else None
+
+    async def told_apart(ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
+        reader.set(whose(ctx))
+        return await call_next(ctx)
 
     async def guard(tool: str, values: Mapping[str, Any]) -> str | None:
         for key in destinations(policy, tool, values):
@@ -94,6 +103,7 @@ def build(settings: Settings) -> Assembled:
             followed,
             *([Deliveries(inbox, followed)] if inbox else []),
         ],
+        middleware=[told_apart],
         guard=guard,
         title="GitHub",
         version=version(settings.COMMAND),

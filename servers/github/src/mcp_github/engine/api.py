@@ -50,9 +50,9 @@ class Answer:
 class Api:
     """What the engine's parts share: the client, flow control, answers that may still be true."""
 
-    def __init__(self, settings: ClientSettings, policy: Policy) -> None:
+    def __init__(self, settings: ClientSettings, policy: Policy, *, alone: bool = True) -> None:
         self.client, self.policy = Client(settings, policy), policy
-        self.flow = Flow(policy, self._is_public)
+        self.flow = Flow(policy, self._is_public, alone=alone)
         self._kept: OrderedDict[str, tuple[str, Answer]] = OrderedDict()
         self.kept: Callable[[str, Mapping[str, Any], str], Awaitable[bytes | None]] = _nothing_kept
         """The body of what is followed, of a path, its parameters and media type, where somebody looks at it anyway."""

@@ -117,7 +117,8 @@ class Repositories:
             if not policy.permits(owner, name):
                 return False
             api.flow.saw(full)
-            if isinstance(private := item.get("private"), bool):
+            private = item.get("private") if kind == "repositories" else pick(item, "repository.private")
+            if isinstance(private, bool):
                 api.flow.knows(full, public=not private)
             return True
 
