@@ -65,19 +65,21 @@ async def test_who_reads_is_who_is_asked(oracle: Oracle, tmp_path: Path) -> None
 
 
 async def test_without_tokens_sessions_are_told_apart_and_nothing_else_is(oracle: Oracle) -> None:
-    async with listening("mcp_github", "--api-url", oracle.url, "--write", "--write-interval", "0") as (_, url):
-        async with client(url, LEGACY) as first, client(url, LEGACY) as other, client(url, MODERN) as modern:
-            await reads(first, "octo/app")
-            assert await asked(first, "octo/own")
-            assert not await asked(other, "octo/own")
-            # It may be the same client, without a session now.
-            assert await asked(modern, "octo/own")
+    async with (
+        listening("mcp_github", "--api-url", oracle.url, "--write", "--write-interval", "0") as (_, url),
+        client(url, LEGACY) as first,
+        client(url, LEGACY) as other,
+        client(url, MODERN) as modern,
+    ):
+        await reads(first, "octo/app")
+        assert await asked(first, "octo/own")
+        assert not await asked(other, "octo/own")
+        # It may be the same client, without a session now.
+        assert await asked(modern, "octo/own")
 
 
 @pytest.mark.parametrize("shared", ["--bus", "--state-key-file"])
-async def test_with_replicas_anything_may_have_been_read_elsewhere(
-    shared: str, oracle: Oracle, tmp_path: Path
-) -> None:
+async def test_with_replicas_anything_may_have_been_read_elsewhere(shared: str, oracle: Oracle, tmp_path: Path) -> None:
     (tmp_path / "keys").write_text("0" * 64, "utf-8")
     value = {"--bus": "redis://127.0.0.1:1", "--state-key-file": str(tmp_path / "keys")}[shared]
     async with served(oracle, "--write", shared, value) as one:

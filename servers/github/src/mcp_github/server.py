@@ -82,7 +82,7 @@ def build(settings: Settings) -> Assembled:
 
     async def guard(tool: str, values: Mapping[str, Any]) -> str | None:
         for key in destinations(policy, tool, values):
-            if question := await api.flow.question(key):
+            if question := await api.flow.question(key, acts=acts(tool, values)):
                 return question
         return None
 
@@ -143,7 +143,7 @@ def _more(policy: Policy, api: Api, repositories: Repositories, actions: Actions
     notifications, gists, projects = Notifications(api), Gists(api), Projects(api)
     offered: list[tuple[bool, object]] = [
         ("actions" in on, ActionTools(policy, actions)),
-        ("actions" in on and write, WriteActionTools(policy, actions)),
+        ("actions" in on and opens("runs"), WriteActionTools(policy, actions)),
         ("actions" in on and opens("delete"), DeleteLogTools(policy, actions)),
         ("code" in on, CodeTools(policy, discussions)),
         ("releases" in on and opens("releases"), WriteReleaseTools(policy, releases)),
@@ -175,6 +175,13 @@ def destinations(policy: Policy, tool: str, values: Mapping[str, Any]) -> list[s
     places = [values.get("target") or values.get("repo"), values.get("sub_repo")]
     repos = [policy.repo(place).key for place in places if isinstance(place, str)]
     return repos + ([f"the projects of {values['owner']}".lower()] if "owner" in values else [])
+
+
+def acts(tool: str, values: Mapping[str, Any]) -> bool:
+    """Whether a call runs or publishes something, which is more than a text that a person may read."""
+    if tool in ("create_release", "edit_release"):
+        return values.get("draft") is False
+    return tool == "run_workflow"
 
 
 def _instructions(policy: Policy) -> str:

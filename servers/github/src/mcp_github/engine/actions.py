@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from mcp_batteries.errors import Invalid, NotFound
+from mcp_batteries.errors import Invalid, NotFound, Refused
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES
 from mcp_github.engine.api import Api
 from mcp_github.engine.pages import Shape, clipped, listing, plain
+from mcp_github.engine.repositories import default_branch, refuse_workflows, sha_of
 from mcp_github.engine.text import scrub_text
 from mcp_github.models import Done, Listing, Record, Text
 from mcp_github.policy import Ref, Repo, WriteRepo
@@ -20,6 +21,7 @@ __all__ = ["Actions", "Kind", "RunAction"]
 Kind = Literal["workflows", "runs", "jobs", "artifacts"]
 RunAction = Literal["rerun", "rerun_failed", "cancel"]
 
+_PRIVILEGED = {"pull_request_target", "workflow_run"}
 _LOG_BYTES = 20_000_000
 _CODES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _STAMP = re.compile(r"^\ufeff?\d{4}-\d\d-\d\dT[\d:.]+Z ", re.M)
@@ -121,6 +123,9 @@ class Actions:
 
     async def run(self, repo: WriteRepo, workflow: str, ref: Ref, inputs: Mapping[str, Any]) -> Done:
         what = f"workflow `{workflow}` of `{repo.full}`"
+        if ref.name != await default_branch(self.api, repo):
+            # What runs is the workflow as it stands at `ref`.
+            await refuse_workflows(self.api, repo, await sha_of(self.api, repo, ref))
         body = {"ref": ref.name, "inputs": dict(inputs)}
         await self.api.write("POST", f"{repo.path}/actions/workflows/{workflow}/dispatches", what, body, repo=repo)
         return Done(done=f"Asked GitHub to run {workflow} on {ref.name}; it appears among the runs in a moment.")
@@ -128,8 +133,24 @@ class Actions:
     async def act(self, repo: WriteRepo, run_id: int, action: RunAction) -> Done:
         verb = {"rerun": "rerun", "rerun_failed": "rerun-failed-jobs", "cancel": "cancel"}[action]
         what = f"run `{run_id}` of `{repo.full}`"
+        if action != "cancel":
+            await self._refuse_privileged(repo, run_id, what)
         await self.api.write("POST", f"{repo.path}/actions/runs/{run_id}/{verb}", what, repo=repo)
         return Done(done=f"Run {run_id}: {action}.", uri=f"{repo.uri}/runs/{run_id}")
+
+    async def _refuse_privileged(self, repo: WriteRepo, run_id: int, what: str) -> None:
+        """Raise `Refused` for a run that nobody approved, or that works with secrets on what a fork sent.
+
+        The code of the other runs ran before, as it is; these may take what the fork holds by now.
+        """
+        found = (await self.api.get(f"{repo.path}/actions/runs/{run_id}", what, quiet=True)).data
+        if "action_required" in (found.get("status"), found.get("conclusion")):
+            raise Refused(f"The {what} waits for somebody's approval.", "A person has to look at it on GitHub.")
+        if found.get("event") in _PRIVILEGED and not self.api.policy.opens("workflow_files"):
+            raise Refused(
+                f"The {what} is one of `{found['event']}`: with the repository's secrets, on what others sent.",
+                "A person can rerun it on GitHub, or the operator can open `--workflow-files`.",
+            )
 
     async def delete_log(self, repo: WriteRepo, run_id: int) -> Done:
         what = f"the logs of run `{run_id}` of `{repo.full}`"

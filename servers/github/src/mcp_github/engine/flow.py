@@ -76,8 +76,11 @@ class Flow:
             return True
         return self._public[key][0]
 
-    async def question(self, target: str) -> str | None:
+    async def question(self, target: str, *, acts: bool = False) -> str | None:
         """What to ask the user before a write to `target`; None if nothing.
+
+        Args:
+            acts: whether the write runs or publishes something.
 
         Raises:
             Refused: flow control is strict and would have to ask.
@@ -92,7 +95,7 @@ class Flow:
             seen[key] = key == _MORE or await self.public(key)
             if seen[key] and key != target:
                 break  # One is reason enough; each of the others may cost a request.
-        return self._policy.flow_question(target, seen, public=await self.public(target))
+        return self._policy.flow_question(target, seen, public=await self.public(target), acts=acts)
 
 
 def _add(seen: _Seen, key: str) -> None:

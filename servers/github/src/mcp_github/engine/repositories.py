@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused, quote
-from mcp_github.engine.api import Api
+from mcp_github.engine.api import Answer, Api
 from mcp_github.engine.pages import Shape, clipped, listing, pick
 from mcp_github.engine.shapes import (
     BRANCH,
@@ -25,7 +25,7 @@ from mcp_github.engine.shapes import (
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Owner, Ref, Repo, WriteRepo
 
-__all__ = ["Kind", "Repositories", "default_branch", "refuse_workflows", "sha_of"]
+__all__ = ["Kind", "Repositories", "default_branch", "find_release", "refuse_workflows", "sha_of"]
 
 Kind = Literal["repositories", "code", "commits", "issues", "pull_requests", "users", "orgs", "topics"]
 
@@ -47,7 +47,7 @@ class Repositories:
         """Who the token belongs to, what it may do, how many requests are left, and what is served here."""
         api, policy = self.api, self.api.policy
         data: dict[str, Any] = {"served": policy.listed, "toolsets": sorted(policy.toolsets)}
-        gates = ("merge", "delete", "workflow_files", "releases", "force")
+        gates = ("merge", "delete", "workflow_files", "runs", "releases", "force")
         data["may"] = [
             "read",
             *(["write"] if policy.can_write else []),
@@ -184,9 +184,7 @@ class Repositories:
 
     async def release(self, repo: Repo, tag: Ref | None) -> Record:
         """The release of a tag, or the latest."""
-        path = "latest" if tag is None else f"tags/{tag.path}"
-        what = f"{'latest release' if tag is None else f'release {quote(tag.name)}'} of `{repo.full}`"
-        found = await self.api.get(f"{repo.path}/releases/{path}", what, repo=repo)
+        found = await find_release(self.api, repo, tag)
         data = RELEASE.record(found.data, [name for name in RELEASE.getters if name != "id"])
         data["body"] = pick(found.data, clipped("body", 8000))
         uri = f"{repo.uri}/releases/{found.data.get('tag_name')}"
@@ -254,6 +252,23 @@ class Repositories:
         return Done(done=f"Deleted {repo.full}.")
 
 
+async def find_release(api: Api, repo: Repo, tag: Ref | None, *, quiet: bool = False) -> Answer:
+    """The release of a tag, be it a draft, which GitHub does not find by its tag; without one the latest."""
+    what = f"{'latest release' if tag is None else f'release {quote(tag.name)}'} of `{repo.full}`"
+    path = "latest" if tag is None else f"tags/{tag.path}"
+    try:
+        return await api.get(f"{repo.path}/releases/{path}", what, repo=repo, quiet=quiet)
+    except NotFound:
+        if tag is None:
+            raise
+        # Drafts come first in the list, for those who may write.
+        listed = await api.get(f"{repo.path}/releases", what, {"per_page": 100}, repo=repo, quiet=quiet)
+        for item in listed.data:
+            if item.get("tag_name") == tag.name:
+                return replace(listed, data=item)
+        raise
+
+
 async def default_branch(api: Api, repo: Repo) -> str:
     """The name of the default branch."""
     found = await api.get(repo.path, f"repository `{repo.full}`", quiet=True)
@@ -278,7 +293,7 @@ async def sha_of(api: Api, repo: Repo, ref: Ref | None) -> str:
 async def refuse_workflows(api: Api, repo: WriteRepo, sha: str) -> None:
     """Raise `Refused` if what `sha` holds beyond the default branch changes files Actions runs and that gate is closed.
 
-    A branch is enough to have them run: `on: push` asks for no review.
+    A branch or a tag is enough to have them run: `on: push` asks for no review. A commit of any fork has a `sha` here.
     """
     if api.policy.opens("workflow_files"):
         return

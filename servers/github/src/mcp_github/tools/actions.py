@@ -64,6 +64,8 @@ class ActionTools:
 
 @dataclass(frozen=True)
 class WriteActionTools:
+    """Behind `--runs`."""
+
     policy: Policy
     actions: Actions
 
@@ -76,13 +78,13 @@ class WriteActionTools:
         inputs: Annotated[dict[str, Any], Field(description="As the workflow declares them")] = {},  # noqa: B006
     ) -> Done:
         """Start a workflow that allows being started by hand."""
-        where, policy = self.policy.write_repo(repo), self.policy
+        where, policy = self.policy.write_repo(repo, "runs"), self.policy
         return await self.actions.run(where, policy.workflow(workflow), policy.ref(ref), inputs)
 
     @tool("Rerun or cancel", effect="destroy", open_world=True)
     async def edit_run(self, repo: RepoName, run_id: Number, action: RunAction) -> Done:
         """Rerun a workflow run or only what failed in it, or cancel it."""
-        return await self.actions.act(self.policy.write_repo(repo), run_id, action)
+        return await self.actions.act(self.policy.write_repo(repo, "runs"), run_id, action)
 
 
 @dataclass(frozen=True)
