@@ -92,6 +92,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("list_actions", {**O, "kind": "artifacts", "run_id": 9}),
     ("get_run", {**O, "run_id": 9}),
     ("read_job_log", {**O, "job_id": 8}),
+    ("read_artifact", {**O, "artifact": 5}),
     ("run_workflow", {**O, "workflow": "ci.yml", "ref": "main", "inputs": {"level": "all"}}),
     *(("edit_run", {**O, "run_id": 9, "action": action}) for action in ("rerun", "rerun_failed", "cancel")),
     ("delete_run_logs", {**O, "run_id": 9}),

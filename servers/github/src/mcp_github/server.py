@@ -14,6 +14,7 @@ from mcp_github.changes import Deliveries, Followed, WatchListFollower
 from mcp_github.completions import Completions
 from mcp_github.engine.actions import Actions
 from mcp_github.engine.api import Api
+from mcp_github.engine.artifacts import Artifacts
 from mcp_github.engine.commits import Commits
 from mcp_github.engine.discussions import Discussions
 from mcp_github.engine.files import Files
@@ -142,7 +143,7 @@ def _more(policy: Policy, api: Api, repositories: Repositories, actions: Actions
     releases, labels, discussions = Releases(api), Labels(api), Discussions(api)
     notifications, gists, projects = Notifications(api), Gists(api), Projects(api)
     offered: list[tuple[bool, object]] = [
-        ("actions" in on, ActionTools(policy, actions)),
+        ("actions" in on, ActionTools(policy, actions, Artifacts(api))),
         ("actions" in on and opens("runs"), WriteActionTools(policy, actions)),
         ("actions" in on and opens("delete"), DeleteLogTools(policy, actions)),
         ("code" in on, CodeTools(policy, discussions)),
