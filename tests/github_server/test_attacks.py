@@ -360,6 +360,26 @@ async def test_files_that_run_do_not_come_by_branch_or_merge(oracle: Oracle) -> 
 
 
 @pytest.mark.anyio
+async def test_workflows_do_not_hide_behind_what_github_lists(oracle: Oracle) -> None:
+    """A comparison lists 300 files and a pull request 3,000: who names the others chooses which."""
+    not_found(oracle, "GET", f"/repos/octo/app/git/ref/heads/{OTHER_SHA}")
+    oracle.answer("GET", f"/repos/octo/app/commits/{OTHER_SHA}", {**sample("repos/get-commit"), "sha": OTHER_SHA})
+    files = [changed(f"!{number}.txt") for number in range(300)]
+    oracle.answer("GET", rf"/repos/octo/app/compare/main\.\.\.{OTHER_SHA}", {"files": files})
+    oracle.answer("GET", "/repos/octo/app/pulls/5", {**sample("pulls/get"), "number": 5, "changed_files": 301})
+    oracle.pages("/repos/octo/app/pulls/5/files", files)
+    away = changed("x.txt", status="renamed", previous_filename=".github/workflows/scan.yml")
+    oracle.answer("GET", "/repos/octo/app/pulls/6", {**sample("pulls/get"), "number": 6, "changed_files": 1})
+    oracle.answer("GET", "/repos/octo/app/pulls/6/files", [away])
+    async with served(oracle, *ONLY) as client:
+        said = await refused(client, "create_branch", repo="octo/app", branch="x", ref=OTHER_SHA)
+        assert "can't all be told" in said
+        assert "300 of the 301" in await refused(client, "run_merge", repo="octo/app", number=5, head_sha=SHA)
+        assert "scan.yml" in await refused(client, "run_merge", repo="octo/app", number=6, head_sha=SHA)
+    assert oracle.sent("POST") == oracle.sent("PUT") == []
+
+
+@pytest.mark.anyio
 async def test_gates_are_closed_one_by_one(oracle: Oracle) -> None:
     gated = {
         "run_merge": "--merge",

@@ -30,6 +30,7 @@ from mcp_github.engine.releases import Releases
 from mcp_github.engine.remote import Remote
 from mcp_github.engine.repositories import Repositories
 from mcp_github.engine.security import Security
+from mcp_github.engine.stars import Stars
 from mcp_github.engine.watchlist import WatchList
 from mcp_github.policy import Policy
 from mcp_github.prompts import Prompts
@@ -56,6 +57,7 @@ from mcp_github.tools.releases import DeleteReleaseTools, ReleaseTools, WriteRel
 from mcp_github.tools.repos import DeleteRepoTools, ForceTools, RepoTools, WriteRepoTools
 from mcp_github.tools.search import SearchTools
 from mcp_github.tools.security import SecurityTools
+from mcp_github.tools.stars import StarTools, WriteStarTools
 
 __all__ = ["build"]
 
@@ -141,7 +143,7 @@ def _core(
 def _more(policy: Policy, api: Api, repositories: Repositories, actions: Actions) -> list[object]:
     on, write, opens = policy.toolsets, policy.can_write, policy.opens
     releases, labels, discussions = Releases(api), Labels(api), Discussions(api)
-    notifications, gists, projects = Notifications(api), Gists(api), Projects(api)
+    notifications, gists, projects, stars = Notifications(api), Gists(api), Projects(api), Stars(api)
     offered: list[tuple[bool, object]] = [
         ("actions" in on, ActionTools(policy, actions, Artifacts(api))),
         ("actions" in on and opens("runs"), WriteActionTools(policy, actions)),
@@ -161,6 +163,8 @@ def _more(policy: Policy, api: Api, repositories: Repositories, actions: Actions
         ("labels" in on and opens("delete"), DeleteLabelTools(policy, labels)),
         ("projects" in on, ProjectTools(policy, projects)),
         ("projects" in on and write, WriteProjectTools(policy, projects)),
+        ("stars" in on, StarTools(policy, stars)),
+        ("stars" in on and write, WriteStarTools(policy, stars)),
         ("security" in on, SecurityTools(policy, Security(api))),
     ]
     return [room for is_on, room in offered if is_on]

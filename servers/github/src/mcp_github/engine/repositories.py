@@ -36,6 +36,8 @@ _KINDS: Mapping[str, tuple[str, Shape, str]] = {
     "issues": ("issues", _FOUND, "is:issue"), "pull_requests": ("issues", _FOUND, "is:pr"),
     "users": ("users", PERSON, "type:user"), "orgs": ("users", PERSON, "type:org"), "topics": ("topics", TOPIC, ""),
 }  # fmt: skip
+_COMPARED = 300
+"""Files a comparison lists; of more it keeps silent."""
 _TEXT_MATCHES = "application/vnd.github.text-match+json"
 
 
@@ -299,17 +301,17 @@ async def refuse_workflows(api: Api, repo: WriteRepo, sha: str) -> None:
         return
     base = Ref(await default_branch(api, repo))
     what = f"commit `{sha}` of `{repo.full}`"
-    params: dict[str, Any] = {"per_page": 100}
-    for _ in range(30):
-        try:
-            found = await api.get(f"{repo.path}/compare/{base.path}...{sha}", what, params, quiet=True)
-        except NotFound:
-            raise Refused(
-                f"What {what} changes can't be told, and it may be files that Actions runs.",
-                "Start from a branch, or the operator can open `--workflow-files`.",
-            ) from None
-        for file in cast("list[Any]", found.data.get("files") or []):
-            api.policy.write_file(str(file["filename"]))
-        if not found.following:
-            return
-        params = {**params, **found.following}
+    try:
+        found = await api.get(f"{repo.path}/compare/{base.path}...{sha}", what, {"per_page": 1}, quiet=True)
+    except NotFound:
+        found = None
+    files = cast("list[dict[str, Any]]", found.data.get("files") or []) if found else []
+    if found is None or len(files) >= _COMPARED:
+        raise Refused(
+            f"What {what} changes can't all be told, and files that Actions runs may be among it.",
+            "Start from a branch with less, or the operator can open `--workflow-files`.",
+        )
+    for file in files:
+        for name in ("filename", "previous_filename"):
+            if name in file:
+                api.policy.write_file(str(file[name]))
