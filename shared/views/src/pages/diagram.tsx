@@ -32,6 +32,7 @@ FROM sqlite_master m JOIN pragma_foreign_key_list(m.name) k WHERE m.type = 'tabl
 FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 WHERE c.relkind IN ('r', 'p', 'f') AND NOT c.relispartition
   AND c.relnamespace::regnamespace::text NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
+  AND ($1::text IS NULL OR c.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1))
 ORDER BY 1, a.attnum`,
     keys: `SELECT k.conrelid::regclass::text AS "table", a.attname AS "from", k.confrelid::regclass::text AS target,
   b.attname AS "to", k.oid::text AS id, k.confdeltype::text AS on_delete
@@ -51,11 +52,12 @@ function databases(text: string): { name: string; scheme: string }[] {
 
 /** All rows of a query, page by page as the server gives them. */
 async function all(call: Call, sql: string, database: string): Promise<Cell[][]> {
+  const parameters = sql.includes("$1") ? { parameters: [call.input["schema"] ?? null] } : {};
   const rows: Cell[][] = [];
   let cursor: string | null = null;
   do {
     const size = { limit: 5000, max_bytes: 1_000_000 };
-    const result = await call.host.callTool("query_rows", cursor ? { ...size, cursor } : { ...size, sql, database });
+    const result = await call.host.callTool("query_rows", cursor ? { ...size, cursor } : { ...size, sql, database, ...parameters });
     const page = parsePage(textOf(result));
     if (result.isError || !page) throw new Error(textOf(result));
     rows.push(...page.rows);
@@ -65,7 +67,8 @@ async function all(call: Call, sql: string, database: string): Promise<Cell[][]>
 }
 
 function Diagram(call: Call) {
-  const found = useMemo(() => databases(call.text), [call.text]);
+  // Functions, types and the like have no keys to draw.
+  const found = useMemo(() => ((call.input["kind"] ?? "tables") === "tables" ? databases(call.text) : []), [call.text]);
   const [name, setName] = useState(found[0]?.name ?? "");
   const [schema, setSchema] = useState<Table[]>();
   const [chosen, choose] = useState<string>();
