@@ -34,9 +34,10 @@ export async function samples() {
   const sqlite = await serve("mcp_sqlite", ["--demo"]);
   const fs = await serve("mcp_fs", [files()]);
   const octo = await github();
+  const sky = await weather();
   const sql = "SELECT title, authors.name AS author, published, price, copies FROM books JOIN authors ON authors.id = author_id ORDER BY published";
   return {
-    servers: [sqlite, fs, octo],
+    servers: [sqlite, fs, octo, sky],
     views: [
       ["table", sqlite, "query_rows", { sql }, chart, (view) => view.locator("canvas")],
       ["diagram", sqlite, "list_tables", {}, (view) => view.getByRole("button", { name: /^loans / }).dispatchEvent("click"), (view) => view.locator(".details")],
@@ -48,7 +49,7 @@ export async function samples() {
       ["media", fs, "read_media", { path: "pictures/table.png" }, null, (view) => view.getByText(" × ")],
       ["issues", octo, "list_issues", { repo: "octo/app", limit: 8 }, (view) => view.getByRole("button", { name: "#2 " }).dispatchEvent("click"), (view) => view.locator(".whole")],
       ["pull", octo, "get_pull_request", { repo: "octo/app", number: 7 }, null, (view) => view.getByText("✗ failure")],
-      ["forecast", weather(), "get_forecast", { place: "Springfield" }, null, (view) => view.locator("canvas").nth(2)],
+      ["forecast", sky, "get_weather", { place: "Birmingham", days: 7 }, null, (view) => view.locator("canvas").nth(2)],
     ],
   };
 }
