@@ -44,10 +44,10 @@ WHERE k.contype = 'f' AND k.conparentid = 0 ORDER BY 1, 5, u.place`,
 };
 
 /** Databases that the list of tables names, each with the scheme of its URIs. */
-function databases(text: string): { name: string; scheme: string }[] {
-  return [...text.matchAll(/^([^\s:]+): .*\b(\w+):\/\/\S+$/gm)]
-    .filter((match) => match[2]! in QUERIES)
-    .map((match) => ({ name: match[1]!, scheme: match[2]! }));
+function databases(text: string): { name: string; scheme: string; uri: string }[] {
+  return [...text.matchAll(/^([^\s:]+): .*\b((\w+):\/\/\S+)$/gm)]
+    .filter((match) => Object.hasOwn(QUERIES, match[3]!))
+    .map((match) => ({ name: match[1]!, scheme: match[3]!, uri: match[2]! }));
 }
 
 /** All rows of a query, page by page as the server gives them. */
@@ -70,7 +70,8 @@ function Diagram(call: Call) {
   // Functions, types and the like have no keys to draw.
   const found = useMemo(() => ((call.input["kind"] ?? "tables") === "tables" ? databases(call.text) : []), [call.text]);
   const [name, setName] = useState(found[0]?.name ?? "");
-  const [schema, setSchema] = useState<Table[]>();
+  const [read, setRead] = useState<{ of: string; tables: Table[] }>();
+  const [failed, fail] = useState(false);
   const [chosen, choose] = useState<string>();
   const [wanted, setWanted] = useState("");
   const database = found.find((item) => item.name === name);
@@ -78,28 +79,32 @@ function Diagram(call: Call) {
   useEffect(() => {
     if (!database) return;
     let current = true;
-    setSchema(undefined);
-    choose(undefined);
     call.say("Reading the schema…");
     const query = QUERIES[database.scheme]!;
     Promise.all([all(call, query.columns, name), all(call, query.keys, name)])
       .then(([columns, keys]) => {
         if (!current) return;
-        setSchema(tables(columns, keys));
+        setRead({ of: name, tables: tables(columns, keys) });
+        fail(false);
         call.say("");
       })
-      .catch((error: Error) => current && call.say(plain(error.message, 500)));
+      .catch((error: Error) => {
+        if (!current) return;
+        fail(true);
+        call.say(plain(error.message, 500));
+      });
     return () => { current = false; };
-  }, [name, call.text]);
+  }, [name, call.version]);
 
+  const schema = read?.of === name ? read.tables : undefined;
   const shown = useMemo(() => schema && choice(schema, wanted), [schema, wanted]);
   const selected = schema?.find((table) => table.name === chosen);
-  if (!database) return <pre class="scroll listing" tabIndex={0}><Text value={call.text} /></pre>;
+  if (!database || (failed && !schema)) return <pre class="scroll listing" tabIndex={0}><Text value={call.text} /></pre>;
   return (
     <>
       <div class="bar">
         {found.length > 1 && (
-          <label>Database <select value={name} onChange={(event) => setName(event.currentTarget.value)}>
+          <label>Database <select value={name} onChange={(event) => { setName(event.currentTarget.value); choose(undefined); }}>
             {found.map((item) => <option key={item.name} value={item.name}>{plain(item.name, 60)}</option>)}
           </select></label>
         )}
@@ -169,4 +174,4 @@ function Details({ table, tables, onChoose }: { table: Table; tables: Table[]; o
   );
 }
 
-mount("Schema", Diagram);
+mount("Schema", Diagram, ({ text }) => databases(text).map(({ uri }) => uri));

@@ -1,6 +1,6 @@
 // A forecast as people look at it: now, alerts, then temperature, precipitation and wind over the hours or days.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 import { Chart, type Series } from "../kit/chart";
 import { ask, dataOf, list, type Row, text } from "../kit/data";
@@ -54,10 +54,18 @@ function Forecast(call: Call) {
   const [data, setData] = useState(() => dataOf(call.result));
   const [units, setUnits] = useState<Units | undefined>(call.input["units"] as Units | undefined);
   const [alerts, setAlerts] = useState<Row | undefined>(data["alerts"] as Row | undefined);
+  const first = useRef(call.version);
   const shown = tables(data);
   const place = (data["place"] ?? {}) as Row;
   const metric = units ? units === "metric" : !shown.some((table) => table.series.some((series) => /°F|mph|inch/.test(series.unit)));
 
+  // A newer result comes in the units of the call, which may not be those that were chosen since.
+  useEffect(() => {
+    if (call.version === first.current) return;
+    if (units && units !== call.input["units"]) void change(units);
+    else setData(dataOf(call.result));
+    setAlerts((dataOf(call.result)["alerts"] as Row | undefined) ?? alerts);
+  }, [call.version]);
   useEffect(() => {
     // A forecast alone knows of no alerts: they are asked for beside it, and missing ones are said to be.
     if (alerts) return;
@@ -226,4 +234,11 @@ function Values({ table }: { table: Table }) {
   );
 }
 
-mount("Forecast", (call) => <Forecast key={call.text} {...call} />);
+/** What the answer names, or the series and the alerts of the place. */
+function live({ result }: Pick<Call, "result">): string[] {
+  const data = dataOf(result), place = (data["place"] ?? {}) as Row;
+  if (data["resources"]) return list(data["resources"]).map(String);
+  return [data["step"], "alerts"].map((kind) => `weather://${place["latitude"]},${place["longitude"]}/${kind}`);
+}
+
+mount("Forecast", Forecast, live);

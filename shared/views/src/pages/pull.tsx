@@ -47,9 +47,9 @@ function Pull(call: Call) {
         ))}
       </div>
       <div role="tabpanel" id="panel" aria-labelledby={`tab-${tab}`} tabIndex={0}>
-        {tab === "Checks" && <Checks call={call} at={at} />}
-        {tab === "Files" && <Changes call={call} at={at} />}
-        {tab === "Conversation" && <Conversation call={call} at={at} />}
+        {tab === "Checks" && <Checks key={call.version} call={call} at={at} />}
+        {tab === "Files" && <Changes key={call.version} call={call} at={at} />}
+        {tab === "Conversation" && <Conversation key={call.version} call={call} at={at} />}
       </div>
     </div>
   );
@@ -177,4 +177,4 @@ function Conversation({ call, at }: Part) {
   );
 }
 
-mount("Pull request", Pull);
+mount("Pull request", Pull, ({ result }) => [text(dataOf(result)["uri"])]);
