@@ -36,16 +36,16 @@ function tables(data: Row): Table[] {
   });
 }
 
-const PANELS: { title: string; belongs: RegExp; bars?: RegExp }[] = [
+const PANELS: { title: string; belongs: RegExp; bars?: RegExp; from?: number }[] = [
   { title: "Temperature", belongs: /temperature|dew_point/ },
-  { title: "Precipitation", belongs: /precipitation|rain|snowfall|showers/, bars: /^(?!.*(probability|hours))/ },
-  { title: "Wind", belongs: /wind_(speed|gusts)/ },
+  { title: "Precipitation", belongs: /precipitation|rain|snowfall|showers/, bars: /^(?!.*(probability|hours))/, from: 0 },
+  { title: "Wind", belongs: /wind_(speed|gusts)/, from: 0 },
 ];
 const MOST_SERIES = 6;
 
 const numeric = (value: unknown) => (typeof value === "number" ? value : null);
 
-const words = (name: string) => plain(name.replace(/_(2m|10m)/, "").replaceAll("_", " "), 60);
+const words = (name: string) => plain(name.replace(/_(2m|10m|msl)/, "").replaceAll("_", " "), 60);
 
 /** Whether a picture can show it: codes and directions can't be drawn as a line. */
 const drawable = (name: string) => !/weather|direction|is_day|sunrise|sunset/.test(name);
@@ -204,6 +204,7 @@ function Panel({ panel, tables, zone, theme }: { panel: (typeof PANELS)[number];
         values: first.time.map((time) => numeric(at.get(time))),
         kind: panel.bars?.test(item.name) ? "bars" : "line",
         scale: item.unit || "y", unit: plain(item.unit, 12),
+        ...(panel.from === undefined ? {} : { from: panel.from }), ...(item.unit === "%" ? { to: 100 } : {}),
       };
     })).slice(0, MOST_SERIES);
   if (!series.length || stamps.some((stamp) => stamp === null)) return null;

@@ -38,6 +38,7 @@ export function parse(text: string): Parsed {
       path.push({ steps: step.steps, step, workers: Number(found[9] ?? parent.workers) });
     } else if (DETAIL.test(line) && path.length > 1 && line.startsWith(" ")) path[path.length - 1]!.step!.details.push(line.trim());
     else if (!top.length && line.startsWith("[")) notes.push(line.replace(/^\[|\]$/g, ""));
+    else if (/^(Planning|Execution) Time: [\d.]+ ms$/.test(line)) notes.push(line.replace(" Time:", "").toLowerCase());
     else remarks.push(line);
   }
   const all = top.reduce((sum, step) => sum + step.whole, 0);
@@ -50,8 +51,9 @@ const said = (value: number) => value.toLocaleString("en");
 
 function known([, , text, cost, planned, time, rows, expected, times, , blocks]: RegExpExecArray, workers: number): Known {
   const timed = cost === undefined, ran = time !== undefined, loops = times ? number(times) : 1;
-  const facts = !timed ? [`cost ${said(number(cost))}`, `${planned} rows`]
-    : ran ? [`${time} ms`, `${rows} rows`, `${expected} expected`] : ["never run", `${expected} rows expected`];
+  const counted = (count: string) => `${count} ${count === "1" ? "row" : "rows"}`;
+  const facts = !timed ? [`cost ${said(number(cost))}`, counted(planned!)]
+    : ran ? [`${time} ms`, `${counted(rows!)}, ${rows === expected ? "as" : expected} expected`] : ["never run", `${counted(expected!)} expected`];
   if (times) facts.push(`${times} times`);
   if (blocks) facts.push(`${blocks} blocks read`);
   return {

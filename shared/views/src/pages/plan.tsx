@@ -11,7 +11,7 @@ function Plan(call: Call) {
   const { steps, notes, remarks, indexes } = (postgres.isPlan(call.text) ? postgres : sqlite).parse(call.text);
   const sql = typeof call.input["sql"] === "string" ? call.input["sql"] : "";
   const count = (steps: Step[]): number => steps.reduce((sum, step) => sum + (step.marks.length ? 1 : 0) + count(step.steps), 0);
-  const marked = count(steps);
+  const marked = count(steps), measured = steps.some((step) => step.share !== null);
   return (
     <>
       {sql && <pre class="scroll sql" tabIndex={0} role="region" aria-label="Statement"><Text value={sql.slice(0, 20_000)} /></pre>}
@@ -21,8 +21,10 @@ function Plan(call: Call) {
           {notes.map((note) => <span class="quiet"><Text value={note} /></span>)}
         </p>
       )}
+      {measured && remarks.map((line) => <p class="notice"><Text value={line} /></p>)}
       <Steps steps={steps} />
-      {remarks.map((line) => <p class="quiet remark"><Text value={line} /></p>)}
+      {!measured && remarks.map((line) => <p class="quiet remark"><Text value={line} /></p>)}
+      {measured && <p class="quiet remark">A bar is the part of the whole that a step takes by itself, without those below it.</p>}
       {indexes.map((line) => (
         <div class="bar advice">
           <code class="grow"><Text value={line} /></code>

@@ -69,7 +69,8 @@ function matches(cell: Cell, wanted: string): boolean {
 
 function Rows(call: Call) {
   const first = useMemo(() => parsePage(call.text), [call.text]);
-  if (!first) return <pre class="scroll plain-text"><Text value={call.text} /></pre>;
+  if (!first && !call.text.trim()) return <p class="quiet">The answer is empty.</p>;
+  if (!first) return <pre class="scroll plain-text" tabIndex={0}><Text value={call.text} /></pre>;
   return <Grid key={call.text} call={call} first={first} />;
 }
 
@@ -158,8 +159,8 @@ function Grid({ call, first }: { call: Call; first: Page }) {
           <button type="button" disabled={from + COLUMNS_SHOWN >= first.columns.length} onClick={() => setFrom(from + COLUMNS_SHOWN)}>Columns →</button>
         </div>
       )}
-      <div class="scroll" role="region" aria-label="Rows" tabIndex={0}>
-        <table>
+      <div class="scroll rows" role="region" aria-label="Rows" tabIndex={0}>
+        <table class={first.columns.length < 4 ? "few" : ""}>
           <caption class="unseen">Result of the query</caption>
           <thead>
             <tr>
@@ -206,7 +207,7 @@ function Grid({ call, first }: { call: Call; first: Page }) {
         </table>
         {matching === 0 && <p class="quiet empty">{rows.length ? "No row matches." : "No rows."}</p>}
       </div>
-      <nav class="bar pager" aria-label="Pages">
+      {(rows.length > 0 || cursor) && <nav class="bar pager" aria-label="Pages">
         <button type="button" disabled={pageIndex === 0} onClick={() => table.setPageIndex(pageIndex - 1)}>← Previous</button>
         <span>
           {matching === 0 ? "0" : `${(pageIndex * ROWS_SHOWN + 1).toLocaleString("en")}–${Math.min((pageIndex + 1) * ROWS_SHOWN, matching).toLocaleString("en")}`}
@@ -214,7 +215,7 @@ function Grid({ call, first }: { call: Call; first: Page }) {
           {cursor ? " loaded, more on the server" : ""}
         </span>
         <button type="button" disabled={loading || (atEnd && !cursor)} onClick={next}>{atEnd && cursor ? "Load more →" : "Next →"}</button>
-      </nav>
+      </nav>}
       {cursor && table.state.sorting.length > 0 && (
         <p class="quiet">Sorted among the rows loaded so far; ORDER BY sorts them all.</p>
       )}
