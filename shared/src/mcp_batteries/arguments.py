@@ -213,7 +213,7 @@ def _shown(value: Any) -> str:
         case dict():
             return "an object"
         case list():
-            return "an array"
+            return "an array" if value else "an empty array"
         case str():
             return quote(json.dumps(value, ensure_ascii=False), 60)
         case _:
