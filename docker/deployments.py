@@ -158,7 +158,9 @@ async def replicas(docker: Engine, token: str, folder: Path) -> None:
         client(url, token, "2025-11-25") as second,
         httpx2.AsyncClient(trust_env=False) as stranger,
     ):
-        refused = await stranger.post(url, json=first.message("tools/list"), headers=first.headers_for({}) | {"authorization": ""})
+        refused = await stranger.post(
+            url, json=first.message("tools/list"), headers=first.headers_for({}) | {"authorization": ""}
+        )
         assert refused.status_code == 401, refused
         assert (await stranger.get(url.replace("/mcp", "/metrics"))).status_code == 404
         for wire in (first, second):
