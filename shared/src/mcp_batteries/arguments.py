@@ -91,7 +91,7 @@ def check_arguments(tool: str, model: type[BaseModel], schema: Schema, arguments
             hint = f" (did you mean `{near[0]}`?)" if near else ""
             mistakes.append(f"there is no argument {quote(name)}{hint}")
             continue
-        given[name] = _from_json_text(value, properties[name])
+        given[name] = _one_of(_from_json_text(value, properties[name]), properties[name])
         mistakes.extend(_booleans_for_numbers(given[name], properties[name], f"`{name}`"))
     if not mistakes:
         try:
@@ -114,6 +114,19 @@ def _from_json_text(value: Any, schema: Schema) -> Any:
             return value
         return cast("object", parsed) if isinstance(parsed, list | dict) else value
     return value
+
+
+def _one_of(value: Any, schema: Schema) -> Any:
+    # `OPEN` and `not planned` can mean one thing only.
+    choices = [item for item in schema.get("enum", ()) if isinstance(item, str)]
+    if not isinstance(value, str) or value in choices:
+        return value
+    meant = [item for item in choices if _folded(item) == _folded(value)]
+    return meant[0] if len(meant) == 1 else value
+
+
+def _folded(text: str) -> str:
+    return text.strip().casefold().replace("-", "_").replace(" ", "_")
 
 
 def _booleans_for_numbers(value: Any, schema: Schema, where: str) -> list[str]:
