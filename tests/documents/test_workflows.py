@@ -79,8 +79,9 @@ def test_the_image_is_built_as_it_should_be() -> None:
     content("hadolint", "docker/Dockerfile")
 
 
-def test_the_compose_file_is_one() -> None:
-    assert schema("compose-spec", ROOT / "docker/compose.yaml") == (0, "ok -- validation done\n")
+def test_compose_files_are_what_the_specification_says() -> None:
+    files = [ROOT / "docker/compose.yaml", ROOT / "deploy/compose.yaml"]
+    assert schema("compose-spec", *files) == (0, "ok -- validation done\n")
 
 
 def test_a_release_takes_the_members_at_the_version_of_the_tag() -> None:
