@@ -93,9 +93,13 @@ def check_arguments(tool: str, model: type[BaseModel], schema: Schema, arguments
             hint = f" (did you mean `{near[0]}`?)" if near else ""
             mistakes.append(f"there is no argument {quote(name)}{hint}")
             continue
+<<<<<<< HEAD
         if value is None and _may_be_left_out(name, schema):
             continue
         given[name] = _meant(value, properties[name])
+=======
+        given[name] = _one_of(_from_json_text(value, properties[name]), properties[name])
+>>>>>>> gh7
         mistakes.extend(_booleans_for_numbers(given[name], properties[name], f"`{name}`"))
     if not mistakes:
         try:
@@ -155,6 +159,7 @@ def _meant(value: Any, schema: Schema) -> object:
     return value
 
 
+<<<<<<< HEAD
 def _meant_members(members: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
     properties = cast("dict[str, Schema]", schema["properties"])
     return {
@@ -170,6 +175,19 @@ def _parsed(text: str) -> Any:
     except (ValueError, RecursionError):
         return text
     return cast("object", parsed) if isinstance(parsed, list | dict) else text
+=======
+def _one_of(value: Any, schema: Schema) -> Any:
+    # `OPEN` and `not planned` can mean one thing only.
+    choices = [item for item in schema.get("enum", ()) if isinstance(item, str)]
+    if not isinstance(value, str) or value in choices:
+        return value
+    meant = [item for item in choices if _folded(item) == _folded(value)]
+    return meant[0] if len(meant) == 1 else value
+
+
+def _folded(text: str) -> str:
+    return text.strip().casefold().replace("-", "_").replace(" ", "_")
+>>>>>>> gh7
 
 
 def _booleans_for_numbers(value: Any, schema: Schema, where: str) -> list[str]:
