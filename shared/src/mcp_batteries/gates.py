@@ -96,8 +96,10 @@ class FrontGate:
             # One that ends takes no connections any more: that is how it is not ready.
             await PlainTextResponse("ok\n")(scope, receive, send)
             return
-        # White space around a value is no part of it (RFC 9110, section 5.5); httptools leaves it there.
-        scope = {**scope, "headers": [(name, value.strip()) for name, value in scope["headers"]]}
+        # White space around a value is no part of it (RFC 9110, section 5.5); httptools leaves it there. Host has no
+        # capitals, the SDK's second look at it does not know.
+        headers = [(name, (value.lower() if name == b"host" else value).strip()) for name, value in scope["headers"]]
+        scope = {**scope, "headers": headers}
         refusal = self._refusal(Headers(scope=scope))
         if refusal is not None:
             because(scope, "origin" if refusal.status_code == 403 else "host")

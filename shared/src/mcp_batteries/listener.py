@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any, cast
 
 import anyio
 import uvicorn
@@ -184,7 +185,7 @@ def bind(host: str, port: int, *, public: bool) -> socket.socket:
 
 
 def _protocol(seconds: float) -> type[asyncio.Protocol]:
-    """uvicorn's fastest parser, with limits for headers: how long they are, and within what time they come."""
+    """uvicorn's fastest parser, with limits for headers: their length, their time, what they may say."""
     try:
         from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
     except ImportError:
@@ -192,7 +193,7 @@ def _protocol(seconds: float) -> type[asyncio.Protocol]:
 
     class LimitedProtocol(HttpToolsProtocol):
         head = 0
-        in_head = False
+        in_head = refused = False
         late: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -208,10 +209,40 @@ def _protocol(seconds: float) -> type[asyncio.Protocol]:
             self.expect_head()
             super().on_message_begin()
 
+        def on_header(self, name: bytes, value: bytes) -> None:
+            # What comes behind a body in chunks is no header (RFC 9110, section 6.5.1): nobody has checked it.
+            if self.in_head:
+                super().on_header(name, value)
+
         def on_headers_complete(self) -> None:
             self.in_head = False
             self.head_came()
-            super().on_headers_complete()
+            problem = self.problem()
+            if problem is None:
+                super().on_headers_complete()
+            else:
+                self.refused = True
+                self.send_400_response(problem)
+
+        def on_body(self, body: bytes) -> None:
+            if not self.refused:
+                super().on_body(body)
+
+        def on_message_complete(self) -> None:
+            if not self.refused:
+                super().on_message_complete()
+
+        def problem(self) -> str | None:
+            """Why this request could be taken for another one than it was taken for on its way."""
+            has_body = (name in (b"content-length", b"transfer-encoding") for name, _ in self.headers)
+            if cast("Any", self.parser).should_upgrade() and any(has_body):
+                # The parser takes the body for what comes after the upgrade, and so for another request.
+                return "There is nothing to upgrade to."
+            if self.url[:1] not in (b"/", b"*"):
+                named = [value.lower() for name, value in self.headers if name == b"host"]
+                if named != [self.url.partition(b"://")[2].partition(b"/")[0].lower()]:
+                    return "The target and Host differ (RFC 9112, section 3.2.2)."
+            return None
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
