@@ -127,10 +127,19 @@ def in_every_era(wire: HttpWire) -> list[Case]:
         Case("blank body", 400, PARSE, body=b" \r\n "),
         Case("two messages", 400, PARSE, body=right + b"\n" + right),
         Case("longest body", 200, body=right + padding[len(right) :], id=901),
+        Case("a million lists", 413, INVALID, body=b'{"x":[' + b"[]," * 1_000_000 + b"0]}"),
+        Case("a million members", 413, INVALID, body=b'{"x":' + b'{"a":1,' * 500_000),
+        Case("a million commas in a text", 200, body=_beside(right, '"\\,' * 400_000), id=901),
         Case("one byte too long", 413, INVALID, body=right + padding[len(right) - 1 :]),
         *(Case(f"method {name}", 405, method=name) for name in ("PUT", "PATCH", "TRACE", "OPTIONS", "HEAD")),
         Case("query", 200, path="/mcp?token=x&session_id=y", id=901),
     ]
+
+
+def _beside(message: bytes, text: str) -> bytes:
+    """`message` with `text` as a parameter that nobody asked for."""
+    whole = json.loads(message)
+    return json.dumps({**whole, "params": {**whole.get("params", {}), "other": text}}).encode()
 
 
 def legacy(wire: HttpWire) -> list[Case]:
