@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self, cast
 
+from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -22,7 +23,9 @@ from mcp.shared.exceptions import MCPError
 from starlette.requests import Request
 from starlette.types import Scope
 
-__all__ = ["Audit"]
+from mcp_batteries.sdk import connection_of
+
+__all__ = ["Audit", "whose"]
 
 _AUDITED = frozenset({"tools/call", "resources/read", "resources/subscribe", "subscriptions/listen", "prompts/get"})
 _UNKNOWN = "unknown"
@@ -133,6 +136,17 @@ def _address(host: str) -> str:
         return str(ipaddress.ip_address(host))
     except ValueError:
         return "unknown"  # The word of a proxy, which may pass on what its client said.
+
+
+def whose(ctx: ServerRequestContext[Any]) -> str:
+    """Whose memory a call belongs to: `token` and its owner, in all revisions and sessions; else an older client's
+    `session` and its id; else empty, for all that can't be told apart.
+    """
+    token = get_access_token()
+    if token is not None:
+        return f"token {identity(token)}"
+    session = connection_of(ctx.session).session_id
+    return f"session {session}" if session else ""
 
 
 def _size(value: Any) -> int:

@@ -28,6 +28,7 @@ from starlette.types import ASGIApp, Scope
 
 from mcp_batteries.access import Access
 from mcp_batteries.assemble import Assembled
+from mcp_batteries.deferred import answers_deferred
 from mcp_batteries.errors import Invalid, quote, well_formed
 from mcp_batteries.gates import LOOPBACK, Asked, FrontGate, MessageGate, split_authority
 from mcp_batteries.listener import Listener, bind
@@ -207,7 +208,10 @@ async def serve(server: MCPServer[Any], options: HttpOptions, on_shutdown: Calla
     if options.public_url:
         hosts.append(_public_host(options.public_url))
     knows = options.access is not None or server.settings.auth is not None
-    with closing(bind(options.host, options.port, public=knows or options.allow_anonymous)) as listener:
+    with (
+        answers_deferred(),
+        closing(bind(options.host, options.port, public=knows or options.allow_anonymous)) as listener,
+    ):
         address, port = listener.getsockname()[:2]
         name = f"[{address}]" if ":" in address else address
         hosts.append(name)
