@@ -12,11 +12,12 @@ import math
 import re
 from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 
 import anyio
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.transport_security import RequestBodyLimitMiddleware
-from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCMessage, JSONRPCRequest, RequestId
+from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, RequestId
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, Response
@@ -25,7 +26,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from mcp_batteries.audit import identity
 from mcp_batteries.errors import Unavailable, quote
 from mcp_batteries.frames import Malformed, dump, error, parse
-from mcp_batteries.quota import Quota
+from mcp_batteries.quota import Quota, Unwanted
 from mcp_batteries.refusals import Refusals, because
 
 __all__ = ["LOOPBACK", "Answer", "Asked", "FrontGate", "MessageGate", "split_authority"]
@@ -180,7 +181,8 @@ class MessageGate(RequestBodyLimitMiddleware):
         super().__init__(app, max_body)
         self._quota = quota
         self._seconds, self._json, self._asked = seconds, json_response, asked
-        self._in_flight: dict[tuple[str, str], object] = {}
+        self._in_flight: dict[tuple[str, str, str], anyio.Event] = {}
+        """By caller, session and id; set once the call is cancelled."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # The SDK answers nothing at all when asked for a history of events, which is not kept, and knows media
@@ -205,15 +207,22 @@ class MessageGate(RequestBodyLimitMiddleware):
                 await refusal(scope, receive, send)
                 return
             request_id = message.id if isinstance(message, JSONRPCRequest) else None
-            with self._once(headers.get("mcp-session-id"), request_id, send) as watched:
+            session = headers.get("mcp-session-id")
+            if isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
+                self._cancelled(scope, session, message)
+            with self._once(scope, session, request_id, send) as (watched, cancelled):
                 # A stream is held, not worked on.
                 works = isinstance(message, JSONRPCRequest) and message.method != "subscriptions/listen"
                 if self._quota is None or not works:
                     with self._holding(scope, isinstance(message, JSONRPCRequest)):
                         await self._pass(scope, message, receive, watched)
                     return
-                async with self._quota.turn(caller_of(scope), len(body)) as spend:
+                # A client of 2026-07-28 cancels a call by leaving, and has no other way.
+                over = cancelled.wait if cancelled is not None else partial(_gone, receive)
+                async with self._quota.turn(caller_of(scope), len(body), over) as spend:
                     await self._pass(scope, message, receive, _counted(watched, spend))
+        except Unwanted:
+            await Response(status_code=202)(scope, receive, send)
         except Unavailable as problem:
             because(scope, problem.what)
             wait = {"retry-after": str(math.ceil(problem.retry_after or 1))}
@@ -251,12 +260,17 @@ class MessageGate(RequestBodyLimitMiddleware):
         return _Unfit(413, f"A message has at most {self.max_body_size} bytes.")
 
     @contextmanager
-    def _once(self, session: str | None, request_id: RequestId | None, send: Send) -> Generator[Send]:
-        """The `send` to answer with; no other request of this id in `session` is let in before the answer."""
+    def _once(
+        self, scope: Scope, session: str | None, request_id: RequestId | None, send: Send
+    ) -> Generator[tuple[Send, anyio.Event | None]]:
+        """The `send` to answer with, and what is set when the request is cancelled.
+
+        No other request of this id in `session` is let in before the answer.
+        """
         if session is None or request_id is None:
-            yield send
+            yield send, None
             return
-        key, mark = (session, str(request_id)), object()
+        key, mark = (caller_of(scope), session, str(request_id)), anyio.Event()
         if key in self._in_flight:
             raise _Unfit(400, "A request with this `id` is still in flight.", request_id=request_id)
         self._in_flight[key] = mark
@@ -272,9 +286,16 @@ class MessageGate(RequestBodyLimitMiddleware):
             await send(part)
 
         try:
-            yield watched
+            yield watched, mark
         finally:
             release()
+
+    def _cancelled(self, scope: Scope, session: str | None, message: JSONRPCNotification) -> None:
+        # The SDK does not know of calls that still wait for their turn.
+        request_id = (message.params or {}).get("requestId")
+        mark = self._in_flight.get((caller_of(scope), session or "", str(request_id)))
+        if mark is not None:
+            mark.set()
 
     async def _pass(self, scope: Scope, message: JSONRPCMessage, receive: Receive, send: Send) -> None:
         # What had to be repaired, or could be read in two ways, goes on in one.
@@ -346,9 +367,13 @@ def _counted(send: Send, spend: Callable[[int], None]) -> Send:
 
 
 async def _cancel_when_gone(receive: Receive, scope: anyio.CancelScope) -> None:
+    await _gone(receive)
+    scope.cancel()
+
+
+async def _gone(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-    scope.cancel()
 
 
 def _text(status: int, line: str) -> Response:

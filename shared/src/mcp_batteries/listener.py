@@ -16,6 +16,7 @@ import sys
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from itertools import chain
 from types import FrameType
 from typing import Any, cast
 
@@ -33,6 +34,7 @@ __all__ = ["Listener", "bind"]
 _log = logging.getLogger(__name__)
 
 _MAX_HEAD = 64 * 1024
+_TOO_LONG = "Headers are too long."
 _BACKLOG = 1024
 _FLUSH_SECONDS = 0.3
 _LEAVE_SECONDS = 0.9
@@ -192,7 +194,7 @@ def _protocol(seconds: float) -> type[asyncio.Protocol]:
         return _h11_protocol(seconds)
 
     class LimitedProtocol(HttpToolsProtocol):
-        head = 0
+        head = part = 0
         in_head = refused = False
         late: asyncio.TimerHandle | None = None
 
@@ -205,7 +207,8 @@ def _protocol(seconds: float) -> type[asyncio.Protocol]:
             super().connection_lost(exc)
 
         def on_message_begin(self) -> None:
-            self.head, self.in_head = 0, True
+            # The part it begins in may be the end of what went before; `problem` looks at such heads.
+            self.head, self.in_head = -self.part, True
             self.expect_head()
             super().on_message_begin()
 
@@ -233,7 +236,9 @@ def _protocol(seconds: float) -> type[asyncio.Protocol]:
                 super().on_message_complete()
 
         def problem(self) -> str | None:
-            """Why this request could be taken for another one than it was taken for on its way."""
+            """Why this is too much, or could be taken for another request than it was taken for on its way."""
+            if self.part > _MAX_HEAD and sum(map(len, chain(*self.headers)), len(self.url)) > _MAX_HEAD:
+                return _TOO_LONG
             has_body = (name in (b"content-length", b"transfer-encoding") for name, _ in self.headers)
             if cast("Any", self.parser).should_upgrade() and any(has_body):
                 # The parser takes the body for what comes after the upgrade, and so for another request.
@@ -245,10 +250,11 @@ def _protocol(seconds: float) -> type[asyncio.Protocol]:
             return None
 
         def data_received(self, data: bytes) -> None:
+            self.part = len(data)
             super().data_received(data)
             self.head += len(data)
             if self.in_head and self.head > _MAX_HEAD and not self.transport.is_closing():
-                self.send_400_response("Headers are too long.")
+                self.send_400_response(_TOO_LONG)
 
         def expect_head(self) -> None:
             if self.late is None:
