@@ -1,5 +1,8 @@
 """Every tool through a real client, every request judged by GitHub's own descriptions."""
 
+import io
+import json
+import zipfile
 from typing import Any
 
 import pytest
@@ -92,6 +95,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("list_actions", {**O, "kind": "artifacts", "run_id": 9}),
     ("get_run", {**O, "run_id": 9}),
     ("read_job_log", {**O, "job_id": 8}),
+    ("read_artifact", {**O, "artifact": 5}),
     ("run_workflow", {**O, "workflow": "ci.yml", "ref": "main", "inputs": {"level": "all"}}),
     *(("edit_run", {**O, "run_id": 9, "action": action}) for action in ("rerun", "rerun_failed", "cancel")),
     ("delete_run_logs", {**O, "run_id": 9}),
@@ -133,6 +137,13 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     *(("list_alerts", {**O, "kind": kind, "state": "open"}) for kind in ("code_scanning", "secret_scanning")),
     ("list_alerts", {**O, "kind": "dependabot", "state": "open", "severity": "high"}),
     *(("get_alert", {**O, "kind": kind, "number": 2}) for kind in ("code_scanning", "secret_scanning", "dependabot")),
+    ("list_stars", {}),
+    ("list_stars", {"user": "octocat"}),
+    ("edit_star", O),
+    ("edit_star", {**O, "starred": False}),
+    ("list_issue_options", {"repo": "octo/app", "kind": "custom"}),
+    ("create_issue", {**O, "title": "T", "custom": {"priority": "High"}}),
+    ("edit_issue", {**O, "number": 3, "custom": {"text field": "me"}, "duplicate_of": 8}),
     ("list_advisories", O),
     ("list_advisories", {"package": "django@4.0", "ecosystem": "pip", "severity": "high"}),
     ("list_advisories", {"advisory": "CVE-2026-0001"}),
@@ -158,6 +169,12 @@ def prepared(oracle: Oracle) -> Oracle:
     where = {"Location": f"{oracle.url}/_storage/8"}
     oracle.answer("GET", "/repos/octo/app/actions/jobs/8/logs", status=302, headers=where)
     oracle.answer("GET", "/_storage/8", raw=b"2026-01-01T00:00:00.0Z \x1b[31mfailed\x1b[0m\n")
+    where = {"Location": f"{oracle.url}/_storage/zip"}
+    oracle.answer("GET", "/repos/octo/app/actions/artifacts/5/zip", status=302, headers=where)
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr("report.txt", "passed\n")
+    oracle.answer("GET", "/_storage/zip", raw=made.getvalue())
     return oracle
 
 
@@ -183,6 +200,17 @@ async def test_every_tool_asks_github_for_what_github_knows(oracle: Oracle) -> N
     verbs = {seen.verb for seen in oracle.seen}
     assert verbs == {"GET", "POST", "PATCH", "PUT", "DELETE"}
     assert oracle.violations == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("arguments", "tokens"), [((), 6000), (("--write",), 7500), ((*EVERYTHING, "--repos", "octo/app"), 12_000)]
+)
+async def test_what_every_conversation_pays_for(arguments: tuple[str, ...], tokens: int, oracle: Oracle) -> None:
+    """Four characters to a token, of the whole answer; models are shown less of it."""
+    async with served(oracle, *arguments) as client:
+        listed = await client.list_tools()
+        assert len(json.dumps(listed.model_dump(by_alias=True, exclude_none=True, mode="json")["tools"])) / 4 < tokens
 
 
 @pytest.mark.anyio

@@ -45,6 +45,12 @@ def test_claude_desktop_takes_no_url() -> None:
         entry("claude-desktop", load(Settings, ["--transport", "http", os.sep]))
 
 
+def test_goose_takes_no_server_of_the_old_sse_transport() -> None:
+    """Its configuration still has the type, so that old files load; nothing starts it (ExtensionConfig)."""
+    with pytest.raises(ValueError, match="--transport http"):
+        entry("goose", load(Settings, ["--transport", "sse", os.sep]))
+
+
 def test_the_command_is_this_installation_not_a_name_from_an_index() -> None:
     (command,) = launch("mcp-fs")
     assert os.path.isabs(command) and os.access(command, os.X_OK)

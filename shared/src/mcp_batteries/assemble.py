@@ -60,6 +60,7 @@ class Assembled(MCPServer[Any]):
 
     changes: Changes
     catalogue: Catalogue
+    audit: Audit | None
 
     async def offer(self, tools: Sequence[Tool], instead_of: Collection[str] = ()) -> None:
         """Offer `tools` beside those the rooms declare, and no longer those named in `instead_of`; tell clients.
@@ -140,12 +141,12 @@ def assemble(
     changes = Changes(sources, bus=bus, max_streams=settings.max_streams)
     if bus is not None:
         bus.on_gap = changes.look_again
-    audit = Audit(settings.audit_file) if settings.audit_file else None
+    audit = Audit(settings.audit_file, catalogue.arguments) if settings.audit_file else None
     if settings.telemetry:
         from mcp_batteries.measures import Measures
         from mcp_batteries.telemetry import Telemetry
 
-        telemetry = Telemetry(name, version)
+        telemetry = Telemetry(name, version, lambda method, name: catalogue.arguments(method, name) is not None)
         middleware = [Measures(lambda: {tool.name for tool in catalogue.tools}, [telemetry]), *middleware]
         opens = [telemetry.running(), *opens]
     with logging_untouched():
@@ -161,7 +162,7 @@ def assemble(
             extensions=[Apps()] if catalogue.views else [],
             lifespan=_lifespan([*([audit] if audit else []), *opens], changes),
         )
-    server.changes, server.catalogue = changes, catalogue
+    server.changes, server.catalogue, server.audit = changes, catalogue, audit
     catalogue.install(server)
     changes.install(server)
     return server

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, cast, get_args, get_origin, get_type_hints
 
@@ -95,6 +95,14 @@ class Catalogue:
             self.templates.append(_Template(UriTemplate.parse(declared.uri), declared, method))
         else:
             self.fixed[declared.uri] = (declared, method)
+
+    def arguments(self, method: str, name: str) -> Collection[str] | None:
+        """The arguments of the tool or prompt that `method` would find under `name`; None if there is none."""
+        if method == "tools/call":
+            return next((tool.input_schema.get("properties", {}) for tool in self.tools if tool.name == name), None)
+        if method == "prompts/get" and name in self.prompts:
+            return [argument.name for argument in self.prompts[name][0].arguments or ()]
+        return None
 
     def install(self, server: MCPServer[Any]) -> None:
         """Put the handlers on the low-level server of `server`."""

@@ -26,6 +26,7 @@ from mcp_batteries.audit import identity
 from mcp_batteries.errors import Unavailable, quote
 from mcp_batteries.frames import Malformed, dump, error, parse
 from mcp_batteries.quota import Quota
+from mcp_batteries.refusals import Refusals, because
 
 __all__ = ["LOOPBACK", "Answer", "Asked", "FrontGate", "MessageGate", "split_authority"]
 
@@ -48,9 +49,12 @@ class Answer:
 
     def __init__(self, send: Send) -> None:
         self._send, self._started, self._finished = send, False, False
+        self.status = 0
+        """Of the answer, once it has begun."""
 
     async def __call__(self, message: Message) -> None:
-        self._started = True
+        if message["type"] == "http.response.start":
+            self._started, self.status = True, message["status"]
         self._finished = message["type"] == "http.response.body" and not message.get("more_body", False)
         await self._send(message)
 
@@ -60,6 +64,7 @@ class Answer:
             return
         with anyio.move_on_after(0.1):  # A client that does not read must not hold the shutdown.
             if not self._started:
+                self.status = status
                 await self._send({"type": "http.response.start", "status": status, "headers": []})
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -70,9 +75,13 @@ class FrontGate:
     Args:
         hosts: names accepted in Host, each `name` (any port) or `name:port`.
         origins: values accepted in Origin, beside those of loopback. No Origin at all is not a browser.
+        refusals: told of every answer.
     """
 
-    def __init__(self, app: ASGIApp, *, hosts: Iterable[str], origins: Iterable[str]) -> None:
+    def __init__(
+        self, app: ASGIApp, *, hosts: Iterable[str], origins: Iterable[str], refusals: Refusals | None = None
+    ) -> None:
+        self._refusals = refusals or Refusals()
         self._app, self._hosts, self._origins = app, frozenset(hosts), frozenset(origins)
         self._calls: set[anyio.CancelScope] = set()
         self._streams: set[anyio.CancelScope] = set()
@@ -91,6 +100,8 @@ class FrontGate:
         scope = {**scope, "headers": [(name, value.strip()) for name, value in scope["headers"]]}
         refusal = self._refusal(Headers(scope=scope))
         if refusal is not None:
+            because(scope, "origin" if refusal.status_code == 403 else "host")
+            self._refusals.note(scope, refusal.status_code)
             await refusal(scope, receive, send)
             return
         answer = Answer(send)
@@ -105,7 +116,10 @@ class FrontGate:
                 if not self._calls:
                     self._quiet.set()
         if cancellable.cancelled_caught:
+            because(scope, "ending")
             await answer.finish(503)
+        if answer.status >= 400:
+            self._refusals.note(scope, answer.status)
 
     async def end(self, seconds: float) -> None:
         """Give calls `seconds` to be answered, then end them and all streams."""
@@ -195,6 +209,7 @@ class MessageGate(RequestBodyLimitMiddleware):
                 async with self._quota.turn(caller_of(scope), len(body)) as spend:
                     await self._pass(scope, message, receive, _counted(watched, spend))
         except Unavailable as problem:
+            because(scope, problem.what)
             wait = {"retry-after": str(math.ceil(problem.retry_after or 1))}
             await _Unfit(429, str(problem), request_id=request_id, headers=wait).response(scope, receive, send)
         except Malformed as unfit:

@@ -129,7 +129,7 @@ def starting(
         case "codex":
             return _toml(name, {**plain, **({"env_vars": list(environment)} if environment else {})})
         case "zed":
-            return _json({"context_servers": {name: {"source": "custom", **plain}}})
+            return _json({"context_servers": {name: plain}})
         case "goose":
             goose = {"name": name, "type": "stdio", "cmd": words[0], "args": list(words[1:]), "enabled": True}
             keys = {"env_keys": list(environment)} if environment else {}
@@ -164,10 +164,11 @@ def connecting(host: str, name: str, url: str, *, sse: bool = False) -> str:
         case "gemini-cli":
             return _json({"mcpServers": {name: {"url" if sse else "httpUrl": url}}})
         case "zed":
-            return _json({"context_servers": {name: {"source": "custom", "url": url}}})
+            return _json({"context_servers": {name: {"url": url}}})
+        case "goose" if sse:
+            raise ValueError("Goose no longer speaks the old HTTP with SSE: start the server with --transport http.")
         case "goose":
-            kind = "sse" if sse else "streamable_http"
-            return _yaml(name, {"name": name, "type": kind, "uri": url, "enabled": True, "timeout": 300})
+            return _yaml(name, {"name": name, "type": "streamable_http", "uri": url, "enabled": True, "timeout": 300})
         case "cherry-studio":
             kind = "sse" if sse else "streamableHttp"
             remote = {"name": name, "type": kind, "isActive": True, "baseUrl": url}

@@ -1,8 +1,9 @@
 """How much of the server one caller may have: calls and bytes per minute, calls at once, and no more than its turn.
 
-A caller alone has the server to itself. As soon as there are two, each starts few calls at a time, so that who sends
-one waits behind a few and not behind the hundred that another sent. What has run for a moment does not count as
-starting any more: it waits for a disk, a database or a network, and not for this process.
+A caller alone has the server to itself. As soon as there are two, each starts one call at a time, and who has many
+under way starts none while somebody with few is starting, so that one call waits behind one and not behind the
+hundred that another sent. What has run for a moment does not count as starting any more: it waits for a disk, a
+database or a network, and not for this process.
 """
 
 from __future__ import annotations
@@ -18,8 +19,7 @@ from mcp_batteries.errors import Unavailable
 
 __all__ = ["Quota"]
 
-_STARTING = 2
-_START_SECONDS = 0.005
+_START_SECONDS = 0.003
 _RECENT_SECONDS = 1.0
 _MOST_WAITING = 1_000
 """Calls of one caller that wait for its others."""
@@ -50,7 +50,10 @@ class _Caller:
         self.running = 0
         self.starting: set[asyncio.TimerHandle] = set()
         self.waiting: deque[asyncio.Future[asyncio.TimerHandle]] = deque()
-        self.seen = 0.0
+        self.seen = self.began = 0.0
+
+    def has_far_more_than(self, other: _Caller) -> bool:
+        return self.running + len(self.waiting) >= 2 * (other.running + len(other.waiting))
 
 
 class Quota:
@@ -67,6 +70,8 @@ class Quota:
         self._streams, self._held = streams or math.inf, Counter[str]()
         self._calls, self._size, self._parallel = calls, size, parallel or math.inf
         self._callers: dict[str, _Caller] = {}
+        self._starting: set[_Caller] = set()
+        self._waiting: dict[_Caller, None] = {}
         self._buckets: OrderedDict[str, tuple[_Bucket | None, _Bucket | None]] = OrderedDict()
 
     @asynccontextmanager
@@ -111,6 +116,7 @@ class Quota:
             raise Unavailable(f"{_MOST_WAITING:,} of your calls wait already.", "Send fewer at once.", retry_after=1)
         place: asyncio.Future[asyncio.TimerHandle] = asyncio.get_running_loop().create_future()
         caller.waiting.append(place)
+        self._waiting[caller] = None
         try:
             return await place
         except asyncio.CancelledError:
@@ -121,30 +127,41 @@ class Quota:
             raise
 
     def _begin(self, caller: _Caller) -> asyncio.TimerHandle:
-        def run() -> None:
-            caller.starting.discard(timer)
-            self._admit(caller)
-
-        timer = asyncio.get_running_loop().call_later(_START_SECONDS, run)
+        timer = asyncio.get_running_loop().call_later(_START_SECONDS, lambda: self._started(caller, timer))
         caller.running += 1
         caller.starting.add(timer)
+        caller.began = time.monotonic()
+        self._starting.add(caller)
         return timer
 
     def _end(self, caller: _Caller, turn: asyncio.TimerHandle) -> None:
         turn.cancel()
         caller.running -= 1
-        caller.starting.discard(turn)
         caller.seen = time.monotonic()
-        self._admit(caller)
+        self._started(caller, turn)
 
-    def _admit(self, caller: _Caller) -> None:
-        while caller.waiting and self._may_start(caller):
-            place = caller.waiting.popleft()
-            if not place.done():
-                place.set_result(self._begin(caller))
+    def _started(self, caller: _Caller, turn: asyncio.TimerHandle) -> None:
+        caller.starting.discard(turn)
+        if not caller.starting:
+            self._starting.discard(caller)
+        for other in list(self._waiting):
+            while other.waiting and self._may_start(other):
+                place = other.waiting.popleft()
+                if not place.done():
+                    place.set_result(self._begin(other))
+            if not other.waiting:
+                del self._waiting[other]
 
     def _may_start(self, caller: _Caller) -> bool:
-        return caller.running < self._parallel and (len(caller.starting) < _STARTING or self._is_alone(caller))
+        if caller.running >= self._parallel:
+            return False
+        if self._is_alone(caller):
+            return True
+        if caller.starting:
+            return False
+        # Held back, but never for long: those with few may be many.
+        held = any(caller.has_far_more_than(other) for other in self._starting if other is not caller)
+        return not held or time.monotonic() - caller.began > _START_SECONDS
 
     def _is_alone(self, caller: _Caller) -> bool:
         """Whether nobody else has called of late; forgets who has not."""

@@ -113,7 +113,8 @@ def _serve(package: str, settings: Settings) -> int:
 
 def loop_options(settings: Settings) -> dict[str, Any]:
     """How `anyio.run` makes the event loop."""
-    if not settings.SELECTOR_LOOP:
+    # psycopg cannot work on the loop that Windows gives.
+    if not settings.SELECTOR_LOOP and not (settings.bus or "").startswith("postgres"):
         return {}
     import asyncio
 

@@ -18,7 +18,7 @@ from mcp_github.settings import TOOLSETS
 
 __all__ = ["Api", "FilePath", "Gate", "Gist", "Owner", "Policy", "PolicySettings", "Ref", "Repo", "WriteRepo"]
 
-Gate = Literal["merge", "delete", "workflow_files", "releases", "force"]
+Gate = Literal["merge", "delete", "workflow_files", "runs", "releases", "force"]
 
 _OWNER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}(?:\[bot\])?")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
@@ -44,6 +44,8 @@ class PolicySettings(Protocol):
     def delete(self) -> bool: ...
     @property
     def workflow_files(self) -> bool: ...
+    @property
+    def runs(self) -> bool: ...
     @property
     def releases(self) -> bool: ...
     @property
@@ -149,7 +151,7 @@ class Policy:
         self.can_write = settings.write and not settings.read_only
         opened: dict[Gate, bool] = {
             "merge": settings.merge, "delete": settings.delete, "workflow_files": settings.workflow_files,
-            "releases": settings.releases, "force": settings.force,
+            "runs": settings.runs, "releases": settings.releases, "force": settings.force,
         }  # fmt: skip
         self._gates: dict[Gate, bool] = {name: self.can_write and is_open for name, is_open in opened.items()}
         self.flow = settings.flow
@@ -338,13 +340,16 @@ class Policy:
                 where = [f"user:{owner}" if name == "*" else f"repo:{owner}/{name}" for owner, name in self.allowed]
         return " ".join([query, *where]).strip()
 
-    def flow_question(self, target: str, seen: Mapping[str, bool], *, public: bool) -> str | None:
+    def flow_question(
+        self, target: str, seen: Mapping[str, bool], *, public: bool, acts: bool = False
+    ) -> str | None:  # fmt: skip
         """What to ask the user before a write to `target`, None if nothing.
 
         Args:
             target: key of the repository to be written to.
             seen: the repositories whose text was shown, by their key; True for a public one.
             public: whether `target` is public.
+            acts: whether the write runs or publishes something.
 
         Raises:
             Refused: it would have to be asked, and the operator's word is `--flow strict`.
@@ -354,9 +359,11 @@ class Policy:
         foreign = sorted(key for key, is_public in seen.items() if is_public and key != target)
         private = sorted(key for key, is_public in seen.items() if not is_public and key != target)
         if foreign:
-            why = f"text of the public {_some(foreign)} was read before, and could have asked for this"
+            why = f"public text of {_some(foreign)} was read before, and could have asked for this"
         elif public and private and seen.get(target):
             why = f"it is public, its text was read, and so was that of the private {_some(private)}"
+        elif acts and public and seen.get(target):
+            why = "it runs or publishes something there, and text that anybody may write there was read before"
         else:
             return None
         if self.flow == "strict":

@@ -50,7 +50,7 @@ _SHOWS = {
     "codex": "Tools, and tools of its own that list and read resources. Add `required = true` if the first turn must "
     "wait for the server.",
     "gemini-cli": "Tools, prompts as slash commands, resources by `@`. Servers start in trusted folders only.",
-    "zed": "Tools, prompts.",
+    "zed": "Tools, prompts; it reloads the tools when they change.",
     "goose": "Tools, resources, prompts.",
     "cherry-studio": "Tools, resources, prompts.",
     "opencode": "Tools, and tools of its own that list and read resources.",

@@ -4,7 +4,7 @@ import { diffWordsWithSpace, parsePatch } from "diff";
 import { useMemo } from "preact/hooks";
 
 import "./diff.css";
-import { Text } from "./text";
+import { plain, Text } from "./text";
 
 const LONGEST_COMPARED = 2000;
 const MOST_LINES = 5000;
@@ -73,7 +73,7 @@ export function Files({ files }: { files: FileDiff[] }) {
         const lines = file.hunks.reduce((sum, hunk) => sum + hunk.lines.length, 0);
         left -= lines;
         return (
-          <section key={number} class="file" aria-label={`${file.did}: ${file.name}`}>
+          <section key={number} class="file" aria-label={`${file.did}: ${plain(file.name)}`}>
             <h2 class="bar">
               <span class="grow"><Text value={file.name} /></span>
               {file.did !== "changed" && <span class={file.did === "created" ? "badge good" : "badge bad"}>{file.did}</span>}
@@ -81,7 +81,7 @@ export function Files({ files }: { files: FileDiff[] }) {
               <span class="badge bad">−{file.removed}<span class="unseen"> lines removed</span></span>
             </h2>
             {left + lines > 0
-              ? <div class="scroll" role="region" aria-label={`Changes of ${file.name}`} tabIndex={0}><Hunks hunks={file.hunks} /></div>
+              ? <div class="scroll" role="region" aria-label={`Changes of ${plain(file.name)}`} tabIndex={0}><Hunks hunks={file.hunks} /></div>
               : <p class="quiet">Too long to show here: {lines.toLocaleString("en")} lines.</p>}
           </section>
         );

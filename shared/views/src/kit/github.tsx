@@ -13,7 +13,7 @@ export function State({ item }: { item: Row }) {
 }
 
 export function Labels({ item }: { item: Row }) {
-  return <>{list(item["labels"]).map((label, at) => <span key={at} class="badge"><Text value={plain(text(label), 60)} /></span>)}</>;
+  return <>{list(item["labels"]).map((label, at) => <span key={at} class="badge label"><Text value={plain(text(label), 60)} /></span>)}</>;
 }
 
 /** Who wrote something, and whether they belong to the repository. */

@@ -38,7 +38,7 @@ function Pull(call: Call) {
         <Who item={item} />, <code><Text value={plain(text(item["head"]), 100)} /></code> into <code><Text value={plain(text(item["base"]), 100)} /></code>,{" "}
         {text(item["commits"])} commits, +{text(item["additions"])} −{text(item["deletions"])} in {text(item["changed_files"])} files, updated {moment(item["updated_at"])}
       </p>
-      <p class="bar"><Labels item={item} /></p>
+      {list(item["labels"]).length > 0 && <p class="bar labels"><Labels item={item} /></p>}
       {text(item["body"]) && <p class="body" tabIndex={0} role="region" aria-label="Description"><Text value={text(item["body"])} /></p>}
       <div role="tablist" aria-label="Parts" ref={tabs} onKeyDown={key}>
         {TABS.map((name) => (
@@ -47,9 +47,9 @@ function Pull(call: Call) {
         ))}
       </div>
       <div role="tabpanel" id="panel" aria-labelledby={`tab-${tab}`} tabIndex={0}>
-        {tab === "Checks" && <Checks call={call} at={at} />}
-        {tab === "Files" && <Changes call={call} at={at} />}
-        {tab === "Conversation" && <Conversation call={call} at={at} />}
+        {tab === "Checks" && <Checks key={call.version} call={call} at={at} />}
+        {tab === "Files" && <Changes key={call.version} call={call} at={at} />}
+        {tab === "Conversation" && <Conversation key={call.version} call={call} at={at} />}
       </div>
     </div>
   );
@@ -103,7 +103,7 @@ function Checks({ call, at }: Part) {
           <li key={number} class="line">
             <span class={`badge ${["bad", "warn", "good"][rank(came)]}`}>{["✗", "…", "✓"][rank(came)]} {plain(came.replaceAll("_", " "), 30)}</span>
             <strong><Text value={plain(text(check["name"]), 120)} /></strong>
-            <span class="quiet"><Text value={plain(text(check["title"]), 200)} /></span>
+            {check["title"] !== check["name"] && <span class="quiet"><Text value={plain(text(check["title"]), 200)} /></span>}
           </li>
         ))}
       </ul>
@@ -177,4 +177,4 @@ function Conversation({ call, at }: Part) {
   );
 }
 
-mount("Pull request", Pull);
+mount("Pull request", Pull, ({ result }) => [text(dataOf(result)["uri"])]);

@@ -50,9 +50,9 @@ class Answer:
 class Api:
     """What the engine's parts share: the client, flow control, answers that may still be true."""
 
-    def __init__(self, settings: ClientSettings, policy: Policy) -> None:
+    def __init__(self, settings: ClientSettings, policy: Policy, *, alone: bool = True) -> None:
         self.client, self.policy = Client(settings, policy), policy
-        self.flow = Flow(policy, self._is_public)
+        self.flow = Flow(policy, self._is_public, alone=alone)
         self._kept: OrderedDict[str, tuple[str, Answer]] = OrderedDict()
         self.kept: Callable[[str, Mapping[str, Any], str], Awaitable[bytes | None]] = _nothing_kept
         """The body of what is followed, of a path, its parameters and media type, where somebody looks at it anyway."""
@@ -138,34 +138,43 @@ class Api:
         request = Request("GET", path, what, True, params=params or {}, accept=accept, max_bytes=max_bytes)
         return (await self.client.send(request)).body
 
-    async def download(self, path: str, what: str, *, repo: Repo, max_bytes: int) -> bytes:
-        """The bytes `path` redirects to, on whatever host, fetched without the token.
+    async def download(
+        self, path: str, what: str, *, repo: Repo, max_bytes: int, take: Callable[[bytes], bool]
+    ) -> None:  # fmt: skip
+        """Hand the bytes `path` redirects to, on whatever host, to `take`, until it says True or there are no more.
+
+        They are fetched without the token.
 
         Raises:
             Refused: the other host is not one GitHub would send anybody to.
         """
         self.flow.saw(repo.key)
-        reply = await self.client.send(Request("GET", path, what, True, accept="location"))
+        request = Request("GET", path, what, True, accept="location", max_bytes=max_bytes)
+        reply = await self.client.send(request)
         if reply.status < 300:
-            return reply.body
+            take(reply.body)
+            return
         target = urlsplit(reply.headers.get("location", ""))
         base = urlsplit(self.policy.api.base)
         here = (target.scheme, target.netloc) == (base.scheme, base.netloc)
         if not here and (target.scheme != "https" or _inside(target.hostname or "")):
             raise Refused(f"GitHub redirects {what} to an address that is not followed.")
+        taken = 0
         try:
             async with (
                 httpx2.AsyncClient(timeout=self._seconds, follow_redirects=False) as http,
                 http.stream("GET", target.geturl()) as answer,
             ):
-                if answer.status_code >= 300:
+                if answer.status_code in (404, 410):
                     raise NotFound(f"GitHub has no {what} any more.", "They are kept for some weeks only.")
-                body = bytearray()
+                if answer.status_code != 200:
+                    raise Unavailable(f"The download of {what} failed (status `{answer.status_code}`).", "Try again.")
                 async for chunk in answer.aiter_bytes():
-                    body += chunk
-                    if len(body) > max_bytes:
-                        raise TooLarge(f"The answer for {what} has more than `{max_bytes:,}` bytes.")
-                return bytes(body)
+                    taken += len(chunk)
+                    if taken > max_bytes:
+                        raise TooLarge(f"There are more than `{max_bytes:,}` bytes of {what}.")
+                    if take(chunk):
+                        return
         except httpx2.HTTPError:
             raise Unavailable(f"The download of {what} broke off.", "Try again in a moment.") from None
 

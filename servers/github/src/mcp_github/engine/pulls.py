@@ -189,7 +189,7 @@ class Pulls:
                 f"The head of {what} is `{pick(now, 'head.sha')}`, not {quote(head)}.", "Look at what changed."
             )
         if not self.api.policy.opens("workflow_files"):
-            await self._refuse_workflows(repo, where, what)
+            await self._refuse_workflows(where, what, int(now.get("changed_files") or 0))
         body = {
             "sha": pick(now, "head.sha"), "merge_method": method, "commit_title": title, "commit_message": message,
         }  # fmt: skip
@@ -201,18 +201,26 @@ class Pulls:
             done=f"Merged pull request #{number}.", uri=f"{repo.uri}/pulls/{number}", data={"commit": made.data["sha"]}
         )
 
-    async def _refuse_workflows(self, repo: WriteRepo, where: str, what: str) -> None:
+    async def _refuse_workflows(self, where: str, what: str, changed: int) -> None:
         params: dict[str, Any] = {"per_page": 100}
+        seen = 0
         while True:
             files = await self.api.get(f"{where}/files", what, params, quiet=True)
-            for file in files.data:
+            seen += len(files.data)
+            for name in (file[key] for file in files.data for key in ("filename", "previous_filename") if key in file):
                 try:
-                    self.api.policy.write_file(str(file["filename"]))
+                    self.api.policy.write_file(str(name))
                 except Refused as problem:
                     raise Refused(f"It is not merged: {problem.what}", problem.fix) from None
             if not files.following:
-                return
+                break
             params = {**params, **files.following}
+        if seen < changed:
+            # Of 3,000 GitHub lists no more, and who names files can have others come first.
+            raise Refused(
+                f"It is not merged: GitHub lists {seen} of the {changed} files of {what}.",
+                "A person can merge it, or the operator can open `--workflow-files`.",
+            )
 
     async def review(
         self, repo: WriteRepo, number: int, *, event: Event | None, body: str | None,

@@ -48,6 +48,7 @@ COPILOT = "copilot-swe-agent[bot]"
 Login = Annotated[str | None, Field(description="Login")]
 Type = Annotated[str | None, Field(description="Issue type")]
 Milestone = Annotated[int | None, AfterValidator(_from_0)]
+Custom = Annotated[dict[str, Any] | None, Field(description="Fields of the organisation, name to value")]
 Review = Annotated[bool, Field(description="On lines of a pull request")]
 
 
@@ -131,12 +132,13 @@ class WriteIssueTools:
         milestone: Milestone = None,
         type: Type = None,  # noqa: A002
         parent: OptionalNumber = None,
+        custom: Custom = None,
     ) -> Done:
         """Create an issue, under `parent` if given."""
         fields = given(
             title=title, body=body, labels=labels, assignees=self._people(assignees), milestone=milestone, type=type
         )
-        return await self.issues.create(self.policy.write_repo(repo), fields, parent=parent)
+        return await self.issues.create(self.policy.write_repo(repo), fields, parent=parent, custom=custom)
 
     @tool("Change an issue", effect="destroy", open_world=True)
     async def edit_issue(
@@ -151,6 +153,8 @@ class WriteIssueTools:
         assignees: Names = None,
         milestone: Annotated[Milestone, Field(description="0 takes it away")] = None,
         type: Type = None,  # noqa: A002
+        custom: Custom = None,
+        duplicate_of: OptionalNumber = None,
     ) -> Done:
         """Change an issue; labels, assignees, milestone of pull requests too."""
         where = self.policy.write_repo(repo)
@@ -160,7 +164,7 @@ class WriteIssueTools:
         )  # fmt: skip
         if milestone == 0:
             fields["milestone"] = None
-        return await self.issues.edit(where, number, fields)
+        return await self.issues.edit(where, number, fields, custom=custom, duplicate_of=duplicate_of)
 
     @tool("Arrange sub-issues", effect="write", open_world=True)
     async def edit_sub_issue(
