@@ -36,7 +36,7 @@ def unreachable(database: str, error: Exception) -> Unavailable:
     """The problem for a connection that could not be made; libpq's words hold no password."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     said = next((line for line in lines if "failed" in line or "FATAL" in line), lines[0] if lines else "no answer")
-    said = _PATH.sub(r'"\1"', said.removeprefix("connection failed: "))
+    said = _PATH.sub(r'"\1"', said.removeprefix("connection failed: ").removeprefix("connection is bad: "))
     what = f"The database `{database}` can't be reached: {quote(said, 300)}."
     for words, remedy in _REMEDIES:
         if re.search(words, said):
