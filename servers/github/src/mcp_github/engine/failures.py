@@ -38,7 +38,7 @@ def problem(reply: Reply, what: str, gate: Gate, *, token: bool) -> Problem:
         case 403:
             return _forbidden(reply, said, what)
         case 404 | 409 if "is empty" in said:
-            return NotFound(f"GitHub has nothing for {what}: the repository has no commit yet.")
+            return NotFound(f"GitHub has nothing for {what}: the repository has no commit yet.", "Push a first one.")
         case 404 | 410:
             hint = "" if token else " There is no token here, so private repositories can't be seen."
             gone = " It was there and is gone." if reply.status == 410 else ""
