@@ -4,11 +4,15 @@ import base64
 import hashlib
 import hmac
 import json
+import ssl
 import sys
+import threading
 import time
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import anyio
 import httpx2
@@ -16,8 +20,9 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from e2e.login import Issuer, Key, Person, issuing
+from e2e.login import CLIENT, Issuer, Key, Person, issuing
 from mcp_batteries.testing.wire import MODERN, HttpWire
+from shared.certificates import certificate
 from shared.http_subject import Subject, running
 
 pytestmark = pytest.mark.anyio
@@ -75,6 +80,61 @@ async def test_a_person_logs_in_refreshes_and_steps_up(mode: str, issuer: Issuer
         async with person.connected(mode) as client:
             assert not (await client.call_tool("read_text", {"path": "notes.txt"})).is_error
         assert person.tokens.access_token != before.access_token
+
+
+@contextmanager
+def published(folder: Path, document: dict[str, Any]) -> Generator[str]:
+    """The https URL of `document`, which names itself there as the client; cert.pem in `folder` vouches for it."""
+    certificate(folder, "localhost")
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = json.dumps({**document, "client_id": url}).encode()
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        url = f"https://localhost:{server.server_port}/client.json"
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield url
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+async def test_a_client_that_says_at_a_url_who_it_is_needs_no_registration(tmp_path: Path) -> None:
+    audit = tmp_path / "audit"
+    document = {**CLIENT, "grant_types": ["authorization_code", "refresh_token"], "response_types": ["code"]}
+    with published(tmp_path, document) as where:
+        async with (
+            issuing(trusted=tmp_path / "cert.pem") as issuer,
+            served(issuer, tmp_path, "--audit-file", str(audit)) as subject,
+        ):
+            for mode, says in (("legacy", where), ("auto", where), ("auto", None)):
+                person = Person(subject.url, says)
+                async with person.connected(mode) as client:
+                    assert not (await client.call_tool("read_text", {"path": "notes.txt"})).is_error
+                assert person.logins == 1
+                assert person.client is not None
+                # Whoever says nothing registers, and is somebody else to the same issuer.
+                assert (person.client.client_id == where) is (says is not None)
+                assert person.tokens is not None
+                claims = jwt.decode(person.tokens.access_token, options={"verify_signature": False})
+                assert (claims["client_id"], claims["aud"]) == (person.client.client_id, subject.url)
+            lines = [json.loads(line) for line in audit.read_text("utf-8").splitlines()]
+            called = [line["identity"] for line in lines if line.get("method") == "tools/call"]
+            assert called == [f"ada@{issuer.url}"] * 3
 
 
 async def test_what_the_metadata_says(issuer: Issuer, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ Not collected otherwise: nothing of it is there on a machine that only has the w
 """
 
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Generator
@@ -21,7 +22,9 @@ import pytest
 from mcp_postgres.engine.cluster import Cluster
 from mcp_postgres.engine.keeper import free_port
 from postgres import serving
+from postgres.authority import Authority
 from postgres.serving import Base, inside, make, served, text_of
+from postgres.test_tls import HOST, address, refused
 
 PROGRAMS = os.environ.get("MCP_TEST_PROGRAMS", "/usr/lib/postgresql/15/bin")
 BIG = """
@@ -76,6 +79,65 @@ async def test_top_queries_and_indexes_that_help_them() -> None:
         assert "no plan" in text_of(await wire.call("find_indexes", queries=["SELEC 1"]))
         # What was hypothetical is gone with its call.
         assert "Seq Scan" in text_of(await wire.call("explain_query", sql="SELECT * FROM big WHERE name = 'n5'"))
+
+
+@pytest.fixture
+def over_tls() -> Generator[tuple[Base, Authority, int]]:
+    """A PostgreSQL that takes `reader` over TLS only, and `monitor` with a certificate of its own only."""
+    # Not pytest's folder: when root runs this, the server is nobody and must get there.
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        folder.chmod(0o755)
+        authority = Authority(folder)
+        certificate, key = authority.issue("server", HOST)
+        rules = folder / "pg_hba.conf"
+        rules.write_text(
+            "host all postgres all scram-sha-256\n"
+            "hostssl all monitor all scram-sha-256 clientcert=verify-full\nhostssl all reader all scram-sha-256\n",
+            "utf-8",
+        )
+        if os.geteuid() == 0:
+            for path in (certificate, key, rules):
+                shutil.chown(path, "nobody")
+        settings = {
+            "ssl": "on", "ssl_cert_file": certificate, "ssl_key_file": key, "ssl_ca_file": authority.certificate,
+            "hba_file": rules,
+        }  # fmt: skip
+        made = Cluster(
+            "CREATE ROLE reader LOGIN PASSWORD 'reader'; CREATE ROLE monitor LOGIN PASSWORD 'monitor'",
+            options=[word for name, value in settings.items() for word in ("-c", f"{name}={value}")],
+            programs=PROGRAMS,
+        )
+        try:
+            yield Base("postgres"), authority, made.wait()
+        finally:
+            made.close()
+
+
+@pytest.mark.anyio
+async def test_its_own_tls_is_believed_if_its_authority_is_known(
+    over_tls: tuple[Base, Authority, int], tmp_path: Path
+) -> None:
+    base, authority, port = over_tls
+    here = "SELECT ssl, client_dn FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
+    async with inside(address(base, port, authority)) as client:
+        assert "[true,null]" in text_of(await client.call("query_rows", sql=here))
+    async with refused(address(base, port, Authority(tmp_path, "stranger"))) as said:
+        assert "certificate verify failed" in said
+    async with refused(address(base, port, authority, host="127.0.0.1")) as said:
+        assert "does not match host name" in said
+    async with refused(address(base, port, authority, sslmode="disable")) as said:
+        assert "no encryption" in said and "add `sslmode=require`" in said
+    monitor = {"user": "monitor", "password": "monitor"}
+    async with refused(address(base, port, authority, **monitor)) as said:
+        assert "client certificate" in said and "`sslcert`" in said
+    certificate, key = authority.issue("monitor")
+    known = address(base, port, authority, **monitor, sslcert=str(certificate), sslkey=str(key))
+    async with inside(known) as client:
+        assert '[true,"/CN=monitor"]' in text_of(await client.call("query_rows", sql=here))
+    certificate, key = authority.issue("another")
+    async with refused(address(base, port, authority, **monitor, sslcert=str(certificate), sslkey=str(key))) as said:
+        assert "can't be reached" in said
 
 
 @dataclass

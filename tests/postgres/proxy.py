@@ -1,17 +1,26 @@
-"""A TCP proxy that does to a connection what networks do."""
+"""A TCP proxy that does to a connection what networks do, or that takes TLS for a PostgreSQL built without it."""
 
+import ssl
+import struct
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 
 import anyio
 from anyio.abc import ByteStream, SocketAttribute, SocketStream
+from anyio.streams.tls import TLSStream
+
+_ASKS_FOR_TLS = struct.pack("!ii", 8, 80877103)
 
 
 class Proxy:
-    """Between a client and a server; `port` is where clients come in."""
+    """Between a client and a server; `port` is where clients come in.
 
-    def __init__(self, target: int) -> None:
-        self.target = target
+    Args:
+        tls: speaks it with the clients, as PostgreSQL does: they ask for it first.
+    """
+
+    def __init__(self, target: int, tls: ssl.SSLContext | None = None) -> None:
+        self.target, self._tls = target, tls
         self.port = 0
         self.open = 0
         """Connections that pass now."""
@@ -43,14 +52,23 @@ class Proxy:
             self.open += 1
             try:
                 scope = self._cut
-                with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
+                with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError):
+                    inner = await self._wrapped(client)
                     server = await anyio.connect_tcp("127.0.0.1", self.target)
                     async with server, anyio.create_task_group() as tasks:
                         tasks.start_soon(self._watch, scope, tasks.cancel_scope)
-                        tasks.start_soon(self._pass, client, server, tasks.cancel_scope)
-                        tasks.start_soon(self._pass, server, client, tasks.cancel_scope)
+                        tasks.start_soon(self._pass, inner, server, tasks.cancel_scope)
+                        tasks.start_soon(self._pass, server, inner, tasks.cancel_scope)
             finally:
                 self.open -= 1
+
+    async def _wrapped(self, client: SocketStream) -> ByteStream:
+        if self._tls is None:
+            return client
+        while await client.receive(8) != _ASKS_FOR_TLS:
+            await client.send(b"N")
+        await client.send(b"S")
+        return await TLSStream.wrap(client, server_side=True, ssl_context=self._tls, standard_compatible=False)
 
     async def _watch(self, scope: anyio.CancelScope, tasks: anyio.CancelScope) -> None:
         while not scope.cancel_called:
@@ -67,9 +85,9 @@ class Proxy:
 
 
 @asynccontextmanager
-async def proxied(target: int) -> AsyncGenerator[Proxy]:
+async def proxied(target: int, tls: ssl.SSLContext | None = None) -> AsyncGenerator[Proxy]:
     """A proxy in front of the port `target`."""
-    proxy = Proxy(target)
+    proxy = Proxy(target, tls)
     async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, anyio.create_task_group() as tasks:
         proxy.port = listener.extra(SocketAttribute.local_port)
         tasks.start_soon(listener.serve, proxy.serve)

@@ -12,12 +12,15 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from mcp_batteries.testing.wire import StdioWire
+from e2e.serving import connected
+from mcp_batteries.testing.wire import MODERN, StdioWire, Wire, WireError
 from mcp_postgres.engine.cluster import Cluster
+from postgres.machine import Machine, place
 from postgres.proxy import Proxy, proxied
 from postgres.serving import PROGRAMS, Base, cluster, make, served, text_of
 
 ONE = "SELECT count(*) FROM t"
+UPDATED = "notifications/resources/updated"
 OURS = "FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'mcp-postgres'"
 
 
@@ -30,7 +33,7 @@ async def through(base: Base, *arguments: object) -> AsyncGenerator[tuple[StdioW
         yield wire, proxy
 
 
-async def answered(wire: StdioWire, sql: str = ONE) -> None:
+async def answered(wire: Wire, sql: str = ONE) -> None:
     """Ask until there is an answer; what is said until then is clear."""
     with anyio.fail_after(60):
         while (result := await wire.call("query_rows", sql=sql)).get("isError"):
@@ -102,7 +105,7 @@ async def test_a_network_that_swallows_everything_ends_a_call_in_time() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_server_that_restarts_or_is_not_up_yet() -> None:
+async def test_a_server_that_is_not_up_yet_and_one_that_crashes() -> None:
     own = await anyio.to_thread.run_sync(
         partial(
             Cluster,
@@ -131,6 +134,66 @@ async def test_a_server_that_restarts_or_is_not_up_yet() -> None:
                     assert "can't be reached" in text_of(result) or "was lost" in text_of(result), text_of(result)
     finally:
         await anyio.to_thread.run_sync(own.close)
+
+
+def sockets(wire: Wire) -> int:
+    """What a server over stdio holds open that is a socket."""
+    assert isinstance(wire, StdioWire)
+    folder = f"/proc/{wire.process.pid}/fd"
+    return sum(os.readlink(f"{folder}/{name}").startswith("socket:") for name in os.listdir(folder))
+
+
+@pytest.mark.anyio
+async def test_the_same_server_is_restarted_under_clients_that_follow_it() -> None:
+    """Politely and hard, with a client of each era and transport connected all the time."""
+    with place() as folder, Machine(folder / "one") as machine:
+        machine.start()
+        machine.rows("CREATE ROLE reader LOGIN PASSWORD 'reader'; CREATE TABLE t (id int); GRANT ALL ON t TO reader")
+        url, uri = f"app={machine.url('reader')}", "postgres://app/public/t"
+        async with (
+            connected("stdio", "2025-11-25", "mcp_postgres", [url]) as old,
+            connected("http", MODERN, "mcp_postgres", [url]) as new,
+        ):
+            wires: tuple[Wire, Wire] = (old, new)
+            for wire in wires:
+                await answered(wire)
+                await wire.subscribe(uri)
+            open_before = sockets(old)
+            for mode in ("fast", "immediate"):
+                async with anyio.create_task_group() as tasks:
+                    cut: list[str] = []
+
+                    async def ask(wire: Wire, cut: list[str] = cut) -> None:
+                        cut.append(text_of(await wire.call("query_rows", sql="SELECT pg_sleep(600)")))
+
+                    for wire in wires:
+                        tasks.start_soon(ask, wire)
+                    sleeping = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%sleep(600)%'"
+                    with anyio.fail_after(30):
+                        while machine.rows(sleeping + " AND state = 'active' AND usename = 'reader'") != [(2,)]:
+                            await anyio.sleep(0.02)
+                    await anyio.to_thread.run_sync(machine.stop, mode)
+                assert len(cut) == 2 and all("was lost" in said for said in cut), cut
+                for wire in wires:
+                    result = await wire.call("query_rows", sql=ONE)
+                    assert result["isError"] and "can't be reached" in text_of(result), text_of(result)
+                    with pytest.raises(WireError, match="can't be reached"):
+                        await wire.request("resources/read", {"uri": uri})
+                await anyio.to_thread.run_sync(machine.start)
+                for wire in wires:
+                    assert "[1 row]" in text_of(await wire.call("query_rows", sql=ONE))
+                # That it could not be read and that it can again is told too: two notices at most are not of these.
+                for number in range(3):
+                    machine.rows(f"INSERT INTO t VALUES ({len(mode)}{number})")
+                    for wire in wires:
+                        await wire.notification(UPDATED, lambda params: params.get("uri") == uri)
+                        found = await wire.request("resources/read", {"uri": uri})
+                        assert f"[{len(mode)}{number}]" in found["contents"][0]["text"]
+            with anyio.fail_after(30):
+                # A call, the look whether anything changed, and the reading of what may have: three of each server's.
+                while machine.rows("SELECT count(*) <= 6 FROM pg_stat_activity WHERE usename = 'reader'") != [(True,)]:
+                    await anyio.sleep(0.05)
+            assert sockets(old) <= open_before + 2
 
 
 @pytest.mark.anyio

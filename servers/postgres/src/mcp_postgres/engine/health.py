@@ -132,18 +132,27 @@ _LOCKS = [
     """SELECT format('prepared transaction %s of %s has held its locks since %s', gid, owner, prepared::timestamp(0))
     FROM pg_prepared_xacts WHERE now() - prepared > interval '1 minute'""",
 ]
+# A standby passes on what it has received: to further standbys, through slots of its own.
+_HERE = "CASE WHEN pg_is_in_recovery() THEN pg_last_wal_receive_lsn() ELSE pg_current_wal_lsn() END"
 _REPLICATION = [
-    """SELECT format('slot %s is inactive and keeps %s of WAL', slot_name,
-        pg_size_pretty(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn))) FROM pg_replication_slots
-    WHERE NOT active AND NOT pg_is_in_recovery() AND restart_lsn IS NOT NULL""",
+    f"""SELECT format('slot %s is inactive and keeps %s of WAL', slot_name,
+        pg_size_pretty(pg_wal_lsn_diff({_HERE}, restart_lsn))) FROM pg_replication_slots
+    WHERE NOT active AND restart_lsn IS NOT NULL""",
     """SELECT format('slot %s has lost WAL it needs: %s', slot_name, wal_status) FROM pg_replication_slots
     WHERE wal_status IN ('unreserved', 'lost')""",
-    """SELECT format('standby %s (%s) is behind by %s', application_name, client_addr,
-        pg_size_pretty(pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn))) FROM pg_stat_replication
-    WHERE NOT pg_is_in_recovery() AND pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn) > 100000000""",
+    f"""SELECT format('standby %s (%s) is behind by %s, %s of that is there but not replayed', application_name,
+        client_addr, pg_size_pretty(pg_wal_lsn_diff({_HERE}, replay_lsn)),
+        pg_size_pretty(pg_wal_lsn_diff(write_lsn, replay_lsn)))
+    FROM pg_stat_replication WHERE pg_wal_lsn_diff({_HERE}, replay_lsn) > 100000000""",
     """SELECT format('this standby is behind by %s', date_trunc('second', now() - pg_last_xact_replay_timestamp()))
     WHERE pg_is_in_recovery() AND pg_last_wal_receive_lsn() IS DISTINCT FROM pg_last_wal_replay_lsn()
         AND now() - pg_last_xact_replay_timestamp() > interval '1 minute'""",
+    """SELECT format('replay is paused on this standby, %s wait: pg_wal_replay_resume() goes on',
+        pg_size_pretty(pg_wal_lsn_diff(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())))
+    WHERE CASE WHEN pg_is_in_recovery() THEN pg_is_wal_replay_paused() END""",
+    """SELECT 'this standby receives nothing: no connection to its primary, and no `restore_command`'
+    WHERE pg_is_in_recovery() AND NOT EXISTS (SELECT FROM pg_stat_wal_receiver)
+        AND current_setting('restore_command', true) = ''""",
 ]
 _SEQUENCES = [
     f"""SELECT format('sequence %s is at %s of %s (%s %%)', x.oid::regclass, x.last, x.most, round(100.0 * x.last /

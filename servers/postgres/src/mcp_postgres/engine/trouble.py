@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import psycopg
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote
@@ -11,17 +13,35 @@ __all__ = ["problem", "unreachable"]
 _GONE = ("57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "25P04")
 """The backend was ended: by an administrator, a crash, a shutdown, or for idling."""
 
+_REMEDIES = (
+    ("certificate verify failed", "name the certificate of its authority as `sslrootcert`, or renew the server's"),
+    ("does not match host name", "write the host as its certificate does; `hostaddr` may add the address"),
+    ("does not support SSL", "switch `ssl` on at the server, or do without by `sslmode=prefer`"),
+    ("no encryption|SSL off", "add `sslmode=require`, or have pg_hba.conf admit this"),
+    ("client certificate|certificate required", "name a certificate of this role's as `sslcert` and `sslkey`"),
+    ("certificate file|private key file", "mend `sslrootcert`, `sslcert` or `sslkey`, which name files"),
+    ("password|authentication failed", "mend the password; its file is read again at each connect"),
+    ("no pg_hba.conf entry", "have pg_hba.conf admit it"),
+    (
+        "database .* does not exist|role .* does not exist|not permitted to log in",
+        "mend the address or make what it names",
+    ),
+    ("definition of service|service file|failed to resolve host|invalid .* value", "mend the address"),
+)
+"""What libpq or the server says of a fault that time does not heal, and what the operator can do."""
+_PATH = re.compile(r'"[^"]*[/\\]([^"/\\]+)"')
+
 
 def unreachable(database: str, error: Exception) -> Unavailable:
     """The problem for a connection that could not be made; libpq's words hold no password."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     said = next((line for line in lines if "failed" in line or "FATAL" in line), lines[0] if lines else "no answer")
-    said = said.removeprefix("connection failed: ")
-    return Unavailable(
-        f"The database `{database}` can't be reached: {quote(said, 300)}.",
-        "Try again later: the server connects as soon as that works.",
-        retry_after=5,
-    )
+    said = _PATH.sub(r'"\1"', said.removeprefix("connection failed: "))
+    what = f"The database `{database}` can't be reached: {quote(said, 300)}."
+    for words, remedy in _REMEDIES:
+        if re.search(words, said):
+            return Unavailable(what, f"The operator can {remedy}.")
+    return Unavailable(what, "Try again later: the server connects as soon as that works.", retry_after=5)
 
 
 def problem(error: psycopg.Error, database: str, *, before: int = 0) -> Problem:
@@ -33,7 +53,7 @@ def problem(error: psycopg.Error, database: str, *, before: int = 0) -> Problem:
     diag, state = error.diag, error.sqlstate or ""
     primary = diag.message_primary or next(iter(str(error).splitlines()), "no reason given")
     said = f"{quote(primary, 400)} (SQLSTATE {state})" if state else quote(primary, 400)
-    more = " ".join(filter(None, (diag.message_detail, diag.message_hint)))[:600]
+    more = " ".join(f"{text.rstrip('.')}." for text in (diag.message_detail, diag.message_hint) if text)[:600]
     where = _where(diag.statement_position, before)
     match state:
         case "57014":
@@ -45,6 +65,11 @@ def problem(error: psycopg.Error, database: str, *, before: int = 0) -> Problem:
             return Unavailable("The statement was cancelled: `query_canceled`.")
         case "55P03" | "40P01" | "40001":
             return Conflict(f"Other sessions hold what it needs: {said}.", "Try again a little later.")
+        case "0A000" | "25006" if "during recovery" in primary:
+            return Refused(
+                f"The database `{database}` is a standby, which only reads: {said}.",
+                "The operator can serve the primary: `target_session_attrs=primary` picks it of several hosts.",
+            )
         case "25006":
             tool = "If the operator opened that, `write_rows` changes rows and `edit_schema` the schema."
             if "SELECT FOR" in primary:
