@@ -37,10 +37,13 @@ def problem(reply: Reply, what: str, gate: Gate, *, token: bool) -> Problem:
             )
         case 403:
             return _forbidden(reply, said, what)
+        case 404 | 409 if "is empty" in said:
+            return NotFound(f"GitHub has nothing for {what}: the repository has no commit yet.")
         case 404 | 410:
             hint = "" if token else " There is no token here, so private repositories can't be seen."
             gone = " It was there and is gone." if reply.status == 410 else ""
-            return NotFound(f"GitHub has no {what}, or hides it from this token.{gone}{hint}", _scopes(reply))
+            why = "" if said in ("", "Not Found") else words
+            return NotFound(f"GitHub has no {what}, or hides it from this token.{gone}{why}{hint}", _scopes(reply))
         case 405 | 409:
             return Conflict(f"GitHub could not do it for {what} as things are.{words}", "Look at it again.")
         case 406:
@@ -62,7 +65,7 @@ def problem(reply: Reply, what: str, gate: Gate, *, token: bool) -> Problem:
 def graphql_problem(errors: list[Any], what: str, gate: Gate) -> Problem:
     """The problem GraphQL's `errors` stand for."""
     first = cast("dict[str, Any]", errors[0] if errors and isinstance(errors[0], dict) else {})
-    said = scrub_text(str(first.get("message", "")))[0]
+    said = scrub_text(str(first.get("message", "")))[0].rstrip(".")
     words = f" GitHub says: {quote(said, 300)}." if said else ""
     match first.get("type"):
         case "RATE_LIMITED" | "RATE_LIMIT":
@@ -99,6 +102,11 @@ def _limit(reply: Reply, said: str, gate: Gate) -> Problem | None:
 
 def _forbidden(reply: Reply, said: str, what: str) -> Problem:
     words = f" GitHub says: {quote(said, 300)}." if said else ""
+    if "archived" in said:
+        return Conflict(
+            f"{what[:1].upper()}{what[1:]} can't be changed: the repository is archived.",
+            "Its owner can unarchive it on GitHub.",
+        )
     if "x-github-sso" in reply.headers:
         return Refused(
             f"The organisation of {what} wants the token authorised for single sign-on.",
@@ -135,7 +143,8 @@ def _said(reply: Reply) -> str:
     for error in cast("list[Any]", errors if isinstance(errors, list) else [])[:5]:
         if isinstance(error, dict):
             item = cast("dict[str, Any]", error)
-            parts.append(str(item.get("message") or f"{item.get('field', '')} {item.get('code', '')}").strip())
+            about = (item.get(name) for name in ("resource", "field", "code", "value"))
+            parts.append(str(item.get("message") or " ".join(str(word) for word in about if word is not None)))
         else:
             parts.append(str(error))
     return scrub_text("; ".join(part.rstrip(".") for part in parts if part))[0]

@@ -41,7 +41,8 @@ class Issues:
     async def get(self, repo: Repo, number: int, fields: Sequence[str] | None) -> Record:
         """One issue, with its parent and sub-issues where it has some."""
         where, what = f"{repo.path}/issues/{number}", f"issue #{number} of `{repo.full}`"
-        found = await self.api.get(where, what, repo=repo)
+        hint = "`list_issues` and `list_pull_requests` have the numbers there are."
+        found = await self.api.get(where, what, repo=repo, hint=hint)
         wanted = fields or [name for name in ISSUE.getters if name not in ("repo", "draft", "is_pull_request")]
         data = ISSUE.record(found.data, wanted)
         if data.get("body"):

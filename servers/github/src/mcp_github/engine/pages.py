@@ -13,7 +13,7 @@ from mcp_github.engine.api import Answer, Api, paging
 from mcp_github.models import Listing
 from mcp_github.policy import Repo
 
-__all__ = ["Getter", "Shape", "clipped", "listing", "names", "pick", "plain", "rows_within", "trust"]
+__all__ = ["Getter", "Shape", "author", "clipped", "listing", "names", "pick", "plain", "rows_within", "trust"]
 
 Getter = str | Callable[[Mapping[str, Any]], Any]
 
@@ -91,6 +91,14 @@ def names(path: str, key: str = "name") -> Getter:
         return [one if isinstance(one, str) else pick(one, key) for one in cast("list[Any]", found)]
 
     return get
+
+
+def author(item: Mapping[str, Any]) -> str | None:
+    """The login of who wrote `item`; those whose account is gone are `ghost`, as on GitHub's pages."""
+    for name in ("user", "author"):
+        if name in item:
+            return str(pick(item, f"{name}.login") or "ghost")
+    return None
 
 
 def trust(item: Mapping[str, Any]) -> str | None:

@@ -11,7 +11,7 @@ from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
 from mcp_github.engine.api import Api
 from mcp_github.engine.files import Diff
 from mcp_github.engine.issues import check_thread, merged
-from mcp_github.engine.pages import clipped, listing, pick, rows_within, trust
+from mcp_github.engine.pages import author, clipped, listing, pick, rows_within, trust
 from mcp_github.engine.queries import DRAFT, READY, RESOLVE, THREADS, UNRESOLVE
 from mcp_github.engine.shapes import CHECK, PULL, REVIEW
 from mcp_github.models import Done, Listing, Record
@@ -60,7 +60,8 @@ class Pulls:
 
     async def _found(self, repo: Repo, number: int, *, quiet: bool = False) -> Any:
         what = f"pull request #{number} of `{repo.full}`"
-        return await self.api.get(f"{repo.path}/pulls/{number}", what, repo=repo, quiet=quiet)
+        hint = f"If #{number} is an issue, use `get_issue`."
+        return await self.api.get(f"{repo.path}/pulls/{number}", what, repo=repo, quiet=quiet, hint=hint)
 
     def diff(self, repo: Repo, *, number: int | None, ref: Ref | None, base: Ref | None) -> Diff:
         """Where the differences of a pull request, a commit, or from `base` to `ref` are."""
@@ -276,7 +277,7 @@ class Pulls:
 def _thread(node: Mapping[str, Any]) -> list[Any]:
     said = [
         [
-            item["databaseId"], pick(item, "author.login"), item["authorAssociation"], trust(item), item["createdAt"],
+            item["databaseId"], author(item), item["authorAssociation"], trust(item), item["createdAt"],
             pick(item, clipped("body", 1000)),
         ]
         for item in node["comments"]["nodes"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from mcp_batteries.declare import tool
 from mcp_github.engine.issues import Issues, Options, SubIssue
@@ -16,6 +16,7 @@ from mcp_github.tools.arguments import (
     Cursor,
     Fields,
     Limit,
+    Listed,
     Names,
     Number,
     OptionalBody,
@@ -24,6 +25,7 @@ from mcp_github.tools.arguments import (
     RepoName,
     Since,
     Title,
+    one_of,
 )
 from mcp_github.tools.views import ISSUES
 
@@ -44,10 +46,17 @@ def _from_0(number: int | None) -> int | None:
     return number
 
 
+def _milestone(given: object) -> object:
+    if isinstance(given, str) and not given.strip().isdigit():
+        raise ValueError("must be a number; `list_issue_options` with kind=milestones shows them")
+    return given
+
+
+_sorts = AfterValidator(one_of("created", "updated", "comments"))
 COPILOT = "copilot-swe-agent[bot]"
 Login = Annotated[str | None, Field(description="Login")]
 Type = Annotated[str | None, Field(description="Issue type")]
-Milestone = Annotated[int | None, AfterValidator(_from_0)]
+Milestone = Annotated[int | None, BeforeValidator(_milestone), AfterValidator(_from_0)]
 Custom = Annotated[dict[str, Any] | None, Field(description="Fields of the organisation, name to value")]
 Review = Annotated[bool, Field(description="On lines of a pull request")]
 
@@ -62,13 +71,13 @@ class IssueTools:
         self,
         repo: RepoName,
         state: Literal["open", "closed", "all"] = "open",
-        labels: Annotated[list[str] | None, Field(description="Having all of them")] = None,
+        labels: Annotated[Listed, Field(description="Having all of them")] = None,
         assignee: Annotated[str | None, Field(description="Login, none or *")] = None,
         creator: Login = None,
         milestone: Milestone = None,
         type: Type = None,  # noqa: A002 - the word GitHub uses
         since: Since = None,
-        sort: Annotated[str | None, Field(description="created, updated, comments")] = None,
+        sort: Annotated[str | None, _sorts, Field(description="created, updated, comments")] = None,
         order: Literal["asc", "desc"] | None = None,
         fields: Fields = None,
         limit: Limit = 30,
@@ -127,8 +136,8 @@ class WriteIssueTools:
         repo: RepoName,
         title: Title,
         body: OptionalBody = None,
-        labels: Annotated[list[str] | None, Field(description="Names")] = None,
-        assignees: Annotated[list[str] | None, Field(description="Logins; copilot is one")] = None,
+        labels: Annotated[Listed, Field(description="Names")] = None,
+        assignees: Annotated[Listed, Field(description="Logins; copilot is one")] = None,
         milestone: Milestone = None,
         type: Type = None,  # noqa: A002
         parent: OptionalNumber = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from mcp_batteries.declare import tool
 from mcp_github.engine.pulls import Event, Pulls, ReviewComment
@@ -15,6 +15,7 @@ from mcp_github.tools.arguments import (
     Cursor,
     Fields,
     Limit,
+    Listed,
     Names,
     Number,
     OptionalBody,
@@ -23,6 +24,8 @@ from mcp_github.tools.arguments import (
     OptionalTitle,
     RepoName,
     Title,
+    one_of,
+    wrapped,
 )
 from mcp_github.tools.issues import given
 from mcp_github.tools.views import ISSUES, PULL
@@ -30,6 +33,7 @@ from mcp_github.tools.views import ISSUES, PULL
 __all__ = ["MergeTools", "PullTools", "WritePullTools"]
 
 COPILOT = "copilot-pull-request-reviewer[bot]"
+_sorts = AfterValidator(one_of("created", "updated", "popularity", "long-running"))
 Base = Annotated[str, Field(description="Branch to go into")]
 
 
@@ -54,7 +58,7 @@ class PullTools:
         state: Literal["open", "closed", "all"] = "open",
         head: Annotated[str | None, Field(description="owner:branch")] = None,
         base: Annotated[str | None, Field(description="Branch")] = None,
-        sort: Annotated[str | None, Field(description="created, updated, popularity or long-running")] = None,
+        sort: Annotated[str | None, _sorts, Field(description="created, updated, popularity or long-running")] = None,
         order: Literal["asc", "desc"] | None = None,
         fields: Fields = None,
         limit: Limit = 30,
@@ -114,12 +118,12 @@ class WritePullTools:
         base: Base,
         body: OptionalBody = None,
         draft: bool = False,
-        reviewers: Annotated[list[str] | None, Field(description="Logins, org/team, copilot")] = None,
+        reviewers: Annotated[Listed, Field(description="Logins, org/team, copilot")] = None,
     ) -> Done:
         """Create a pull request."""
         where, policy = self.policy.write_repo(repo), self.policy
         owner, colon, branch = head.rpartition(":")
-        policy.ref(branch)
+        head = f"{owner}{colon}{policy.ref(branch).name}"
         if colon:
             policy.logins([owner])
         fields = given(title=title, head=head, base=policy.ref(base).name, body=body, draft=draft)
@@ -152,12 +156,15 @@ class WritePullTools:
         number: Number,
         event: Annotated[Event | None, Field(description="Pending without")] = None,
         body: OptionalBody = None,
-        comments: Annotated[list[LineComment], Field(description="On lines")] = [],  # noqa: B006
+        comments: Annotated[list[LineComment], BeforeValidator(wrapped), Field(description="On lines")] = [],  # noqa: B006
         commit: Annotated[str | None, Field(description="Head as reviewed")] = None,
     ) -> Done:
         """Review a pull request, all comments at once."""
         where = self.policy.write_repo(repo)
-        said = [ReviewComment(item.path, item.body, item.line, item.side, item.start_line) for item in comments]
+        said = [
+            ReviewComment(self.policy.file(item.path).name, item.body, item.line, item.side, item.start_line)
+            for item in comments
+        ]
         at = self.policy.ref(commit).name if commit else None
         return await self.pulls.review(where, number, event=event, body=body, comments=said, commit=at)
 

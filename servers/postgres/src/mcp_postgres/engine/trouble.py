@@ -53,7 +53,7 @@ def problem(error: psycopg.Error, database: str, *, before: int = 0) -> Problem:
     diag, state = error.diag, error.sqlstate or ""
     primary = diag.message_primary or next(iter(str(error).splitlines()), "no reason given")
     said = f"{quote(primary, 400)} (SQLSTATE {state})" if state else quote(primary, 400)
-    more = " ".join(filter(None, (diag.message_detail, diag.message_hint)))[:600]
+    more = " ".join(f"{text.rstrip('.')}." for text in (diag.message_detail, diag.message_hint) if text)[:600]
     where = _where(diag.statement_position, before)
     match state:
         case "57014":
