@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 TYPESCRIPT = ("@modelcontextprotocol/server@2.4.0", "@modelcontextprotocol/node@2.1.2")
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 ROUNDS = 5
-TOOL = {"name": "test_simple_text", "arguments": {}}
+TOOL: dict[str, object] = {"name": "test_simple_text", "arguments": {}}
 CLIENT = {"name": "bench", "version": "1"}
 
 
@@ -54,8 +54,9 @@ def started(command: list[str]) -> tuple[subprocess.Popen[bytes], str]:
 class Client:
     """One connection, one call at a time."""
 
-    def __init__(self, url: str, revision: str) -> None:
+    def __init__(self, url: str, revision: str, token: str = "", tool: dict[str, object] = TOOL) -> None:
         self.address, self.revision, self.session = urlsplit(url), revision, ""
+        self.token, self.tool = token, tool
 
     async def open(self) -> None:
         self.reader, self.writer = await asyncio.open_connection(self.address.hostname, self.address.port)
@@ -70,10 +71,10 @@ class Client:
             found = re.search(rb"mcp-session-id: (\S+)", head, re.IGNORECASE)
             self.session = found[1].decode() if found else ""
             await self.post(self.request({"method": "notifications/initialized"}))
-        params = TOOL if self.revision == LEGACY else {**TOOL, "_meta": meta}
+        params = self.tool if self.revision == LEGACY else {**self.tool, "_meta": meta}
         self.call = self.request({"id": 2, "method": "tools/call", "params": params})
         _, body = await self.post(self.call)
-        if b"simple text response" not in body:
+        if b'"result"' not in body or b'"isError":true' in body:
             raise RuntimeError(body.decode())
 
     def request(self, message: dict[str, object]) -> bytes:
@@ -87,10 +88,12 @@ class Client:
         ]
         if message["method"] != "initialize":
             head.append(f"MCP-Protocol-Version: {self.revision}")
+        if self.token:
+            head.append(f"Authorization: Bearer {self.token}")
         if self.session:
             head.append(f"Mcp-Session-Id: {self.session}")
         if self.revision == MODERN:
-            head += [f"Mcp-Method: {message['method']}", f"Mcp-Name: {TOOL['name']}"]
+            head += [f"Mcp-Method: {message['method']}", f"Mcp-Name: {self.tool['name']}"]
         return "\r\n".join([*head, "", ""]).encode() + body
 
     async def post(self, request: bytes) -> tuple[bytes, bytes]:

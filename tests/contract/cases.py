@@ -85,7 +85,7 @@ def github(scratch: Path) -> Case:
         package="mcp_github",
         arguments=[
             "--api-url", oracle.url, "--token-file", str(token), "--repos", "octo/*", "--toolsets", "all",
-            "--write", "--merge", "--delete", "--releases", "--force",
+            "--write", "--merge", "--delete", "--releases", "--runs", "--force",
         ],
         read=("get_repository", {"repo": "octo/app"}),
         uri="github://octo/app",

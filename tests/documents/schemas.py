@@ -1,6 +1,14 @@
-"""What each host accepts in its configuration file, written from the hosts' documentation; strict on purpose.
+"""What each host accepts in its configuration file; strict on purpose.
 
-Where a host ignores an unknown key, a documented entry with one is still a mistake of ours.
+Where a host ignores an unknown key, a documented entry with one is still a mistake of ours. Sources, read in 2026-11:
+
+- VS Code, Claude Code, Codex, Copilot CLI, Gemini CLI, opencode: the programs themselves take the entries
+  (`tests/e2e/hosts`); opencode also by the types of npm's `@opencode-ai/sdk` (`McpLocalConfig`, `McpRemoteConfig`).
+- Zed: `ContextServerSettingsContent` of crates/settings_content: told apart by `command` or `url` (an older `source` is
+  gone), `args` has no default.
+- Goose: `ExtensionConfig` of crates/goose/src/agents/extension.rs: `sse` is kept for old files only and never starts.
+- Cherry Studio: `McpServerConfigSchema` of its renderer, strict: an unknown key makes it refuse the whole import.
+- Windsurf, Cursor, Claude Desktop: their documentation; what reads it is not public.
 """
 
 from typing import Any
@@ -157,8 +165,8 @@ HOSTS: dict[str, Schema] = {
         "context_servers",
         context_servers=named(
             one_of(
-                closed("source command args", source=kind("custom"), command=TEXT, args=WORDS, env=STRINGS),
-                closed("source url", source=kind("custom"), url=URL, headers=STRINGS),
+                closed("command args", command=TEXT, args=WORDS, env=STRINGS, enabled=FLAG, timeout=NUMBER),
+                closed("url", url=URL, headers=STRINGS, enabled=FLAG, timeout=NUMBER),
             )
         ),
     ),
@@ -181,7 +189,7 @@ HOSTS: dict[str, Schema] = {
                 closed(
                     "name type uri enabled",
                     name=TEXT,
-                    type=kind("streamable_http", "sse"),
+                    type=kind("streamable_http"),
                     uri=URL,
                     enabled=FLAG,
                     headers=STRINGS,

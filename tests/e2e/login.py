@@ -24,6 +24,7 @@ from e2e import npm
 
 PACKAGE = "oidc-provider@9.13.3"
 CALLBACK = "http://127.0.0.1:1/callback"
+CLIENT = {"redirect_uris": [CALLBACK], "client_name": "tests", "token_endpoint_auth_method": "none"}
 
 
 class Key:
@@ -66,13 +67,14 @@ class Issuer:
 
 
 @asynccontextmanager
-async def issuing() -> AsyncGenerator[Issuer]:
-    """An issuer on a free port."""
+async def issuing(trusted: Path | None = None) -> AsyncGenerator[Issuer]:
+    """An issuer on a free port, which takes the certificate `trusted` for good."""
     key = Key("first")
     folder = await anyio.to_thread.run_sync(npm.installed, PACKAGE)
     script = Path(__file__).parent / "clients" / "issuer.mjs"
     command = [npm.NODE, str(script), str(folder), json.dumps({"keys": [key.jwk]})]
-    async with await anyio.open_process(command, stdin=None, stdout=PIPE, stderr=None) as process:
+    environment = npm.environment(**({"NODE_EXTRA_CA_CERTS": str(trusted)} if trusted else {}))
+    async with await anyio.open_process(command, stdin=None, stdout=PIPE, stderr=None, env=environment) as process:
         assert process.stdout is not None
         with anyio.fail_after(60):
             said = b""
@@ -85,10 +87,15 @@ async def issuing() -> AsyncGenerator[Issuer]:
 
 
 class Person:
-    """Somebody with the SDK's client: logs in whenever it is asked to, and counts how often."""
+    """Somebody with the SDK's client: logs in whenever it is asked to, and counts how often.
 
-    def __init__(self, url: str) -> None:
+    Args:
+        document: where the client says of itself who it is; without it, it registers.
+    """
+
+    def __init__(self, url: str, document: str | None = None) -> None:
         self.url, self.logins, self.asked = url, 0, ""
+        self.document = document
         self.tokens: OAuthToken | None = None
         self.client: OAuthClientInformationFull | None = None
         self._answer: AuthorizationCodeResult
@@ -124,10 +131,8 @@ class Person:
     @asynccontextmanager
     async def connected(self, mode: str) -> AsyncGenerator[Client]:
         """The SDK's client, connected; `mode` is `legacy` or `auto`."""
-        metadata = OAuthClientMetadata.model_validate(
-            {"redirect_uris": [CALLBACK], "client_name": "tests", "token_endpoint_auth_method": "none"}
-        )
-        auth = OAuthClientProvider(self.url, metadata, self, self.login, self.code)
+        metadata = OAuthClientMetadata.model_validate(CLIENT)
+        auth = OAuthClientProvider(self.url, metadata, self, self.login, self.code, client_metadata_url=self.document)
         async with (
             httpx2.AsyncClient(auth=auth, timeout=30, trust_env=False) as http,
             Client(streamable_http_client(self.url, http_client=http), mode=mode) as client,

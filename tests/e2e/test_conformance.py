@@ -1,18 +1,19 @@
-"""The official conformance suite over HTTP: every scenario that asks for nothing but a server must pass.
+"""The official conformance suite over HTTP: every server passes each scenario that asks for nothing else.
 
 The other scenarios ask for tools, resources and prompts of the suite's own and can't pass there, but whatever the
 server says in them too is held against the revision's JSON schema. `diagnostic` has all of those, and passes in full.
 """
 
 import json
-import sqlite3
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
 import pytest
 
+from contract.cases import CASES
 from e2e import npm
 from e2e.serving import listening
 from shared.http_subject import running
@@ -75,28 +76,59 @@ async def test_everything_the_suite_asks_of_a_server(revision: str, scored: int,
     assert not [name for name in failed if not name.startswith("tasks-") and name != "server-sse-polling"]
 
 
+@dataclass(frozen=True)
+class Run:
+    """What the suite said of one server in one revision, and the checks it left in `folder`."""
+
+    said: str
+    folder: Path
+
+    @property
+    def checks(self) -> dict[str, list[tuple[str, str, str]]]:
+        """Scenario, with the time it was run, to its checks."""
+        return {folder.name: outcomes(folder / "checks.json") for folder in self.folder.iterdir()}
+
+
+@pytest.fixture(scope="module")
+async def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Run]:
+    """Every server in every revision, some of them at once: the suite mostly waits."""
+    done: dict[tuple[str, str], Run] = {}
+    suite = npm.program(npm.installed(f"{SUITE}@{VERSION}"), SUITE)
+    places = anyio.CapacityLimiter(3)
+
+    async def judge(package: str) -> None:
+        scratch = tmp_path_factory.mktemp(package)
+        async with places:
+            case = await anyio.to_thread.run_sync(CASES[package], scratch)
+            async with listening(package, *case.arguments) as (_, url):
+                for revision in SCENARIOS:
+                    out = scratch / revision
+                    command = [npm.NODE, suite, "server", "--url", url, "--suite", "all"]
+                    # Its exit status also counts what needs a fixture.
+                    with anyio.fail_after(240):
+                        said = await anyio.run_process(
+                            [*command, "--spec-version", revision, "-o", str(out)],
+                            check=False,
+                            stderr=subprocess.STDOUT,
+                            env=npm.environment(),
+                        )
+                    done[package, revision] = Run(said.stdout.decode(), out)
+
+    async with anyio.create_task_group() as tasks:
+        for package in CASES:
+            tasks.start_soon(judge, package)
+    return done
+
+
 @pytest.mark.anyio
 @pytest.mark.parametrize("revision", SCENARIOS)
-@pytest.mark.parametrize("package", ["mcp_example", "mcp_fs", "mcp_sqlite"])
-async def test_conformance(package: str, revision: str, tmp_path: Path) -> None:
-    (tmp_path / "served").mkdir()
-    (tmp_path / "served" / "notes.txt").write_text("one\n", "utf-8")
-    sqlite3.connect(tmp_path / "app.db").close()
-    arguments = {"mcp_fs": [str(tmp_path / "served")], "mcp_sqlite": [str(tmp_path / "app.db")]}.get(package, [])
-    async with listening(package, *arguments) as (_, url):
-        command = [npm.NODE, npm.program(npm.installed(f"{SUITE}@{VERSION}"), SUITE), "server", "--url", url]
-        with anyio.fail_after(240):
-            # Its exit status also counts what needs a fixture.
-            said = await anyio.run_process(
-                [*command, "--suite", "all", "--spec-version", revision, "-o", str(tmp_path / "out")],
-                check=False,
-                stderr=subprocess.STDOUT,
-                env=npm.environment(),
-            )
-    checks = {folder.name: outcomes(folder / "checks.json") for folder in (tmp_path / "out").iterdir()}
+@pytest.mark.parametrize("package", CASES)
+async def test_conformance(package: str, revision: str, runs: dict[tuple[str, str], Run]) -> None:
+    run = runs[package, revision]
+    checks = run.checks
     # A folder is named `server-SCENARIO-TIME`.
     ours = {name: checks[folder] for name in SCENARIOS[revision] for folder in checks if f"server-{name}-2" in folder}
-    assert ours.keys() == SCENARIOS[revision], said.stdout.decode()
+    assert ours.keys() == SCENARIOS[revision], run.said
 
     assert all(found for found in ours.values())
     failed = [(name, *check) for name, found in ours.items() for check in found if check[1] not in ("SUCCESS", "INFO")]

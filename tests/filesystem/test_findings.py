@@ -106,3 +106,65 @@ async def test_a_served_folder_that_was_replaced_says_so(tmp_path: Path) -> None
         served.mkdir()
         failed, said = await call(client, "list_directory")
         assert failed and "`served` was moved, removed or replaced" in said
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("SRC/Main.py", "Did you mean `src/main.py`?"),
+        ("src\\main.py", "Did you mean `src/main.py`?"),
+        ('"src/main.py"', "Did you mean `src/main.py`?"),
+        ("`src/main.py`\n", "Did you mean `src/main.py`?"),
+        ("~/src/main.py", "Did you mean `src/main.py`?"),
+        ("src/main%2Epy", "Did you mean `src/main.py`?"),
+        ("top/src/main.py", "Did you mean `src/main.py`?"),
+        ("lib/main.py", "The nearest folder that does is `.`; `find_files` finds `main.py` anywhere."),
+        ("src/*.py", "`find_files` and `search_text` take one as `glob`"),
+        ("zzz", "`find_files` to find `zzz` anywhere"),
+    ],
+)
+async def test_a_path_that_leads_nowhere_is_answered_with_what_was_meant(
+    tmp_path: Path, written: str, meant: str
+) -> None:
+    (tmp_path / "top/src").mkdir(parents=True)
+    (tmp_path / "top/src/main.py").touch()
+    (tmp_path / "top/src/id_rsa").touch()
+    async with serving(tmp_path / "top") as client:
+        failed, said = await call(client, "read_text", path=written)
+        assert failed and meant in said
+
+
+async def test_a_name_in_another_case_does_not_tell_of_a_secret(tmp_path: Path) -> None:
+    (tmp_path / "id_rsa").touch()
+    (tmp_path / "Id_Rsa_notes").touch()
+    async with serving(tmp_path) as client:
+        failed, said = await call(client, "read_text", path='"id_rsa')
+        assert failed and "`id_rsa`" not in said
+
+
+async def test_a_glob_that_fits_no_file_is_not_taken_for_a_text_that_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/main.py").write_text("def f(): ...\n", "utf-8")
+    async with serving(tmp_path) as client:
+        assert "no file fits" in (await call(client, "search_text", pattern="def", glob="src"))[1]
+        assert "no file fits" not in (await call(client, "search_text", pattern="zzz", glob="*.py"))[1]
+        assert "1 match" in (await call(client, "search_text", pattern="def", file_type="Python"))[1]
+        assert "`*part*`" in (await call(client, "find_files", glob="MAIN.py"))[1]
+        assert "`*part*`" not in (await call(client, "find_files", glob="main.py"))[1]
+
+
+@pytest.mark.parametrize("data", [b"\0", b"a\0b\n", b"\0\1\2\3"])
+async def test_a_few_bytes_with_a_zero_are_no_text(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "few").write_bytes(data)
+    async with serving(tmp_path) as client:
+        failed, said = await call(client, "read_text", path="few")
+        assert failed and "is binary" in said
+        (tmp_path / "few").write_bytes("hi\n".encode("utf-16-le"))
+        assert "utf-16-le" in (await call(client, "read_text", path="few"))[1]
+
+
+async def test_an_empty_file_is_not_edited_but_written(tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    async with serving(tmp_path) as client:
+        failed, said = await call(client, "edit_file", path="empty", edits={"oldText": "", "newText": "x"})
+        assert failed and "`write_file`" in said

@@ -400,7 +400,7 @@ async def test_a_resource_is_what_its_bytes_say(tmp_path: Path) -> None:
 
 def test_a_name_in_another_case_is_suggested(tmp_path: Path) -> None:
     fill(tmp_path, {"a.txt": "x", "Makefile": "x"})
-    with pytest.raises(NotFound, match=r"Near it are: `a\.txt`"):
+    with pytest.raises(NotFound, match=r"Did you mean `a\.txt`\?"):
         read(tmp_path, "A.TXT")
     with pytest.raises(NotFound, match="`Makefile`"):
         read(tmp_path, "MAKEFILE")

@@ -15,7 +15,7 @@ from mcp_github.settings import Settings
 
 TOKEN = "ghp_thisTokenIsNobodysButMustNeverBeSeen"
 EVERYTHING = (
-    "--toolsets", "all", "--write", "--merge", "--delete", "--releases", "--workflow-files", "--force",
+    "--toolsets", "all", "--write", "--merge", "--delete", "--releases", "--runs", "--workflow-files", "--force",
     "--flow", "off",
 )  # fmt: skip
 

@@ -1,5 +1,7 @@
 """Every tool through a real client, every request judged by GitHub's own descriptions."""
 
+import io
+import zipfile
 from typing import Any
 
 import pytest
@@ -92,6 +94,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("list_actions", {**O, "kind": "artifacts", "run_id": 9}),
     ("get_run", {**O, "run_id": 9}),
     ("read_job_log", {**O, "job_id": 8}),
+    ("read_artifact", {**O, "artifact": 5}),
     ("run_workflow", {**O, "workflow": "ci.yml", "ref": "main", "inputs": {"level": "all"}}),
     *(("edit_run", {**O, "run_id": 9, "action": action}) for action in ("rerun", "rerun_failed", "cancel")),
     ("delete_run_logs", {**O, "run_id": 9}),
@@ -133,6 +136,12 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     *(("list_alerts", {**O, "kind": kind, "state": "open"}) for kind in ("code_scanning", "secret_scanning")),
     ("list_alerts", {**O, "kind": "dependabot", "state": "open", "severity": "high"}),
     *(("get_alert", {**O, "kind": kind, "number": 2}) for kind in ("code_scanning", "secret_scanning", "dependabot")),
+    ("list_stars", {}),
+    ("list_stars", {"user": "octocat"}),
+    ("edit_star", O),
+    ("edit_star", {**O, "starred": False}),
+    ("list_issue_options", {"repo": "octo/app", "kind": "custom"}),
+    ("edit_issue", {**O, "number": 3, "custom": {"text field": "me"}, "duplicate_of": 8}),
     ("list_advisories", O),
     ("list_advisories", {"package": "django@4.0", "ecosystem": "pip", "severity": "high"}),
     ("list_advisories", {"advisory": "CVE-2026-0001"}),
@@ -158,6 +167,12 @@ def prepared(oracle: Oracle) -> Oracle:
     where = {"Location": f"{oracle.url}/_storage/8"}
     oracle.answer("GET", "/repos/octo/app/actions/jobs/8/logs", status=302, headers=where)
     oracle.answer("GET", "/_storage/8", raw=b"2026-01-01T00:00:00.0Z \x1b[31mfailed\x1b[0m\n")
+    where = {"Location": f"{oracle.url}/_storage/zip"}
+    oracle.answer("GET", "/repos/octo/app/actions/artifacts/5/zip", status=302, headers=where)
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr("report.txt", "passed\n")
+    oracle.answer("GET", "/_storage/zip", raw=made.getvalue())
     return oracle
 
 

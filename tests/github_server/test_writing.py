@@ -120,7 +120,39 @@ async def test_issues_go_by_number(oracle: Oracle) -> None:
 
 
 @pytest.mark.anyio
+async def test_issues_have_fields_of_their_organisation(oracle: Oracle) -> None:
+    values = [{"issue_field_id": 2, "issue_field_name": "Priority", "single_select_option": {"name": "High"}}]
+    oracle.answer("GET", "/repos/octo/app/issues/3", issue(3, issue_field_values=values))
+    oracle.answer("GET", "/repos/octo/app/issues/8", issue(8, id=80808))
+    async with served(oracle, "--write") as client:
+        assert (await call(client, "get_issue", **O, number=3))["data"]["custom"] == {"Priority": "High"}
+        rows = (await call(client, "list_issue_options", **O, kind="custom"))["rows"]
+        assert ["Priority", "single_select", ["High", "Medium"]] in rows
+        await call(client, "edit_issue", **O, number=3, custom={"priority": "Medium"})
+        assert oracle.sent("PATCH")[-1].json["issue_field_values"] == [{"field_id": 2, "value": "Medium"}]
+        assert "`Text field`" in await refused(client, "edit_issue", **O, number=3, custom={"prio": 1})
+        await call(client, "edit_issue", **O, number=3, duplicate_of=8)
+        sent = oracle.sent("PATCH")[-1].json
+        assert (sent["state"], sent["state_reason"], sent["duplicate_issue_id"]) == ("closed", "duplicate", 80808)
+
+
+@pytest.mark.anyio
+async def test_a_star_is_given_and_taken(oracle: Oracle) -> None:
+    starred = [{"starred_at": "2026-01-01T00:00:00Z", "repo": {**sample("repos/get"), "full_name": name}}
+               for name in ("octo/app", "other/x")]  # fmt: skip
+    oracle.pages("/user/starred", starred)
+    async with served(oracle, "--toolsets", "stars", "--write", "--repos", "octo/*", "--flow", "off") as client:
+        rows = (await call(client, "list_stars", fields="repo,starred_at"))["rows"]
+        assert rows == [["octo/app", "2026-01-01T00:00:00Z"]]
+        await call(client, "edit_star", **O)
+        await call(client, "edit_star", **O, starred=False)
+        await refused(client, "edit_star", repo="other/x")
+    assert [seen.path for verb in ("PUT", "DELETE") for seen in oracle.sent(verb)] == ["/user/starred/octo/app"] * 2
+
+
+@pytest.mark.anyio
 async def test_a_merge_names_the_head_that_was_seen(oracle: Oracle) -> None:
+    oracle.answer("GET", "/repos/octo/app/pulls/5", {**sample("pulls/get"), "number": 5, "changed_files": 1})
     async with served(oracle, "--write", "--merge") as client:
         said = await refused(client, "run_merge", **O, number=5, head_sha=OTHER_SHA)
         assert f"is `{SHA}`" in said and oracle.sent("PUT") == []

@@ -21,6 +21,9 @@ MODEL: type[BaseModel] = create_model(
     sort=(Literal["name", "size"], "name"),
     edits=(list[Edit], []),
     exact=(bool, False),
+    day=(Annotated[str, Field(pattern=r"^\d+$")], "1"),
+    tags=(list[str], []),
+    values=(list[Any] | dict[str, Any], []),
 )
 SCHEMA = slim(MODEL.model_json_schema())
 
@@ -53,6 +56,9 @@ def test_the_schema_says_what_is_needed_and_no_more() -> None:
                 },
             },
             "exact": {"type": "boolean"},
+            "day": {"type": "string", "pattern": r"^\d+$", "default": "1"},
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "values": {"anyOf": [{"type": "array", "items": {}}, {"type": "object"}]},
         },
     }
 
@@ -79,7 +85,11 @@ def test_a_recursive_model_becomes_a_plain_object() -> None:
         ({"path": "a", "lines": 0}, "`lines` must be an integer from 1 to 9, not `0`"),
         ({"path": "a", "lines": 1.5}, "`lines` must be an integer from 1 to 9, not `1.5`"),
         ({"path": "a", "lines": "many"}, '`lines` must be an integer from 1 to 9, not `"many"`'),
-        ({"path": 5}, "`path` must be a string, at most 10 characters, not `5`"),
+        ({"path": 5.5}, "`path` must be a string, at most 10 characters, not `5.5`"),
+        ({"path": ["a", "b"]}, "`path` must be a string, at most 10 characters, not an array"),
+        ({"path": "a", "PATH": "b"}, "there is no argument `PATH`"),
+        ({"path": "a", "day": "soon"}, '`day` must be a string matching `^\\d+$`, not `"soon"`'),
+        ({"path": "a", "edits": "foo"}, '`edits` must be an array of objects, not `"foo"`'),
         ({"path": "x" * 11}, "`path` must be a string, at most 10 characters"),
         ({"path": "a", "sort": "age"}, '`sort` must be one of `name`, `size`, not `"age"`'),
         ({"path": "a", "edits": [{"old_text": "x"}]}, "`edits[0].new_text` is required (a string)"),
@@ -91,7 +101,7 @@ def test_a_mistake_is_named_in_our_words(arguments: dict[str, Any], words: str) 
     said = refusal(**arguments)
     assert words in said
     assert said.startswith("`read_text` was not run: ")
-    assert said.endswith("Its arguments are: `path`, `lines`, `sort`, `edits`, `exact`.")
+    assert said.endswith("Its arguments are: `path`, `lines`, `sort`, `edits`, `exact`, `day`, `tags`, `values`.")
     assert "\n" not in said and "pydantic" not in said
 
 
@@ -113,7 +123,33 @@ def test_what_clients_really_send_is_taken() -> None:
         "sort": "name",
         "edits": [Edit(old_text="x", new_text="y")],
         "exact": True,
+        "day": "1",
+        "tags": [],
+        "values": [],
     }
+
+
+@pytest.mark.parametrize(
+    ("sent", "name", "meant"),
+    [
+        ({"Path": "a"}, "path", "a"),
+        ({"path": ["a"]}, "path", "a"),
+        ({"path": 5}, "path", "5"),
+        ({"path": "a", "sort": "Size"}, "sort", "size"),
+        ({"path": "a", "sort": None}, "sort", "name"),
+        ({"path": "a", "exact": None}, "exact", False),
+        ({"path": "a", "tags": "one"}, "tags", ["one"]),
+        ({"path": "a", "tags": '["one", "two"]'}, "tags", ["one", "two"]),
+        ({"path": "a", "edits": {"old_text": "x", "new_text": "y"}}, "edits", [Edit(old_text="x", new_text="y")]),
+        ({"path": "a", "edits": [{"oldText": "x", "newText": "y"}]}, "edits", [Edit(old_text="x", new_text="y")]),
+        ({"path": "a", "values": "[1, null]"}, "values", [1, None]),
+        ({"path": "a", "values": 1}, "values", [1]),
+        ({"path": "a", "values": "x"}, "values", ["x"]),
+        ({"path": "a", "values": {"A": [1], "b": None}}, "values", {"A": [1], "b": None}),
+    ],
+)
+def test_what_can_mean_one_thing_only_is_taken_as_that(sent: dict[str, Any], name: str, meant: Any) -> None:
+    assert check_arguments("read_text", MODEL, SCHEMA, sent)[name] == meant
 
 
 def test_text_that_looks_like_json_stays_text() -> None:

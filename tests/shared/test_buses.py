@@ -42,16 +42,27 @@ class Channel:
 
 
 class Link:
+    """One replica's way to the channel, which can also break for it alone."""
+
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
+        self.cut = anyio.Event()
+        self.may_connect = True
 
     async def hold(self, receive: Callable[[bytes], None], connected: Callable[[], None]) -> None:
-        if not self.channel.up.is_set():
+        if not (self.channel.up.is_set() and self.may_connect):
             raise OSError("password")
         self.channel.receivers[self] = receive
         connected()
         try:
-            await self.channel.down.wait()
+            async with anyio.create_task_group() as tasks:
+
+                async def until(event: anyio.Event) -> None:
+                    await event.wait()
+                    tasks.cancel_scope.cancel()
+
+                tasks.start_soon(until, self.channel.down)
+                tasks.start_soon(until, self.cut)
         finally:
             del self.channel.receivers[self]
         raise OSError("password")
@@ -122,6 +133,28 @@ async def test_nothing_waits_for_a_bus_that_is_away_and_all_look_again_when_it_i
         await there.hears(ResourceUpdated("test://found"))
     assert ResourceUpdated("test://lost") not in there.heard
     assert "password" not in caplog.text
+
+
+async def test_who_was_away_alone_has_the_others_look_again_too() -> None:
+    """They noticed nothing, and what was announced meanwhile never reached them."""
+    channel = Channel()
+    link = channel.link()
+    one, two = RemoteBus(link), RemoteBus(channel.link())
+    here, there = Ear(one), Ear(two)
+    async with one.running(), two.running():
+        with anyio.fail_after(30):
+            while len(channel.receivers) < 2:
+                await anyio.sleep(0)
+        link.may_connect = False
+        link.cut.set()
+        with anyio.fail_after(30):
+            while one.connected:
+                await anyio.sleep(0)
+        await one.publish(ResourceUpdated("test://lost"))
+        link.cut, link.may_connect = anyio.Event(), True
+        await here.hears("everything")
+        await there.hears("everything")
+    assert there.heard == ["everything"]
 
 
 @pytest.mark.parametrize(

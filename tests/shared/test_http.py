@@ -122,6 +122,55 @@ async def test_an_allowed_host_and_origin_are_served_and_readable_by_the_page(re
 
 
 @pytest.mark.parametrize("revision", ERAS)
+@pytest.mark.parametrize(
+    ("tool", "arguments", "kind"),
+    [
+        ("echo", {"text": '","method":'}, "application/json"),
+        ("fail", {}, "application/json"),
+        ("progress", {}, "text/event-stream"),
+    ],
+)
+async def test_an_answer_is_a_stream_only_where_something_comes_before_it(
+    revision: str, tool: str, arguments: dict[str, str], kind: str
+) -> None:
+    async with running(TOY) as subject, opened(subject, revision) as wire:
+        message = wire.message("tools/call", {"name": tool, "arguments": arguments})
+        message["params"]["_meta"] = {**message["params"].get("_meta", {}), "progressToken": "half way"}
+        for request_id in ("7", 'a "result":', 7, "7"):
+            message["id"] = request_id
+            answer = await wire.client.post(subject.url, json=message, headers=wire.headers_for(message))
+            assert answer.headers["content-type"].partition(";")[0] == kind
+            assert ("half way" in answer.text) == (tool == "progress")
+            assert "notifications/progress" in answer.text or json.loads(answer.text)["id"] == request_id
+
+
+async def test_a_call_that_lasts_gets_its_stream_before_its_answer() -> None:
+    async with running(TOY) as subject, opened(subject, "2025-11-25") as wire:
+        message = wire.message("tools/call", {"name": "stuck", "arguments": {}})
+        headers = wire.headers_for(message)
+        with anyio.fail_after(30):
+            async with wire.client.stream("POST", subject.url, json=message, headers=headers) as answer:
+                assert answer.headers["content-type"].startswith("text/event-stream")
+
+
+async def test_a_call_that_was_cancelled_ends_without_an_answer() -> None:
+    async with running(TOY) as subject, opened(subject, "2025-11-25") as wire:
+        message = wire.message("tools/call", {"name": "wait", "arguments": {"seconds": 3600}})
+        texts: list[str] = []
+
+        async def call() -> None:
+            texts.append((await wire.client.post(subject.url, json=message, headers=wire.headers_for(message))).text)
+
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(call)
+                await subject.says("waiting")
+                await wire.notify("notifications/cancelled", {"requestId": message["id"]})
+        assert "result" not in texts[0]
+        assert await wire.call("echo", text="next")
+
+
+@pytest.mark.parametrize("revision", ERAS)
 async def test_a_lone_surrogate_is_replaced_wherever_it_comes_from(revision: str) -> None:
     async with running(TOY) as subject, opened(subject, revision) as wire:
         assert (await wire.call("surrogate"))["content"][0]["text"] == "caf\ufffd.txt"

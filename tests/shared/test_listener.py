@@ -1,19 +1,17 @@
 """What lies between the socket and the requests: slow senders, certificates, proxies, probes, the end."""
 
-import datetime
 import json
 import signal
 import socket
 import ssl
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
 import httpx2
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from mcp_batteries.access.tokens import new_token
@@ -21,6 +19,7 @@ from mcp_batteries.errors import Invalid
 from mcp_batteries.http import HttpOptions, options, serve
 from mcp_batteries.testing.wire import MODERN, HttpWire
 from mcp_example.settings import Settings
+from shared.certificates import certificate
 from shared.http_subject import TOY, running
 from shared.toy_http import server
 
@@ -66,28 +65,6 @@ async def test_a_kept_connection_may_rest_between_requests() -> None:
             said = b""
             while b"200 OK" not in said:
                 said += await stream.receive()
-
-
-def certificate(folder: Path, name: str) -> None:
-    """Writes cert.pem and key.pem for `localhost`, issued by and to itself."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    now = datetime.datetime.now(datetime.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    plain = serialization.NoEncryption()
-    pem = serialization.Encoding.PEM
-    (folder / "key.pem").write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain))
-    (folder / "cert.pem").write_bytes(made.public_bytes(pem))
 
 
 def presented(address: tuple[str, int]) -> str:
@@ -160,4 +137,8 @@ async def test_calls_have_the_time_they_were_given_to_end() -> None:
             tasks.start_soon(call)
             await subject.says("waiting")
             subject.process.send_signal(signal.SIGTERM)
+            # Nobody comes in any more, not even to ask whether it is ready.
+            with anyio.fail_after(30), suppress(OSError):
+                while True:
+                    await (await anyio.connect_tcp(*subject.address)).aclose()
         assert await subject.ends() == 143

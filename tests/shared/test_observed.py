@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Generator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -43,8 +44,15 @@ async def something_of_everything(wire: HttpWire) -> None:
     await wire.call("create_directory", path=f"{SECRET}-folder")
     with pytest.raises(WireError):
         await wire.request("resources/read", {"uri": f"file:///{SECRET}"})
-    with pytest.raises(WireError):
-        await wire.request("prompts/get", {"name": "x", "arguments": {"y": SECRET}})
+    for method, params in (
+        ("prompts/get", {"name": SECRET, "arguments": {"y": SECRET}}),
+        (f"{SECRET}/method", {}),
+        ("tools/call", {"name": SECRET, "arguments": {SECRET: SECRET}}),
+        ("tools/call", {"name": "read_text", "arguments": {SECRET: SECRET}}),
+    ):
+        with suppress(WireError):
+            await wire.request(method, params)
+    await wire.notify(f"notifications/{SECRET}", {})
 
 
 @pytest.mark.parametrize("revision", ERAS)
@@ -52,8 +60,8 @@ async def test_prometheus_reads_the_figures(revision: str, tmp_path: Path) -> No
     async with running(command(tmp_path, "--metrics")) as subject:
         async with HttpWire(subject.url, revision=revision) as wire:
             await something_of_everything(wire)
-            for name in ("made-up", "made-up-too"):
-                await wire.call(name)
+            with pytest.raises(WireError, match="no tool"):
+                await wire.call("made-up")
             if revision == MODERN:
                 await wire.listen({"resourcesListChanged": True})
             answer = await wire.client.get(subject.url.replace("/mcp", "/metrics"))
@@ -64,9 +72,9 @@ async def test_prometheus_reads_the_figures(revision: str, tmp_path: Path) -> No
             for sample in family.samples
         }
         assert found["mcp_requests_total", *sorted(("tools/call", "read_text", "ok"))] == 1
-        assert found["mcp_requests_total", *sorted(("tools/call", "read_text", "tool_error"))] == 1
+        assert found["mcp_requests_total", *sorted(("tools/call", "read_text", "tool_error"))] == 2
         assert sum(value for key, value in found.items() if key[0] == "mcp_requests_total" and "unknown" in key) == 2
-        assert found["mcp_request_seconds_count", *sorted(("tools/call", "read_text"))] == 2
+        assert found["mcp_request_seconds_count", *sorted(("tools/call", "read_text"))] == 3
         assert found["mcp_streams",] == (revision == MODERN)
         assert found["mcp_sessions",] == (revision != MODERN)
         assert found["mcp_http_responses_total", "200"] > 5
@@ -147,7 +155,7 @@ async def test_traces_metrics_and_logs_are_sent_without_words(
             subject.process.terminate()
             assert await subject.ends() == 143
     names = {span.name for span in _spans(collector)}
-    assert "tools/call read_text" in names
+    assert {"tools/call read_text", "tools/call unknown", "prompts/get unknown", "other"} <= names
     assert {"mcp-fs"} == {
         attribute.value.string_value
         for body in collector.received["/v1/traces"]
@@ -237,7 +245,7 @@ def test_of_an_exception_a_line_has_the_place_and_not_the_words() -> None:
 
 
 async def test_nothing_of_this_is_imported_unless_asked_for(tmp_path: Path) -> None:
-    heavy = ["opentelemetry.sdk", "prometheus_client", "redis", "nats", "asyncpg", "jwt", "mcp_batteries.access.guard"]
+    heavy = ["opentelemetry.sdk", "prometheus_client", "redis", "nats", "psycopg", "jwt", "mcp_batteries.access.guard"]
     code = (
         "import sys, runpy\n"
         "from mcp_batteries.settings import load\n"

@@ -84,7 +84,7 @@ async def test_who_gives_up_waiting_leaves_no_place_taken() -> None:
 
 
 async def test_one_call_stands_behind_a_few_of_a_hundred() -> None:
-    """In order, not in time: once bob has called, what alice starts comes two by two."""
+    """In order, not in time: once bob has called, what alice starts comes one by one."""
     quota, order = Quota(), list[str]()
 
     async def call(who: str) -> None:

@@ -25,6 +25,11 @@ TODAY = date(2026, 11, 21)
         ("33.9S,18.4E", "-33.9,18.4"), ("33.9 s, 18.4 w", "-33.9,-18.4"), ("47.37° N, 8.55° E", "47.37,8.55"),
         ("33.52099,-86.81201", "33.521,-86.812"), ("0,0", "0,0"), ("-0.00001,0", "0,0"), ("90,120", "90,0"),
         ("10,-180", "10,180"), ("home", "47.37,8.55"), ("HOME ", "47.37,8.55"),
+        ("47.37 8.55", "47.37,8.55"), ("(47.37; 8.55)", "47.37,8.55"), ("[47.37, 8.55]", "47.37,8.55"),
+        ("47,37; 8,55", "47.37,8.55"), ("8.55E 47.37N", "47.37,8.55"), ("47°22'12\"N 8°33'E", "47.37,8.55"),
+        ("33°54′S, 18°24′E", "-33.9,18.4"), ("-33.9 18.4", "-33.9,18.4"), ("geo:47.37,8.55", "47.37,8.55"),
+        ("lat=47.37, lon=8.55", "47.37,8.55"), ("longitude: 8.55 latitude: 47.37", "47.37,8.55"),
+        ('{"lat": 47.37, "lng": 8.55}', "47.37,8.55"), ("weather://47.37,8.55/now", "47.37,8.55"),
     ],
 )  # fmt: skip
 def test_what_is_a_point(text: str, point: str) -> None:
@@ -49,6 +54,36 @@ def test_a_name_is_taken_apart() -> None:
     assert policy.place("Springfield,  Illinois , US") == Name(
         "Springfield", ("Illinois", "US"), "Springfield, Illinois , US"
     )
+
+
+@pytest.mark.parametrize("code", ["12345", "8001", "113 51", "100-0001"])
+def test_a_postal_code_is_looked_up(code: str) -> None:
+    assert policy.place(code) == Name(code, (), code)
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("2024-02-29", "2024-02-29"), ("2024-1-5", "2024-01-05"), ("20240105", "2024-01-05"),
+        ("2024-01-05T12:00:00Z", "2024-01-05"), ("Today", "2026-11-21"), (" yesterday ", "2026-11-20"),
+        ("tomorrow", "2026-11-22"),
+    ],
+)  # fmt: skip
+def test_what_is_a_day(text: str, day: str) -> None:
+    assert policy.day(text, date(2026, 11, 21)) == date.fromisoformat(day)
+
+
+@pytest.mark.parametrize("text", ["2023-02-29", "01/02/2024", "last week", "", "2024", "0000-01-01", "2024111"])
+def test_what_is_no_day(text: str) -> None:
+    with pytest.raises(Invalid, match=r"is no day.*YYYY-MM-DD"):
+        policy.day(text, date(2026, 11, 21))
+
+
+@pytest.mark.parametrize("text", ["0001-01-01", "1899-12-31", "2100-01-01", "9999-12-31"])
+def test_the_sky_is_computed_for_the_years_of_its_formulas(text: str) -> None:
+    with pytest.raises(Invalid, match="computed from 1900-01-01 to 2099-12-31"):
+        policy.sky_day(text, date(2026, 11, 21))
+    assert policy.sky_day(None, date(2026, 11, 21)) == date(2026, 11, 21)
 
 
 @given(st.text(max_size=60))

@@ -117,7 +117,7 @@ async def test_less_is_served_from_what_more_was_asked_for(upstream: Upstream) -
 
 async def test_normals_are_means_of_the_same_days_of_thirty_years(upstream: Upstream) -> None:
     async with World(upstream) as world:
-        start, end = datetime(2024, 2, 28).date(), datetime(2024, 3, 1).date()
+        start, end = "2024-02-28", "2024-03-01"
         found = await world.engine.history(await world.place("Zurich"), start, end, "metric", normals=True, most=14)
         assert found.normals is not None
         assert found.normals.time == ["02-28", "02-29", "03-01"]
@@ -138,8 +138,7 @@ async def test_normals_are_means_of_the_same_days_of_thirty_years(upstream: Upst
 )  # fmt: skip
 async def test_polar_day_and_night_are_said_as_such(place: str, day: str, sun: str, upstream: Upstream) -> None:
     async with World(upstream) as world:
-        wanted = datetime.fromisoformat(day).date()
-        found = await world.engine.astronomy(await world.place(place), wanted)
+        found = await world.engine.astronomy(await world.place(place), day)
         assert found.sun == sun
         times = dict(zip(found.names, found.times, strict=True))
         assert tuple(times) == NAMES
@@ -152,7 +151,7 @@ async def test_polar_day_and_night_are_said_as_such(place: str, day: str, sun: s
 async def test_sun_and_moon_agree_with_an_almanac(upstream: Upstream) -> None:
     """Zurich on 21 June 2024: sunrise 5:29, sunset 21:26; full moon on 22 June at 01:08 UTC."""
     async with World(upstream) as world:
-        found = await world.engine.astronomy(await world.place("Zurich"), datetime(2024, 6, 21).date())
+        found = await world.engine.astronomy(await world.place("Zurich"), "2024-06-21")
         times = dict(zip(found.names, found.times, strict=True))
         for name, expected in (("sunrise", "2024-06-21T05:29+02:00"), ("sunset", "2024-06-21T21:26+02:00")):
             off = datetime.fromisoformat(str(times[name])) - datetime.fromisoformat(expected)
@@ -220,3 +219,37 @@ def test_paying_users_have_hosts_of_their_own(monkeypatch: pytest.MonkeyPatch) -
         load(Settings, ["--nws-url", "api.weather.gov"])
     monkeypatch.setenv("MCP_WEATHER_OPEN_METEO_KEY", "hunter2")
     assert "hunter2" not in str(load(Settings, []).arguments())
+
+
+@pytest.mark.parametrize(
+    ("span", "step", "rows"),
+    [
+        ({}, "hourly", 24),
+        ({"hours": 3}, "hourly", 3),
+        ({"days": 3}, "daily", 3),
+        ({"step": "daily"}, "daily", 7),
+        ({"step": "Daily", "hours": 30}, "daily", 2),
+        ({"step": "hourly", "days": 3}, "hourly", 72),
+        ({"step": "hourly", "days": 16}, "hourly", 168),
+    ],
+)
+async def test_a_span_is_taken_in_the_step_it_is_told_in(
+    upstream: Upstream, span: dict[str, Any], step: str, rows: int
+) -> None:
+    async with client(upstream) as found:
+        data = (await found.call_tool("get_forecast", {"place": "Zurich", **span})).structured_content
+        assert data is not None
+        assert data["step"] == step and len(data["tables"]["best_match"]["time"]) == rows
+
+
+async def test_one_source_is_told_once(upstream: Upstream) -> None:
+    async with client(upstream) as found:
+        said = text(await found.call_tool("get_air_quality", {"place": "Zurich", "hours": 2}))
+        assert said.count("Source: ") == 1 and "pm2.5" in said
+
+
+async def test_days_are_told_in_words(upstream: Upstream) -> None:
+    async with client(upstream) as found:
+        past = (await found.call_tool("get_history", {"place": "Zurich", "start": "yesterday"})).structured_content
+        sky = (await found.call_tool("get_astronomy", {"place": "Zurich", "date": "tomorrow"})).structured_content
+        assert past is not None and sky is not None and past["daily"]["time"][0] < sky["date"]

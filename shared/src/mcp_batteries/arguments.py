@@ -2,13 +2,16 @@
 
 The SDK drops unknown arguments, takes `true` for 1 and answers a mistake with a paragraph of library prose.
 Here the published schema and the check are the same thing: unknown names are refused with the valid ones,
-booleans are not numbers, and "42" is accepted for 42 because clients send that.
+booleans are not numbers. What can mean only one thing is taken as that, because clients and models send it: "42" for
+42, null for what may be left out, `oldText` for `old_text`, one value for a list of one.
 """
 
 from __future__ import annotations
 
 import difflib
 import json
+import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -85,13 +88,15 @@ def check_arguments(tool: str, model: type[BaseModel], schema: Schema, arguments
     properties = cast("dict[str, Schema]", schema.get("properties", {}))
     mistakes: list[str] = []
     given: dict[str, Any] = {}
-    for name, value in arguments.items():
+    for name, value in _renamed(arguments, properties).items():
         if name not in properties:
             near = difflib.get_close_matches(name, properties, n=1)
             hint = f" (did you mean `{near[0]}`?)" if near else ""
             mistakes.append(f"there is no argument {quote(name)}{hint}")
             continue
-        given[name] = _from_json_text(value, properties[name])
+        if value is None and _may_be_left_out(name, schema):
+            continue
+        given[name] = _meant(value, properties[name])
         mistakes.extend(_booleans_for_numbers(given[name], properties[name], f"`{name}`"))
     if not mistakes:
         try:
@@ -105,20 +110,72 @@ def check_arguments(tool: str, model: type[BaseModel], schema: Schema, arguments
     raise Invalid(f"`{tool}` was not run: {'; '.join(dict.fromkeys(mistakes))}.", f"Its arguments are: {valid}.")
 
 
-def _from_json_text(value: Any, schema: Schema) -> Any:
-    # Some hosts send an array or object argument as JSON inside a string.
-    if isinstance(value, str) and schema.get("type") in ("array", "object"):
-        try:
-            parsed: object = json.loads(value)
-        except (ValueError, RecursionError):
-            return value
-        return cast("object", parsed) if isinstance(parsed, list | dict) else value
+def _kinds(schema: Schema) -> set[Any]:
+    return {schema.get("type"), *(item.get("type") for item in schema.get("anyOf", ()))} - {None}
+
+
+def _may_be_left_out(name: str, schema: Schema) -> bool:
+    return name not in schema.get("required", ()) and "null" not in _kinds(schema["properties"][name])
+
+
+def _renamed(members: Mapping[str, Any], properties: Mapping[str, Schema]) -> dict[str, Any]:
+    """`members`, a name in camel case or other letters as the property whose name it is."""
+    plain = {_plain(name): name for name in properties}
+    names = {name: name if name in properties else plain.get(_plain(name), name) for name in members}
+    taken = Counter(names.values())
+    return {names[name] if taken[names[name]] == 1 else name: value for name, value in members.items()}
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_-]", "", name).casefold()
+
+
+def _meant(value: Any, schema: Schema) -> object:
+    """`value` in the shape `schema` asks for, if that shape is plain to see; else as it is."""
+    kinds = _kinds(schema)
+    if isinstance(value, str) and kinds and kinds <= {"array", "object", "null"}:
+        # Some hosts send an array or object argument as JSON inside a string.
+        value = _parsed(value)
+    items = cast("Schema", schema.get("items", {}))
+    one = dict if _kinds(items) == {"object"} else str | int | float
+    if "array" in kinds and isinstance(value, one) and value != {}:
+        value = [value]
+    if isinstance(value, list):
+        many = cast("list[Any]", value)
+        if kinds == {"string"} and len(many) == 1:
+            return _meant(many[0], schema) if isinstance(many[0], str) else many
+        return [_meant(item, items) for item in many] if items else many
+    if isinstance(value, dict):
+        members = cast("dict[str, Any]", value)
+        return _meant_members(members, schema) if "properties" in schema else members
+    if isinstance(value, int) and not isinstance(value, bool) and kinds == {"string"}:
+        return str(value)
+    if isinstance(value, str) and value not in schema.get("enum", [value]):
+        alike = [item for item in schema["enum"] if _plain(str(item)) == _plain(value)]
+        return alike[0] if len(alike) == 1 else value
     return value
+
+
+def _meant_members(members: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
+    properties = cast("dict[str, Schema]", schema["properties"])
+    return {
+        name: _meant(member, properties.get(name, {}))
+        for name, member in _renamed(members, properties).items()
+        if member is not None or name not in properties or not _may_be_left_out(name, schema)
+    }
+
+
+def _parsed(text: str) -> Any:
+    try:
+        parsed: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return cast("object", parsed) if isinstance(parsed, list | dict) else text
 
 
 def _booleans_for_numbers(value: Any, schema: Schema, where: str) -> list[str]:
     if isinstance(value, bool):
-        kinds = {schema.get("type"), *(item.get("type") for item in schema.get("anyOf", ()))}
+        kinds = _kinds(schema)
         if kinds & {"integer", "number"} and "boolean" not in kinds:
             return [f"{where} must be {_expected(schema)}, not `{str(value).lower()}`"]
     if isinstance(value, list) and isinstance(schema.get("items"), dict):
@@ -157,7 +214,7 @@ def _shown(value: Any) -> str:
         case dict():
             return "an object"
         case list():
-            return "an array"
+            return "an array" if value else "an empty array"
         case str():
             return quote(json.dumps(value, ensure_ascii=False), 60)
         case _:
@@ -182,6 +239,8 @@ def _expected(schema: Schema) -> str:
     if "anyOf" in schema:
         return " or ".join(_expected(item) for item in schema["anyOf"])
     words = _NOUNS.get(str(schema.get("type")), "a valid value")
+    if "pattern" in schema:
+        words += f" matching `{schema['pattern']}`"
     if schema.get("type") == "array" and isinstance(schema.get("items"), dict):
         noun = _NOUNS.get(str(schema["items"].get("type")), "a value").partition(" ")[2]
         words += f" of {noun}s" if noun and " " not in noun else ""

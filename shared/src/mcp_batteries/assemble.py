@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from difflib import get_close_matches
 from typing import Any, Protocol
 
 from mcp.server.apps import Apps
 from mcp.server.context import ServerMiddleware
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.tools import Tool
 from mcp.server.request_state import RequestStateSecurity
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS, CallToolResult, InputRequiredResult
 
 from mcp_batteries.audit import Audit
 from mcp_batteries.catalogue import Catalogue, entry, prompt_entry
@@ -23,7 +26,7 @@ from mcp_batteries.declare import (
     ListsResources,
     declarations,
 )
-from mcp_batteries.errors import Invalid, Unavailable
+from mcp_batteries.errors import Invalid, Unavailable, quote
 from mcp_batteries.sdk import logging_untouched, tool_table
 from mcp_batteries.toolbox import Guard, strict_tool
 
@@ -60,6 +63,22 @@ class Assembled(MCPServer[Any]):
 
     changes: Changes
     catalogue: Catalogue
+    audit: Audit | None
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """Call a tool by name.
+
+        Raises:
+            MCPError: There is none; by the specification that is an error of the protocol (tools, "Error handling").
+        """
+        table = tool_table(self)
+        if name not in table:
+            near = " or ".join(f"`{item}`" for item in get_close_matches(name.lower(), table, n=3))
+            fix = f"Did you mean {near}?" if near else "`tools/list` has those there are."
+            raise MCPError(INVALID_PARAMS, f"There is no tool {quote(name)}. {fix}")
+        return await super().call_tool(name, arguments, context)
 
     async def offer(self, tools: Sequence[Tool], instead_of: Collection[str] = ()) -> None:
         """Offer `tools` beside those the rooms declare, and no longer those named in `instead_of`; tell clients.
@@ -137,15 +156,15 @@ def assemble(
 
         bus = connect(settings.bus, name)
         opens = [bus.running(), *opens]
-    changes = Changes(sources, bus=bus, max_streams=settings.max_streams)
+    changes = Changes(sources, bus=bus, max_streams=settings.max_streams, missing=catalogue.missing)
     if bus is not None:
         bus.on_gap = changes.look_again
-    audit = Audit(settings.audit_file) if settings.audit_file else None
+    audit = Audit(settings.audit_file, catalogue.arguments) if settings.audit_file else None
     if settings.telemetry:
         from mcp_batteries.measures import Measures
         from mcp_batteries.telemetry import Telemetry
 
-        telemetry = Telemetry(name, version)
+        telemetry = Telemetry(name, version, lambda method, name: catalogue.arguments(method, name) is not None)
         middleware = [Measures(lambda: {tool.name for tool in catalogue.tools}, [telemetry]), *middleware]
         opens = [telemetry.running(), *opens]
     with logging_untouched():
@@ -161,7 +180,7 @@ def assemble(
             extensions=[Apps()] if catalogue.views else [],
             lifespan=_lifespan([*([audit] if audit else []), *opens], changes),
         )
-    server.changes, server.catalogue = changes, catalogue
+    server.changes, server.catalogue, server.audit = changes, catalogue, audit
     catalogue.install(server)
     changes.install(server)
     return server

@@ -1,27 +1,35 @@
 """One JSON line per call, for the operator who must answer who did what and when.
 
-Names and sizes only: never an argument's value, a result or a secret. Off unless a file is named.
+Names and sizes only: never an argument's value, a result or a secret, nor a name that a client made up. Off unless a
+file is named.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self, cast
 
 from mcp.server.auth.middleware.auth_context import get_access_token
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from starlette.requests import Request
+from starlette.types import Scope
 
-__all__ = ["Audit"]
+from mcp_batteries.sdk import connection_of
+
+__all__ = ["Audit", "whose"]
 
 _AUDITED = frozenset({"tools/call", "resources/read", "resources/subscribe", "subscriptions/listen", "prompts/get"})
+_UNKNOWN = "unknown"
+_MAX_CLIENT = 100
 
 
 class Audit:
@@ -29,11 +37,15 @@ class Audit:
 
     Each line: `time` (UTC, RFC 3339), over HTTP the caller's `identity` (where tokens are asked for) and `address`,
     `client`, `method`, `name` (tool or prompt), `arguments` (their names), `outcome` ("ok", "error" for a result
-    with isError, or the JSON-RPC code), `ms`, `bytes_in`, `bytes_out` (text and blob characters).
+    with isError, or the JSON-RPC code), `ms`, `bytes_in`, `bytes_out` (text and blob characters). Names that are not
+    this server's are "unknown". What HTTP refused has the outcome "refused" and what `refusals` says of it.
+
+    Args:
+        arguments: of the tool or prompt that a method and a name mean; None if they mean none.
     """
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, path: str, arguments: Callable[[str, str], Collection[str] | None]) -> None:
+        self._path, self._arguments = path, arguments
         self._file: int | None = None
 
     async def __aenter__(self) -> Self:
@@ -72,37 +84,69 @@ class Audit:
             return
         params = ctx.params or {}
         client = ctx.session.client_params
-        arguments = params.get("arguments")
-        line = {
-            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
-            **caller(ctx),
-            "client": client.client_info.name if client else None,
-            "method": ctx.method,
-            "name": params.get("name"),
-            "arguments": sorted(cast("Mapping[str, Any]", arguments)) if isinstance(arguments, Mapping) else [],
-            "outcome": outcome,
-            "ms": round(ms, 1),
-            "bytes_in": _size(arguments),
-            "bytes_out": _size(result),
-        }
-        # One write per line on an O_APPEND descriptor: lines of several processes do not mix.
-        os.write(self._file, json.dumps(line, default=str).encode() + b"\n")
+        name, arguments = params.get("name"), params.get("arguments")
+        known = self._arguments(ctx.method, name) if isinstance(name, str) else None
+        given = list(cast("Mapping[str, Any]", arguments)) if isinstance(arguments, Mapping) else []
+        self._append(
+            {
+                **caller(ctx),
+                "client": client.client_info.name[:_MAX_CLIENT] if client else None,
+                "method": ctx.method,
+                "name": name if name is None or known is not None else _UNKNOWN,
+                "arguments": sorted({key if key in (known or ()) else _UNKNOWN for key in given}),
+                "outcome": outcome,
+                "ms": round(ms, 1),
+                "bytes_in": _size(arguments),
+                "bytes_out": _size(result),
+            }
+        )
+
+    def refused(self, line: Mapping[str, Any]) -> None:
+        """Append what `refusals` tells."""
+        self._append({**line, "outcome": "refused"})
+
+    def _append(self, line: Mapping[str, Any]) -> None:
+        if self._file is not None:
+            told = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **line}
+            # One write per line on an O_APPEND descriptor: lines of several processes do not mix.
+            os.write(self._file, json.dumps(told, default=str).encode() + b"\n")
 
 
 def caller(ctx: ServerRequestContext[Any]) -> dict[str, str]:
     """Who called over HTTP, `identity` by token and `address`; empty on stdio, where it is always the same."""
-    request = ctx.request
-    if not isinstance(request, Request):
-        return {}
-    token = get_access_token()
-    named = {} if token is None else {"identity": identity(token)}
-    return named | ({"address": request.client.host} if request.client else {})
+    request: Any = ctx.request
+    return caller_in(request.scope) if isinstance(request, Request) else {}
+
+
+def caller_in(scope: Scope) -> dict[str, str]:
+    """The same of a request that may not have got as far as a message."""
+    user, client = scope.get("user"), scope.get("client")
+    named = {"identity": identity(user.access_token)} if isinstance(user, AuthenticatedUser) else {}
+    return named | ({"address": _address(client[0])} if client else {})
 
 
 def identity(token: AccessToken) -> str:
     """How `token`'s owner is called in logs and limits: its subject, at its issuer if it has one."""
     issuer = (token.claims or {}).get("iss")
     return f"{token.subject}@{issuer}" if issuer else token.subject or token.client_id
+
+
+def _address(host: str) -> str:
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        return "unknown"  # The word of a proxy, which may pass on what its client said.
+
+
+def whose(ctx: ServerRequestContext[Any]) -> str:
+    """Whose memory a call belongs to: `token` and its owner, in all revisions and sessions; else an older client's
+    `session` and its id; else empty, for all that can't be told apart.
+    """
+    token = get_access_token()
+    if token is not None:
+        return f"token {identity(token)}"
+    session = connection_of(ctx.session).session_id
+    return f"session {session}" if session else ""
 
 
 def _size(value: Any) -> int:

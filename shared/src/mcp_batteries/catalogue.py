@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, cast, get_args, get_origin, get_type_hints
 
@@ -55,7 +55,7 @@ from mcp_batteries.results import Lasting
 from mcp_batteries.sdk import lowlevel
 from mcp_batteries.views import View, listed
 
-__all__ = ["PAGE", "Catalogue", "entry", "prompt_entry"]
+__all__ = ["PAGE", "RESOURCE_NOT_FOUND", "Catalogue", "entry", "prompt_entry"]
 
 logger = logging.getLogger(__name__)
 
@@ -95,6 +95,14 @@ class Catalogue:
             self.templates.append(_Template(UriTemplate.parse(declared.uri), declared, method))
         else:
             self.fixed[declared.uri] = (declared, method)
+
+    def arguments(self, method: str, name: str) -> Collection[str] | None:
+        """The arguments of the tool or prompt that `method` would find under `name`; None if there is none."""
+        if method == "tools/call":
+            return next((tool.input_schema.get("properties", {}) for tool in self.tools if tool.name == name), None)
+        if method == "prompts/get" and name in self.prompts:
+            return [argument.name for argument in self.prompts[name][0].arguments or ()]
+        return None
 
     def install(self, server: MCPServer[Any]) -> None:
         """Put the handlers on the low-level server of `server`."""
@@ -152,6 +160,17 @@ class Catalogue:
             contents = [contents]
         return ReadResourceResult(contents=list(contents), **ttl)
 
+    def missing(self, uri: str) -> NotFound | None:
+        """That nothing here has a URI of this form, and which forms there are; None for one that may exist."""
+        if (
+            uri in self.views
+            or uri in self.fixed
+            or any(item.pattern.match(uri) is not None for item in self.templates)
+        ):
+            return None
+        shapes = ", ".join(f"`{template.declared.uri}`" for template in self.templates)
+        return NotFound(f"No resource has the URI {quote(uri)}.", f"URIs here look like {shapes}." if shapes else "")
+
     def _reader(self, uri: str) -> tuple[_Method, dict[str, Any]]:
         if uri in self.views:
             view = self.views[uri]
@@ -163,8 +182,7 @@ class Catalogue:
             if values is not None:
                 wanted = inspect.signature(template.method).parameters
                 return template.method, {name: value for name, value in values.items() if name in wanted}
-        shapes = ", ".join(f"`{template.declared.uri}`" for template in self.templates)
-        missing = NotFound(f"No resource has the URI {quote(uri)}.", f"URIs here look like {shapes}." if shapes else "")
+        missing = self.missing(uri) or NotFound(f"No resource has the URI {quote(uri)}.")
         raise _to_mcp_error(missing) from missing
 
     async def _prompt(

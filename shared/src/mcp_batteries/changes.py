@@ -8,7 +8,7 @@ open (2026-07-28). Both become leases (`leases`), which know no eras.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -46,7 +46,8 @@ from mcp_types import (
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from mcp_batteries.errors import Problem, TooLarge, Unavailable, quote
+from mcp_batteries.catalogue import RESOURCE_NOT_FOUND
+from mcp_batteries.errors import NotFound, Problem, TooLarge, Unavailable, quote, well_formed
 from mcp_batteries.leases import REST_SECONDS, Leases, Reader, Source
 from mcp_batteries.sdk import announce, connection_of, lowlevel
 
@@ -73,8 +74,9 @@ class Changes:
     """The hub of one server; `running` must be entered while it serves.
 
     Args:
-        sources: asked in this order whose a URI is. A URI that is nobody's may be subscribed to all the same; it
-            changes when `updated` says so.
+        sources: asked in this order whose a URI is. A URI that is nobody's may be subscribed to all the same, unless
+            it is `missing`; it changes when `updated` says so.
+        missing: tells why there can't be a resource of this URI; None if there can.
         bus: carries what tools announce (`updated`, `ctx.notify_resource_updated`) between replicas; by default it
             ends in this process. What sources notice stays here: each replica watches for itself.
     """
@@ -85,9 +87,10 @@ class Changes:
         *,
         bus: SubscriptionBus | None = None,
         max_streams: int = MAX_STREAMS,
+        missing: Callable[[str], Problem | None] = lambda uri: None,
     ) -> None:
         self.bus: SubscriptionBus = bus or InMemorySubscriptionBus()
-        self._leases = Leases(sources)
+        self._leases = Leases(sources, missing)
         self._connections: dict[Connection, Reader] = {}
         self._streams: set[Reader] = set()
         self._closed, self._max_streams = False, max_streams
@@ -176,7 +179,8 @@ class Changes:
                 self._leases.release_uri(reader, uri)
                 raise Unavailable(f"{quote(uri)} cannot be watched now.", "Read it again when you need it.")
         except Problem as problem:
-            raise MCPError(code=INVALID_PARAMS, message=str(problem)) from problem
+            code = RESOURCE_NOT_FOUND if isinstance(problem, NotFound) else INVALID_PARAMS
+            raise MCPError(code=code, message=str(problem), data={"uri": well_formed(uri)}) from problem
         return EmptyResult()
 
     async def _unsubscribe(self, ctx: _Context, params: UnsubscribeRequestParams) -> EmptyResult:

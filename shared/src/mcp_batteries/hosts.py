@@ -13,7 +13,8 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import distribution
 from typing import Any, NamedTuple, cast
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from mcp_batteries.settings import Asked, Settings
 
@@ -72,9 +73,10 @@ def launch(command: str) -> list[str]:
             address += f"#subdirectory={origin['subdirectory']}"
         return ["uvx", "--from", address, command]
     if ephemeral and url.startswith("file:"):
-        return ["uvx", "--from", os.path.normpath(unquote(urlsplit(url).path)), command]
+        return ["uvx", "--from", os.path.normpath(url2pathname(urlsplit(url).path)), command]
     beside = os.path.join(os.path.dirname(sys.executable), command)
-    return [os.path.abspath(beside if os.path.exists(beside) else shutil.which(command) or sys.argv[0])]
+    there = (path for path in (beside, f"{beside}.exe") if os.path.exists(path))
+    return [os.path.abspath(next(there, None) or shutil.which(command) or sys.argv[0])]
 
 
 def place(host: str) -> str:
@@ -129,7 +131,7 @@ def starting(
         case "codex":
             return _toml(name, {**plain, **({"env_vars": list(environment)} if environment else {})})
         case "zed":
-            return _json({"context_servers": {name: {"source": "custom", **plain}}})
+            return _json({"context_servers": {name: plain}})
         case "goose":
             goose = {"name": name, "type": "stdio", "cmd": words[0], "args": list(words[1:]), "enabled": True}
             keys = {"env_keys": list(environment)} if environment else {}
@@ -164,10 +166,11 @@ def connecting(host: str, name: str, url: str, *, sse: bool = False) -> str:
         case "gemini-cli":
             return _json({"mcpServers": {name: {"url" if sse else "httpUrl": url}}})
         case "zed":
-            return _json({"context_servers": {name: {"source": "custom", "url": url}}})
+            return _json({"context_servers": {name: {"url": url}}})
+        case "goose" if sse:
+            raise ValueError("Goose no longer speaks the old HTTP with SSE: start the server with --transport http.")
         case "goose":
-            kind = "sse" if sse else "streamable_http"
-            return _yaml(name, {"name": name, "type": kind, "uri": url, "enabled": True, "timeout": 300})
+            return _yaml(name, {"name": name, "type": "streamable_http", "uri": url, "enabled": True, "timeout": 300})
         case "cherry-studio":
             kind = "sse" if sse else "streamableHttp"
             remote = {"name": name, "type": kind, "isActive": True, "baseUrl": url}

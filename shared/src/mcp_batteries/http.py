@@ -28,10 +28,13 @@ from starlette.types import ASGIApp, Scope
 
 from mcp_batteries.access import Access
 from mcp_batteries.assemble import Assembled
+from mcp_batteries.deferred import answers_deferred
 from mcp_batteries.errors import Invalid, quote, well_formed
 from mcp_batteries.gates import LOOPBACK, Asked, FrontGate, MessageGate, split_authority
 from mcp_batteries.listener import Listener, bind
+from mcp_batteries.logs import Seldom
 from mcp_batteries.quota import Quota
+from mcp_batteries.refusals import Refusals
 from mcp_batteries.results import clean
 from mcp_batteries.sdk import count_sessions, end_sessions, lowlevel, tool_table
 
@@ -205,7 +208,10 @@ async def serve(server: MCPServer[Any], options: HttpOptions, on_shutdown: Calla
     if options.public_url:
         hosts.append(_public_host(options.public_url))
     knows = options.access is not None or server.settings.auth is not None
-    with closing(bind(options.host, options.port, public=knows or options.allow_anonymous)) as listener:
+    with (
+        answers_deferred(),
+        closing(bind(options.host, options.port, public=knows or options.allow_anonymous)) as listener,
+    ):
         address, port = listener.getsockname()[:2]
         name = f"[{address}]" if ":" in address else address
         hosts.append(name)
@@ -230,6 +236,7 @@ async def serve(server: MCPServer[Any], options: HttpOptions, on_shutdown: Calla
             from mcp_batteries.access.door import door
 
             guard, follow = door(server, options.access, options.public_url or url)
+        _keep_logs_short()
         server.middleware.insert(0, _encodable)
         make = _sse_app if options.transport == "sse" else _http_app
         application = make(server, options, security, asked=guard.asked if guard else _everybody)
@@ -249,7 +256,9 @@ async def serve(server: MCPServer[Any], options: HttpOptions, on_shutdown: Calla
                 allow_headers=["*"],
                 expose_headers=["mcp-session-id", "www-authenticate"],
             )
-        gate = FrontGate(app, hosts=hosts, origins=origins)
+        audit = server.audit if isinstance(server, Assembled) else None
+        refusals = Refusals(audit.refused) if audit is not None else Refusals()
+        gate = FrontGate(app, hosts=hosts, origins=origins, refusals=refusals)
         running = Listener(
             gate,
             url,
@@ -268,6 +277,7 @@ async def serve(server: MCPServer[Any], options: HttpOptions, on_shutdown: Calla
             try:
                 await running.serve([listener])
             finally:
+                refusals.end()
                 tasks.cancel_scope.cancel()
                 for asyncio_server in running.servers:
                     asyncio_server.close()
@@ -275,6 +285,14 @@ async def serve(server: MCPServer[Any], options: HttpOptions, on_shutdown: Calla
                 with anyio.CancelScope(shield=True):
                     await end_sessions(server.session_manager)
         return running.status
+
+
+def _keep_logs_short() -> None:
+    # What these say of requests `refusals` says too, and not once for each. An id opens its session to who reads it.
+    for name in ("streamable_http_manager", "streamable_http", "sse", "transport_security"):
+        logging.getLogger(f"mcp.server.{name}").setLevel(logging.ERROR)
+    for name in ("uvicorn.error", "mcp.server.runner", "mcp.server.request_state", "mcp.server.subscriptions"):
+        logging.getLogger(name).addFilter(Seldom())
 
 
 def _figures(server: MCPServer[Any]) -> Prometheus:

@@ -176,8 +176,9 @@ class Origin:
 class Leases:
     """All topics of a server, and the tasks that serve them while `running` is entered."""
 
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self, sources: Sequence[Source], missing: Callable[[str], Problem | None]) -> None:
         self._origins = [Origin(source) for source in sources]
+        self._missing = missing
         self._topics: dict[tuple[Origin | None, Hashable], Topic] = {}
         self._readers: set[Reader] = set()
         self._resting: deque[tuple[float, Topic]] = deque()
@@ -190,10 +191,13 @@ class Leases:
         """Let `reader` hear that `uri` was updated.
 
         Raises:
-            Problem: It may not be watched.
+            Problem: It may not be watched, or nobody's URI can't be a resource's.
         """
         if uri not in reader.uris:
-            reader.uris[uri] = self._lease(reader, *self._place(uri), ResourceUpdated(uri))
+            origin, key = self._place(uri)
+            if origin is None and (problem := self._missing(uri)) is not None:
+                raise problem
+            reader.uris[uri] = self._lease(reader, origin, key, ResourceUpdated(uri))
         return reader.uris[uri]
 
     def lease_event(self, reader: Reader, event: ServerEvent) -> list[Topic]:

@@ -1,4 +1,4 @@
-"""Log lines for machines: one JSON object each, on standard error.
+"""Log lines for machines, one JSON object each, on standard error; and no more of them than somebody can read.
 
 Of an exception they hold the kinds and the places: its words may quote what a file, a row or a caller said.
 """
@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 import traceback
 from datetime import UTC, datetime
 
-__all__ = ["JsonFormatter"]
+__all__ = ["JsonFormatter", "Seldom"]
 
 
 class JsonFormatter(logging.Formatter):
@@ -29,6 +30,29 @@ class JsonFormatter(logging.Formatter):
             line["error"] = type(error).__qualname__
             line["at"] = [f"{_module(frame.filename)}:{frame.lineno} {frame.name}" for frame in frames[-12:]]
         return json.dumps(line, default=str)
+
+
+class Seldom(logging.Filter):
+    """Lets through what one place in the code says once in `seconds`, with how often it said so meanwhile.
+
+    For lines of libraries that every client can cause, as often as it likes.
+    """
+
+    def __init__(self, seconds: float = 60) -> None:
+        super().__init__()
+        self._seconds = seconds
+        self._said: dict[tuple[str, int], tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        place, now = (record.pathname, record.lineno), time.monotonic()
+        last, unsaid = self._said.get(place, (-float("inf"), 0))
+        if now - last < self._seconds:
+            self._said[place] = (last, unsaid + 1)
+            return False
+        self._said[place] = (now, 0)
+        if unsaid:
+            record.msg, record.args = f"{record.getMessage()} ({unsaid} more since the last)", None
+        return True
 
 
 def _module(path: str) -> str:

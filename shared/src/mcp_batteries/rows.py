@@ -11,7 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["RowPage", "compact", "count", "size"]
+__all__ = ["RowPage", "bare_sql", "compact", "count", "size"]
+
+
+def bare_sql(text: str) -> str:
+    """`text` out of the fence that models put round code, and with one semicolon where several end it."""
+    inner = text.strip()
+    first, _, rest = inner.partition("\n")
+    if rest.endswith("```") and first.startswith("```") and (not first[3:].strip() or first[3:].strip().isalnum()):
+        text = rest[:-3]
+    body = text.rstrip(" \t\r\n\f;")
+    return f"{body};" if text.count(";", len(body)) > 1 else text
 
 
 @dataclass(frozen=True)

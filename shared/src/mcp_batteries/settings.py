@@ -211,7 +211,11 @@ def load(kind: type[S], arguments: Sequence[str]) -> S:
         params=[_parameter(kind, name, field) for name, field in kind.model_fields.items()],
         help=kind.__doc__,
         epilog=f"Every option can be set as {variable(kind, 'NAME')}; lists are separated like PATH.",
-        context_settings={"max_content_width": 110, "show_default": True},
+        context_settings={
+            "help_option_names": ["-h", "--help"],
+            "max_content_width": 110,
+            "show_default": True,
+        },
     )
     try:
         _refuse_unknown_variables(kind)

@@ -8,11 +8,12 @@ caller, a file or a row.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio.to_thread
+from mcp_types.methods import SPEC_CLIENT_METHODS, SPEC_CLIENT_NOTIFICATION_METHODS
 
 from mcp_batteries.errors import Invalid
 
@@ -29,13 +30,21 @@ try:
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
-    from opentelemetry.trace import Status
+    from opentelemetry.trace import SpanKind, Status
+    from opentelemetry.util.types import AttributeValue
 except ImportError:
     raise Invalid(
         "--telemetry needs the libraries of OpenTelemetry.", "Install this server with the extra `otel`."
     ) from None
 
 __all__ = ["Telemetry"]
+
+Knows = Callable[[str, str], bool]
+
+_METHODS = SPEC_CLIENT_METHODS | SPEC_CLIENT_NOTIFICATION_METHODS
+_METHOD, _REQUEST = "mcp.method.name", "jsonrpc.request.id"
+_NAMES = ("gen_ai.tool.name", "gen_ai.prompt.name")
+_MAX_ID = 40
 
 _LEVELS = {
     logging.DEBUG: SeverityNumber.DEBUG,
@@ -47,12 +56,16 @@ _LEVELS = {
 
 
 class Telemetry:
-    """Providers for one server; a sink of `measures`, sending from construction to the end of `running`."""
+    """Providers for one server; a sink of `measures`, sending from construction to the end of `running`.
 
-    def __init__(self, name: str, version: str) -> None:
+    Args:
+        knows: whether there is a tool or prompt that a method would find under a name.
+    """
+
+    def __init__(self, name: str, version: str, knows: Knows) -> None:
         resource = Resource.create({"service.name": name, "service.version": version})
         self._spans = TracerProvider(resource=resource)
-        self._spans.add_span_processor(BatchSpanProcessor(_Wordless(OTLPSpanExporter())))
+        self._spans.add_span_processor(BatchSpanProcessor(_Wordless(OTLPSpanExporter(), knows)))
         trace.set_tracer_provider(self._spans)
         self._meters = MeterProvider([PeriodicExportingMetricReader(OTLPMetricExporter())], resource=resource)
         metrics.set_meter_provider(self._meters)
@@ -88,13 +101,13 @@ class Telemetry:
 
 
 class _Wordless(SpanExporter):
-    """Passes spans on without what their errors said."""
+    """Passes spans on without what their errors said, and without names that a client made up."""
 
-    def __init__(self, exporter: SpanExporter) -> None:
-        self._exporter = exporter
+    def __init__(self, exporter: SpanExporter, knows: Knows) -> None:
+        self._exporter, self._knows = exporter, knows
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        return self._exporter.export([_wordless(span) for span in spans])
+        return self._exporter.export([_wordless(span, self._knows) for span in spans])
 
     def shutdown(self) -> None:
         self._exporter.shutdown()
@@ -103,13 +116,16 @@ class _Wordless(SpanExporter):
         return self._exporter.force_flush(timeout_millis)
 
 
-def _wordless(span: ReadableSpan) -> ReadableSpan:
+def _wordless(span: ReadableSpan, knows: Knows) -> ReadableSpan:
+    name, attributes = span.name, dict(span.attributes or {})
+    if span.kind is SpanKind.SERVER:
+        name = _rid_of_invention(attributes, knows)
     return ReadableSpan(
-        name=span.name,
+        name=name,
         context=span.context,
         parent=span.parent,
         resource=span.resource,
-        attributes=span.attributes,
+        attributes=attributes,
         links=span.links,
         kind=span.kind,
         instrumentation_scope=span.instrumentation_scope,
@@ -117,6 +133,22 @@ def _wordless(span: ReadableSpan) -> ReadableSpan:
         start_time=span.start_time,
         end_time=span.end_time,
     )
+
+
+def _rid_of_invention(attributes: dict[str, AttributeValue], knows: Knows) -> str:
+    """The name of the span of a message, whose `attributes` are changed in place."""
+    method = str(attributes.get(_METHOD))
+    if method not in _METHODS:
+        method = attributes[_METHOD] = "other"
+    if _REQUEST in attributes:
+        attributes[_REQUEST] = str(attributes[_REQUEST])[:_MAX_ID]
+    name = method
+    for key in _NAMES:
+        if key in attributes:
+            if not knows(method, str(attributes[key])):
+                attributes[key] = "unknown"
+            name = f"{method} {attributes[key]}"
+    return name
 
 
 class _Handler(logging.Handler):

@@ -22,6 +22,8 @@ function provider() {
     cookies: { keys: ['for tests'] },
     pkce: { required: () => true },
     findAccount: (_, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
+    // Documents of clients are on this machine too, which it refuses to look at by itself.
+    fetch: (where, { dispatcher, ...options }) => globalThis.fetch(where, options),
     interactions: { url: (_, interaction) => `/interaction/${interaction.uid}` },
     issueRefreshToken: (_, client) => client.grantTypeAllowed('refresh_token'),
     clients: [{ client_id: 'robot', client_secret: 'for tests only', redirect_uris: [], response_types: [],
@@ -29,6 +31,7 @@ function provider() {
     features: {
       devInteractions: { enabled: false },
       registration: { enabled: true },
+      clientIdMetadataDocument: { enabled: true, ack: 'draft-02' },
       clientCredentials: { enabled: true },
       resourceIndicators: {
         enabled: true,

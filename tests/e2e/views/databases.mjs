@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ROOT } from "./harness.mjs";
 
-const PYTHON = process.env.PYTHON ?? join(ROOT, ".venv", "bin", "python");
+export const PYTHON = process.env.PYTHON ?? join(ROOT, ".venv", "bin", "python");
 
 export const folder = () => mkdtempSync(join(tmpdir(), "views-"));
 

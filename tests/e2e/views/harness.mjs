@@ -58,7 +58,7 @@ export async function browse() {
 async function open(browser, address, server, size = { width: 900, height: 900 }) {
   const context = await browser.newContext({ viewport: size });
   const page = await context.newPage();
-  const seen = { calls: [], told: [], opened: [], requests: [], errors: [], dialogs: [] };
+  const seen = { calls: [], told: [], opened: [], followed: [], requests: [], errors: [], dialogs: [] };
   // Here comes what a policy has not stopped before.
   await context.route((url) => !url.href.startsWith(address), (route) => {
     seen.requests.push(route.request().url());
@@ -77,7 +77,14 @@ async function open(browser, address, server, size = { width: 900, height: 900 }
   await page.exposeFunction("readResource", async ({ uri }) => await server.client.readResource({ uri }));
   await page.exposeFunction("told", ({ content }) => void seen.told.push(content[0].text));
   await page.exposeFunction("opened", ({ url }) => void seen.opened.push(url));
+  await page.exposeFunction("subscribed", async ({ method, uri }) => {
+    seen.followed.push(uri);
+    await server.client.request({ method, params: { uri } });
+  });
   await page.goto(address);
+  server.client.setNotificationHandler("notifications/resources/updated", ({ params }) => {
+    void page.evaluate((uri) => window.updated(uri), params.uri).catch(() => {}); // The page may be gone by now.
+  });
 
   return {
     page, seen,

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { browse, ROOT } from "./harness.mjs";
 import { samples } from "./samples.mjs";
 
-const WIDTHS = [340, 560, 860];
+const WIDTHS = [320, 640, 1000];
 const wanted = process.argv.slice(2);
 const taken = [];
 
@@ -14,7 +14,7 @@ const browser = await browse();
 const { servers, views } = await samples();
 for (const [name, server, tool, input, act, shown] of views) {
   if (wanted.length && !wanted.includes(name)) continue;
-  const host = await browser.open(server, { width: 1860, height: 300 });
+  const host = await browser.open(server, { width: 2040, height: 300 });
   await host.page.addStyleTag({ content: "body { display: grid; grid-template-columns: repeat(3, max-content); gap: 16px; margin: 16px; background: #8a8a86; width: max-content } iframe { border: 0; border-radius: 8px }" });
   for (const theme of ["light", "dark"]) {
     for (const width of WIDTHS) {
@@ -28,7 +28,7 @@ for (const [name, server, tool, input, act, shown] of views) {
   // Frames outside the window are neither painted nor measured: it grows until all of them are inside.
   for (let rounds = 0; rounds < 4; rounds++) {
     await host.page.waitForTimeout(300);
-    await host.page.setViewportSize({ width: 1860, height: await host.page.evaluate(() => document.documentElement.scrollHeight) });
+    await host.page.setViewportSize({ width: 2040, height: await host.page.evaluate(() => document.documentElement.scrollHeight) });
   }
   taken.push(join(ROOT, "docs", "views", `${name}.png`));
   await host.page.screenshot({ path: taken.at(-1) });

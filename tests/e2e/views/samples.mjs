@@ -29,18 +29,24 @@ const edit = {
 };
 const chart = (view) => view.getByRole("button", { name: "Chart" }).dispatchEvent("click");
 
+const VISITS = `SELECT country, count(*), max(last) FROM (
+  SELECT country, (SELECT max(visited) FROM visits WHERE customer_id = customers.id) AS last FROM customers WHERE joined < '2024-03-01'
+) seen GROUP BY country ORDER BY 2 DESC`;
+
 /** [picture, server, tool, arguments, what a person does then, what to wait for] */
 export async function samples() {
   const sqlite = await serve("mcp_sqlite", ["--demo"]);
+  const postgres = await serve("mcp_postgres", ["--demo"]);
   const fs = await serve("mcp_fs", [files()]);
   const octo = await github();
+  const sky = await weather();
   const sql = "SELECT title, authors.name AS author, published, price, copies FROM books JOIN authors ON authors.id = author_id ORDER BY published";
   return {
-    servers: [sqlite, fs, octo],
+    servers: [sqlite, postgres, fs, octo, sky],
     views: [
       ["table", sqlite, "query_rows", { sql }, chart, (view) => view.locator("canvas")],
       ["diagram", sqlite, "list_tables", {}, (view) => view.getByRole("button", { name: /^loans / }).dispatchEvent("click"), (view) => view.locator(".details")],
-      ["plan", sqlite, "explain_query", { sql: sql.replace("ORDER BY published", "WHERE price > 3 ORDER BY published") }, null, (view) => view.locator(".steps")],
+      ["plan", postgres, "explain_query", { sql: VISITS, analyze: true }, null, (view) => view.locator(".steps").first()],
       ["diff", fs, "edit_file", edit, null, (view) => view.locator("mark").first()],
       ["tree", fs, "list_directory", {}, async (view) => {
         for (const name of ["shared", "src", "mcp_batteries"]) await view.getByRole("treeitem", { name }).first().dispatchEvent("click");
@@ -48,7 +54,7 @@ export async function samples() {
       ["media", fs, "read_media", { path: "pictures/table.png" }, null, (view) => view.getByText(" × ")],
       ["issues", octo, "list_issues", { repo: "octo/app", limit: 8 }, (view) => view.getByRole("button", { name: "#2 " }).dispatchEvent("click"), (view) => view.locator(".whole")],
       ["pull", octo, "get_pull_request", { repo: "octo/app", number: 7 }, null, (view) => view.getByText("✗ failure")],
-      ["forecast", weather(), "get_forecast", { place: "Springfield" }, null, (view) => view.locator("canvas").nth(2)],
+      ["forecast", sky, "get_weather", { place: "Birmingham", days: 7 }, null, (view) => view.locator("canvas").nth(2)],
     ],
   };
 }

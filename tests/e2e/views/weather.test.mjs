@@ -4,29 +4,72 @@ import { after, before, test } from "node:test";
 import { browse, until } from "./harness.mjs";
 import { weather } from "./weather.mjs";
 
-let browser;
-before(async () => { browser = await browse(); });
-after(() => browser.close());
+let browser, server;
+before(async () => { [browser, server] = await Promise.all([browse(), weather()]); });
+after(() => Promise.all([browser.close(), server.close()]));
 
 test("a forecast with its alerts, in other units at a press", async () => {
-  const host = await browser.open(weather());
-  const { view, number } = await host.show("get_forecast", { place: "Springfield", hours: 72 });
-  await view.getByText("High Wind Warning").waitFor();
+  const host = await browser.open(server);
+  const { view, number } = await host.show("get_forecast", { place: "Birmingham", hours: 72, variables: ["basic", "wind"] });
+  await view.getByText("Blizzard Warning").first().waitFor();
   const temperature = view.getByRole("region", { name: "Temperature" });
-  assert.match(await temperature.getByRole("img").getAttribute("aria-label"), /temperature, apparent temperature, between -3\.5 and 13\./);
+  assert.match(await temperature.getByRole("img").getAttribute("aria-label"), /: temperature, between 1 and 15\./);
   for (const name of ["Precipitation", "Wind"]) await view.getByRole("region", { name }).locator("canvas").waitFor();
   assert.equal(await view.getByRole("button", { name: "Metric" }).getAttribute("aria-pressed"), "true");
   assert.deepEqual(await host.violations(number), []);
   await view.getByRole("button", { name: "Imperial" }).click();
-  await until(async () => assert.match(await temperature.getByRole("img").getAttribute("aria-label"), /between 25\.7 and 55\./));
+  await until(async () => assert.match(await temperature.getByRole("img").getAttribute("aria-label"), /between 33\.8 and 59\./));
   await temperature.getByText("(°F)").first().waitFor();
-  await view.getByText("High Wind Warning").click();
-  await view.getByText("<script>alert(1)</script>").waitFor();
   await view.getByText("All values as a table").click();
   assert.equal(await view.locator(".values tbody tr").count(), 72);
-  assert.equal(await view.locator(".values tbody tr:nth-child(11) td").first().innerText(), "–");
+  await view.getByRole("columnheader", { name: "temperature (°F)" }).waitFor();
+  await view.locator(".values").getByText("light rain").first().waitFor();
   assert.deepEqual(await host.violations(number), []);
   assert.deepEqual(host.seen.calls.map((call) => call.name), ["get_alerts", "get_forecast"]);
+  assert.equal(host.seen.calls[1].input.units, "imperial");
+  host.clean();
+  await host.close();
+});
+
+test("the weather now, as modelled and as measured, and the days to come", async () => {
+  const host = await browser.open(server);
+  const { view, number } = await host.show("get_weather", { place: "Birmingham", days: 5 });
+  await view.getByRole("region", { name: "Now" }).getByText("116° ESE").waitFor();
+  const measured = view.getByRole("region", { name: "Measured at KBHM" });
+  await measured.getByText("mostly clear").waitFor();
+  await measured.getByText("13.9 °C").waitFor();
+  assert.equal(await view.getByRole("list", { name: "Days" }).getByRole("listitem").count(), 5);
+  assert.deepEqual(await host.violations(number), []);
+  assert.deepEqual(host.seen.calls, []);
+  await view.getByRole("button", { name: "Imperial" }).click();
+  await measured.getByText("57 °F").waitFor();
+  host.clean();
+  await host.close();
+});
+
+test("what an alert says stays text, and comes when it is opened", async () => {
+  const host = await browser.open(server);
+  const { view, number } = await host.show("get_weather", { place: "Birmingham" });
+  const alert = view.getByRole("listitem").filter({ hasText: "High Wind Warning" });
+  await alert.getByText("<img src=x onerror=alert(1)><script>alert(2)</script>").first().waitFor();
+  await alert.getByText("⟨U+202E⟩").first().waitFor();
+  await alert.locator("summary").focus();
+  await host.page.keyboard.press("Enter");
+  await alert.getByText("Stay inside.").waitFor();
+  assert.deepEqual(host.seen.calls.map((call) => call.name), ["get_alerts"]);
+  assert.equal(await view.locator("#view img, #view script").count(), 0);
+  assert.deepEqual(await host.violations(number), []);
+  host.clean();
+  await host.close();
+});
+
+test("a place without alerts, and a place that is none", async () => {
+  const host = await browser.open(server);
+  const { view } = await host.show("get_forecast", { place: "Longyearbyen", step: "daily" });
+  await view.getByRole("list", { name: "Days" }).getByRole("listitem").first().waitFor();
+  await view.getByText(/alerts/i).first().waitFor();
+  const unknown = await host.show("get_weather", { place: "Nowhere at all" });
+  await unknown.view.getByRole("alert").getByText("Nowhere at all").waitFor();
   host.clean();
   await host.close();
 });

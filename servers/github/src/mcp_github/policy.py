@@ -18,7 +18,7 @@ from mcp_github.settings import TOOLSETS
 
 __all__ = ["Api", "FilePath", "Gate", "Gist", "Owner", "Policy", "PolicySettings", "Ref", "Repo", "WriteRepo"]
 
-Gate = Literal["merge", "delete", "workflow_files", "releases", "force"]
+Gate = Literal["merge", "delete", "workflow_files", "runs", "releases", "force"]
 
 _OWNER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}(?:\[bot\])?")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
@@ -44,6 +44,8 @@ class PolicySettings(Protocol):
     def delete(self) -> bool: ...
     @property
     def workflow_files(self) -> bool: ...
+    @property
+    def runs(self) -> bool: ...
     @property
     def releases(self) -> bool: ...
     @property
@@ -149,7 +151,7 @@ class Policy:
         self.can_write = settings.write and not settings.read_only
         opened: dict[Gate, bool] = {
             "merge": settings.merge, "delete": settings.delete, "workflow_files": settings.workflow_files,
-            "releases": settings.releases, "force": settings.force,
+            "runs": settings.runs, "releases": settings.releases, "force": settings.force,
         }  # fmt: skip
         self._gates: dict[Gate, bool] = {name: self.can_write and is_open for name, is_open in opened.items()}
         self.flow = settings.flow
@@ -179,13 +181,24 @@ class Policy:
             Invalid: it is no name of a repository.
             Refused: it is not on the allow-list.
         """
-        owner, _, name = text.strip().partition("/")
+        owner, _, name = self._plain(text.strip()).partition("/")
         name = name.removesuffix(".git")
         if not _OWNER.fullmatch(owner) or not _NAME.fullmatch(name) or name in (".", ".."):
             raise Invalid(f"{quote(text)} names no repository.", "Write it as `owner/name`.")
         if not self.permits(owner, name):
             raise Refused(f"The repository {quote(text)} is not served here.", f"Served are: {self.listed}.")
         return Repo(owner, name)
+
+    def _plain(self, text: str) -> str:
+        """`owner/name` of an address of a repository, or of anything in one."""
+        found = re.match(r"(?:[a-z+]+://)?(?:git@)?([^/:@]+)(?::\d+)?[/:](.*)", text, re.I | re.S)
+        host = self.api.host
+        if found is None or ("://" not in text and found[1].lower() not in (host, f"www.{host}") and "@" not in text):
+            return text
+        if found[1].lower().removeprefix("www.").removeprefix("api.") != host:
+            raise Invalid(f"{quote(text)} is not on {quote(host)}.", "Only repositories there can be reached.")
+        path = re.split("[?#]", found[2])[0].removeprefix("api/v3/").removeprefix("repos/")
+        return "/".join(path.split("/")[:2])
 
     def write_repo(self, text: str, *gates: Gate) -> WriteRepo:
         """The repository `text` names, to be written to.
@@ -255,6 +268,7 @@ class Policy:
         Raises:
             Invalid: no such thing can have that name.
         """
+        text = text.removeprefix("refs/heads/")
         wrong = (
             not text or len(text) > 250 or text[0] in "/-" or text[-1] in "/." or ".." in text or "//" in text
             or "@{" in text or text == "@" or text.endswith(".lock") or "/." in text or text[0] == "."
@@ -270,7 +284,11 @@ class Policy:
         Raises:
             Invalid: it could leave its place in a request.
         """
-        name = text.strip("/")
+        if "://" in text:
+            raise Invalid(
+                f"{quote(text)} is an address.", "Pass what follows the branch as `path`, the branch as `ref`."
+            )
+        name = text.removeprefix("./").strip("/")
         if any(part in ("", ".", "..") for part in name.split("/")) and name:
             raise Invalid(f"The path {quote(text)} has an empty, `.` or `..` part.", "Write it from the top down.")
         if "\0" in name or not _encodes(name) or len(name) > 4000:
@@ -299,12 +317,14 @@ class Policy:
 
     def workflow(self, text: str) -> str:
         """A workflow's id or the name of its file."""
+        text = text.removeprefix(".github/workflows/")
         if not re.fullmatch(r"\d{1,20}|[A-Za-z0-9_][A-Za-z0-9._ -]{0,200}\.ya?ml", text):
             raise Invalid(f"{quote(text)} is no workflow.", "`list_actions` with kind=workflows shows them.")
         return percent(text, safe="")
 
     def gist(self, text: str) -> Gist:
-        """A gist's id."""
+        """A gist's id, or its address."""
+        text = text.rstrip("/").rpartition("/")[2] if text.startswith("https://gist.") else text
         if not re.fullmatch(r"[0-9a-zA-Z]{1,64}", text):
             raise Invalid(f"{quote(text)} is no id of a gist.")
         return Gist(text)
@@ -338,13 +358,16 @@ class Policy:
                 where = [f"user:{owner}" if name == "*" else f"repo:{owner}/{name}" for owner, name in self.allowed]
         return " ".join([query, *where]).strip()
 
-    def flow_question(self, target: str, seen: Mapping[str, bool], *, public: bool) -> str | None:
+    def flow_question(
+        self, target: str, seen: Mapping[str, bool], *, public: bool, acts: bool = False
+    ) -> str | None:  # fmt: skip
         """What to ask the user before a write to `target`, None if nothing.
 
         Args:
             target: key of the repository to be written to.
             seen: the repositories whose text was shown, by their key; True for a public one.
             public: whether `target` is public.
+            acts: whether the write runs or publishes something.
 
         Raises:
             Refused: it would have to be asked, and the operator's word is `--flow strict`.
@@ -354,9 +377,11 @@ class Policy:
         foreign = sorted(key for key, is_public in seen.items() if is_public and key != target)
         private = sorted(key for key, is_public in seen.items() if not is_public and key != target)
         if foreign:
-            why = f"text of the public {_some(foreign)} was read before, and could have asked for this"
+            why = f"public text of {_some(foreign)} was read before, and could have asked for this"
         elif public and private and seen.get(target):
             why = f"it is public, its text was read, and so was that of the private {_some(private)}"
+        elif acts and public and seen.get(target):
+            why = "it runs or publishes something there, and text that anybody may write there was read before"
         else:
             return None
         if self.flow == "strict":

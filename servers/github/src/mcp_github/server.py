@@ -6,14 +6,19 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+
 from mcp_batteries.assemble import Assembled, assemble
+from mcp_batteries.audit import whose
 from mcp_github.changes import Deliveries, Followed, WatchListFollower
 from mcp_github.completions import Completions
 from mcp_github.engine.actions import Actions
 from mcp_github.engine.api import Api
+from mcp_github.engine.artifacts import Artifacts
 from mcp_github.engine.commits import Commits
 from mcp_github.engine.discussions import Discussions
 from mcp_github.engine.files import Files
+from mcp_github.engine.flow import reader
 from mcp_github.engine.gists import GISTS, Gists
 from mcp_github.engine.inbox import Inbox
 from mcp_github.engine.issues import Issues
@@ -25,6 +30,7 @@ from mcp_github.engine.releases import Releases
 from mcp_github.engine.remote import Remote
 from mcp_github.engine.repositories import Repositories
 from mcp_github.engine.security import Security
+from mcp_github.engine.stars import Stars
 from mcp_github.engine.watchlist import WatchList
 from mcp_github.policy import Policy
 from mcp_github.prompts import Prompts
@@ -51,6 +57,7 @@ from mcp_github.tools.releases import DeleteReleaseTools, ReleaseTools, WriteRel
 from mcp_github.tools.repos import DeleteRepoTools, ForceTools, RepoTools, WriteRepoTools
 from mcp_github.tools.search import SearchTools
 from mcp_github.tools.security import SecurityTools
+from mcp_github.tools.stars import StarTools, WriteStarTools
 
 __all__ = ["build"]
 
@@ -62,7 +69,8 @@ def build(settings: Settings) -> Assembled:
         Unavailable: a setting can't be used.
     """
     policy = Policy(settings)
-    api = Api(settings, policy)
+    # What replicas share tells that there are some.
+    api = Api(settings, policy, alone=not (settings.bus or settings.state_key_file))
     files, repositories = Files(api), Repositories(api)
     issues, pulls, actions = Issues(api), Pulls(api), Actions(api)
     watch_list = WatchList(policy, settings.watch_list)
@@ -71,9 +79,13 @@ def build(settings: Settings) -> Assembled:
     followed = Followed(policy, remote)
     inbox = Inbox(policy, settings.inbox, settings.inbox_secret_file) if settings.inbox else None
 
+    async def told_apart(ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
+        reader.set(whose(ctx))
+        return await call_next(ctx)
+
     async def guard(tool: str, values: Mapping[str, Any]) -> str | None:
         for key in destinations(policy, tool, values):
-            if question := await api.flow.question(key):
+            if question := await api.flow.question(key, acts=acts(tool, values)):
                 return question
         return None
 
@@ -94,6 +106,7 @@ def build(settings: Settings) -> Assembled:
             followed,
             *([Deliveries(inbox, followed)] if inbox else []),
         ],
+        middleware=[told_apart],
         guard=guard,
         title="GitHub",
         version=version(settings.COMMAND),
@@ -130,10 +143,10 @@ def _core(
 def _more(policy: Policy, api: Api, repositories: Repositories, actions: Actions) -> list[object]:
     on, write, opens = policy.toolsets, policy.can_write, policy.opens
     releases, labels, discussions = Releases(api), Labels(api), Discussions(api)
-    notifications, gists, projects = Notifications(api), Gists(api), Projects(api)
+    notifications, gists, projects, stars = Notifications(api), Gists(api), Projects(api), Stars(api)
     offered: list[tuple[bool, object]] = [
-        ("actions" in on, ActionTools(policy, actions)),
-        ("actions" in on and write, WriteActionTools(policy, actions)),
+        ("actions" in on, ActionTools(policy, actions, Artifacts(api))),
+        ("actions" in on and opens("runs"), WriteActionTools(policy, actions)),
         ("actions" in on and opens("delete"), DeleteLogTools(policy, actions)),
         ("code" in on, CodeTools(policy, discussions)),
         ("releases" in on and opens("releases"), WriteReleaseTools(policy, releases)),
@@ -150,6 +163,8 @@ def _more(policy: Policy, api: Api, repositories: Repositories, actions: Actions
         ("labels" in on and opens("delete"), DeleteLabelTools(policy, labels)),
         ("projects" in on, ProjectTools(policy, projects)),
         ("projects" in on and write, WriteProjectTools(policy, projects)),
+        ("stars" in on, StarTools(policy, stars)),
+        ("stars" in on and write, WriteStarTools(policy, stars)),
         ("security" in on, SecurityTools(policy, Security(api))),
     ]
     return [room for is_on, room in offered if is_on]
@@ -165,6 +180,13 @@ def destinations(policy: Policy, tool: str, values: Mapping[str, Any]) -> list[s
     places = [values.get("target") or values.get("repo"), values.get("sub_repo")]
     repos = [policy.repo(place).key for place in places if isinstance(place, str)]
     return repos + ([f"the projects of {values['owner']}".lower()] if "owner" in values else [])
+
+
+def acts(tool: str, values: Mapping[str, Any]) -> bool:
+    """Whether a call runs or publishes something, which is more than a text that a person may read."""
+    if tool in ("create_release", "edit_release"):
+        return values.get("draft") is False
+    return tool == "run_workflow"
 
 
 def _instructions(policy: Policy) -> str:

@@ -15,7 +15,7 @@ __all__ = ["DEFAULT_TOOLSETS", "TOOLSETS", "Settings"]
 DEFAULT_TOOLSETS = ("context", "repos", "issues", "pull_requests")
 TOOLSETS = (
     *DEFAULT_TOOLSETS, "actions", "code", "releases", "discussions", "notifications", "gists", "labels", "projects",
-    "security", "search",
+    "security", "search", "stars",
 )  # fmt: skip
 
 
@@ -27,7 +27,7 @@ class Settings(Common):
         Asked("token", "GitHub token", "github_pat_...", variable="GITHUB_TOKEN", secret=True, required=False),
     )
     DOCUMENTED: ClassVar[tuple[str, ...]] = (
-        "--toolsets", "all", "--write", "--merge", "--delete", "--releases",
+        "--toolsets", "all", "--write", "--merge", "--delete", "--releases", "--runs",
     )  # fmt: skip
 
     toolsets: tuple[str, ...] = Field(
@@ -37,6 +37,7 @@ class Settings(Common):
     merge: bool = Field(False, description="With --write, also allow merging pull requests.")
     delete: bool = Field(False, description="With --write, also allow deleting branches, comments and repositories.")
     workflow_files: bool = Field(False, description="With --write, also allow changing files that Actions would run.")
+    runs: bool = Field(False, description="With --write, also allow starting workflows, rerunning and cancelling them.")
     releases: bool = Field(False, description="With --write, also allow publishing and changing releases.")
     force: bool = Field(False, description="With --write, also allow moving a branch to where commits get lost.")
     repos: tuple[str, ...] = Field(

@@ -17,6 +17,7 @@ from typing import Any, Protocol, cast
 from urllib.parse import parse_qsl, quote_from_bytes, unquote, urlsplit
 
 from mcp_batteries.errors import Invalid, NotFound, Refused, Unavailable, quote
+from mcp_batteries.rows import bare_sql
 
 __all__ = [
     "MAX_SQL", "Database", "Parameters", "Policy", "PolicySettings", "ReadStatement", "SchemaStatement", "Subject",
@@ -280,7 +281,7 @@ def _text(sql: str) -> str:
         raise Invalid(f"`sql` has {len(sql):,} characters, the limit is {MAX_SQL:,}.", "Bind big values as parameters.")
     if not _whole(sql):
         raise Invalid("`sql` holds half of a character (a lone surrogate).", "Send whole characters.")
-    return sql
+    return bare_sql(sql)
 
 
 def _name(name: str) -> str:

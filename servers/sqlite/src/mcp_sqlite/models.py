@@ -76,6 +76,8 @@ class TableInfo:
                 facts.append(f"default {column['default']}")
             if column["hidden"] in (2, 3):
                 facts.append("generated")
+            elif column["hidden"]:
+                facts.append("hidden, not in SELECT *")
             lines.append(f"- {column['name']}: {', '.join(facts)}")
         keys = [f"- {k['column']} -> {k['table']}.{k['to'] or '(key)'}{_on(k)}" for k in found["refers_to"]]
         lines += ["refers to:", *keys] if keys else []
@@ -175,7 +177,12 @@ class Check:
     def text(self) -> str:
         if not self.said and not self.keys:
             return f"`{self.database}` is whole: no damage, no foreign key points nowhere."
-        return "\n".join([f"`{self.database}` has problems:", *self.said, *self.keys])
+        said = "\n".join([f"`{self.database}` has problems:", *self.said, *self.keys])
+        return (
+            said
+            if not self.said
+            else f"{said}\nA backup is the remedy; `.recover` of the sqlite3 shell saves what it can."
+        )
 
 
 @dataclass(frozen=True)

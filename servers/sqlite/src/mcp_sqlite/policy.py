@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from urllib.parse import parse_qsl, quote_from_bytes, unquote
 
 from mcp_batteries.errors import Invalid, NotFound, Refused, Unavailable, quote
+from mcp_batteries.rows import bare_sql
 
 __all__ = [
     "MAX_SQL",
@@ -167,11 +168,14 @@ class Policy:
             Invalid: none is named and there are several.
         """
         served = ", ".join(f"`{known}`" for known in self.databases)
-        if name is None:
+        if not name:
             if len(self.databases) > 1:
                 raise Invalid("Several databases are served.", f"Name one as `database`: {served}.")
             return next(iter(self.databases.values()))
         found = self.databases.get(name.lower())
+        if found is None:
+            files = [item for item in self.databases.values() if name in (item.path, os.path.basename(item.path))]
+            found = files[0] if len(files) == 1 else None
         if found is None:
             raise NotFound(f"There is no database {quote(name)}.", f"There are: {served}.")
         return found
@@ -238,6 +242,8 @@ class Policy:
             return None
         rest, _, query = uri[len("sqlite://") :].partition("?")
         parts = rest.rstrip("/").split("/")
+        if not parts[0]:
+            raise NotFound(f"No resource has the URI {quote(uri)}.", "A database's name stands behind `sqlite://`.")
         database = self.database(unquote(parts[0]))
         top = f"sqlite://{database.name}"
         options = dict(parse_qsl(query, keep_blank_values=True))
@@ -285,7 +291,7 @@ def _text(sql: str) -> str:
         sql.encode()
     except UnicodeEncodeError:
         raise Invalid("`sql` holds half of a character (a lone surrogate).", "Send whole characters.") from None
-    return sql
+    return bare_sql(sql)
 
 
 def _name(name: str) -> str:

@@ -161,7 +161,7 @@ class Weather(DataResult):
         if self.observation:
             parts.append(self.observation.text("Observed at station"))
         parts += [self.daily.text(), "Alerts: " + "\n".join(self.alerts.lines())]
-        return "\n".join([*parts, f"Subscribe: {' '.join(self.resources)}"])
+        return _sourced_once(*parts, f"Subscribe: {' '.join(self.resources)}")
 
 
 class Forecast(DataResult):
@@ -175,7 +175,7 @@ class Forecast(DataResult):
         lines = [f"{self.step.capitalize()} forecast for {self.place.text()}", *self.notes]
         for model, table in self.tables.items():
             lines += [f"Model {model}:" if len(self.tables) > 1 else "", table.text()]
-        return "\n".join(line for line in lines if line)
+        return _sourced_once(*filter(None, lines))
 
 
 class AirQuality(DataResult):
@@ -187,7 +187,7 @@ class AirQuality(DataResult):
 
     def text(self) -> str:
         category = f"European air quality index: {self.category or 'unknown'}"
-        return "\n".join([f"Air for {self.place.text()}", category, self.now.text("Now"), self.hourly.text()])
+        return _sourced_once(f"Air for {self.place.text()}", category, self.now.text("Now"), self.hourly.text())
 
 
 class Marine(DataResult):
@@ -201,7 +201,7 @@ class Marine(DataResult):
         parts = [f"Water for {self.place.text()}", self.explanation]
         parts += [self.now.text("Now")] if self.now else []
         parts += [table.text() for table in (self.table, self.river) if table]
-        return "\n".join(parts)
+        return _sourced_once(*parts)
 
 
 class History(DataResult):
@@ -213,7 +213,7 @@ class History(DataResult):
 
     def text(self) -> str:
         parts = [f"Past weather of {self.place.text()}", *self.notes, self.daily.text()]
-        return "\n".join([*parts, *([f"Normal (1991-2020):\n{self.normals.text()}"] if self.normals else [])])
+        return _sourced_once(*parts, *([f"Normal (1991-2020):\n{self.normals.text()}"] if self.normals else []))
 
 
 class Astronomy(DataResult):
@@ -277,8 +277,21 @@ class Picture(DataResult):
         return f"The next {self.hours} h for {self.place.text()}: {', '.join(self.series)}.\n{self.origin.text()}"
 
 
+def _sourced_once(*parts: str) -> str:
+    """`parts`, one below the other, each with its source unless that is the one told last."""
+    lines: list[str] = []
+    told = ""
+    for line in "\n".join(parts).split("\n"):
+        if line.startswith("Source: "):
+            if line == told:
+                continue
+            told = line
+        lines.append(line)
+    return "\n".join(lines)
+
+
 def _words(name: str) -> str:
-    return name.replace("_2m", "").replace("_10m", "").replace("_", " ")
+    return name.replace("pm2_5", "pm2.5").replace("_2m", "").replace("_10m", "").replace("_", " ")
 
 
 def _number(value: Value) -> str:

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 from mcp_batteries.errors import Invalid, NotFound, quote
 from mcp_weather.models import PlaceInfo
+from mcp_weather.points import Twofold, degrees
 
 __all__ = ["KINDS", "Days", "Name", "Place", "Policy", "Subject"]
 
@@ -21,9 +22,12 @@ KINDS = ("now", "hourly", "daily", "alerts", "air")
 FIRST_DAY = date(1940, 1, 1)
 """The first day of the reanalysis behind past weather."""
 
-_COORDINATES = re.compile(
-    r"\s*([+-]?\d{1,3}(?:\.\d*)?)\s*°?\s*([NSns])?\s*,\s*([+-]?\d{1,3}(?:\.\d*)?)\s*°?\s*([EWew])?\s*"
-)
+FIRST_SKY, LAST_SKY = date(1900, 1, 1), date(2099, 12, 31)
+"""The years for which the formulas of NOAA's solar calculator are made."""
+
+_POSTAL_CODE = re.compile(r"\d[\d -]{1,10}\d")
+_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ].*)?|(\d{4})(\d\d)(\d\d)", re.DOTALL)
+_DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
 _URI = re.compile(r"weather://([^/?#]+)/([a-z]+)")
 _DOMINANT = 20
 """How many times as many people must live in the one meant, for a name that several places have."""
@@ -103,13 +107,20 @@ class Policy:
             Invalid: it is none of them, or no point on the globe.
         """
         wanted = " ".join(text.split())
+        if resource := _URI.fullmatch(wanted):
+            wanted = unquote(resource[1])
         if alias := self.saved().get(wanted.casefold()):
             return alias
-        if found := _COORDINATES.fullmatch(wanted):
-            latitude, north, longitude, east = found.groups()
-            return self.point(
-                _signed(latitude, north, "S", text), _signed(longitude, east, "W", text), resolved="coordinates"
-            )
+        try:
+            point = degrees(wanted)
+        except Twofold:
+            raise Invalid(
+                f"{quote(text)} has both a sign and a direction.", "Use one of them: `-33.9,18.4` or `33.9S,18.4E`."
+            ) from None
+        if point is not None:
+            return self.point(*point, resolved="coordinates")
+        if _POSTAL_CODE.fullmatch(wanted):
+            return Name(wanted, (), wanted)
         if len(wanted) < 2 or not any(letter.isalpha() for letter in wanted):
             raise Invalid(
                 f"{quote(text)} is no place.",
@@ -189,6 +200,33 @@ class Policy:
             resolved=resolved,
         )
 
+    def day(self, text: str, today: date) -> date:
+        """The day that `text` means where it is `today`: YYYY-MM-DD, yesterday, today or tomorrow.
+
+        Raises:
+            Invalid: it means none.
+        """
+        if (offset := _DAYS.get(text.strip().casefold())) is not None:
+            return today + timedelta(days=offset)
+        found = _DATE.fullmatch(text.strip())
+        if found is None:
+            raise Invalid(f"{quote(text)} is no day.", f"Pass it as YYYY-MM-DD, such as {today}, or as `yesterday`.")
+        try:
+            return date(*map(int, filter(None, found.groups())))
+        except ValueError:
+            raise Invalid(f"{quote(text)} is no day of the calendar.", "Pass it as YYYY-MM-DD.") from None
+
+    def sky_day(self, text: str | None, today: date) -> date:
+        """The day whose sun and moon can be computed; `today` without `text`.
+
+        Raises:
+            Invalid: it means none, or one for which the formulas are not made.
+        """
+        day = today if text is None else self.day(text, today)
+        if not FIRST_SKY.year <= day.year <= LAST_SKY.year:
+            raise Invalid(f"Sun and moon are computed from {FIRST_SKY} to {LAST_SKY}, not for {day}.")
+        return day
+
     def days(self, start: date, end: date | None, *, today: date, most: int) -> Days:
         """The past days from `start` to `end`, both included; without `end` that one day.
 
@@ -230,16 +268,6 @@ class Policy:
 
     def uri(self, place: str, kind: str) -> str:
         return f"weather://{percent(place, safe=',')}/{kind}"
-
-
-def _signed(number: str, letter: str | None, negative: str, text: str) -> float:
-    if letter is None:
-        return float(number)
-    if number.startswith(("-", "+")):
-        raise Invalid(
-            f"{quote(text)} has both a sign and a direction.", "Use one of them: `-33.9,18.4` or `33.9S,18.4E`."
-        )
-    return -float(number) if letter.upper() == negative else float(number)
 
 
 def _plain(degrees: float) -> str:

@@ -25,6 +25,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from mcp_batteries.access.scopes import Scopes
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.gates import Answer
+from mcp_batteries.refusals import because
 
 __all__ = ["Guard"]
 
@@ -80,18 +81,24 @@ class Guard:
             await self._metadata()(scope, receive, send)
             return
         headers = Headers(scope=scope)
+        given = headers.getlist("authorization")
+        if not given:
+            because(scope, "no token")
         try:
-            access = await self._who(headers.getlist("authorization"))
+            access = await self._who(given)
         except Unavailable as problem:
+            because(scope, "issuer")
             access = Response(str(problem), 503, {"retry-after": f"{problem.retry_after or 5:.0f}"})
         if isinstance(access, Response):
             await access(scope, receive, send)
             return
+        scope["user"] = AuthenticatedUser(access)
         beside = self._scopes.for_path(scope["path"])
         if beside not in access.scopes if beside else not self._scopes.knows(access.scopes):
-            await self._insufficient(access, beside or self._scopes.all[0])(scope, receive, send)
+            missing = beside or self._scopes.all[0]
+            because(scope, f"scope {missing}")
+            await self._insufficient(access, missing)(scope, receive, send)
             return
-        scope["user"] = AuthenticatedUser(access)
         if scope["method"] == "GET" or headers.get("mcp-method") == "subscriptions/listen":
             await self._stream(access, scope, receive, send)
         else:
@@ -105,6 +112,7 @@ class Guard:
         missing = self._scopes.missing(user.scopes, message.method, message.params)
         if missing is None:
             return None
+        because(scope, f"scope {missing}")
         return self._insufficient(user.access_token, missing, message)
 
     async def recheck(self) -> None:

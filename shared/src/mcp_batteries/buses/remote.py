@@ -74,7 +74,7 @@ class RemoteBus(InMemorySubscriptionBus):
         super().__init__()
         self.on_gap: Callable[[], None] = lambda: None
         """Called when messages of others may have been missed."""
-        self.connected = False
+        self.connected = self._dropped = False
         self._link, self._origin = link, secrets.token_hex(8)
         self._unsent: deque[bytes] = deque(maxlen=_MOST_UNSENT)
         self._wake = anyio.Event()
@@ -102,6 +102,11 @@ class RemoteBus(InMemorySubscriptionBus):
         def connected() -> None:
             nonlocal wait
             wait, self.connected = _FIRST_WAIT, True
+            if self._dropped:
+                # Only this replica may have been away: the others do not know that they missed something.
+                self._dropped = False
+                self._unsent.append(self._look_again())
+                self._wake.set()
             if missed:
                 _log.warning("the bus is there again; subscribers are told to look again")
                 self.on_gap()
@@ -124,11 +129,13 @@ class RemoteBus(InMemorySubscriptionBus):
             while self._unsent:
                 message = self._unsent.popleft()
                 if not self.connected:
-                    continue  # The others will look again when they are back, and so will this one.
+                    self._dropped = True
+                    continue
                 try:
                     with anyio.fail_after(_SEND_SECONDS):
                         await self._link.send(message)
                 except Exception as problem:  # noqa: BLE001
+                    self._dropped = True
                     _log.warning("a message to the other replicas was lost: %s", type(problem).__name__)
             self._wake = anyio.Event()
             await self._wake.wait()
@@ -140,7 +147,10 @@ class RemoteBus(InMemorySubscriptionBus):
         else:
             said["list"] = next(name for name, known in _LISTS.items() if known == event)
         message = json.dumps(said).encode()
-        return message if len(message) <= _MAX_BYTES else json.dumps({"v": 1, "from": self._origin}).encode()
+        return message if len(message) <= _MAX_BYTES else self._look_again()
+
+    def _look_again(self) -> bytes:
+        return json.dumps({"v": 1, "from": self._origin}).encode()
 
     def _receive(self, message: bytes) -> None:
         try:

@@ -15,7 +15,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from mcp import Client
 from mcp.client.extension import advertise
-from mcp.shared.exceptions import MCPError
+from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
 from mcp_types import TextContent, Tool
 
 from mcp_batteries.testing.case import Case
@@ -113,6 +113,40 @@ async def test_unknown_and_mistyped_arguments_are_refused(case: Case) -> None:
 
 
 @pytest.mark.anyio
+async def test_null_is_taken_for_an_argument_that_is_left_out(case: Case) -> None:
+    name, arguments = case.read
+    async with Client(case.build()) as client:
+        tool = next(tool for tool in (await client.list_tools()).tools if tool.name == name)
+        nothing = dict.fromkeys(tool.input_schema["properties"])
+        result = await client.call_tool(name, {**nothing, **arguments})
+        assert not result.is_error, text_of(result)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", ["legacy", MODERN])
+async def test_a_tool_that_is_not_there_is_an_error_of_the_protocol(case: Case, mode: str) -> None:
+    name, _ = case.read
+    async with Client(case.build(), mode=mode) as client:
+        with pytest.raises(MCPError) as caught:
+            await client.call_tool(name[:-1], {})
+        assert caught.value.error.code == -32602 and f"`{name}`" in caught.value.error.message
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("uri", ["nowhere", "nowhere://a/b", ""])
+async def test_what_can_be_no_resource_is_not_subscribed_to(case: Case, uri: str) -> None:
+    async with Client(case.build(), mode="legacy") as client:
+        with pytest.raises(MCPError) as caught, pytest.warns(MCPDeprecationWarning):
+            await client.subscribe_resource(uri)  # pyright: ignore[reportDeprecated] - this era has no other
+        assert caught.value.error.code == -32002
+    async with (
+        Client(case.build(), mode=MODERN) as client,
+        client.listen(resource_subscriptions=[uri], tools_list_changed=True) as events,
+    ):
+        assert not events.honored.resource_subscriptions
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("mode", ["legacy", MODERN])
 async def test_the_read_call_answers_in_one_text_block(case: Case, mode: str) -> None:
     name, arguments = case.read
@@ -150,7 +184,8 @@ async def test_read_only_offers_readers_only(case: Case) -> None:
     async with Client(case.build("--read-only")) as client:
         for tool in everything:
             if tool not in readers:
-                assert (await client.call_tool(tool.name, {})).is_error, f"{tool.name} is callable though hidden"
+                with pytest.raises(MCPError, match=f"There is no tool `{tool.name}`"):
+                    await client.call_tool(tool.name, {})
 
 
 @pytest.mark.anyio

@@ -6,7 +6,7 @@
 import type {
   McpUiHostCapabilities, McpUiHostContext, McpUiInitializeResult, McpUiToolInputNotification,
 } from "@modelcontextprotocol/ext-apps";
-import type { CallToolResult, ReadResourceResult } from "@modelcontextprotocol/client";
+import type { CallToolResult } from "@modelcontextprotocol/client";
 
 export type { CallToolResult, McpUiHostContext };
 
@@ -19,17 +19,21 @@ export interface Listener {
   result(result: CallToolResult): void;
   cancelled(reason: string): void;
   context(context: McpUiHostContext): void;
-  /** Something the host passes on from the server: a resource was updated, a list changed. */
-  changed(): void;
+  /** Something the host passes on from the server: the resource at `uri` was updated, or, without one, a list changed. */
+  changed(uri: string | undefined): void;
 }
+
+/** What no revision has yet, but its proposal: a host that passes on subscriptions (ext-apps issue 659). */
+type Capabilities = McpUiHostCapabilities & { serverResources?: { subscribe?: boolean } };
 
 const VERSION = "2026-01-26";
 
 export class Host {
-  capabilities: McpUiHostCapabilities = {};
+  capabilities: Capabilities = {};
   context: McpUiHostContext = {};
   #waiting = new Map<number, Answer>();
   #last = 0;
+  #followed = new Set<string>();
 
   constructor(private readonly listener: Listener) {}
 
@@ -60,8 +64,19 @@ export class Host {
     return this.#request("tools/call", { name, arguments: args });
   }
 
-  readResource(uri: string): Promise<ReadResourceResult> {
-    return this.#request("resources/read", { uri });
+  /** Be told when one of `uris` is updated, and of no other any more; hosts that do not offer that are left alone. */
+  follow(uris: string[]): void {
+    if (!this.capabilities.serverResources?.subscribe) return;
+    const wanted = new Set(uris);
+    const send = (method: string, uri: string) => this.#request(method, { uri }).catch(() => this.#followed.delete(uri));
+    for (const uri of this.#followed) if (!wanted.has(uri)) void send("resources/unsubscribe", uri);
+    for (const uri of wanted) if (!this.#followed.has(uri)) void send("resources/subscribe", uri);
+    this.#followed = wanted;
+  }
+
+  /** Whether an update of `uri` is one of those that are followed. */
+  follows(uri: string | undefined): boolean {
+    return uri !== undefined && this.#followed.has(uri);
   }
 
   /** Tell the model what the person did here; it reads it with its next turn. Hosts without that are left alone. */
@@ -120,8 +135,9 @@ export class Host {
         this.context = { ...this.context, ...(params as McpUiHostContext) };
         return this.listener.context(this.context);
       case "notifications/resources/updated":
+        return this.listener.changed(String((params as { uri?: unknown })?.uri));
       case "notifications/resources/list_changed":
-        return this.listener.changed();
+        return this.listener.changed(undefined);
     }
   }
 

@@ -4,7 +4,7 @@ import { diffWordsWithSpace, parsePatch } from "diff";
 import { useMemo } from "preact/hooks";
 
 import "./diff.css";
-import { Text } from "./text";
+import { plain, Text } from "./text";
 
 const LONGEST_COMPARED = 2000;
 const MOST_LINES = 5000;
@@ -26,9 +26,30 @@ export interface FileDiff {
   hunks: { from: number; lines: Line[] }[];
 }
 
-/** The files of a unified diff. */
+const HUNK = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@/;
+
+/** A diff that was cut in its last hunk, with that hunk's counts as they are now. */
+function mended(patch: string): string {
+  const start = patch.lastIndexOf("\n@@ ") + 1;
+  const [head = "", ...lines] = patch.slice(start).replace(/\n$/, "").split("\n");
+  const found = HUNK.exec(head);
+  if (!found) return patch;
+  const kept = lines.filter((line) => /^[-+ \\]/.test(line));
+  const count = (signs: string) => kept.filter((line) => signs.includes(line[0]!)).length;
+  return `${patch.slice(0, start)}@@ -${found[1]},${count("- ")} +${found[2]},${count("+ ")} @@\n${kept.join("\n")}\n`;
+}
+
+function parsed(patch: string) {
+  try {
+    return parsePatch(patch);
+  } catch {
+    return parsePatch(mended(patch));
+  }
+}
+
+/** The files of a unified diff, also of one whose end is missing. Throws where it is none. */
 export function filesOf(patch: string): FileDiff[] {
-  return parsePatch(patch).map((file) => {
+  return parsed(patch).map((file) => {
     const bare = (name: string | undefined) => (name ?? "").replace(/^[ab]\//, "");
     const created = file.oldFileName === "/dev/null", deleted = file.newFileName === "/dev/null";
     const hunks = file.hunks.map((hunk) => ({ from: hunk.newStart, lines: numbered(hunk) }));
@@ -73,7 +94,7 @@ export function Files({ files }: { files: FileDiff[] }) {
         const lines = file.hunks.reduce((sum, hunk) => sum + hunk.lines.length, 0);
         left -= lines;
         return (
-          <section key={number} class="file" aria-label={`${file.did}: ${file.name}`}>
+          <section key={number} class="file" aria-label={`${file.did}: ${plain(file.name)}`}>
             <h2 class="bar">
               <span class="grow"><Text value={file.name} /></span>
               {file.did !== "changed" && <span class={file.did === "created" ? "badge good" : "badge bad"}>{file.did}</span>}
@@ -81,7 +102,7 @@ export function Files({ files }: { files: FileDiff[] }) {
               <span class="badge bad">−{file.removed}<span class="unseen"> lines removed</span></span>
             </h2>
             {left + lines > 0
-              ? <div class="scroll" role="region" aria-label={`Changes of ${file.name}`} tabIndex={0}><Hunks hunks={file.hunks} /></div>
+              ? <div class="scroll" role="region" aria-label={`Changes of ${plain(file.name)}`} tabIndex={0}><Hunks hunks={file.hunks} /></div>
               : <p class="quiet">Too long to show here: {lines.toLocaleString("en")} lines.</p>}
           </section>
         );

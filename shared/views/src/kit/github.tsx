@@ -9,11 +9,11 @@ import { plain, Text } from "./text";
 
 export function State({ item }: { item: Row }) {
   const state = item["merged"] === true ? "merged" : item["draft"] === true ? "draft" : text(item["state"]);
-  return <span class={`badge ${state === "open" ? "good" : state === "merged" ? "warn" : ""}`}>{plain(state, 20)}</span>;
+  return <span class={`badge ${state === "open" ? "good" : state === "merged" ? "warn" : ""}`}><Text value={plain(state, 20)} /></span>;
 }
 
 export function Labels({ item }: { item: Row }) {
-  return <>{list(item["labels"]).map((label, at) => <span key={at} class="badge"><Text value={plain(text(label), 60)} /></span>)}</>;
+  return <>{list(item["labels"]).map((label, at) => <span key={at} class="badge label"><Text value={plain(text(label), 60)} /></span>)}</>;
 }
 
 /** Who wrote something, and whether they belong to the repository. */

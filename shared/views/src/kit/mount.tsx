@@ -1,6 +1,6 @@
 // What every view has: the connection, the host's look, the states before and beside a result, one place for messages.
 
-import { render, type ComponentType } from "preact";
+import { Component, render, type ComponentType, type RenderableProps } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { type CallToolResult, Host, textOf } from "./bridge";
@@ -16,6 +16,8 @@ export interface Call {
   result: CallToolResult;
   /** The result's text, as the model reads it. */
   text: string;
+  /** How often the result has been replaced by a newer one; what a view loads beside it is to be loaded again. */
+  version: number;
   /** "dark" or "light", for what CSS does not reach. */
   theme: string;
   /** Say something to the person, screen readers included. */
@@ -30,25 +32,50 @@ interface State {
   cancelled?: string;
   theme: string;
   changed: boolean;
+  version: number;
 }
+
+/** The URIs of what a call shows: when one of them is updated, the call is made again. */
+type Live = (call: Pick<Call, "input" | "result" | "text">) => string[];
 
 /** Show `View` for the call that the host tells of. `title` names the page for screen readers. */
-export function mount(title: string, View: ComponentType<Call>): void {
+export function mount(title: string, View: ComponentType<Call>, live?: Live): void {
   document.title = title;
-  render(<Frame title={title} View={View} />, document.getElementById("view")!);
+  render(<Frame title={title} View={View} live={live} />, document.getElementById("view")!);
 }
 
-function Frame({ title, View }: { title: string; View: ComponentType<Call> }) {
-  const [state, setState] = useState<State>({ input: {}, theme: "light", changed: false });
+/** A view of an answer that is not what it expects: the answer as it is. */
+class Guarded extends Component<{ text: string; version: number }, { failure: string; version: number }> {
+  override state = { failure: "", version: -1 };
+  override componentDidCatch(error: Error) {
+    this.setState({ failure: error.message, version: this.props.version });
+  }
+  override render({ children, text, version }: RenderableProps<{ text: string; version: number }>) {
+    const { failure, version: failed } = this.state;
+    if (failed !== version) return children;
+    return (
+      <>
+        <p class="notice">This answer cannot be shown as a picture: <Text value={failure} /></p>
+        <pre class="scroll as-text" tabIndex={0} role="region" aria-label="Answer"><Text value={text} /></pre>
+      </>
+    );
+  }
+}
+
+function Frame({ title, View, live }: { title: string; View: ComponentType<Call>; live: Live | undefined }) {
+  const [state, setState] = useState<State>({ input: {}, theme: "light", changed: false, version: 0 });
   const [message, say] = useState("");
   const [byHand, setByHand] = useState("");
   const merge = (more: Partial<State>) => setState((state) => ({ ...state, ...more }));
+  const replace = (result: CallToolResult) => setState((state) => ({ ...state, result, changed: false, version: state.version + 1 }));
+  const refresh = useRef<(uri: string | undefined) => void>(() => {});
+  const calls = useRef(0);
   const host = useRef<Host>(undefined);
   host.current ??= new Host({
     input: (params) => merge({ input: params.arguments ?? {} }),
-    result: (result) => merge({ result, changed: false }),
+    result: replace,
     cancelled: (cancelled) => merge({ cancelled }),
-    changed: () => merge({ changed: true }),
+    changed: (uri) => refresh.current(uri),
     context: (context) => {
       dress(context);
       merge({ theme: context.theme ?? "light" });
@@ -59,27 +86,42 @@ function Frame({ title, View }: { title: string; View: ComponentType<Call> }) {
   }, []);
 
   const again = async () => {
+    const number = ++calls.current;
     say("Loading…");
     try {
-      merge({ result: await host.current!.callTool(host.current!.tool!, state.input), changed: false });
+      const result = await host.current!.callTool(host.current!.tool!, state.input);
+      if (number !== calls.current) return;
+      // What is shown is worth more than why it could not be renewed.
+      if (result.isError && !state.result?.isError) throw new Error(textOf(result));
+      replace(result);
       say("");
     } catch (error) {
-      say((error as Error).message);
+      if (number === calls.current) say((error as Error).message);
     }
   };
+  // What is followed is renewed by itself, where that changes nothing; of the rest the person decides.
+  refresh.current = (uri) => {
+    const reads = host.current!.context.toolInfo?.tool.annotations?.readOnlyHint === true;
+    if (host.current!.follows(uri) && reads) void again();
+    else merge({ changed: true });
+  };
+  useEffect(() => {
+    const { input, result } = state;
+    if (result && !result.isError && live) host.current!.follow(live({ input, result, text: textOf(result) }));
+  }, [state.version]);
   const copied = async (text: string, what: string) => {
     const done = await copy(text);
     setByHand(done ? "" : text);
     say(done ? `Copied ${what}.` : "This host does not let views copy; here it is to copy by hand:");
   };
 
-  let body = <p class="quiet">{state.cancelled ?? "Waiting for the result…"}</p>;
+  let body = <p class="quiet"><Text value={state.cancelled ?? "Waiting for the result…"} /></p>;
   if (state.result?.isError) body = <p class="error" role="alert"><Text value={textOf(state.result)} /></p>;
   else if (state.result) {
     const text = textOf(state.result);
     body = (
-      <View host={host.current!} input={state.input} result={state.result} text={text} theme={state.theme} say={say}
-        copied={copied} />
+      <Guarded text={text} version={state.version}><View host={host.current!} input={state.input} result={state.result} text={text} version={state.version}
+        theme={state.theme} say={say} copied={copied} /></Guarded>
     );
   }
   return (
@@ -91,7 +133,7 @@ function Frame({ title, View }: { title: string; View: ComponentType<Call> }) {
         </p>
       )}
       {body}
-      <p class="message" role="status">{message}</p>
+      <p class="message" role="status">{message && <Text value={message} />}</p>
       {byHand && <textarea class="by-hand" aria-label="To copy" readOnly rows={6} value={byHand} />}
     </main>
   );

@@ -32,6 +32,7 @@ FROM sqlite_master m JOIN pragma_foreign_key_list(m.name) k WHERE m.type = 'tabl
 FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 WHERE c.relkind IN ('r', 'p', 'f') AND NOT c.relispartition
   AND c.relnamespace::regnamespace::text NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
+  AND ($1::text IS NULL OR c.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1))
 ORDER BY 1, a.attnum`,
     keys: `SELECT k.conrelid::regclass::text AS "table", a.attname AS "from", k.confrelid::regclass::text AS target,
   b.attname AS "to", k.oid::text AS id, k.confdeltype::text AS on_delete
@@ -43,19 +44,20 @@ WHERE k.contype = 'f' AND k.conparentid = 0 ORDER BY 1, 5, u.place`,
 };
 
 /** Databases that the list of tables names, each with the scheme of its URIs. */
-function databases(text: string): { name: string; scheme: string }[] {
-  return [...text.matchAll(/^([^\s:]+): .*\b(\w+):\/\/\S+$/gm)]
-    .filter((match) => match[2]! in QUERIES)
-    .map((match) => ({ name: match[1]!, scheme: match[2]! }));
+function databases(text: string): { name: string; scheme: string; uri: string }[] {
+  return [...text.matchAll(/^([^\s:]+): .*\b((\w+):\/\/\S+)$/gm)]
+    .filter((match) => Object.hasOwn(QUERIES, match[3]!))
+    .map((match) => ({ name: match[1]!, scheme: match[3]!, uri: match[2]! }));
 }
 
 /** All rows of a query, page by page as the server gives them. */
 async function all(call: Call, sql: string, database: string): Promise<Cell[][]> {
+  const parameters = sql.includes("$1") ? { parameters: [call.input["schema"] ?? null] } : {};
   const rows: Cell[][] = [];
   let cursor: string | null = null;
   do {
     const size = { limit: 5000, max_bytes: 1_000_000 };
-    const result = await call.host.callTool("query_rows", cursor ? { ...size, cursor } : { ...size, sql, database });
+    const result = await call.host.callTool("query_rows", cursor ? { ...size, cursor } : { ...size, sql, database, ...parameters });
     const page = parsePage(textOf(result));
     if (result.isError || !page) throw new Error(textOf(result));
     rows.push(...page.rows);
@@ -65,9 +67,11 @@ async function all(call: Call, sql: string, database: string): Promise<Cell[][]>
 }
 
 function Diagram(call: Call) {
-  const found = useMemo(() => databases(call.text), [call.text]);
+  // Functions, types and the like have no keys to draw.
+  const found = useMemo(() => ((call.input["kind"] ?? "tables") === "tables" ? databases(call.text) : []), [call.text]);
   const [name, setName] = useState(found[0]?.name ?? "");
-  const [schema, setSchema] = useState<Table[]>();
+  const [read, setRead] = useState<{ of: string; tables: Table[] }>();
+  const [failed, fail] = useState(false);
   const [chosen, choose] = useState<string>();
   const [wanted, setWanted] = useState("");
   const database = found.find((item) => item.name === name);
@@ -75,28 +79,32 @@ function Diagram(call: Call) {
   useEffect(() => {
     if (!database) return;
     let current = true;
-    setSchema(undefined);
-    choose(undefined);
     call.say("Reading the schema…");
     const query = QUERIES[database.scheme]!;
     Promise.all([all(call, query.columns, name), all(call, query.keys, name)])
       .then(([columns, keys]) => {
         if (!current) return;
-        setSchema(tables(columns, keys));
+        setRead({ of: name, tables: tables(columns, keys) });
+        fail(false);
         call.say("");
       })
-      .catch((error: Error) => current && call.say(plain(error.message, 500)));
+      .catch((error: Error) => {
+        if (!current) return;
+        fail(true);
+        call.say(plain(error.message, 500));
+      });
     return () => { current = false; };
-  }, [name, call.text]);
+  }, [name, call.version]);
 
+  const schema = read?.of === name ? read.tables : undefined;
   const shown = useMemo(() => schema && choice(schema, wanted), [schema, wanted]);
   const selected = schema?.find((table) => table.name === chosen);
-  if (!database) return <pre class="scroll listing" tabIndex={0}><Text value={call.text} /></pre>;
+  if (!database || (failed && !schema)) return <pre class="scroll listing" tabIndex={0}><Text value={call.text} /></pre>;
   return (
     <>
       <div class="bar">
         {found.length > 1 && (
-          <label>Database <select value={name} onChange={(event) => setName(event.currentTarget.value)}>
+          <label>Database <select value={name} onChange={(event) => { setName(event.currentTarget.value); choose(undefined); }}>
             {found.map((item) => <option key={item.name} value={item.name}>{plain(item.name, 60)}</option>)}
           </select></label>
         )}
@@ -166,4 +174,4 @@ function Details({ table, tables, onChoose }: { table: Table; tables: Table[]; o
   );
 }
 
-mount("Schema", Diagram);
+mount("Schema", Diagram, ({ text }) => databases(text).map(({ uri }) => uri));

@@ -51,7 +51,8 @@ function Diff(call: Call) {
         {shown.dryRun
           ? <span class="badge warn">{decided === "dropped" ? "dropped, nothing written" : "dry run, nothing written yet"}</span>
           : <span class="badge good">written</span>}
-        <span class="grow quiet">{files.length === 1 ? "1 file" : `${files.length} files`}</span>
+        <span class="quiet">{files.length === 1 ? "1 file" : `${files.length} files`}</span>
+        <span class="bar end">
         {shown.dryRun && decided !== "dropped" && (
           <>
             <button type="button" class="main" disabled={decided === "running"} onClick={approve}>Approve and write</button>
@@ -59,6 +60,7 @@ function Diff(call: Call) {
           </>
         )}
         <button type="button" onClick={() => call.copied(shown.diff, "the diff")}>Copy diff</button>
+        </span>
       </div>
       {shown.said.slice(files.length).map((line) => <p class="quiet"><Text value={line} /></p>)}
       {files.length ? <Files files={files} /> : <p class="quiet">{shown.said.map((line) => <Text value={line} />)}</p>}

@@ -1,6 +1,6 @@
 // A forecast as people look at it: now, alerts, then temperature, precipitation and wind over the hours or days.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 import { Chart, type Series } from "../kit/chart";
 import { ask, dataOf, list, type Row, text } from "../kit/data";
@@ -36,28 +36,36 @@ function tables(data: Row): Table[] {
   });
 }
 
-const PANELS: { title: string; belongs: RegExp; bars?: RegExp }[] = [
+const PANELS: { title: string; belongs: RegExp; bars?: RegExp; from?: number }[] = [
   { title: "Temperature", belongs: /temperature|dew_point/ },
-  { title: "Precipitation", belongs: /precipitation|rain|snowfall|showers/, bars: /^(?!.*(probability|hours))/ },
-  { title: "Wind", belongs: /wind_(speed|gusts)/ },
+  { title: "Precipitation", belongs: /precipitation|rain|snowfall|showers/, bars: /^(?!.*(probability|hours))/, from: 0 },
+  { title: "Wind", belongs: /wind_(speed|gusts)/, from: 0 },
 ];
 const MOST_SERIES = 6;
 
 const numeric = (value: unknown) => (typeof value === "number" ? value : null);
 
-const words = (name: string) => plain(name.replace(/_(2m|10m)/, "").replaceAll("_", " "), 60);
+const words = (name: string) => plain(name.replace(/_(2m|10m|msl)/, "").replaceAll("_", " "), 60);
 
 /** Whether a picture can show it: codes and directions can't be drawn as a line. */
-const drawable = (name: string) => !/weather_code|direction|is_day|sunrise|sunset/.test(name);
+const drawable = (name: string) => !/weather|direction|is_day|sunrise|sunset/.test(name);
 
 function Forecast(call: Call) {
   const [data, setData] = useState(() => dataOf(call.result));
   const [units, setUnits] = useState<Units | undefined>(call.input["units"] as Units | undefined);
   const [alerts, setAlerts] = useState<Row | undefined>(data["alerts"] as Row | undefined);
+  const first = useRef(call.version);
   const shown = tables(data);
   const place = (data["place"] ?? {}) as Row;
   const metric = units ? units === "metric" : !shown.some((table) => table.series.some((series) => /°F|mph|inch/.test(series.unit)));
 
+  // A newer result comes in the units of the call, which may not be those that were chosen since.
+  useEffect(() => {
+    if (call.version === first.current) return;
+    if (units && units !== call.input["units"]) void change(units);
+    else setData(dataOf(call.result));
+    setAlerts((dataOf(call.result)["alerts"] as Row | undefined) ?? alerts);
+  }, [call.version]);
   useEffect(() => {
     // A forecast alone knows of no alerts: they are asked for beside it, and missing ones are said to be.
     if (alerts) return;
@@ -74,7 +82,8 @@ function Forecast(call: Call) {
     }
   };
 
-  const now = data["now"] as Row | undefined;
+  const zone = text(place["timezone"]);
+  const inFull = () => void ask(call.host, "get_alerts", { place: call.input["place"] }).then(setAlerts, (error: Error) => call.say(plain(error.message, 300)));
   const notes = list(data["notes"]).map(text);
   return (
     <>
@@ -85,17 +94,18 @@ function Forecast(call: Call) {
           <button type="button" aria-pressed={!metric} onClick={() => change("imperial")}>Imperial</button>
         </div>
       </div>
-      {alerts && <Alerts alerts={alerts} />}
-      {now && <Now reading={now} />}
+      {alerts && <Alerts alerts={alerts} zone={zone} onOpen={inFull} />}
+      {(["now", "observation"] as const).map((name) => data[name] ? <Now key={name} reading={data[name] as Row} zone={zone} /> : null)}
+      {shown.slice(0, 1).map((table) => <Days key={0} table={table} />)}
       {notes.map((note) => <p class="quiet"><Text value={note} /></p>)}
-      {PANELS.map((panel) => <Panel key={panel.title} panel={panel} tables={shown} zone={text(place["timezone"])} theme={call.theme} />)}
+      {PANELS.map((panel) => <Panel key={panel.title} panel={panel} tables={shown} zone={zone} theme={call.theme} />)}
       <details>
         <summary>All values as a table</summary>
         {shown.map((table) => <Values key={table.model} table={table} />)}
       </details>
       {shown.slice(0, 1).map(({ origin }) => (
         <p class={origin["stale"] ? "warn" : "quiet"}>
-          {origin["stale"] ? `Old: ${plain(text(origin["reason"]), 200)} ` : ""}
+          {origin["stale"] ? <>Old: <Text value={plain(text(origin["reason"]), 200)} /> </> : ""}
           <Text value={plain(`Source: ${text(origin["source"])}, ${text(origin["licence"])}`, 200)} />
         </p>
       ))}
@@ -103,18 +113,29 @@ function Forecast(call: Call) {
   );
 }
 
-function Alerts({ alerts }: { alerts: Row }) {
+/** A moment in the place's own zone, with its day. */
+function when(value: unknown, zone: string): string {
+  const day = { weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const;
+  try {
+    return new Date(text(value)).toLocaleString(document.documentElement.lang, { ...day, timeZone: zone || "UTC" });
+  } catch {
+    return plain(text(value), 40);
+  }
+}
+
+function Alerts({ alerts, zone, onOpen }: { alerts: Row; zone: string; onOpen: () => void }) {
   const found = list(alerts["alerts"]) as Row[];
   if (!found.length) return <p class="quiet"><Text value={plain(text(alerts["explanation"]), 300)} /></p>;
   return (
     <ul class="alerts" aria-label="Alerts">
       {found.map((alert, number) => (
         <li key={number} class={/extreme|severe/i.test(text(alert["severity"])) ? "severe" : ""}>
-          <details>
+          {/* The weather in one answer names alerts; what they say in full is asked for when somebody wants to read it. */}
+          <details onToggle={(event) => { if (event.currentTarget.open && !alert["description"]) onOpen(); }}>
             <summary>
               <strong>⚠ <Text value={plain(text(alert["event"]), 120)} /></strong>{" "}
-              <Text value={plain(text(alert["severity"]), 30)} />
-              {alert["ends"] ? <> until <Text value={plain(text(alert["ends"]).slice(0, 16).replace("T", " "))} /></> : ""}
+              <Text value={plain(text(alert["severity"]).toLowerCase(), 30)} />
+              {alert["ends"] ? <>, until <Text value={when(alert["ends"], zone)} /></> : ""}
             </summary>
             {["headline", "area", "description", "instruction"].map((part) => alert[part] ? <p key={part} class="body"><Text value={text(alert[part])} /></p> : null)}
           </details>
@@ -124,14 +145,48 @@ function Alerts({ alerts }: { alerts: Row }) {
   );
 }
 
-function Now({ reading }: { reading: Row }) {
-  const units = list(reading["units"]), values = list(reading["values"]);
+const WINDS = ["N", "NNE", "NE", "ENE", "E", "ESE", "SE", "SSE", "S", "SSW", "SW", "WSW", "W", "WNW", "NW", "NNW"];
+
+/** One moment, by a model or measured at a station: what it is like in words, then the numbers that are known. */
+function Now({ reading, zone }: { reading: Row; zone: string }) {
+  const units = list(reading["units"]), values = list(reading["values"]), station = text(reading["station"]);
+  const origin = (reading["origin"] ?? {}) as Row;
+  const title = station ? `Measured at ${plain(station, 40)}` : "Now";
+  const said = values.filter((value) => typeof value === "string").map((value) => plain(value.toLowerCase(), 60)).join(", ");
   return (
-    <dl class="now" aria-label="Now">
-      {list(reading["names"]).map((name, at) => (typeof values[at] === "number" && drawable(String(name)) ? (
-        <div key={at}><dt>{words(String(name))}</dt><dd>{values[at].toLocaleString("en")} {plain(text(units[at]), 12)}</dd></div>
-      ) : null))}
-    </dl>
+    <section class="now" aria-label={title}>
+      <h2><Text value={title} />{said && <>: <Text value={said} /></>} {reading["observed_at"] ? <span class="quiet"><Text value={when(reading["observed_at"], zone)} /></span> : null}</h2>
+      {/* All the page shows is as old as its source says below; a station may have been silent for longer. */}
+      {station && origin["stale"] ? <p class="warn"><Text value={plain(text(origin["reason"]) || "This is old.", 200)} /></p> : null}
+      <dl>
+        {list(reading["names"]).map((name, at) => (typeof values[at] === "number" && !/is_day|code/.test(String(name)) ? (
+          <div key={at}>
+            <dt><Text value={words(String(name))} /></dt>
+            <dd>{values[at].toLocaleString("en", { maximumFractionDigits: 1 })}{units[at] === "°" ? "" : " "}<Text value={plain(text(units[at]), 12)} />
+              {units[at] === "°" && ` ${WINDS[Math.round((((values[at] % 360) + 360) % 360) / 22.5) % 16]}`}</dd>
+          </div>
+        ) : null))}
+      </dl>
+    </section>
+  );
+}
+
+/** The days of a daily table, each with its weather in words and its highest and lowest. */
+function Days({ table }: { table: Table }) {
+  const column = (name: RegExp) => table.series.find((series) => name.test(series.name));
+  const said = column(/^weather$/), high = column(/^temperature_2m_max$/), low = column(/^temperature_2m_min$/);
+  if (!high || !low || !table.time.every((time) => /^\d{4}-\d\d-\d\d$/.test(time))) return null;
+  const whole = (value: unknown) => (typeof value === "number" ? `${Math.round(value)}°` : "–");
+  return (
+    <ul class="days" aria-label="Days">
+      {table.time.map((time, at) => (
+        <li key={time}>
+          <strong>{new Date(time).toLocaleDateString(document.documentElement.lang, { weekday: "short", day: "numeric", timeZone: "UTC" })}</strong>
+          <span>{whole(high.values[at])} <span class="quiet">{whole(low.values[at])}</span></span>
+          {said && <span class="quiet"><Text value={plain(text(said.values[at]), 40)} /></span>}
+        </li>
+      ))}
+    </ul>
   );
 }
 
@@ -149,6 +204,7 @@ function Panel({ panel, tables, zone, theme }: { panel: (typeof PANELS)[number];
         values: first.time.map((time) => numeric(at.get(time))),
         kind: panel.bars?.test(item.name) ? "bars" : "line",
         scale: item.unit || "y", unit: plain(item.unit, 12),
+        ...(panel.from === undefined ? {} : { from: panel.from }), ...(item.unit === "%" ? { to: 100 } : {}),
       };
     })).slice(0, MOST_SERIES);
   if (!series.length || stamps.some((stamp) => stamp === null)) return null;
@@ -168,10 +224,10 @@ function Values({ table }: { table: Table }) {
   return (
     <div class="scroll values" role="region" aria-label={`Values ${plain(table.model, 40)}`} tabIndex={0}>
       <table>
-        <thead><tr><th scope="col">time</th>{table.series.map((item) => <th key={item.name} scope="col">{words(item.name)}{item.unit && ` (${plain(item.unit, 12)})`}</th>)}</tr></thead>
+        <thead><tr><th scope="col">time</th>{table.series.map((item) => <th key={item.name} scope="col"><Text value={words(item.name)} />{item.unit && <> (<Text value={plain(item.unit, 12)} />)</>}</th>)}</tr></thead>
         <tbody>
           {table.time.map((time, at) => (
-            <tr key={time}><th scope="row">{plain(time, 40)}</th>{table.series.map((item) => <td key={item.name}><Text value={plain(String(item.values[at] ?? "–"), 200)} /></td>)}</tr>
+            <tr key={time}><th scope="row"><Text value={plain(time, 40)} /></th>{table.series.map((item) => <td key={item.name}><Text value={plain(String(item.values[at] ?? "–"), 200)} /></td>)}</tr>
           ))}
         </tbody>
       </table>
@@ -179,4 +235,11 @@ function Values({ table }: { table: Table }) {
   );
 }
 
-mount("Forecast", (call) => <Forecast key={call.text} {...call} />);
+/** What the answer names, or the series and the alerts of the place. */
+function live({ result }: Pick<Call, "result">): string[] {
+  const data = dataOf(result), place = (data["place"] ?? {}) as Row;
+  if (data["resources"]) return list(data["resources"]).map(String);
+  return [data["step"], "alerts"].map((kind) => `weather://${place["latitude"]},${place["longitude"]}/${kind}`);
+}
+
+mount("Forecast", Forecast, live);

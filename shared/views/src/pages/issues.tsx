@@ -83,4 +83,4 @@ function Issues(call: Call) {
   );
 }
 
-mount("Issues", Issues);
+mount("Issues", (call) => <Issues key={call.version} {...call} />);

@@ -1,59 +1,30 @@
-// How a database would run a statement: the steps as a tree, the expensive ones marked, the indexes that would help.
+// How a database would run a statement, or ran it: the steps as a tree, the expensive ones marked, indexes to copy.
 
 import { type Call, mount } from "../kit/mount";
 import { plain, Text } from "../kit/text";
 import "./plan.css";
-
-interface Step {
-  text: string;
-  steps: Step[];
-  costly: string | null;
-}
-
-/** What makes a step of SQLite's plan expensive, in a word; null where nothing does. */
-function costly(text: string): string | null {
-  if (/^SCAN\b/.test(text) && !/CONSTANT ROW|VIRTUAL TABLE/.test(text)) {
-    return /USING (COVERING )?INDEX/.test(text) ? "reads the whole index" : "reads the whole table";
-  }
-  if (/AUTOMATIC/.test(text)) return "builds an index for this query alone";
-  if (/TEMP B-TREE/.test(text)) return "sorts or gathers in memory";
-  if (/^CORRELATED/.test(text)) return "runs again for every row";
-  return null;
-}
-
-/** The plan's steps, from lines indented by depth, and what is said below them. */
-function parse(text: string): { steps: Step[]; remarks: string[]; indexes: string[] } {
-  const lines = text.replace(/\n$/, "").split("\n");
-  const end = lines.findIndex((line) => /^(Reads whole:|With these indexes|No further index|Nothing to plan)/.test(line));
-  const rest = end < 0 ? [] : lines.slice(end);
-  const root: Step = { text: "", steps: [], costly: null };
-  const path = [root];
-  for (const line of lines.slice(0, end < 0 ? lines.length : end)) {
-    const indent = /^ */.exec(line)![0].length / 2;
-    const step: Step = { text: line.trim(), steps: [], costly: costly(line.trim()) };
-    path.length = Math.min(path.length, indent + 1);
-    path[path.length - 1]!.steps.push(step);
-    path.push(step);
-  }
-  const indexes = rest.filter((line) => /^CREATE INDEX/.test(line));
-  return { steps: root.steps, remarks: rest.filter((line) => !indexes.includes(line)), indexes };
-}
+import * as postgres from "./plan-postgres";
+import * as sqlite from "./plan-sqlite";
+import type { Step } from "./plan-step";
 
 function Plan(call: Call) {
-  const { steps, remarks, indexes } = parse(call.text);
+  const { steps, notes, remarks, indexes } = (postgres.isPlan(call.text) ? postgres : sqlite).parse(call.text);
   const sql = typeof call.input["sql"] === "string" ? call.input["sql"] : "";
-  const count = (steps: Step[]): number => steps.reduce((sum, step) => sum + (step.costly ? 1 : 0) + count(step.steps), 0);
-  const marked = count(steps);
+  const count = (steps: Step[]): number => steps.reduce((sum, step) => sum + (step.marks.length ? 1 : 0) + count(step.steps), 0);
+  const marked = count(steps), measured = steps.some((step) => step.share !== null);
   return (
     <>
-      {sql && <pre class="scroll sql" tabIndex={0} aria-label="Statement"><Text value={sql.slice(0, 20_000)} /></pre>}
+      {sql && <pre class="scroll sql" tabIndex={0} role="region" aria-label="Statement"><Text value={sql.slice(0, 20_000)} /></pre>}
       {steps.length > 0 && (
         <p class="bar">
           {marked ? <span class="badge warn">⚠ {marked} expensive</span> : <span class="badge good">✓ nothing expensive</span>}
+          {notes.map((note) => <span class="quiet"><Text value={note} /></span>)}
         </p>
       )}
+      {measured && remarks.map((line) => <p class="notice"><Text value={line} /></p>)}
       <Steps steps={steps} />
-      {remarks.map((line) => <p class="quiet"><Text value={line} /></p>)}
+      {!measured && remarks.map((line) => <p class="quiet remark"><Text value={line} /></p>)}
+      {measured && <p class="quiet remark">A bar is the part of the whole that a step takes by itself, without those below it.</p>}
       {indexes.map((line) => (
         <div class="bar advice">
           <code class="grow"><Text value={line} /></code>
@@ -69,11 +40,20 @@ function Steps({ steps }: { steps: Step[] }) {
   return (
     <ol class="steps">
       {steps.map((step) => (
-        <li class={step.costly ? "costly" : ""}>
-          <span class="step">
-            <code><Text value={step.text} /></code>
-            {step.costly && <span class="badge warn">⚠ {step.costly}</span>}
-          </span>
+        <li class={step.marks.length ? "costly" : ""}>
+          <div class="step">
+            <span class="head">
+              <code><Text value={step.text} /></code>
+              {step.marks.map((mark) => <span class="badge warn">⚠ {mark}</span>)}
+            </span>
+            {step.facts.length > 0 && <span class="facts quiet">{step.facts.map((fact) => <span>{fact}</span>)}</span>}
+            {step.details.map((line) => <code class="quiet detail"><Text value={line} /></code>)}
+            {step.share !== null && (
+              <svg class="share" viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true">
+                <rect width={Math.max(0.5, 100 * step.share)} height="1" />
+              </svg>
+            )}
+          </div>
           <Steps steps={step.steps} />
         </li>
       ))}

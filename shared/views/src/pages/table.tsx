@@ -40,19 +40,26 @@ const features = tableFeatures({
   },
 });
 
-const WHOLE = /^-?\d{1,40}$/;
+const EXACT = /^(-?)(\d{1,40})(?:\.(\d{1,40}))?$/;
 
-/** Nothing, then numbers, then text. Integers beyond 2^53 come as text and are numbers all the same. */
+/** Nothing, then numbers, then text. Integers beyond 2^53 and decimals come as text and are numbers all the same. */
 function rank(cell: Cell): number {
   if (cell === null) return 0;
-  return typeof cell === "number" || typeof cell === "boolean" || (typeof cell === "string" && WHOLE.test(cell)) ? 1 : 2;
+  return typeof cell === "number" || typeof cell === "boolean" || (typeof cell === "string" && EXACT.test(cell)) ? 1 : 2;
+}
+
+/** A decimal as an integer with 40 places. */
+function scaled(text: string): bigint | null {
+  const found = EXACT.exec(text);
+  return found && BigInt(`${found[1]}${found[2]}${(found[3] ?? "").padEnd(40, "0")}`);
 }
 
 function compare(one: Cell, other: Cell): number {
   if (rank(one) !== rank(other)) return rank(one) - rank(other);
   const [a, b] = [cellText(one), cellText(other)];
   if (rank(one) !== 1) return a.localeCompare(b);
-  if (WHOLE.test(a) && WHOLE.test(b)) return BigInt(a) < BigInt(b) ? -1 : BigInt(a) > BigInt(b) ? 1 : 0;
+  const [x, y] = [scaled(a), scaled(b)];
+  if (x !== null && y !== null) return x < y ? -1 : x > y ? 1 : 0;
   return Number(one) - Number(other);
 }
 
@@ -62,7 +69,8 @@ function matches(cell: Cell, wanted: string): boolean {
 
 function Rows(call: Call) {
   const first = useMemo(() => parsePage(call.text), [call.text]);
-  if (!first) return <pre class="scroll plain-text"><Text value={call.text} /></pre>;
+  if (!first && !call.text.trim()) return <p class="quiet">The answer is empty.</p>;
+  if (!first) return <pre class="scroll plain-text" tabIndex={0}><Text value={call.text} /></pre>;
   return <Grid key={call.text} call={call} first={first} />;
 }
 
@@ -83,9 +91,10 @@ function Grid({ call, first }: { call: Call; first: Page }) {
       header: name,
       accessorFn: (row: Row) => row.cells[column] ?? null,
       sortFn: "cells" as const,
+      sortDescFirst: kinds[column] === "number",
       filterFn: "cells" as const,
     })),
-    [first],
+    [first, kinds],
   );
   const table = useTable({
     features, columns, data,
@@ -150,8 +159,8 @@ function Grid({ call, first }: { call: Call; first: Page }) {
           <button type="button" disabled={from + COLUMNS_SHOWN >= first.columns.length} onClick={() => setFrom(from + COLUMNS_SHOWN)}>Columns →</button>
         </div>
       )}
-      <div class="scroll" role="region" aria-label="Rows" tabIndex={0}>
-        <table>
+      <div class="scroll rows" role="region" aria-label="Rows" tabIndex={0}>
+        <table class={first.columns.length < 4 ? "few" : ""}>
           <caption class="unseen">Result of the query</caption>
           <thead>
             <tr>
@@ -160,7 +169,7 @@ function Grid({ call, first }: { call: Call; first: Page }) {
                 return (
                   <th key={column.id} scope="col" class={kinds[Number(column.id)]}
                     aria-sort={sorted === "asc" ? "ascending" : sorted === "desc" ? "descending" : "none"}>
-                    <button type="button" class="plain" onClick={(event) => column.toggleSorting(undefined, event.shiftKey)}>
+                    <button type="button" class="plain" onClick={(event) => { column.toggleSorting(undefined, event.shiftKey); table.setPageIndex(0); }}>
                       <Text value={plain(first.columns[Number(column.id)]!, 100)} />
                       <span aria-hidden="true" class="arrow">{sorted === "asc" ? "▲" : sorted === "desc" ? "▼" : ""}</span>
                     </button>
@@ -198,7 +207,7 @@ function Grid({ call, first }: { call: Call; first: Page }) {
         </table>
         {matching === 0 && <p class="quiet empty">{rows.length ? "No row matches." : "No rows."}</p>}
       </div>
-      <nav class="bar pager" aria-label="Pages">
+      {(rows.length > 0 || cursor) && <nav class="bar pager" aria-label="Pages">
         <button type="button" disabled={pageIndex === 0} onClick={() => table.setPageIndex(pageIndex - 1)}>← Previous</button>
         <span>
           {matching === 0 ? "0" : `${(pageIndex * ROWS_SHOWN + 1).toLocaleString("en")}–${Math.min((pageIndex + 1) * ROWS_SHOWN, matching).toLocaleString("en")}`}
@@ -206,7 +215,7 @@ function Grid({ call, first }: { call: Call; first: Page }) {
           {cursor ? " loaded, more on the server" : ""}
         </span>
         <button type="button" disabled={loading || (atEnd && !cursor)} onClick={next}>{atEnd && cursor ? "Load more →" : "Next →"}</button>
-      </nav>
+      </nav>}
       {cursor && table.state.sorting.length > 0 && (
         <p class="quiet">Sorted among the rows loaded so far; ORDER BY sorts them all.</p>
       )}
@@ -227,7 +236,7 @@ function Grid({ call, first }: { call: Call; first: Page }) {
 function Value({ cell, onOpen }: { cell: Cell; onOpen: () => void }) {
   if (cell === null) return <span class="null">null</span>;
   const text = cellText(cell);
-  if (typeof cell === "object") return <span class="quiet">{plain(text, CELL_SHOWN)}</span>;
+  if (typeof cell === "object") return <span class="quiet"><Text value={plain(text, CELL_SHOWN)} /></span>;
   if (text.length <= CELL_SHOWN && !text.includes("\n")) return <Text value={text} />;
   return (
     <span class="cut">

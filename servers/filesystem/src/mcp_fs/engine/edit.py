@@ -52,7 +52,8 @@ def replace(text: str, replacements: Sequence[Replacement], shown: str, stop: St
         stop.check()
         which = f"Edit {number}" if len(replacements) > 1 else "The edit"
         if not item.old:
-            raise Invalid(f"{which} has an empty `old_text`.", "Quote the text that stands where the new one goes.")
+            fix = "Quote the text that stands where the new one goes."
+            raise Invalid(f"{which} has an empty `old_text`.", fix if text else "Fill an empty file with `write_file`.")
         if item.old == item.new:
             raise Invalid(f"{which} replaces text by the same text.")
         places = _find(text, item)

@@ -40,6 +40,20 @@ _TYPES = """
     yaml *.yaml *.yml
 """
 
+_OTHER_NAMES = {
+    "c++": "cpp",
+    "csharp": "cs",
+    "dockerfile": "docker",
+    "javascript": "js",
+    "markdown": "md",
+    "python": "py",
+    "rb": "ruby",
+    "rs": "rust",
+    "text": "txt",
+    "typescript": "ts",
+    "yml": "yaml",
+}
+
 _LINES = (str(line).split() for line in _TYPES.strip().splitlines())
 _GLOBS: dict[str, list[str]] = {name: globs for name, *globs in _LINES}
 
@@ -50,6 +64,8 @@ def globs_of(name: str) -> list[str]:
     Raises:
         Invalid: there is no such type here.
     """
-    if name not in _GLOBS:
+    known = name.casefold().removeprefix("*").removeprefix(".")
+    known = _OTHER_NAMES.get(known, known)
+    if known not in _GLOBS:
         raise Invalid(f"{quote(name)} is no file type.", f"Use a `glob`, or one of: {', '.join(_GLOBS)}.")
-    return _GLOBS[name]
+    return _GLOBS[known]

@@ -12,10 +12,10 @@ import stat
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from typing import BinaryIO, TypeVar
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote
+from mcp_fs.engine.nearby import advice
 from mcp_fs.policy import Readable, Root
 
 if sys.platform == "win32":
@@ -171,9 +171,9 @@ def problem(error: OSError, place: Readable, outcome: str = "") -> Problem:
     end = f"; {outcome}." if outcome else "."
     match error.errno:
         case errno.ENOENT:
-            return NotFound(f"{shown} does not exist{end}", _nearby(place))
+            return NotFound(f"{shown} does not exist{end}", advice(place))
         case errno.ENOTDIR:
-            return NotFound(f"{shown} is not a folder, or lies below a file{end}")
+            return NotFound(f"{shown} is not a folder, or lies below a file{end}", "Files are read with `read_text`.")
         case errno.EISDIR:
             return not_a_file(place, stat.S_IFDIR)
         case errno.EEXIST:
@@ -198,22 +198,3 @@ def problem(error: OSError, place: Readable, outcome: str = "") -> Problem:
             return Unavailable(f"Too many files are open just now{end}", "Try again shortly.")
         case _:
             return Unavailable(f"{shown} failed: {error.strerror or type(error).__name__}{end}")
-
-
-def _nearby(place: Readable) -> str:
-    """What may have been meant: names like it in the same folder."""
-    try:
-        spot = _platform.resolve(place.parent)
-        with spot.folder, spot.folder.folder(spot.name) as folder:
-            names = [name for name in folder.names() if not place.policy.protected((*folder.place.parts, name))]
-    except (OSError, Problem):
-        return "Use `list_directory` on the nearest folder that does."
-    if place.name in names:
-        return "It is a link whose target does not exist."
-    alike: dict[str, list[str]] = {}
-    for name in names[:5000]:
-        alike.setdefault(name.casefold(), []).append(name)
-    near = [name for close in get_close_matches(place.name.casefold(), alike, n=3) for name in alike[close]][:3]
-    if not near:
-        return "Use `list_directory` or `find_files` to see what is there."
-    return f"Near it are: {', '.join(quote((place.parent / name).display) for name in near)}."

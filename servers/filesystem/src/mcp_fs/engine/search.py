@@ -184,7 +184,13 @@ class _Search:
                 return Matches(tuple(files), self.skipped.notes(), Cursor.encode("search", end, self.scope))
             if room <= 0 or size <= 0:
                 end = [number, file.parts, 0, 0]
-        return Matches(tuple(files), self.skipped.notes(), None)
+        notes = self.skipped.notes()
+        if not self.searched and resume is None and (query.glob or query.file_type):
+            notes = [
+                *notes,
+                "no file fits `glob` or `file_type`: a glob is a whole name or path, as `*.py` or `src/**`",
+            ]
+        return Matches(tuple(files), notes, None)
 
     def hits(self, file: _File, after_line: int, before: int) -> Hits:
         self.stop.check()

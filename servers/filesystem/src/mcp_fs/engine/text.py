@@ -49,6 +49,8 @@ ASCII_ENCODINGS = (*_DETECTED, "latin-1")
 _KNOWN_AS = {"gb18030": ("gbk",), "cp932": ("shift_jis",), "cp1252": ("latin-1",)}
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\b\x1b")) + b"\x7f"
 
+_FEW = 16
+
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
@@ -164,6 +166,8 @@ def _wide(sample: bytes) -> Encoding | None:
         if len(sample) >= 4 and _readable(sample, name):
             return Encoding(name)
     even, odd = sample[::2].count(0), sample[1::2].count(0)
+    if len(sample) < _FEW and (len(sample) % 2 or max(even, odd) * 2 < len(sample)):
+        return None  # so few bytes tell nothing unless each character has its zero
     name = "utf-16-le" if odd > even else "utf-16-be"
     # Both kinds of bytes at zero often, or seldom any: numbers, not letters.
     if min(even, odd) * 20 <= max(even, odd) and max(even, odd) * 5 >= len(sample) // 2 and _readable(sample, name):

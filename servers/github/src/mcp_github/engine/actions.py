@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from mcp_batteries.errors import Invalid, NotFound
-from mcp_batteries.limits import DEFAULT_PAGE_BYTES
+from mcp_batteries.errors import Invalid, NotFound, Refused, Unavailable
 from mcp_github.engine.api import Api
 from mcp_github.engine.pages import Shape, clipped, listing, plain
-from mcp_github.engine.text import scrub_text
+from mcp_github.engine.repositories import default_branch, refuse_workflows, sha_of
+from mcp_github.engine.window import Window
 from mcp_github.models import Done, Listing, Record, Text
 from mcp_github.policy import Ref, Repo, WriteRepo
 
@@ -20,9 +19,8 @@ __all__ = ["Actions", "Kind", "RunAction"]
 Kind = Literal["workflows", "runs", "jobs", "artifacts"]
 RunAction = Literal["rerun", "rerun_failed", "cancel"]
 
-_LOG_BYTES = 20_000_000
-_CODES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
-_STAMP = re.compile(r"^\ufeff?\d{4}-\d\d-\d\dT[\d:.]+Z ", re.M)
+_PRIVILEGED = {"pull_request_target", "workflow_run"}
+_LOG_BYTES, _MOST_JOBS = 1_000_000_000, 300
 
 
 def _failed(item: Mapping[str, Any]) -> list[str]:
@@ -80,47 +78,70 @@ class Actions:
         """One run with its jobs and the steps that failed."""
         where, what = f"{repo.path}/actions/runs/{run_id}", f"run `{run_id}` of `{repo.full}`"
         found = await self.api.get(where, what, repo=repo)
-        jobs = await self.api.get(f"{where}/jobs", what, {"per_page": 100}, repo=repo)
+        jobs, removed = await self._jobs(repo, run_id, what)
         data = RUN.record(found.data, list(RUN.getters))
         data["job_columns"] = list(JOB.default)
-        data["jobs"] = [JOB.row(job, JOB.default) for job in jobs.data["jobs"]]
+        data["jobs"] = [JOB.row(job, JOB.default) for job in jobs]
         uri = f"{repo.uri}/runs/{run_id}"
-        return Record(uri=uri, removed=(found.removed + jobs.removed) or None, data=data)
+        return Record(uri=uri, removed=(found.removed + removed) or None, data=data)
+
+    async def _jobs(self, repo: Repo, run_id: int, what: str) -> tuple[Sequence[dict[str, Any]], int]:
+        """The jobs of a run, of which a matrix makes 256 at most, and how many characters were taken out of them."""
+        params: dict[str, Any] = {"per_page": 100}
+        jobs: list[dict[str, Any]] = []
+        removed = 0
+        while len(jobs) < _MOST_JOBS:
+            found = await self.api.get(f"{repo.path}/actions/runs/{run_id}/jobs", what, params, repo=repo)
+            jobs += found.data["jobs"]
+            removed += found.removed
+            if not found.following:
+                break
+            params = {**params, **found.following}
+        return jobs, removed
 
     async def log(
         self, repo: Repo, *, job_id: int | None, run_id: int | None, start_line: int | None, pattern: str | None
     ) -> Text:
-        """Lines of a job's log: its end, or from `start_line` on; of a run, that of its first failed job."""
-        what = f"job `{job_id}` of `{repo.full}`"
+        """Lines of a job's log: its last error or its end, or from `start_line` on; of a run, of its first failed job.
+
+        Raises:
+            NotFound: no job failed, or its log was deleted.
+            Unavailable: the job is still at work.
+        """
+        others = ""
         if job_id is None:
             if run_id is None:
                 raise Invalid("One of `job_id` and `run_id` has to be given.")
             what = f"run `{run_id}` of `{repo.full}`"
-            jobs = await self.api.get(f"{repo.path}/actions/runs/{run_id}/jobs", what, {"per_page": 100}, repo=repo)
-            failed = [job for job in jobs.data["jobs"] if job.get("conclusion") == "failure"]
+            jobs, _ = await self._jobs(repo, run_id, what)
+            failed = [job for job in jobs if job.get("conclusion") in ("failure", "timed_out")]
             if not failed:
-                raise NotFound(f"No job of {what} failed.", "Pass `job_id` to read another's log.")
-            job_id = int(failed[0]["id"])
-            what = f"job `{job_id}` ({scrub_text(str(failed[0]['name']))[0]}) of `{repo.full}`"
-        where = f"{repo.path}/actions/jobs/{job_id}/logs"
-        data = await self.api.download(where, f"the log of {what}", repo=repo, max_bytes=_LOG_BYTES)
-        text = _STAMP.sub("", _CODES.sub("", data.decode("utf-8", "replace"))).replace("\r", "")
-        text, removed = scrub_text(text, code=True)
-        lines = text.removesuffix("\n").split("\n")
-        numbered = [(number, line) for number, line in enumerate(lines, 1) if not pattern or pattern in line]
-        if start_line is not None:
-            numbered = [item for item in numbered if item[0] >= start_line]
-        shown = _fitting(numbered, from_end=start_line is None)
-        head = [f"log of {what}", f"{len(lines)} lines"]
-        head += [f"{removed} invisible characters removed"] if removed else []
-        if shown and shown[-1][0] < numbered[-1][0]:
-            head.append(f"truncated, continue with start_line={shown[-1][0] + 1}")
-        elif shown and shown[0][0] > numbered[0][0]:
-            head.append(f"truncated, the end from line {shown[0][0]} on; start_line reads from elsewhere")
-        return Text("; ".join(head), "\n".join(f"{number}: {line}" for number, line in shown) or "No such lines.")
+                raise _no_failure(jobs, what)
+            job_id, more = int(failed[0]["id"]), [str(job["id"]) for job in failed[1:11]]
+            others = f"; failed too: {', '.join(more)}{' ...' if len(failed) > 11 else ''}" if more else ""
+            what = f"job `{job_id}` ({failed[0]['name']}) of `{repo.full}`"
+        else:
+            what = f"job `{job_id}` of `{repo.full}`"
+        where = f"{repo.path}/actions/jobs/{job_id}"
+        window = Window(start_line=start_line, pattern=pattern)
+        try:
+            await self.api.download(
+                f"{where}/logs", f"log of {what}", repo=repo, max_bytes=_LOG_BYTES, take=window.take
+            )
+        except NotFound as problem:
+            job = (await self.api.get(where, what, quiet=True)).data
+            if job.get("status") != "completed":
+                raise Unavailable(
+                    f"The {what} is `{job.get('status')}`; its log comes when it has ended.", "Try again later."
+                ) from None
+            raise NotFound(problem.what, "Logs are kept for some weeks; a rerun makes a new one.") from None
+        return window.page(f"log of {what}{others}")
 
     async def run(self, repo: WriteRepo, workflow: str, ref: Ref, inputs: Mapping[str, Any]) -> Done:
         what = f"workflow `{workflow}` of `{repo.full}`"
+        if ref.name != await default_branch(self.api, repo):
+            # What runs is the workflow as it stands at `ref`.
+            await refuse_workflows(self.api, repo, await sha_of(self.api, repo, ref))
         body = {"ref": ref.name, "inputs": dict(inputs)}
         await self.api.write("POST", f"{repo.path}/actions/workflows/{workflow}/dispatches", what, body, repo=repo)
         return Done(done=f"Asked GitHub to run {workflow} on {ref.name}; it appears among the runs in a moment.")
@@ -128,8 +149,24 @@ class Actions:
     async def act(self, repo: WriteRepo, run_id: int, action: RunAction) -> Done:
         verb = {"rerun": "rerun", "rerun_failed": "rerun-failed-jobs", "cancel": "cancel"}[action]
         what = f"run `{run_id}` of `{repo.full}`"
+        if action != "cancel":
+            await self._refuse_privileged(repo, run_id, what)
         await self.api.write("POST", f"{repo.path}/actions/runs/{run_id}/{verb}", what, repo=repo)
         return Done(done=f"Run {run_id}: {action}.", uri=f"{repo.uri}/runs/{run_id}")
+
+    async def _refuse_privileged(self, repo: WriteRepo, run_id: int, what: str) -> None:
+        """Raise `Refused` for a run that nobody approved, or that works with secrets on what a fork sent.
+
+        The code of the other runs ran before, as it is; these may take what the fork holds by now.
+        """
+        found = (await self.api.get(f"{repo.path}/actions/runs/{run_id}", what, quiet=True)).data
+        if "action_required" in (found.get("status"), found.get("conclusion")):
+            raise Refused(f"The {what} waits for somebody's approval.", "A person has to look at it on GitHub.")
+        if found.get("event") in _PRIVILEGED and not self.api.policy.opens("workflow_files"):
+            raise Refused(
+                f"The {what} is one of `{found['event']}`: with the repository's secrets, on what others sent.",
+                "A person can rerun it on GitHub, or the operator can open `--workflow-files`.",
+            )
 
     async def delete_log(self, repo: WriteRepo, run_id: int) -> Done:
         what = f"the logs of run `{run_id}` of `{repo.full}`"
@@ -137,13 +174,8 @@ class Actions:
         return Done(done=f"Deleted the logs of run {run_id}.")
 
 
-def _fitting(lines: Sequence[tuple[int, str]], *, from_end: bool) -> list[tuple[int, str]]:
-    shown: list[tuple[int, str]] = []
-    size = 0
-    for number, line in reversed(lines) if from_end else lines:
-        cut = line if len(line) <= 2000 else f"{line[:2000]}… [line cut]"
-        size += len(cut.encode("utf-8", "surrogatepass")) + 8
-        if size > DEFAULT_PAGE_BYTES:
-            break
-        shown.append((number, cut))
-    return shown[::-1] if from_end else shown
+def _no_failure(jobs: Sequence[Mapping[str, Any]], what: str) -> NotFound:
+    going = sum(job.get("status") != "completed" for job in jobs)
+    known = ", ".join(f"{job['id']} {job['name']}" for job in jobs[:10])
+    state = f"; {going} of its {len(jobs)} jobs are still at work" if going else ""
+    return NotFound(f"No job of {what} failed{state}.", f"Pass `job_id` to read another's log: {known}.")

@@ -50,9 +50,9 @@ class Answer:
 class Api:
     """What the engine's parts share: the client, flow control, answers that may still be true."""
 
-    def __init__(self, settings: ClientSettings, policy: Policy) -> None:
+    def __init__(self, settings: ClientSettings, policy: Policy, *, alone: bool = True) -> None:
         self.client, self.policy = Client(settings, policy), policy
-        self.flow = Flow(policy, self._is_public)
+        self.flow = Flow(policy, self._is_public, alone=alone)
         self._kept: OrderedDict[str, tuple[str, Answer]] = OrderedDict()
         self.kept: Callable[[str, Mapping[str, Any], str], Awaitable[bytes | None]] = _nothing_kept
         """The body of what is followed, of a path, its parameters and media type, where somebody looks at it anyway."""
@@ -68,13 +68,14 @@ class Api:
 
     async def get(
         self, path: str, what: str, params: Mapping[str, Any] | None = None, *, repo: Repo | None = None,
-        quiet: bool = False, accept: str = "application/vnd.github+json",
+        quiet: bool = False, accept: str = "application/vnd.github+json", hint: str = "",
     ) -> Answer:  # fmt: skip
         """What is at `path`. An unchanged answer costs GitHub no body and no limit.
 
         Args:
             repo: whose text it is, for flow control and redirects.
             quiet: nobody will be shown it.
+            hint: what to try if it is not there.
         """
         if repo is not None and not quiet:
             self.flow.saw(repo.key)
@@ -84,9 +85,11 @@ class Api:
         key = json.dumps([path, params, accept], sort_keys=True)
         kept = self._kept.get(key)
         headers = {"If-None-Match": kept[0]} if kept else {}
-        reply = await self.client.send(
-            Request("GET", path, what, True, params=params or {}, accept=accept, headers=headers)
-        )
+        request = Request("GET", path, what, True, params=params or {}, accept=accept, headers=headers)
+        try:
+            reply = await self.client.send(request)
+        except NotFound as problem:
+            raise NotFound(problem.what, problem.fix or hint) from None
         if reply.status == 304 and kept is not None:
             self._kept.move_to_end(key)
             return kept[1]
@@ -120,9 +123,9 @@ class Api:
             raise Unavailable(f"GitHub's answer for {what} can't be understood.", "Try again in a moment.")
         parsed = cast("dict[str, Any]", parsed)
         data = parsed.get("data")
-        errors = parsed.get("errors")
-        if errors and (not isinstance(data, dict) or not any(cast("dict[str, Any]", data).values())):
-            raise failures.graphql_problem(cast("list[Any]", errors), what, self.client.gate)
+        errors = cast("list[Any]", parsed.get("errors") or [])
+        if errors and (not isinstance(data, dict) or _misses_all(cast("dict[str, Any]", data), errors)):
+            raise failures.graphql_problem(errors, reply, what, self.client.gate)
         data, removed = scrub(data)
         return Answer(data, removed, headers=reply.headers)
 
@@ -138,34 +141,43 @@ class Api:
         request = Request("GET", path, what, True, params=params or {}, accept=accept, max_bytes=max_bytes)
         return (await self.client.send(request)).body
 
-    async def download(self, path: str, what: str, *, repo: Repo, max_bytes: int) -> bytes:
-        """The bytes `path` redirects to, on whatever host, fetched without the token.
+    async def download(
+        self, path: str, what: str, *, repo: Repo, max_bytes: int, take: Callable[[bytes], bool]
+    ) -> None:  # fmt: skip
+        """Hand the bytes `path` redirects to, on whatever host, to `take`, until it says True or there are no more.
+
+        They are fetched without the token.
 
         Raises:
             Refused: the other host is not one GitHub would send anybody to.
         """
         self.flow.saw(repo.key)
-        reply = await self.client.send(Request("GET", path, what, True, accept="location"))
+        request = Request("GET", path, what, True, accept="location", max_bytes=max_bytes)
+        reply = await self.client.send(request)
         if reply.status < 300:
-            return reply.body
+            take(reply.body)
+            return
         target = urlsplit(reply.headers.get("location", ""))
         base = urlsplit(self.policy.api.base)
         here = (target.scheme, target.netloc) == (base.scheme, base.netloc)
         if not here and (target.scheme != "https" or _inside(target.hostname or "")):
             raise Refused(f"GitHub redirects {what} to an address that is not followed.")
+        taken = 0
         try:
             async with (
                 httpx2.AsyncClient(timeout=self._seconds, follow_redirects=False) as http,
                 http.stream("GET", target.geturl()) as answer,
             ):
-                if answer.status_code >= 300:
+                if answer.status_code in (404, 410):
                     raise NotFound(f"GitHub has no {what} any more.", "They are kept for some weeks only.")
-                body = bytearray()
+                if answer.status_code != 200:
+                    raise Unavailable(f"The download of {what} failed (status `{answer.status_code}`).", "Try again.")
                 async for chunk in answer.aiter_bytes():
-                    body += chunk
-                    if len(body) > max_bytes:
-                        raise TooLarge(f"The answer for {what} has more than `{max_bytes:,}` bytes.")
-                return bytes(body)
+                    taken += len(chunk)
+                    if taken > max_bytes:
+                        raise TooLarge(f"There are more than `{max_bytes:,}` bytes of {what}.")
+                    if take(chunk):
+                        return
         except httpx2.HTTPError:
             raise Unavailable(f"The download of {what} broke off.", "Try again in a moment.") from None
 
@@ -176,6 +188,13 @@ class Api:
 
 async def _nothing_kept(path: str, params: Mapping[str, Any], accept: str) -> bytes | None:
     return None
+
+
+def _misses_all(data: Mapping[str, Any], errors: list[Any]) -> bool:
+    """Whether the very thing that was asked for is missing, and not only something inside it."""
+    found = [cast("dict[str, Any]", error).get("path") for error in errors if isinstance(error, dict)]
+    paths = [cast("list[Any]", path) for path in found if isinstance(path, list)]
+    return not any(data.values()) or any(0 < len(path) <= 2 for path in paths)
 
 
 def _parsed(body: bytes, what: str) -> Any:

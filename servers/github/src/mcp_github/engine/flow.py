@@ -1,22 +1,35 @@
-"""Whose text was shown so far, so that a write elsewhere can be asked about.
+"""Whose text was shown to whom, so that a write elsewhere can be asked about.
 
 Text that anybody may write can hold instructions; a model that follows them may publish what only its user can read.
-The text can't be judged, but the way it would take can be: reading here, writing there. The memory is the process's,
-and lasts until it ends; several clients of one server share it, to the safe side.
+The text can't be judged, but the way it would take can be: reading here, writing there. What was read is remembered
+for each reader, and forgetting is always to the safe side: what would be too much to remember counts for everybody.
 """
 
 from __future__ import annotations
 
+import sys
 import time
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 
 from mcp_batteries.errors import Problem
 from mcp_github.policy import Policy
 
-__all__ = ["Flow"]
+__all__ = ["Flow", "reader"]
+
+reader: ContextVar[str] = ContextVar("reader", default="")
+"""Who reads or writes: the owner of a token, or the session of an older client without one. Empty for those who can't
+be told apart, who share what anybody without a token read."""
 
 _SECONDS = 600.0
 """How long a repository is taken to stay as public or private as it was."""
+_READERS, _KEYS, _KNOWN = 2000, 200, 5000
+"""How much is remembered: readers, what one of them read, and of how many repositories whether they are public."""
+_MORE = "some other repository"
+"""Stands for what was too much to remember, or was perhaps read through another replica; counts as public."""
+
+_Seen = OrderedDict[str, None]
 
 
 class Flow:
@@ -24,20 +37,33 @@ class Flow:
 
     Args:
         look: whether the repository of a key is public, by asking GitHub.
+        alone: no other process answers the same clients; else any of them may have read anything there.
     """
 
-    def __init__(self, policy: Policy, look: Callable[[str], Awaitable[bool]]) -> None:
+    def __init__(self, policy: Policy, look: Callable[[str], Awaitable[bool]], *, alone: bool = True) -> None:
         self._policy, self._look = policy, look
-        self._seen: dict[str, None] = {}
-        self._public: dict[str, tuple[bool, float]] = {}
+        self._seen: OrderedDict[str, _Seen] = OrderedDict()
+        self._everybody: _Seen = OrderedDict() if alone else OrderedDict({_MORE: None})
+        self._public: OrderedDict[str, tuple[bool, float]] = OrderedDict()
 
     def saw(self, key: str) -> None:
         """Text of the repository (or other place) `key` was shown."""
-        self._seen[key.lower()] = None
+        who = reader.get()
+        # A client of 2026-07-28 without a token may be any of the sessions without one.
+        for name in {who} if who.startswith("token ") else {who, ""}:
+            seen = self._seen.setdefault(name, OrderedDict())
+            self._seen.move_to_end(name)
+            _add(seen, sys.intern(key.lower()))
+        while len(self._seen) > _READERS:
+            for old in self._seen.popitem(last=False)[1]:
+                _add(self._everybody, old)
 
     def knows(self, key: str, *, public: bool) -> None:
         """GitHub just said whether `key` is public."""
         self._public[key.lower()] = (public, time.monotonic())
+        self._public.move_to_end(key.lower())
+        if len(self._public) > _KNOWN:
+            self._public.popitem(last=False)
 
     async def public(self, key: str) -> bool:
         """Whether anybody may read, and so perhaps write, `key`; what can't be found out counts as public."""
@@ -50,13 +76,32 @@ class Flow:
             return True
         return self._public[key][0]
 
-    async def question(self, target: str) -> str | None:
+    async def question(self, target: str, *, acts: bool = False) -> str | None:
         """What to ask the user before a write to `target`; None if nothing.
+
+        Args:
+            acts: whether the write runs or publishes something.
 
         Raises:
             Refused: flow control is strict and would have to ask.
         """
-        if self._policy.flow == "off" or not self._seen:
+        if self._policy.flow == "off":
             return None
-        seen = {key: await self.public(key) for key in list(self._seen)}
-        return self._policy.flow_question(target.lower(), seen, public=await self.public(target.lower()))
+        read = [*self._everybody, *self._seen.get(reader.get(), ())]
+        if not read:
+            return None
+        target, seen = target.lower(), dict[str, bool]()
+        for key in reversed(read):
+            seen[key] = key == _MORE or await self.public(key)
+            if seen[key] and key != target:
+                break  # One is reason enough; each of the others may cost a request.
+        return self._policy.flow_question(target, seen, public=await self.public(target), acts=acts)
+
+
+def _add(seen: _Seen, key: str) -> None:
+    seen[key] = None
+    seen.move_to_end(key)
+    if len(seen) > _KEYS:
+        seen.popitem(last=False)
+        seen[_MORE] = None
+        seen.move_to_end(_MORE)

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from mcp_batteries.errors import Invalid, NotFound, quote
 from mcp_github.engine.api import Api
-from mcp_github.engine.pages import Shape, clipped, listing, pick
+from mcp_github.engine.pages import Shape, clipped, listing, names, pick
 from mcp_github.engine.queries import NODE_PLACE, REPLY
 from mcp_github.engine.shapes import COMMENT, ISSUE, LABEL, MILESTONE, PERSON
 from mcp_github.models import Done, Listing, Record
-from mcp_github.policy import Repo, WriteRepo
+from mcp_github.policy import Owner, Repo, WriteRepo
 
 __all__ = ["Issues", "Options", "SubIssue", "check_thread", "merged"]
 
-Options = Literal["labels", "milestones", "assignees", "types"]
+Options = Literal["labels", "milestones", "assignees", "types", "custom"]
 SubIssue = Literal["add", "remove", "first", "after"]
 
 _BODY = 8000
 _TYPE = Shape({"name": "name", "description": "description"}, ("name", "description"))
+_CUSTOM = Shape({"name": "name", "kind": "data_type", "choices": names("options")}, ("name", "kind", "choices"))
 _LOGIN = Shape(PERSON.getters, ("login",))
 
 
@@ -40,7 +41,8 @@ class Issues:
     async def get(self, repo: Repo, number: int, fields: Sequence[str] | None) -> Record:
         """One issue, with its parent and sub-issues where it has some."""
         where, what = f"{repo.path}/issues/{number}", f"issue #{number} of `{repo.full}`"
-        found = await self.api.get(where, what, repo=repo)
+        hint = "`list_issues` and `list_pull_requests` have the numbers there are."
+        found = await self.api.get(where, what, repo=repo, hint=hint)
         wanted = fields or [name for name in ISSUE.getters if name not in ("repo", "draft", "is_pull_request")]
         data = ISSUE.record(found.data, wanted)
         if data.get("body"):
@@ -82,9 +84,10 @@ class Issues:
         """What an issue of this repository can be given."""
         what = f"the {kind} of `{repo.full}`"
         path, shape = f"{repo.path}/{kind}", _LOGIN
-        if kind == "types":
-            path, shape = f"/orgs/{repo.owner}/issue-types", _TYPE
-            found = await self.api.get(path, what, repo=repo)
+        if kind in ("types", "custom"):
+            # Those of the organisation.
+            place, shape = ("issue-types", _TYPE) if kind == "types" else ("issue-fields", _CUSTOM)
+            found = await self.api.get(f"/orgs/{Owner(repo.owner)}/{place}", what, repo=repo)
             columns = shape.choose(None)
             rows = [shape.row(item, columns) for item in found.data if item]
             return Listing(removed=found.removed or None, columns=columns, rows=rows)
@@ -101,9 +104,18 @@ class Issues:
             await self._sub(repo, parent, int(made.data["id"]), number)
         return done
 
-    async def edit(self, repo: WriteRepo, number: int, changes: dict[str, Any]) -> Done:
+    async def edit(
+        self, repo: WriteRepo, number: int, changes: dict[str, Any], *, custom: Mapping[str, Any] | None,
+        duplicate_of: int | None,
+    ) -> Done:  # fmt: skip
         """Change what `changes` names; lists of `+name` and `-name` add and remove, others replace."""
         where, what = f"{repo.path}/issues/{number}", f"issue #{number} of `{repo.full}`"
+        if custom:
+            changes["issue_field_values"] = await self._values(repo, custom)
+        if duplicate_of is not None:
+            of = f"issue #{duplicate_of} of `{repo.full}`"
+            first = await self.api.get(f"{repo.path}/issues/{duplicate_of}", of, quiet=True)
+            changes |= {"state": "closed", "state_reason": "duplicate", "duplicate_issue_id": int(first.data["id"])}
         if any(_relative(changes.get(name)) for name in ("labels", "assignees")):
             now = await self.api.get(where, what, quiet=True)
             for name, key in (("labels", "name"), ("assignees", "login")):
@@ -115,6 +127,18 @@ class Issues:
             raise Invalid("Nothing was given to change.", "Pass what is to be different.")
         made = await self.api.write("PATCH", where, what, changes, repo=repo)
         return self._done(repo, number, f"Changed #{number}.", made.data)
+
+    async def _values(self, repo: Repo, custom: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
+        what = f"the custom fields of `{repo.owner}`"
+        listed = await self.api.get(f"/orgs/{Owner(repo.owner)}/issue-fields", what, quiet=True)
+        known = {str(field["name"]).lower(): field for field in listed.data}
+        values: list[dict[str, Any]] = []
+        for name, value in custom.items():
+            if (field := known.get(name.lower())) is None:
+                there = ", ".join(quote(str(field["name"]), 60) for field in listed.data) or "none"
+                raise NotFound(f"`{repo.owner}` has no custom field {quote(name)}.", f"There are: {there}.")
+            values.append({"field_id": int(field["id"]), "value": value})
+        return values
 
     async def comment(self, repo: WriteRepo, number: int, body: str, thread: str | None) -> Done:
         """Say something under an issue or pull request, or in a thread of a review."""

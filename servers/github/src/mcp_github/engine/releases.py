@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_batteries.errors import quote
+from mcp_batteries.errors import NotFound, Refused, quote
 from mcp_github.engine.api import Api
+from mcp_github.engine.repositories import default_branch, find_release, refuse_workflows, sha_of
 from mcp_github.models import Done
 from mcp_github.policy import Ref, WriteRepo
 
@@ -19,25 +20,50 @@ class Releases:
 
     async def create(self, repo: WriteRepo, body: dict[str, Any]) -> Done:
         what = f"release {quote(str(body['tag_name']))} of `{repo.full}`"
+        await self._refuse_unseen(repo, str(body["tag_name"]), body.get("target_commitish"))
         made = await self.api.write("POST", f"{repo.path}/releases", what, body, repo=repo)
         return self._done(repo, "Created", made.data)
 
     async def edit(self, repo: WriteRepo, tag: Ref, changes: dict[str, Any]) -> Done:
         what = f"release {quote(tag.name)} of `{repo.full}`"
-        made = await self.api.write(
-            "PATCH", f"{repo.path}/releases/{await self._id(repo, tag)}", what, changes, repo=repo
-        )
+        found = (await find_release(self.api, repo, tag, quiet=True)).data
+        if changes.get("draft") is False:
+            # Only now its tag is made, perhaps where somebody else had it point.
+            await self._refuse_unseen(repo, tag.name, found.get("target_commitish"))
+        made = await self.api.write("PATCH", f"{repo.path}/releases/{int(found['id'])}", what, changes, repo=repo)
         return self._done(repo, "Changed", made.data)
 
     async def delete(self, repo: WriteRepo, tag: Ref) -> Done:
         what = f"release {quote(tag.name)} of `{repo.full}`"
-        await self.api.write("DELETE", f"{repo.path}/releases/{await self._id(repo, tag)}", what, repo=repo)
+        found = (await find_release(self.api, repo, tag, quiet=True)).data
+        await self.api.write("DELETE", f"{repo.path}/releases/{int(found['id'])}", what, repo=repo)
         return Done(done=f"Deleted release {tag.name}; the tag stays.")
 
-    async def _id(self, repo: WriteRepo, tag: Ref) -> int:
-        what = f"release {quote(tag.name)} of `{repo.full}`"
-        found = await self.api.get(f"{repo.path}/releases/tags/{tag.path}", what, quiet=True)
-        return int(found.data["id"])
+    async def _refuse_unseen(self, repo: WriteRepo, tag: str, target: str | None) -> None:
+        """Raise `Refused` for a release of what no branch of the repository has, or whose workflows would run anew.
+
+        A commit of any fork has a sha here too, and workflows run on a tag or a release as they stand at its commit.
+        """
+        default, at = await default_branch(self.api, repo), Ref(tag).path
+        try:
+            what = f"tag {quote(tag)} of `{repo.full}`"
+            await self.api.get(f"{repo.path}/git/ref/tags/{at}", what, quiet=True)
+            sha = str((await self.api.get(f"{repo.path}/commits/tags/{at}", what, quiet=True)).data["sha"])
+        except NotFound:
+            if target is None or target == default:
+                return
+            sha = await sha_of(self.api, repo, Ref(target))
+            if sha.startswith(target):
+                await self._refuse_elsewhere(repo, default, sha)
+        await refuse_workflows(self.api, repo, sha)
+
+    async def _refuse_elsewhere(self, repo: WriteRepo, default: str, sha: str) -> None:
+        what = f"commit `{sha}` of `{repo.full}`"
+        compared = await self.api.get(f"{repo.path}/compare/{Ref(default).path}...{sha}", what, quiet=True)
+        if compared.data.get("status") not in ("behind", "identical"):
+            raise Refused(
+                f"The {what} is not on the default branch, and may be a fork's.", "Name a branch or tag as `ref`."
+            )
 
     @staticmethod
     def _done(repo: WriteRepo, verb: str, data: dict[str, Any]) -> Done:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused, quote
-from mcp_github.engine.api import Api
+from mcp_github.engine.api import Answer, Api
+from mcp_github.engine.files import COMPARED
 from mcp_github.engine.pages import Shape, clipped, listing, pick
 from mcp_github.engine.shapes import (
     BRANCH,
@@ -25,7 +26,7 @@ from mcp_github.engine.shapes import (
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Owner, Ref, Repo, WriteRepo
 
-__all__ = ["Kind", "Repositories", "default_branch", "refuse_workflows", "sha_of"]
+__all__ = ["Kind", "Repositories", "default_branch", "find_release", "refuse_workflows", "sha_of"]
 
 Kind = Literal["repositories", "code", "commits", "issues", "pull_requests", "users", "orgs", "topics"]
 
@@ -47,7 +48,7 @@ class Repositories:
         """Who the token belongs to, what it may do, how many requests are left, and what is served here."""
         api, policy = self.api, self.api.policy
         data: dict[str, Any] = {"served": policy.listed, "toolsets": sorted(policy.toolsets)}
-        gates = ("merge", "delete", "workflow_files", "releases", "force")
+        gates = ("merge", "delete", "workflow_files", "runs", "releases", "force")
         data["may"] = [
             "read",
             *(["write"] if policy.can_write else []),
@@ -117,7 +118,8 @@ class Repositories:
             if not policy.permits(owner, name):
                 return False
             api.flow.saw(full)
-            if isinstance(private := item.get("private"), bool):
+            private = item.get("private") if kind == "repositories" else pick(item, "repository.private")
+            if isinstance(private, bool):
                 api.flow.knows(full, public=not private)
             return True
 
@@ -130,7 +132,8 @@ class Repositories:
 
     async def repository(self, repo: Repo, fields: Sequence[str] | None) -> Record:
         """One repository with the top of its README."""
-        found = await self.api.get(repo.path, f"repository `{repo.full}`", repo=repo)
+        hint = "`search_github` with kind=repositories finds it by a word of its name."
+        found = await self.api.get(repo.path, f"repository `{repo.full}`", repo=repo, hint=hint)
         self.api.flow.knows(repo.key, public=not found.data.get("private", False))
         data = REPOSITORY.record(found.data, fields or [name for name in REPOSITORY.getters if name != "size_kb"])
         return Record(uri=repo.uri, removed=found.removed or None, data=data)
@@ -162,7 +165,10 @@ class Repositories:
     async def commit(self, repo: Repo, ref: Ref) -> Record:
         """One commit with the files it touched."""
         found = await self.api.get(
-            f"{repo.path}/commits/{ref.path}", f"commit {quote(ref.name)} of `{repo.full}`", repo=repo
+            f"{repo.path}/commits/{ref.path}",
+            f"commit {quote(ref.name)} of `{repo.full}`",
+            repo=repo,
+            hint="`list_refs` shows branches and tags, `list_commits` commits.",
         )
         data = COMMIT.record(found.data, ("sha", "author", "name", "date", "verified", "parents", "url"))
         data["message"] = pick(found.data, clipped("commit.message", 4000))
@@ -183,9 +189,7 @@ class Repositories:
 
     async def release(self, repo: Repo, tag: Ref | None) -> Record:
         """The release of a tag, or the latest."""
-        path = "latest" if tag is None else f"tags/{tag.path}"
-        what = f"{'latest release' if tag is None else f'release {quote(tag.name)}'} of `{repo.full}`"
-        found = await self.api.get(f"{repo.path}/releases/{path}", what, repo=repo)
+        found = await find_release(self.api, repo, tag)
         data = RELEASE.record(found.data, [name for name in RELEASE.getters if name != "id"])
         data["body"] = pick(found.data, clipped("body", 8000))
         uri = f"{repo.uri}/releases/{found.data.get('tag_name')}"
@@ -253,6 +257,23 @@ class Repositories:
         return Done(done=f"Deleted {repo.full}.")
 
 
+async def find_release(api: Api, repo: Repo, tag: Ref | None, *, quiet: bool = False) -> Answer:
+    """The release of a tag, be it a draft, which GitHub does not find by its tag; without one the latest."""
+    what = f"{'latest release' if tag is None else f'release {quote(tag.name)}'} of `{repo.full}`"
+    path = "latest" if tag is None else f"tags/{tag.path}"
+    try:
+        return await api.get(f"{repo.path}/releases/{path}", what, repo=repo, quiet=quiet)
+    except NotFound:
+        if tag is None:
+            raise
+        # Drafts come first in the list, for those who may write.
+        listed = await api.get(f"{repo.path}/releases", what, {"per_page": 100}, repo=repo, quiet=quiet)
+        for item in listed.data:
+            if item.get("tag_name") == tag.name:
+                return replace(listed, data=item)
+        raise
+
+
 async def default_branch(api: Api, repo: Repo) -> str:
     """The name of the default branch."""
     found = await api.get(repo.path, f"repository `{repo.full}`", quiet=True)
@@ -270,30 +291,31 @@ async def sha_of(api: Api, repo: Repo, ref: Ref | None) -> str:
         return str(found.data["object"]["sha"])
     except NotFound:
         what = f"branch, tag or commit {quote(name)} in `{repo.full}`"
-        found = await api.get(f"{repo.path}/commits/{ref.path}", what, quiet=True)
+        hint = "`list_refs` shows branches and tags."
+        found = await api.get(f"{repo.path}/commits/{ref.path}", what, quiet=True, hint=hint)
         return str(found.data["sha"])
 
 
 async def refuse_workflows(api: Api, repo: WriteRepo, sha: str) -> None:
     """Raise `Refused` if what `sha` holds beyond the default branch changes files Actions runs and that gate is closed.
 
-    A branch is enough to have them run: `on: push` asks for no review.
+    A branch or a tag is enough to have them run: `on: push` asks for no review. A commit of any fork has a `sha` here.
     """
     if api.policy.opens("workflow_files"):
         return
     base = Ref(await default_branch(api, repo))
     what = f"commit `{sha}` of `{repo.full}`"
-    params: dict[str, Any] = {"per_page": 100}
-    for _ in range(30):
-        try:
-            found = await api.get(f"{repo.path}/compare/{base.path}...{sha}", what, params, quiet=True)
-        except NotFound:
-            raise Refused(
-                f"What {what} changes can't be told, and it may be files that Actions runs.",
-                "Start from a branch, or the operator can open `--workflow-files`.",
-            ) from None
-        for file in cast("list[Any]", found.data.get("files") or []):
-            api.policy.write_file(str(file["filename"]))
-        if not found.following:
-            return
-        params = {**params, **found.following}
+    try:
+        found = await api.get(f"{repo.path}/compare/{base.path}...{sha}", what, {"per_page": 1}, quiet=True)
+    except NotFound:
+        found = None
+    files = cast("list[dict[str, Any]]", found.data.get("files") or []) if found else []
+    if found is None or len(files) >= COMPARED:
+        raise Refused(
+            f"What {what} changes can't all be told, and files that Actions runs may be among it.",
+            "Start from a branch with less, or the operator can open `--workflow-files`.",
+        )
+    for file in files:
+        for name in ("filename", "previous_filename"):
+            if name in file:
+                api.policy.write_file(str(file[name]))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from mcp_github.engine.pages import Shape, clipped, names, pick, plain, trust
+from mcp_github.engine.pages import Shape, author, clipped, names, pick, plain, trust
 
 __all__ = [
     "BRANCH", "CHECK", "CODE", "COMMENT", "COMMIT", "COMMIT_HIT", "FILE", "ISSUE", "LABEL", "MILESTONE", "PERSON",
     "PULL", "RELEASE", "REPOSITORY", "REVIEW", "TEAM", "TOPIC", "TREE",
 ]  # fmt: skip
 
-_WHO = {"author": "user.login", "association": "author_association", "trust": trust}
+_WHO = {"author": author, "association": "author_association", "trust": trust}
 
 
 def _repo(item: Mapping[str, Any]) -> Any:
@@ -29,7 +29,7 @@ ISSUE = Shape(
         **plain("comments", "created_at", "updated_at", "closed_at", "locked"), "body": clipped("body"),
         "url": "html_url", "is_pull_request": lambda item: "pull_request" in item, "draft": "draft",
         "sub_issues": "sub_issues_summary.total", "sub_issues_done": "sub_issues_summary.completed",
-        "reactions": "reactions.total_count", "closed_by": "closed_by.login",
+        "reactions": "reactions.total_count", "closed_by": "closed_by.login", "custom": lambda item: _custom(item),
     },
     ("number", "title", "state", "author", "trust", "labels", "assignees", "comments", "updated_at"),
 )  # fmt: skip
@@ -123,6 +123,14 @@ MILESTONE = Shape(
     ("number", "title", "state", "open_issues", "closed_issues", "due_on"),
 )
 TOPIC = Shape({**plain("name", "display_name", "short_description", "featured")}, ("name", "short_description"))
+
+
+def _custom(item: Mapping[str, Any]) -> Any:
+    values = cast("list[Any]", item.get("issue_field_values") or [])
+    return {
+        str(one.get("issue_field_name") or one.get("name")): pick(one, "single_select_option.name") or one.get("value")
+        for one in values
+    } or None
 
 
 def _fragments(item: Mapping[str, Any]) -> list[str]:

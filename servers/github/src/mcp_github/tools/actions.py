@@ -5,21 +5,41 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from mcp_batteries.declare import tool
 from mcp_github.engine.actions import Actions, Kind, RunAction
+from mcp_github.engine.artifacts import Artifacts
 from mcp_github.models import Done, Listing, Record, Text
 from mcp_github.policy import Policy
-from mcp_github.tools.arguments import Cursor, Fields, Limit, Number, OptionalNumber, Ref, RepoName
+from mcp_github.tools.arguments import (
+    Cursor,
+    Fields,
+    Limit,
+    Number,
+    OptionalNumber,
+    OptionalPath,
+    Ref,
+    RepoName,
+    one_of,
+)
 
 __all__ = ["ActionTools", "DeleteLogTools", "WriteActionTools"]
+
+
+_states = AfterValidator(
+    one_of(
+        "completed", "action_required", "cancelled", "failure", "neutral", "skipped", "stale", "success", "timed_out",
+        "in_progress", "queued", "requested", "waiting", "pending",
+    )
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class ActionTools:
     policy: Policy
     actions: Actions
+    artifacts: Artifacts
 
     @tool("List runs, jobs, workflows or artifacts", open_world=True)
     async def list_actions(
@@ -29,7 +49,7 @@ class ActionTools:
         run_id: OptionalNumber = None,
         workflow: Annotated[str | None, Field(description="File name or id")] = None,
         branch: Annotated[str | None, Field(description="Runs of it")] = None,
-        status: Annotated[str | None, Field(description="Of runs: failure, success, in_progress, queued ...")] = None,
+        status: Annotated[str | None, _states, Field(description="Of runs: failure, success, in_progress ...")] = None,
         event: Annotated[str | None, Field(description="Of runs, such as push")] = None,
         fields: Fields = None,
         limit: Limit = 20,
@@ -57,13 +77,28 @@ class ActionTools:
         pattern: Annotated[str | None, Field(description="Only lines that contain this")] = None,
         start_line: Annotated[int | None, Field(ge=1)] = None,
     ) -> Text:
-        """Read the end of a job's log, or from `start_line` on; of a run, that of its first failed job."""
+        """Read a job's log: its last error or end, or from `start_line` on; of a run, that of its first failed job."""
         where = self.policy.repo(repo)
         return await self.actions.log(where, job_id=job_id, run_id=run_id, start_line=start_line, pattern=pattern)
+
+    @tool("Read an artifact", open_world=True)
+    async def read_artifact(
+        self,
+        repo: RepoName,
+        artifact: Number,
+        path: OptionalPath = None,
+        pattern: Annotated[str | None, Field(description="Only lines that contain this")] = None,
+        start_line: Number = 1,
+    ) -> Text:
+        """List the files in an artifact, or read the one at `path`."""
+        where, inside = self.policy.repo(repo), self.policy.file(path) if path else None
+        return await self.artifacts.read(where, artifact, inside, start_line=start_line, pattern=pattern)
 
 
 @dataclass(frozen=True)
 class WriteActionTools:
+    """Behind `--runs`."""
+
     policy: Policy
     actions: Actions
 
@@ -76,13 +111,13 @@ class WriteActionTools:
         inputs: Annotated[dict[str, Any], Field(description="As the workflow declares them")] = {},  # noqa: B006
     ) -> Done:
         """Start a workflow that allows being started by hand."""
-        where, policy = self.policy.write_repo(repo), self.policy
+        where, policy = self.policy.write_repo(repo, "runs"), self.policy
         return await self.actions.run(where, policy.workflow(workflow), policy.ref(ref), inputs)
 
     @tool("Rerun or cancel", effect="destroy", open_world=True)
     async def edit_run(self, repo: RepoName, run_id: Number, action: RunAction) -> Done:
         """Rerun a workflow run or only what failed in it, or cancel it."""
-        return await self.actions.act(self.policy.write_repo(repo), run_id, action)
+        return await self.actions.act(self.policy.write_repo(repo, "runs"), run_id, action)
 
 
 @dataclass(frozen=True)

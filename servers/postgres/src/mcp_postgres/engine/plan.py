@@ -132,11 +132,13 @@ def _draw(node: _Node, lines: list[str], depth: int) -> None:
     facts = f"cost {node['Total Cost']:.0f}, {node['Plan Rows']:,} rows"
     if "Actual Total Time" in node:
         loops = node["Actual Loops"]
-        facts = f"{node['Actual Total Time']:.2f} ms, {node['Actual Rows']:,.0f} of {node['Plan Rows']:,} rows expected"
-        facts += f", {loops} times" if loops > 1 else ""
+        facts = f"{node['Actual Total Time']:.2f} ms, {node['Actual Rows']:,.0f} of" if loops else "never run,"
+        facts += f" {node['Plan Rows']:,} rows expected"
+        facts += f", {loops:,} times" if loops > 1 else ""
+        facts += f", {node['Workers Launched']} workers" if "Workers Launched" in node else ""
         if node.get("Shared Read Blocks"):
             facts += f", {node['Shared Read Blocks']:,} blocks read"
-    lines.append(f"{'  ' * depth}{what}: {facts}")
+    lines.append(f"{'  ' * depth}{_one_line(what)}: {facts}")
     for word in (
         "Index Cond",
         "Hash Cond",
@@ -149,9 +151,15 @@ def _draw(node: _Node, lines: list[str], depth: int) -> None:
     ):
         if word in node:
             value = ", ".join(cast("list[str]", node[word])) if isinstance(node[word], list) else str(node[word])
+            value = _one_line(value)
             lines.append(f"{'  ' * depth}  {word.lower()}: {value if len(value) <= 300 else value[:299] + '…'}")
     for child in cast("list[_Node]", node.get("Plans", [])):
         _draw(child, lines, depth + 1)
+
+
+def _one_line(text: str) -> str:
+    # A name with a line end in it would look like a step of its own.
+    return " ".join(text.splitlines())
 
 
 def _findings(node: _Node, analyzed: bool) -> list[str]:

@@ -79,6 +79,11 @@ def problem(error: psycopg.Error, database: str, *, before: int = 0) -> Problem:
             return Refused(f"The role lacks a right: {said}.", more or "The operator can grant it.")
         case "42P01" | "3F000" | "42883" | "42703" | "42704":
             return NotFound(f"{said}{where}.", more or "`search_schema` finds names; quote those with capitals.")
+        case "08P01" if "bind message" in primary:
+            return Invalid(
+                f"The statement and its `parameters` do not go together: {said}.",
+                "Pass an array with one value for each of $1, $2 and so on.",
+            )
         case "42601" if "multiple commands" in primary:
             return Refused(f"One statement at a time: {said}.", "Send each by a call of its own.")
         case "53100" | "53200" | "53400" | "54000" | "54001" | "54011" | "54023":

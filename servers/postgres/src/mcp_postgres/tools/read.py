@@ -10,7 +10,7 @@ from pydantic import Field
 from mcp_batteries.declare import tool
 from mcp_batteries.errors import Invalid
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES
-from mcp_batteries.views import TABLE
+from mcp_batteries.views import DIAGRAM, PLAN, TABLE
 from mcp_postgres.engine.service import Engine
 from mcp_postgres.models import Catalog, Hits, Plan, RowPage, TableInfo
 from mcp_postgres.policy import Database, Policy
@@ -26,7 +26,7 @@ class ReadTools:
     policy: Policy
     engine: Engine
 
-    @tool("List objects", seconds=LONGEST)
+    @tool("List objects", seconds=LONGEST, view=DIAGRAM)
     async def list_objects(
         self,
         schema: Annotated[str | None, Field(description="Only this schema.")] = None,
@@ -88,7 +88,7 @@ class ReadTools:
         statement = self.policy.read(database, sql, parameters)
         return await self.engine.rows(statement, limit=limit, max_bytes=max_bytes, max_cell=max_cell)
 
-    @tool("Explain a query", seconds=LONGEST)
+    @tool("Explain a query", seconds=LONGEST, view=PLAN)
     async def explain_query(
         self,
         sql: Sql,

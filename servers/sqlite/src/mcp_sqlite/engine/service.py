@@ -20,6 +20,7 @@ from mcp_sqlite.policy import (
     Subject,
     Table,
     WriteStatement,
+    escaped,
 )
 
 __all__ = ["Engine"]
@@ -93,7 +94,7 @@ class Engine:
         """One table with all that hangs on it, and `sample` of its rows."""
         request = {"do": "describe", "table": table.name, "sample": sample, "max_cell": 200}
         found = await self.pool.call({**request, "path": table.database.path})
-        return TableInfo(f"sqlite://{table.database.name}/{found['name']}", found)
+        return TableInfo(f"sqlite://{table.database.name}/{escaped(found['name'])}", found)
 
     async def find(self, databases: Sequence[Database], text: str, *, limit: int) -> Hits:
         """Where `text` occurs in the schemas of `databases`."""

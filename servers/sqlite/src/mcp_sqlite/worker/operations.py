@@ -61,10 +61,18 @@ def run(connections: Connections, request: dict[str, Any], send: statements.Send
 
 def _check(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     """The complaints of integrity_check (or quick_check) and of foreign_key_check, at most 100 each."""
-    database = connections.reader(request["path"])
     name = "quick_check" if request["quick"] else "integrity_check"
-    said = [str(row[0]) for row in database.own(f"PRAGMA {name}(100)")]
-    keys = database.own('SELECT "table", rowid, parent FROM pragma_foreign_key_check LIMIT 100')
+    said: list[str] = []
+    keys: list[tuple[Any, ...]] = []
+    try:
+        database = connections.reader(request["path"])
+        said = [str(row[0]) for row in database.own(f"PRAGMA {name}(100)")]
+        keys = database.own('SELECT "table", rowid, parent FROM pragma_foreign_key_check LIMIT 100')
+    except sqlite3.DatabaseError as error:
+        # Damage that stops the check itself is what it was asked for.
+        if not statements.is_damage(error):
+            raise
+        said = [line for line in said if line != "ok"] + [f"{name} can't go on: {error}"]
     return {
         "said": [] if said == ["ok"] else said,
         "keys": [f"{table} row {rowid} refers to a missing row of {parent}" for table, rowid, parent in keys],

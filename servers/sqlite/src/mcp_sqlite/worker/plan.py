@@ -7,6 +7,7 @@ reads is made, and the planner is asked again; what it then uses would help. (Th
 from __future__ import annotations
 
 import itertools
+import re
 import sqlite3
 from dataclasses import dataclass
 from typing import Any
@@ -21,12 +22,13 @@ __all__ = ["explain"]
 
 _MOST_CANDIDATES = 60
 _PREFIX = "mcp_candidate_"
+_EXPLAIN = re.compile(r"\A\s*EXPLAIN\s+(?:QUERY\s+PLAN\s+)?", re.IGNORECASE)
 
 
 def explain(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     """The query plan as a tree, the tables it scans whole, and indexes the planner would take."""
     database = connections.reader(request["path"])
-    sql = "EXPLAIN QUERY PLAN " + request["sql"]
+    sql = "EXPLAIN QUERY PLAN " + _EXPLAIN.sub("", request["sql"], count=1)
     with database.interrupt.over(database.connection):
         steps = execute(database, Mode(request.get("mode", Mode.EXPLAIN)), sql, request.get("parameters")).fetchall()
     reads = list(database.guard.reads)

@@ -10,7 +10,7 @@ from mcp_sqlite.worker.cells import Failure, Lines
 from mcp_sqlite.worker.connections import Connections, Database
 from mcp_sqlite.worker.guard import Mode
 
-__all__ = ["catalog", "describe", "find", "name_of", "quoted", "safe", "shadows", "table_names"]
+__all__ = ["catalog", "columns_of", "describe", "find", "name_of", "quoted", "safe", "shadows", "table_names"]
 
 _COUNT_SECONDS = 0.03
 _FTS = ("fts3", "fts4", "fts5")
@@ -79,7 +79,7 @@ def catalog(connections: Connections, request: dict[str, Any]) -> dict[str, Any]
     for name, kind, sql in page[: request["limit"]]:
         rows, exact, spent = _count(database, name, kind, budget)
         budget -= spent
-        names = [str(row[1]) for row in safe(database, f"PRAGMA table_info({quoted(name)})")]
+        names = [str(row[1]) for row in columns_of(database, name)]
         columns, more = names[:_COLUMNS], max(0, len(names) - _COLUMNS)
         size += 30 + len(name.encode()) + sum(len(column.encode()) + 2 for column in columns)
         if found and size > request["max_bytes"]:
@@ -148,6 +148,11 @@ def safe(database: Database, sql: str, parameters: Any = ()) -> list[tuple[Any, 
         if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF != sqlite3.SQLITE_ERROR:
             raise  # a lock or a damaged page is no answer
         return []
+
+
+def columns_of(database: Database, table: str) -> list[tuple[Any, ...]]:
+    """PRAGMA table_xinfo of `table` without what virtual tables hide from SELECT *; generated columns are there."""
+    return [row for row in safe(database, f"PRAGMA table_xinfo({quoted(table)})") if row[6] != 1]
 
 
 def describe(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
@@ -235,7 +240,7 @@ def names(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     if request.get("table") is None:
         found = table_names(database)
     else:
-        found = [str(row[1]) for row in safe(database, f"PRAGMA table_info({quoted(request['table'])})")]
+        found = [str(row[1]) for row in columns_of(database, request["table"])]
     typed = request["typed"].casefold()
     return {"names": [name for name in found if name.casefold().startswith(typed)][:1000]}
 
@@ -259,7 +264,7 @@ def find(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
             hits.append(f"{kind} {name}" + (f" on {table}" if table != name else ""))
             said = True
         if kind in ("table", "view"):
-            for column in safe(database, f"PRAGMA table_info({quoted(name)})"):
+            for column in columns_of(database, name):
                 if text in str(column[1]).casefold():
                     hits.append(f"column {name}.{column[1]} {column[2]}".rstrip())
                     said = True
@@ -288,7 +293,8 @@ def search(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
         words = ", ".join(f"`{name}`" for name, _ in tables)
         if tables:
             raise Failure("invalid", "There are several full-text tables.", f"Name one as `table`: {words}.")
-        raise Failure("not_found", "There is no such full-text table.", "Use `query_rows` with LIKE.")
+        there = f"There is no full-text table{' of that name' if request.get('table') is not None else ''}."
+        raise Failure("not_found", there, "Use `query_rows` with LIKE.")
     name, sql = tables[0]
     table = quoted(name)
     newer = _module(sql) == "fts5"

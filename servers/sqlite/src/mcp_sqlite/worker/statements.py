@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
@@ -11,7 +12,7 @@ from mcp_sqlite.worker.cells import Failure, Lines, parameters
 from mcp_sqlite.worker.connections import Connections, Database
 from mcp_sqlite.worker.guard import SCHEMA_CHANGE, Guard, Mode
 
-__all__ = ["change", "query", "split"]
+__all__ = ["change", "is_damage", "query", "split"]
 
 Send = Callable[[dict[str, Any]], None]
 
@@ -146,12 +147,15 @@ def _step(database: Database, mode: Mode, sql: str, given: Any, lines: Lines) ->
     guard = database.guard
     if cursor.description is None and not guard.written and not guard.reshapes:
         raise Failure("invalid", "There is a statement that does nothing.", "A comment alone is none.")
-    rows = max(cursor.rowcount, 0)
+    rows = cursor.rowcount
     shown = {name: trigger for name, trigger in guard.written.items() if name.lower() not in guard.shadows}
+    written = dict(guard.written)
+    if rows < 0:  # sqlite3 tells the number only of statements that begin with INSERT, UPDATE, DELETE or REPLACE
+        rows = database.own("SELECT changes()")[0][0] if written else 0
     return {
         "rows": rows,
         # What a virtual table writes for itself is counted too, and is nobody's business.
-        "all": database.connection.total_changes - started if shown == guard.written else rows,
+        "all": database.connection.total_changes - started if shown == written else rows,
         "tables": [name if trigger is None else f"{name} (trigger {trigger})" for name, trigger in shown.items()],
         "columns": [column[0] for column in cursor.description] if cursor.description else None,
         "lines": "".join(returned),
@@ -249,7 +253,7 @@ def explained(database: Database | None, error: BaseException) -> Failure:
         return Failure(
             "refused", f"SQLite can't do that here: {said}.", "The operator can look at the file's permissions."
         )
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+    if is_damage(error):
         return Failure("unavailable", f"The file is damaged or no database: {said}.", "`run_check` tells more.")
     if code == sqlite3.SQLITE_CONSTRAINT:
         return Failure("conflict", f"A constraint forbids it: {said}.", "")
@@ -258,6 +262,11 @@ def explained(database: Database | None, error: BaseException) -> Failure:
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
         return Failure("unavailable", f"The disk does not do it: {said}.", "Ask the operator to look at the disk.")
     return Failure("invalid", f"SQLite says: `{said}`.", _hint(database, said) if database else "")
+
+
+def is_damage(error: BaseException) -> bool:
+    """Whether the file is damaged, or no database."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def _way(guard: Guard) -> str:
@@ -279,6 +288,33 @@ _NAMES = {
 }
 
 
+_OTHER_DIALECT = re.compile(
+    r'near "(?:SHOW|DESCRIBE|DESC|USE|\.)"|unrecognized token: "\\|no such table: (?:information_schema|pg_catalog)\.',
+    re.IGNORECASE,
+)
+_FUNCTIONS = {
+    **dict.fromkeys(("now", "getdate", "sysdate"), "`datetime('now')`"),
+    **dict.fromkeys(("curdate", "today"), "`date('now')`"),
+    **dict.fromkeys(
+        ("date_format", "date_part", "date_trunc", "extract", "month", "to_char", "to_date", "year"),
+        "`strftime(format, time)`",
+    ),
+    **dict.fromkeys(("datediff", "date_diff"), "`julianday(a) - julianday(b)`"),
+    **dict.fromkeys(("date_add", "date_sub", "dateadd"), "`date(time, '+1 day')`"),
+    **dict.fromkeys(("concat", "concat_ws"), "`a || b`"),
+    **dict.fromkeys(("left", "right", "mid"), "`substr(text, start, length)`"),
+    **dict.fromkeys(("string_agg", "array_agg", "listagg"), "`group_concat(value, separator)`"),
+    **dict.fromkeys(("len", "char_length"), "`length(text)`"),
+    **dict.fromkeys(("isnull", "nvl"), "`ifnull(value, other)`"),
+    "if": "`iif(condition, value, other)`",
+    "greatest": "`max(a, b)`",
+    "least": "`min(a, b)`",
+    "regexp_replace": "`replace(text, old, new)`",
+    "stddev": "no such aggregate: compute it from `avg(x * x)` and `avg(x)`",
+    "rand": "`random()`",
+}
+
+
 def _hint(database: Database, said: str) -> str:
     import difflib
 
@@ -289,15 +325,15 @@ def _hint(database: Database, said: str) -> str:
     if "supplied a dictionary" in said:
         return "Pass a list of values as `parameters`."
     kind, _, name = said.partition(": ")
+    if kind == "no such function":
+        return f"SQLite has {_FUNCTIONS[name.lower()]}." if name.lower() in _FUNCTIONS else ""
+    if _OTHER_DIALECT.match(said):
+        return "`list_tables` and `get_table` tell what there is."
     if kind not in ("no such table", "no such column"):
         return ""
     known = schema.table_names(database)
     if kind == "no such column":
-        known = [
-            str(row[1])
-            for table in known[:_HINTED]
-            for row in schema.safe(database, f"PRAGMA table_info({schema.quoted(table)})")
-        ]
+        known = [str(row[1]) for table in known[:_HINTED] for row in schema.columns_of(database, table)]
     near = difflib.get_close_matches(name.rpartition(".")[2], dict.fromkeys(known), n=3, cutoff=0.5)
     said = " or ".join(f"`{item}`" for item in near)
     return f"Did you mean {said}?" if near else "`list_tables` and `get_table` tell the names."

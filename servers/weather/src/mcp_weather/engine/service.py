@@ -309,10 +309,12 @@ class Engine:
         )
 
     async def history(
-        self, place: Place, start: date, end: date | None, units: Units, *, normals: bool, most: int
+        self, place: Place, start: str, end: str | None, units: Units, *, normals: bool, most: int
     ) -> History:
         zone, notes = await self._zone(place)
-        days = self._policy.days(start, end, today=today(self.cache.clock(), zone), most=most)
+        here = today(self.cache.clock(), zone)
+        first, last = self._policy.day(start, here), self._policy.day(end, here) if end else None
+        days = self._policy.days(first, last, today=here, most=most)
         found = await self.cache.get(ask.archive_key(place, days))
         daily = table(found.json(), "daily", units, origin(found))
         if daily.values and any(item is None for values in daily.values for item in values):
@@ -320,9 +322,9 @@ class Engine:
         normal = await self._normals(place, days, units) if normals else None
         return History(place=place.info(str(zone)), daily=daily, normals=normal, notes=notes)
 
-    async def astronomy(self, place: Place, day: date | None) -> Astronomy:
+    async def astronomy(self, place: Place, day: str | None) -> Astronomy:
         zone, notes = await self._zone(place)
-        wanted = day or today(self.cache.clock(), zone)
+        wanted = self._policy.sky_day(day, today(self.cache.clock(), zone))
         return await in_thread(lambda stop: sky(place, wanted, zone, notes))
 
     # Parts of them

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date
 from typing import Annotated
 
 from pydantic import Field
 
 from mcp_batteries.declare import tool
-from mcp_batteries.errors import Invalid, quote
 from mcp_weather.engine.series import Units
 from mcp_weather.engine.service import Engine
 from mcp_weather.models import AirQuality, Alerts, Astronomy, History, Marine
@@ -69,9 +67,8 @@ class ConditionTools:
     ) -> History:
         """Get the weather of past days, from 1940 on, 92 days at most."""
         where = await self.engine.place(self.policy.place(place))
-        first, last = _day(start), _day(end) if end else None
         most = _MOST_NORMAL_DAYS if normals else _MOST_DAYS
-        return await self.engine.history(where, first, last, units or self.units, normals=normals, most=most)
+        return await self.engine.history(where, start, end, units or self.units, normals=normals, most=most)
 
     @tool("Sun and moon")
     async def get_astronomy(
@@ -79,11 +76,4 @@ class ConditionTools:
     ) -> Astronomy:
         """Get sunrise, sunset, twilights, moonrise, moonset and moon phase of a day."""
         where = await self.engine.place(self.policy.place(place))
-        return await self.engine.astronomy(where, _day(date) if date else None)
-
-
-def _day(text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise Invalid(f"{quote(text)} is no day of the calendar.", "Pass it as YYYY-MM-DD.") from None
+        return await self.engine.astronomy(where, date)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -24,6 +25,7 @@ from mcp_weather.tools.arguments import Groups, Hours, Models, PlaceText, UnitSy
 __all__ = ["ForecastTools"]
 
 _PLOTTED: tuple[Group, ...] = ("basic", "wind")
+_MOST_HOURS = 168
 _BASIC: list[Group] = ["basic"]
 _BEST: list[Model] = ["best_match"]
 
@@ -46,9 +48,9 @@ class ForecastTools:
     async def get_forecast(
         self,
         place: PlaceText,
-        step: Literal["hourly", "daily"] = "hourly",
-        hours: Hours = 24,
-        days: Annotated[int, Field(ge=1, le=16)] = 7,
+        step: Literal["hourly", "daily"] | None = None,
+        hours: Annotated[Hours | None, Field(description="Default: 24.")] = None,
+        days: Annotated[int | None, Field(ge=1, le=16, description="Default: 7.")] = None,
         variables: Groups = _BASIC,
         models: Models = _BEST,
         source: Annotated[Literal["open-meteo", "nws"], Field(description="nws: official, US only.")] = "open-meteo",
@@ -56,7 +58,11 @@ class ForecastTools:
     ) -> Forecast:
         """Get a forecast by hour (`hours`) or day (`days`), of several models if asked."""
         where = await self.engine.place(self.policy.place(place))
-        span = hours if step == "hourly" else days
+        step = step or ("daily" if days and not hours else "hourly")
+        if step == "hourly":
+            span = hours or min(24 * (days or 1), _MOST_HOURS)
+        else:
+            span = days or (math.ceil(hours / 24) if hours else 7)
         if source == "nws":
             if models != _BEST or variables != _BASIC:
                 raise Invalid(

@@ -1,0 +1,48 @@
+"""Stars: what somebody keeps at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_github.engine.api import Api
+from mcp_github.engine.pages import Shape, listing
+from mcp_github.engine.shapes import REPOSITORY
+from mcp_github.models import Done, Listing
+from mcp_github.policy import Owner, WriteRepo
+
+__all__ = ["Stars"]
+
+_STARRED = Shape({**REPOSITORY.getters, "starred_at": "starred_at"}, ("repo", "description", "language", "starred_at"))
+
+
+@dataclass(frozen=True)
+class Stars:
+    api: Api
+
+    async def list(
+        self, user: Owner | None, *, fields: Sequence[str] | None, limit: int, cursor: str | None
+    ) -> Listing:
+        """What is starred of what is served, the latest first."""
+        flow, policy = self.api.flow, self.api.policy
+
+        def served(item: Mapping[str, Any]) -> bool:
+            full = str(item.get("full_name"))
+            if not policy.permits(*full.split("/", 1)):
+                return False
+            flow.saw(full)
+            flow.knows(full, public=not item.get("private", False))
+            return True
+
+        path, whose = ("/user", "you") if user is None else (f"/users/{user}", f"`{user.login}`")
+        return await listing(
+            self.api, f"{path}/starred", f"what {whose} starred", _STARRED, keep=served, fields=fields, limit=limit,
+            cursor=cursor, accept="application/vnd.github.star+json",
+            inside=lambda data: [{**item.get("repo", item), "starred_at": item.get("starred_at")} for item in data],
+        )  # fmt: skip
+
+    async def edit(self, repo: WriteRepo, *, starred: bool) -> Done:
+        verb, path = "PUT" if starred else "DELETE", repo.path.removeprefix("/repos")
+        await self.api.write(verb, f"/user/starred{path}", f"repository `{repo.full}`", repo=repo)
+        return Done(done=f"{'Starred' if starred else 'Unstarred'} {repo.full}.", uri=repo.uri)

@@ -1,0 +1,73 @@
+"""Answers over HTTP to older clients: plain JSON, and a stream only where there is something to stream.
+
+The SDK opens a stream of events for every request of the revisions before 2026-07-28. To make, guard and end one
+costs as much as the call it carries, and proxies that gather answers hold it back. Since 2026-07-28 it waits first;
+so is done here for all of them. What a request was told besides its result, and what the client is asked in between,
+makes a stream of it as ever.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, AsyncIterable, Generator
+from contextlib import aclosing, contextmanager
+from typing import Any, cast
+
+import anyio
+from mcp.server import streamable_http
+from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
+from sse_starlette import EventSourceResponse
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+__all__ = ["answers_deferred"]
+
+_PATIENCE_SECONDS = 1.0
+"""Longer calls get their stream, with its signs of life, before a client or proxy counts them as lost."""
+_RESULT = re.compile(r'\{"jsonrpc":"2\.0","id":(?:-?\d+|"(?:[^"\\]|\\.)*+"),"(?:result|error)":')
+"""How the SDK writes the last message of a stream, the one that answers the request."""
+
+
+class _Deferred(EventSourceResponse):
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        sender, self.data_sender_callable = self.data_sender_callable, None
+        if scope["method"] != "POST" or sender is None:
+            self.data_sender_callable = sender
+            await super().__call__(scope, receive, send)
+            return
+        events = aiter(cast("AsyncIterable[dict[str, str]]", self.body_iterator))
+        first: dict[str, str] = {}
+        answered = False
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(sender)
+            with anyio.move_on_after(_PATIENCE_SECONDS):
+                first = await anext(events, first)
+            answered = _RESULT.match(first.get("data", "")) is not None
+            if not answered:
+                async with aclosing(_from(first, events)) as self.body_iterator:
+                    await super().__call__(scope, receive, send)
+                tasks.cancel_scope.cancel()
+        if not answered:
+            return
+        # The sender is through, so a next request under this id can come.
+        session = self.headers.get(MCP_SESSION_ID_HEADER)
+        headers = {MCP_SESSION_ID_HEADER: session} if session else None
+        await Response(first["data"], headers=headers, media_type="application/json")(scope, receive, send)
+
+
+async def _from(first: dict[str, str], rest: AsyncIterable[dict[str, str]]) -> AsyncGenerator[dict[str, str]]:
+    if first:
+        yield first
+    async for event in rest:
+        yield event
+
+
+@contextmanager
+def answers_deferred() -> Generator[None]:
+    """Have the SDK's sessions answer so for as long as the block lasts."""
+    module: Any = streamable_http
+    module.EventSourceResponse = _Deferred
+    try:
+        yield
+    finally:
+        module.EventSourceResponse = EventSourceResponse

@@ -1,0 +1,89 @@
+"""What models write that is not quite SQLite: taken where it can mean one thing only, else answered with the way."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqlite.serving import make, served, text_of
+
+pytestmark = pytest.mark.anyio
+
+
+async def said(path: Path, tool: str, *options: str, **arguments: Any) -> str:
+    async with served(path, *options) as wire:
+        return text_of(await wire.request("tools/call", {"name": tool, "arguments": arguments}))
+
+
+async def test_what_can_mean_one_statement_only_is_run(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.db")
+    async with served(path) as wire:
+        for sql in (
+            "SELECT 7;;",
+            "SELECT 7 ; ;\n",
+            "```sql\nSELECT 7\n```",
+            "```\nSELECT 7;\n```",
+            "SELECT 7; -- done",
+        ):
+            answer = await wire.request("tools/call", {"name": "query_rows", "arguments": {"sql": sql}})
+            assert "[7]" in text_of(answer), sql
+        for values in (7, "7", "[7]", [7]):
+            arguments = {"sql": "SELECT ? + 0", "parameters": values}
+            answer = await wire.request("tools/call", {"name": "query_rows", "arguments": arguments})
+            assert "[7]" in text_of(answer), values
+        for name in ("a.db", str(path), "A", "", None):
+            arguments = {"sql": "SELECT 7", "database": name}
+            answer = await wire.request("tools/call", {"name": "query_rows", "arguments": arguments})
+            assert "[7]" in text_of(answer), name
+        for sql in ("EXPLAIN SELECT * FROM t", "explain query plan SELECT * FROM t"):
+            answer = await wire.request("tools/call", {"name": "explain_query", "arguments": {"sql": sql}})
+            assert text_of(answer).startswith("SCAN t"), sql
+
+
+async def test_another_dialect_is_answered_with_sqlites_own(tmp_path: Path) -> None:
+    aggregate = "string_agg" if sqlite3.sqlite_version_info < (3, 44) else "listagg"
+    ways = {
+        "SHOW TABLES": "`list_tables`",
+        "describe t": "`list_tables`",
+        ".tables": "`list_tables`",
+        "\\dt": "`list_tables`",
+        "SELECT * FROM information_schema.tables": "`list_tables`",
+        "SELECT NOW()": "`datetime('now')`",
+        f"SELECT {aggregate}(name, ',') FROM t": "`group_concat(value, separator)`",
+    }
+    async with served(make(tmp_path / "a.db")) as wire:
+        for sql, way in ways.items():
+            answer = await wire.request("tools/call", {"name": "query_rows", "arguments": {"sql": sql}})
+            assert way in text_of(answer), sql
+
+
+async def test_rows_changed_behind_a_with_are_counted_as_rows(tmp_path: Path) -> None:
+    sql = "WITH x(v) AS (VALUES ('p'), ('q')) INSERT INTO t (name) SELECT v FROM x"
+    answer = await said(make(tmp_path / "a.db"), "write_rows", "--write", sql=sql)
+    assert "2 rows in t" in answer and "more by triggers" not in answer
+
+
+async def test_generated_columns_are_among_the_columns(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
+        connection.executescript(
+            'CREATE TABLE "odd name" (a, double AS (a * 2), half AS (a / 2) STORED);'
+            "CREATE VIRTUAL TABLE f USING fts5 (x)"
+        )
+    listed = await said(tmp_path / "a.db", "list_tables")
+    assert "odd name 0 rows: a, double, half" in listed and "f (full-text) 0 rows: x\n" in f"{listed}\n"
+    assert "column odd name.double" in await said(tmp_path / "a.db", "search_schema", query="double")
+    shown = await said(tmp_path / "a.db", "get_table", table="odd name")
+    assert "sqlite://a/odd%20name" in shown
+
+
+@pytest.mark.parametrize("quick", [True, False])
+async def test_a_check_that_damage_stops_tells_the_damage(tmp_path: Path, quick: bool) -> None:
+    path = make(tmp_path / "a.db")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript("CREATE TABLE big (x); INSERT INTO big SELECT hex(zeroblob(500)) FROM sqlite_master")
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    answer = await said(path, "run_check", quick=quick)
+    assert answer.startswith("`a` has problems:") and "`run_check`" not in answer and "backup" in answer
