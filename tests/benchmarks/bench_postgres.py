@@ -94,7 +94,8 @@ def everybody() -> list[Peer]:
 
 
 def tree(pid: int) -> list[int]:
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    # Of every thread: uvx starts its program from another than its first.
+    children = [child for file in Path(f"/proc/{pid}/task").glob("*/children") for child in file.read_text().split()]
     return [pid, *(item for child in children for item in tree(int(child)))]
 
 
