@@ -164,7 +164,7 @@ async def test_looking_around() -> None:
         ):
             assert words.lower() in told.lower(), f"{words}: {told}"
         assert "only_one" in text_of(await wire.call("get_table", table="public.u"))
-        assert "a b: integer" in text_of(await wire.call("get_table", table='public."Odd name"'))
+        assert '"a b": integer' in text_of(await wire.call("get_table", table='public."Odd name"'))
         assert "partitions:" in text_of(await wire.call("get_table", table="PARTS"))
         found = text_of(await wire.call("search_schema", query="people call"))
         assert found.startswith("public.t.name text")

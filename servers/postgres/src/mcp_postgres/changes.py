@@ -37,6 +37,17 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND n.nspname !~ '^pg_'
     AND n.nspname <> 'information_schema' AND has_table_privilege(c.oid, 'SELECT')
 """
+_CATALOGUE = "SELECT md5(concat_ws(' ', current_database(), pg_postmaster_start_time(), {}))".format(
+    ", ".join(
+        f"(SELECT concat(count(*), '/', sum(xmin::text::bigint)) FROM {name})"
+        for name in (
+            "pg_class", "pg_attribute", "pg_attrdef", "pg_constraint", "pg_index", "pg_description", "pg_trigger",
+            "pg_policy", "pg_rewrite", "pg_enum", "pg_type", "pg_namespace", "pg_inherits", "pg_auth_members",
+        )
+    )
+)  # fmt: skip
+"""What changes with everything that a schema's resource shows, in a few milliseconds."""
+_DEFINED = {"schema", "table"}
 _UNGATED = {"activity": 1.0, "health": 15.0}
 """What changes without a commit, and the seconds between two looks at it."""
 _BACK_OFF = 5.0
@@ -61,6 +72,7 @@ class _Watched:
         self.names: str | None = None
         self.listed = False
         self.gate: str | None = None
+        self.catalogue: str | None = None
         self.wanted = anyio.Event()
         self.wake = anyio.Event()
         self.turn = anyio.Lock()
@@ -110,7 +122,7 @@ class DatabaseWatcher:
                     watched.digests[subject.uri] = await self._digest(subject)
                     watched.subjects[subject.uri] = subject
                     # What was committed while this was read is seen by the next look.
-                    watched.gate = None
+                    watched.gate = watched.catalogue = None
             watched.update()
 
     def discard(self, keys: Collection[Hashable]) -> None:
@@ -136,7 +148,7 @@ class DatabaseWatcher:
             for watched in self._watched.values():
                 watched.subjects.clear()
                 watched.digests.clear()
-                watched.listed, watched.names, watched.gate = False, None, None
+                watched.listed, watched.names, watched.gate, watched.catalogue = False, None, None, None
                 watched.update()
 
     async def _follow(self, watched: _Watched) -> None:
@@ -153,7 +165,7 @@ class DatabaseWatcher:
                 pause = min(max(self._seconds, 10 * taken - self._seconds), _BACK_OFF)
             except Problem as problem:
                 logger.info("Not looked at: %s", problem)
-                watched.gate = None
+                watched.gate = watched.catalogue = None
                 pause = min(max(pause * 2, 0.5), _BACK_OFF)
 
     async def _listen(self, watched: _Watched, channel: str) -> None:
@@ -177,6 +189,11 @@ class DatabaseWatcher:
         looked = [
             subject for uri, subject in watched.subjects.items() if self._pending(watched, uri, subject, now, gate)
         ]
+        if any(subject.request["do"] in _DEFINED for subject in looked):
+            catalogue = await self._ask(watched, _CATALOGUE)
+            if catalogue == watched.catalogue:
+                looked = [subject for subject in looked if subject.request["do"] not in _DEFINED]
+            watched.catalogue = catalogue
         changed: list[Hashable] = []
         for subject in looked:
             since = anyio.current_time()

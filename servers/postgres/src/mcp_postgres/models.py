@@ -31,14 +31,15 @@ class Catalog:
             lines = [f"{name}: {about}; postgres://{name}/.schema"]
             for schema in schemas:
                 held = f"{count(schema['tables'], 'table')}, {count(schema['views'], 'view')}, {size(schema['bytes'])}"
-                lines.append(f"schema {schema['name']}: {held}{_comment(schema)}")
+                lines.append(f"schema {schema['spelled']}: {held}{_comment(schema)}")
             lines += [f"- {_object(item)}" for item in objects]
+            lines += [] if schemas or objects else ["nothing of that kind"]
             blocks.append("\n".join(lines))
         return "\n".join(blocks)
 
 
 def _object(item: _Json) -> str:
-    name = f"{item['schema']}.{item['name']}"
+    name = item["spelled"]
     if "signature" in item:
         return f"{name}{item['signature'] or ''} ({item['kind']}){_comment(item)}"
     kind = "" if item["kind"] == "table" else f" ({item['kind']})"
@@ -54,7 +55,7 @@ def _object(item: _Json) -> str:
 
 
 def _comment(item: _Json) -> str:
-    return f" -- {item['comment']}" if item.get("comment") else ""
+    return f" -- {' '.join(item['comment'].split())}" if item.get("comment") else ""
 
 
 def _rows(item: _Json) -> str:
@@ -64,32 +65,36 @@ def _rows(item: _Json) -> str:
 
 @dataclass(frozen=True)
 class TableInfo:
-    """One table, view or sequence, as `catalog.describe` has it."""
+    """One table, view or sequence, as `catalog.describe` has it.
+
+    Attributes:
+        sample: some rows, or why there are none.
+    """
 
     uri: str
     found: _Json
-    sample: RowPage | None = None
+    sample: RowPage | str | None = None
 
     def definition(self) -> str:
         """What only a change of the schema changes."""
         found = self.found
-        lines = [f"{found['kind']} {found['schema']}.{found['name']}{_comment(found)}", *map(_column, found["columns"])]
+        lines = [f"{found['kind']} {found['spelled']}{_comment(found)}", *map(_column, found["columns"])]
         lines += [f"- {item['definition']}" for item in found["constraints"]]
         lines += [f"- {item['definition']}" for item in found["indexes"]]
-        lines += [f"- {item}" for title in ("triggers", "policies") for item in found[title]]
+        lines += [f"- {item}" for title in ("triggers", "rules", "policies") for item in found[title]]
         lines += [str(found["definition"])] if found["definition"] else []
         return "\n".join(lines)
 
     def text(self) -> str:
         found = self.found
-        facts = [f"{found['kind']} {found['schema']}.{found['name']}"]
+        facts = [f"{'unlogged ' if found['unlogged'] else ''}{found['kind']} {found['spelled']}"]
         if found["kind"] not in ("view", "sequence", "foreign table"):
             facts.append(_rows(found))
         if found["bytes"] is not None:
             facts.append(size(found["bytes"]))
         lines = [f"{', '.join(facts)}, owner {found['owner']}; {self.uri}"]
         lines += [f"comment: {found['comment']}"] if found["comment"] else []
-        for word in ("sequence", "partition_of", "partition_by"):
+        for word in ("sequence", "partition_of", "partition_by", "inherits", "inherited_by", "foreign_server"):
             lines += [f"{word.replace('_', ' ')}: {found[word]}"] if found[word] else []
         lines += ["columns:", *map(_column, found["columns"])] if found["kind"] != "sequence" else []
         constraints = [f"{item['name']}: {item['definition']}" for item in found["constraints"]]
@@ -97,15 +102,18 @@ class TableInfo:
             lines += [f"{title}:", *(f"- {item}" for item in items)] if items else []
         if found["indexes"]:
             lines += ["indexes:", *map(_index, found["indexes"])]
-        for title in ("triggers", "policies", "grants", "partitions"):
+        for title in ("triggers", "rules", "policies", "grants", "partitions"):
             items: Sequence[str] = found[title] or ()
             shown = [f"- {item}" for item in items[:20]]
             shown += [f"- … {len(items) - 20} more"] if len(items) > 20 else []
             lines += [f"{title}:", *shown] if items else []
-        if found["security"] and not found["policies"]:
-            lines.append("row security is on, and no policy lets anybody but the owner see rows")
+        if found["security"]:
+            lines.append(f"row security is on, {'for the owner too' if found['forced'] else 'not for the owner'}")
+            lines[-1] += "" if found["policies"] else "; no policy lets anybody see rows"
         lines += ["definition:", found["definition"]] if found["definition"] else []
-        if self.sample is not None:
+        if isinstance(self.sample, str):
+            lines.append(f"no sample rows: {self.sample}")
+        elif self.sample is not None:
             lines += ["sample rows:", compact(self.sample.columns), self.sample.lines.rstrip("\n")]
         return "\n".join(lines)
 
@@ -122,7 +130,7 @@ def _column(column: _Json) -> str:
         facts.append(f"generated as {column['default']}")
     elif column["default"] is not None:
         facts.append(f"default {column['default']}")
-    return f"- {column['name']}: {', '.join(facts)}{_comment(column)}"
+    return f"- {column['spelled']}: {', '.join(facts)}{_comment(column)}"
 
 
 def _index(index: _Json) -> str:

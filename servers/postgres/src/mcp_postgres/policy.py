@@ -181,7 +181,9 @@ class Policy:
         """A table or view, which may turn out not to exist; quotes are understood as PostgreSQL does."""
         parts = re.fullmatch(r'\s*(?:("(?:[^"]|"")+"|[^".]+)\.)?("(?:[^"]|"")+"|[^"]+?)\s*', name)
         if parts is None:
-            raise Invalid(f"{quote(name)} can't be the name of a table.", "Name it as `schema.table`.")
+            raise Invalid(
+                f"{quote(name)} can't be the name of a table.", "Name it as `schema.table`, quoted as in SQL."
+            )
         schema = None if parts[1] is None else _name(_unquoted(parts[1]))
         return Table(self.database(database), _name(_unquoted(parts[2])), schema)
 

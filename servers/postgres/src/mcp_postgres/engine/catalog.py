@@ -9,15 +9,17 @@ from mcp_batteries.errors import NotFound, quote
 from mcp_postgres.engine.connections import Session
 from mcp_postgres.policy import Table
 
-__all__ = ["describe", "find", "find_table", "listing", "names", "schemas"]
+__all__ = ["describe", "describe_all", "find", "find_table", "listing", "names", "schemas"]
 
 _OWN = "n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'"
 _KIND = """CASE c.relkind WHEN 'r' THEN 'table' WHEN 'p' THEN 'partitioned table' WHEN 'v' THEN 'view'
     WHEN 'm' THEN 'materialized view' WHEN 'f' THEN 'foreign table' WHEN 'S' THEN 'sequence' END"""
+_SPELLED = "format('%I.%I', n.nspname, c.relname)"
+"""A name as SQL spells it, so that it can be used as it stands."""
 
 _SCHEMAS = f"""
 SELECT coalesce(json_agg(x ORDER BY x.name), '[]')::text FROM (
-    SELECT n.nspname AS name, obj_description(n.oid, 'pg_namespace') AS comment,
+    SELECT n.nspname AS name, quote_ident(n.nspname) AS spelled, obj_description(n.oid, 'pg_namespace') AS comment,
         count(c.oid) FILTER (WHERE c.relkind IN ('r', 'p', 'f') AND NOT c.relispartition) AS tables,
         count(c.oid) FILTER (WHERE c.relkind IN ('v', 'm')) AS views,
         coalesce(sum(pg_total_relation_size(c.oid)) FILTER (WHERE c.relkind IN ('r', 'm')), 0) AS bytes
@@ -27,14 +29,15 @@ SELECT coalesce(json_agg(x ORDER BY x.name), '[]')::text FROM (
 
 _TABLES = f"""
 SELECT coalesce(json_agg(x), '[]')::text FROM (
-    SELECT n.nspname AS schema, c.relname AS name, {_KIND} AS kind, obj_description(c.oid, 'pg_class') AS comment,
+    SELECT c.oid::text, n.nspname AS schema, c.relname AS name, {_SPELLED} AS spelled, {_KIND} AS kind,
+        obj_description(c.oid, 'pg_class') AS comment,
         CASE WHEN c.relkind = 'p' THEN (SELECT sum(greatest(l.reltuples, 0)) FROM pg_partition_tree(c.oid) t
             JOIN pg_class l ON l.oid = t.relid WHERE t.isleaf) ELSE c.reltuples END::bigint AS rows,
         CASE WHEN c.relkind = 'p' THEN (SELECT sum(pg_total_relation_size(t.relid)) FROM pg_partition_tree(c.oid) t)
             WHEN c.relkind IN ('r', 'm') THEN pg_total_relation_size(c.oid) END AS bytes,
         CASE WHEN c.relkind = 'p' THEN (SELECT count(*) FROM pg_partition_tree(c.oid) t WHERE t.isleaf) END AS
             partitions,
-        (SELECT json_agg(a.attname ORDER BY a.attnum) FROM pg_attribute a
+        (SELECT json_agg(quote_ident(a.attname) ORDER BY a.attnum) FROM pg_attribute a
             WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS columns
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE c.relkind = ANY ($1::"char"[]) AND NOT c.relispartition
@@ -48,26 +51,30 @@ SELECT coalesce(json_agg(x), '[]')::text FROM (
 
 _FUNCTIONS = f"""
 SELECT coalesce(json_agg(x), '[]')::text FROM (
-    SELECT n.nspname AS schema, p.proname AS name,
+    SELECT n.nspname AS schema, p.proname AS name, format('%I.%I', n.nspname, p.proname) AS spelled,
         CASE p.prokind WHEN 'p' THEN 'procedure' WHEN 'a' THEN 'aggregate' WHEN 'w' THEN 'window function'
             ELSE 'function' END AS kind, obj_description(p.oid, 'pg_proc') AS comment,
-        format('(%s)%s', pg_get_function_identity_arguments(p.oid),
+        format('(%s)%s', pg_get_function_arguments(p.oid),
             ' returns ' || pg_get_function_result(p.oid)) AS signature
     FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
     WHERE CASE WHEN $1::text IS NULL THEN {_OWN} ELSE n.nspname = $1 END
-        AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = p.oid AND d.classid = 'pg_proc'::regclass AND
-            d.deptype = 'e')
+        AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = p.oid AND d.classid = 'pg_proc'::regclass
+            AND d.deptype IN ('e', 'i'))
     ORDER BY 1, 2, p.oid LIMIT $2::int OFFSET $3::int) x
 """
 
 _TYPES = f"""
 SELECT coalesce(json_agg(x), '[]')::text FROM (
-    SELECT n.nspname AS schema, t.typname AS name,
+    SELECT n.nspname AS schema, t.typname AS name, format('%I.%I', n.nspname, t.typname) AS spelled,
         CASE t.typtype WHEN 'e' THEN 'enum' WHEN 'd' THEN 'domain' WHEN 'c' THEN 'composite type' WHEN 'r' THEN 'range'
             ELSE 'type' END AS kind, obj_description(t.oid, 'pg_type') AS comment,
         CASE t.typtype WHEN 'e' THEN (SELECT '(' || string_agg(quote_literal(e.enumlabel), ', ' ORDER BY
             e.enumsortorder) || ')'
                 FROM pg_enum e WHERE e.enumtypid = t.oid)
+            WHEN 'c' THEN (SELECT '(' || string_agg(format('%I %s', a.attname, format_type(a.atttypid, a.atttypmod)),
+                ', ' ORDER BY a.attnum) || ')' FROM pg_attribute a
+                WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped)
+            WHEN 'r' THEN (SELECT ' over ' || format_type(r.rngsubtype, NULL) FROM pg_range r WHERE r.rngtypid = t.oid)
             WHEN 'd' THEN ' over ' || format_type(t.typbasetype, t.typtypmod) || coalesce(' ' || (SELECT
                 string_agg(pg_get_constraintdef(k.oid), ' ') FROM pg_constraint k WHERE k.contypid = t.oid), '') END
                     AS signature
@@ -81,14 +88,16 @@ SELECT coalesce(json_agg(x), '[]')::text FROM (
 
 _INSTALLED = """
 SELECT coalesce(json_agg(x ORDER BY x.name), '[]')::text FROM (
-    SELECT n.nspname AS schema, e.extname AS name, 'extension' AS kind, ' ' || e.extversion AS signature,
+    SELECT n.nspname AS schema, e.extname AS name, quote_ident(e.extname) AS spelled,
+        'extension' AS kind, ' ' || e.extversion AS signature,
         obj_description(e.oid, 'pg_extension') AS comment
     FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
     WHERE $1::text IS NULL OR n.nspname = $1 ORDER BY 2 LIMIT $2::int OFFSET $3::int) x
 """
 
 _FIND_TABLE = f"""
-SELECT json_build_object('oid', c.oid::text, 'schema', n.nspname, 'name', c.relname, 'kind', {_KIND})::text
+SELECT json_build_object('oid', c.oid::text, 'schema', n.nspname, 'name', c.relname, 'kind', {_KIND},
+    'spelled', {_SPELLED})::text
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND c.relname = $1 AND CASE WHEN $2::text IS NOT NULL THEN
     n.nspname = $2
@@ -96,16 +105,24 @@ WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND c.relname = $1 AND CASE WH
 ORDER BY pg_table_is_visible(c.oid) DESC, n.nspname LIMIT 1
 """
 
+_ALIKE = f"""
+SELECT {_SPELLED} FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND {_OWN} AND has_schema_privilege(n.oid, 'USAGE')
+    AND lower(c.relname) = lower($1)
+ORDER BY lower(n.nspname) IS DISTINCT FROM lower($2::text), n.nspname, c.relname LIMIT 1
+"""
+
 _DESCRIBE = """
 SELECT json_build_object(
-  'comment', obj_description(c.oid, 'pg_class'),
+  'oid', c.oid::text, 'comment', obj_description(c.oid, 'pg_class'),
   'rows', CASE WHEN c.relkind = 'p' THEN (SELECT sum(greatest(l.reltuples, 0)) FROM pg_partition_tree(c.oid) t
       JOIN pg_class l ON l.oid = t.relid WHERE t.isleaf) ELSE c.reltuples END::bigint,
   'bytes', CASE WHEN c.relkind = 'p' THEN (SELECT sum(pg_total_relation_size(t.relid)) FROM pg_partition_tree(c.oid) t)
       WHEN c.relkind IN ('r', 'm', 'S') THEN pg_total_relation_size(c.oid) END,
-  'owner', pg_get_userbyid(c.relowner), 'security', c.relrowsecurity,
-  'columns', (SELECT coalesce(json_agg(json_build_object('name', a.attname, 'type', format_type(a.atttypid,
-      a.atttypmod),
+  'owner', pg_get_userbyid(c.relowner), 'security', c.relrowsecurity, 'forced', c.relforcerowsecurity,
+  'unlogged', c.relpersistence = 'u',
+  'columns', (SELECT coalesce(json_agg(json_build_object('name', a.attname, 'spelled', quote_ident(a.attname),
+      'type', format_type(a.atttypid, a.atttypmod),
       'not_null', a.attnotnull, 'identity', a.attidentity <> '', 'generated', a.attgenerated <> '',
       'default', pg_get_expr(d.adbin, d.adrelid), 'comment', col_description(c.oid, a.attnum),
       'enum', (SELECT json_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_enum e WHERE e.enumtypid = a.atttypid))
@@ -126,6 +143,14 @@ SELECT json_build_object(
       WHERE i.indrelid = c.oid),
   'triggers', (SELECT coalesce(json_agg(pg_get_triggerdef(oid) ORDER BY tgname), '[]') FROM pg_trigger
       WHERE tgrelid = c.oid AND NOT tgisinternal),
+  'rules', (SELECT coalesce(json_agg(pg_get_ruledef(oid) ORDER BY rulename), '[]') FROM pg_rewrite
+      WHERE ev_class = c.oid AND rulename <> '_RETURN'),
+  'inherits', (SELECT string_agg(i.inhparent::regclass::text, ', ' ORDER BY i.inhseqno) FROM pg_inherits i
+      WHERE i.inhrelid = c.oid AND NOT c.relispartition),
+  'inherited_by', (SELECT string_agg(i.inhrelid::regclass::text, ', ') FROM pg_inherits i
+      WHERE i.inhparent = c.oid AND c.relkind <> 'p'),
+  'foreign_server', (SELECT quote_ident(s.srvname) FROM pg_foreign_table f
+      JOIN pg_foreign_server s ON s.oid = f.ftserver WHERE f.ftrelid = c.oid),
   'policies', (SELECT coalesce(json_agg(format('%s for %s to %s%s%s', policyname, cmd, array_to_string(roles, ', '),
       ' using ' || qual, ' with check ' || with_check) ORDER BY policyname), '[]') FROM pg_policies
       WHERE schemaname = n.nspname AND tablename = c.relname),
@@ -143,43 +168,43 @@ SELECT json_build_object(
       format_type(q.seqtypid, NULL), q.seqmin, q.seqmax,
       q.seqincrement, pg_sequence_last_value(c.oid)) FROM pg_sequence q WHERE q.seqrelid = c.oid
       AND has_sequence_privilege(c.oid, 'SELECT')) END
-)::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1::oid
+)::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = ANY ($1::oid[])
 """
 
 _SEARCH = f"""
 WITH hits AS (
-    SELECT 1 AS rank, n.nspname || '.' || c.relname || ' (' || {_KIND} || ')' AS hit, c.relname AS name,
+    SELECT 1 AS rank, {_SPELLED} || ' (' || {_KIND} || ')' AS hit, c.relname AS name,
         obj_description(c.oid, 'pg_class') AS comment
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE {_OWN} AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND NOT c.relispartition
   UNION ALL
-    SELECT 2, n.nspname || '.' || c.relname || '.' || a.attname || ' ' || format_type(a.atttypid, a.atttypmod),
+    SELECT 2, {_SPELLED} || '.' || quote_ident(a.attname) || ' ' || format_type(a.atttypid, a.atttypmod),
         a.attname,
         col_description(c.oid, a.attnum)
     FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE {_OWN} AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND a.attnum > 0 AND NOT
         a.attisdropped
   UNION ALL
-    SELECT 3, n.nspname || '.' || c.relname || ' (index on ' || i.indrelid::regclass || ')', c.relname,
+    SELECT 3, {_SPELLED} || ' (index on ' || i.indrelid::regclass || ')', c.relname,
         obj_description(c.oid, 'pg_class')
     FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE {_OWN} AND NOT c.relispartition
   UNION ALL
-    SELECT 4, n.nspname || '.' || p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')', p.proname,
+    SELECT 4, format('%I.%I(%s)', n.nspname, p.proname, pg_get_function_identity_arguments(p.oid)), p.proname,
         obj_description(p.oid, 'pg_proc')
     FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE {_OWN}
   UNION ALL
-    SELECT 5, n.nspname || '.' || t.typname || ' (type)', t.typname || ' ' || coalesce(string_agg(e.enumlabel, ' '),
-        ''),
+    SELECT 5, format('%I.%I (type)', n.nspname, t.typname),
+        t.typname || ' ' || coalesce(string_agg(e.enumlabel, ' '), ''),
         obj_description(t.oid, 'pg_type')
     FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace LEFT JOIN pg_enum e ON e.enumtypid = t.oid
     WHERE {_OWN} AND t.typtype IN ('e', 'd', 'r') GROUP BY t.oid, n.nspname
   UNION ALL
-    SELECT 6, n.nspname || '.' || c.relname || ' (trigger ' || t.tgname || ')', t.tgname, NULL
+    SELECT 6, {_SPELLED} || ' (trigger ' || quote_ident(t.tgname) || ')', t.tgname, NULL
     FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE {_OWN} AND NOT t.tgisinternal
 )
-SELECT coalesce(json_agg(hit || coalesce(': ' || comment, '')), '[]')::text FROM (
+SELECT coalesce(json_agg(hit || coalesce(': ' || regexp_replace(comment, '\\s+', ' ', 'g'), '')), '[]')::text FROM (
     SELECT hit, comment FROM hits
     WHERE strpos(lower(name), lower($1)) > 0 OR strpos(lower(coalesce(comment, '')), lower($1)) > 0
     ORDER BY lower(name) <> lower($1), strpos(lower(name), lower($1)) = 0, rank, hit LIMIT $2::int) x
@@ -231,7 +256,9 @@ async def find_table(session: Session, table: Table) -> dict[str, str]:
         if found is not None:
             return cast("dict[str, str]", found)
     where = f" in {quote(table.schema)}" if table.schema else ""
-    raise NotFound(f"There is no table or view {quote(table.name)}{where}.", "`list_objects` lists them.")
+    alike = await session.value(_ALIKE, table.name, table.schema)
+    fix = f"Did you mean {quote(alike, 300)}?" if alike else "`list_objects` lists them."
+    raise NotFound(f"There is no table or view {quote(table.name)}{where}.", fix)
 
 
 async def describe(session: Session, table: Table) -> dict[str, Any]:
@@ -241,7 +268,15 @@ async def describe(session: Session, table: Table) -> dict[str, Any]:
         NotFound: there is none of that name.
     """
     found = await find_table(session, table)
-    return {**found, **await _json(session, _DESCRIBE, found["oid"])}
+    return {**found, **await _json(session, _DESCRIBE, f"{{{found['oid']}}}")}
+
+
+async def describe_all(session: Session, listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Everything about the tables of a `listing`; those that went away meanwhile are left out."""
+    oids = "{" + ",".join(item["oid"] for item in listed) + "}"
+    cursor = await session.cursor().execute(_DESCRIBE.encode(), [oids])
+    described = {found["oid"]: found for found in [json.loads(row[0]) for row in await cursor.fetchall()]}
+    return [{**item, **described[item["oid"]]} for item in listed if item["oid"] in described]
 
 
 async def find(session: Session, words: str, limit: int) -> list[str]:

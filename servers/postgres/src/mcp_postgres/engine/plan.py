@@ -20,6 +20,8 @@ __all__ = ["explained", "hypothetical", "needs", "plan_of"]
 
 _Node = dict[str, Any]
 _MANY = 10_000
+_MOST_PARTS = 8
+"""Parts of a partitioned table that a plan shows: the most expensive."""
 _PARAMETER = re.compile(r"\$\d")
 HYPOPG = "This needs the extension `hypopg`, which isn't in this database."
 HYPOPG_FIX = "An administrator can install it with the system's packages, then `CREATE EXTENSION hypopg`."
@@ -153,8 +155,19 @@ def _draw(node: _Node, lines: list[str], depth: int) -> None:
             value = ", ".join(cast("list[str]", node[word])) if isinstance(node[word], list) else str(node[word])
             value = _one_line(value)
             lines.append(f"{'  ' * depth}  {word.lower()}: {value if len(value) <= 300 else value[:299] + '…'}")
-    for child in cast("list[_Node]", node.get("Plans", [])):
+    children = cast("list[_Node]", node.get("Plans", []))
+    shown = children
+    if node["Node Type"] in ("Append", "Merge Append") and len(children) > _MOST_PARTS + 2:
+        costly = sorted(children, key=_weight, reverse=True)[:_MOST_PARTS]
+        shown = [child for child in children if child in costly]
+    for child in shown:
         _draw(child, lines, depth + 1)
+    if len(shown) < len(children):
+        lines.append(f"{'  ' * depth}  … {len(children) - len(shown)} more parts, each of them cheaper")
+
+
+def _weight(node: _Node) -> float:
+    return node.get("Actual Total Time", 0) * node.get("Actual Loops", 1) or node["Total Cost"]
 
 
 def _one_line(text: str) -> str:

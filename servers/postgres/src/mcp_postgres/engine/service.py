@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import anyio.to_thread
 
-from mcp_batteries.errors import Invalid, NotFound, Unavailable, quote
+from mcp_batteries.errors import Invalid, NotFound, Problem, Unavailable, quote
 from mcp_batteries.limits import Cursor
 from mcp_batteries.rows import RowPage
 from mcp_postgres.engine import catalog, health, workload
@@ -135,7 +135,13 @@ class Engine:
 
             async def look(session: Session, database: Database = database) -> tuple[Any, Any]:
                 held = [] if schema or offset or kind != "tables" else await catalog.schemas(session)
-                return held, await catalog.listing(session, kind, schema, limit + 1, offset)
+                objects = await catalog.listing(session, kind, schema, limit + 1, offset)
+                if schema and not objects and len(databases) == 1:
+                    there = await catalog.schemas(session)
+                    if schema not in [item["name"] for item in there]:
+                        names = ", ".join(quote(item["name"]) for item in there[:20])
+                        raise NotFound(f"There is no schema {quote(schema)}.", f"There are: {names}.")
+                return held, objects
 
             try:
                 held, objects = await self.within(database, look)
@@ -157,7 +163,10 @@ class Engine:
         if sample and found["kind"] != "sequence":
             sql = f"SELECT * FROM {_quoted(found['schema'])}.{_quoted(found['name'])} LIMIT {sample}"
             statement = ReadStatement(table.database, sql)
-            page = await self.rows(statement, limit=sample, max_bytes=20_000, max_cell=200)
+            try:
+                page = await self.rows(statement, limit=sample, max_bytes=20_000, max_cell=200)
+            except Problem as why:
+                page = str(why)
         return TableInfo(uri(found["schema"], found["name"]), found, page)
 
     async def find(self, databases: Sequence[Database], words: str, *, limit: int) -> Hits:
@@ -282,10 +291,10 @@ class Engine:
             shown = [item for item in held if schema in (None, item["name"])]
             objects = await catalog.listing(session, "tables", schema, 500, 0)
             # Sizes and counts come and go; what is told here is what DDL changes.
-            lines = [f"schema {item['name']}" + (f" -- {item['comment']}" if item["comment"] else "") for item in shown]
-            for item in objects:
-                told = await catalog.describe(session, Table(database, item["name"], item["schema"]))
-                lines.append(TableInfo("", told).definition())
+            lines = [
+                f"schema {item['spelled']}" + (f" -- {item['comment']}" if item["comment"] else "") for item in shown
+            ]
+            lines += [TableInfo("", told).definition() for told in await catalog.describe_all(session, objects)]
             return "\n".join(lines) + "\n"
 
         return await self.within(database, look)

@@ -75,6 +75,8 @@ def problem(error: psycopg.Error, database: str, *, before: int = 0) -> Problem:
             if "SELECT FOR" in primary:
                 tool = "Leave the locking clause away."
             return Refused(f"It would do more than read: {said}.", tool)
+        case "42501" if "row-level security" in primary:
+            return Refused(f"A policy of the table forbids it: {said}.", "`get_table` shows the table's policies.")
         case "42501":
             return Refused(f"The role lacks a right: {said}.", more or "The operator can grant it.")
         case "42P01" | "3F000" | "42883" | "42703" | "42704":
