@@ -256,3 +256,55 @@ def test_programs_that_others_cannot_look_at_are_copied_with_their_libraries(tmp
     for name in ("initdb", "postgres", "psql"):
         done = subprocess.run([os.path.join(programs, name), "--version"], capture_output=True, text=True, check=True)
         assert "PostgreSQL" in done.stdout
+
+
+@pytest.mark.anyio
+async def test_names_are_spelled_so_that_they_can_be_used() -> None:
+    base = make()
+    base.run(
+        '''CREATE SCHEMA "Sales EU"; GRANT USAGE ON SCHEMA "Sales EU" TO reader;
+        CREATE TABLE "Sales EU"."Order ""1""" ("Total" numeric, "user" text, plain int);
+        COMMENT ON TABLE "Sales EU"."Order ""1""" IS E'two\nlines'; CREATE SCHEMA nothing_here;
+        CREATE UNLOGGED TABLE fast (a int); ALTER TABLE fast ENABLE ROW LEVEL SECURITY;
+        CREATE TABLE more () INHERITS (fast); CREATE MATERIALIZED VIEW later AS SELECT 1 AS a WITH NO DATA;
+        CREATE TYPE pair AS (a int, "B" text); CREATE TYPE span AS RANGE (subtype = float8);
+        GRANT SELECT ON ALL TABLES IN SCHEMA "Sales EU", public TO reader;
+        GRANT USAGE ON SCHEMA nothing_here TO reader''',
+        "postgres",
+    )
+    async with inside(f"app={base.url()}") as client:
+        said = text_of(await client.call("list_objects"))
+        name = '"Sales EU"."Order ""1"""'
+        assert f'{name} not analyzed, 8,192 bytes: "Total", "user", plain -- two lines\n' in said, said
+        for table in (name, 'Sales EU."Order ""1"""'):
+            assert '- "Total": numeric\n- "user": text\n- plain: integer' in text_of(
+                await client.call("get_table", table=table)
+            )
+        assert not (await client.call("query_rows", sql=f'SELECT "Total", "user", plain FROM {name}'))["isError"]
+        assert f'{name}."Total" numeric' in text_of(await client.call("search_schema", query="total"))
+        for wrong in ('order "1"', "FAST2", 'sales eu."ORDER ""1"""'):
+            result = await client.call("get_table", table=wrong)
+            assert result["isError"]
+        assert f"Did you mean `{name}`?" in text_of(await client.call("get_table", table='sales eu."ORDER ""1"""'))
+        assert "There are: `Sales EU`" in text_of(await client.call("list_objects", schema="sales eu"))
+        assert "nothing of that kind" in text_of(await client.call("list_objects", schema="nothing_here"))
+        types = text_of(await client.call("list_objects", kind="types"))
+        assert 'public.pair(a integer, "B" text)' in types and "public.span over double precision" in types
+        assert "span(" not in text_of(await client.call("list_objects", kind="functions"))
+        fast = text_of(await client.call("get_table", table="fast"))
+        assert fast.startswith("unlogged table public.fast") and "inherited by: more" in fast
+        assert "row security is on, not for the owner; no policy lets anybody see rows" in fast
+        later = await client.call("get_table", table="later", sample=1)
+        assert not later["isError"] and "no sample rows: " in text_of(later) and "- a: integer" in text_of(later)
+
+
+@pytest.mark.anyio
+async def test_a_plan_over_many_partitions_shows_those_that_cost() -> None:
+    base = make("CREATE TABLE parts (a int) PARTITION BY RANGE (a)")
+    for number in range(30):
+        bounds = f"FROM ({number * 10}) TO ({number * 10 + 10})"
+        base.run(f"CREATE TABLE part_{number} PARTITION OF parts FOR VALUES {bounds}")
+    base.run("INSERT INTO parts SELECT 175 FROM generate_series(1, 5000); ANALYZE; GRANT SELECT ON parts TO reader")
+    async with inside(f"app={base.url()}") as client:
+        said = text_of(await client.call("explain_query", sql="SELECT * FROM parts"))
+        assert said.count("Seq Scan on part_") == 8 and "on part_17 " in said and "… 22 more parts" in said, said
