@@ -22,7 +22,7 @@ ASK: dict[str, Any] = {"repo": "octo/app", "number": 3}
         (403, {"X-Accepted-GitHub-Permissions": "issues=read"}, "Resource not accessible", "permission `issues=read`"),
         (403, {"X-Accepted-OAuth-Scopes": "admin:org"}, "Must have admin rights", "one of the scopes `admin:org`"),
         (403, {"X-GitHub-SSO": "required; url=https://github.com/x"}, "SAML", "single sign-on"),
-        (404, {}, "Not Found", "GitHub has no issue #3"),
+        (404, {}, "Not Found", "does not find issue #3"),
         (410, {}, "This issue was deleted", "It was there and is gone"),
         (409, {}, "Git Repository is empty.", "no commit yet"),
         (409, {}, "Merge conflict", "as things are"),
