@@ -23,6 +23,12 @@ ASK: dict[str, Any] = {"repo": "octo/app", "number": 3}
         (403, {"X-Accepted-OAuth-Scopes": "admin:org"}, "Must have admin rights", "one of the scopes `admin:org`"),
         (403, {"X-GitHub-SSO": "required; url=https://github.com/x"}, "SAML", "single sign-on"),
         (404, {}, "Not Found", "does not find issue #3"),
+        (
+            404,
+            {"X-Accepted-OAuth-Scopes": "project"},
+            "Not Found",
+            "one of the scopes `project`; this one has `read:org",
+        ),
         (410, {}, "This issue was deleted", "It was there and is gone"),
         (409, {}, "Git Repository is empty.", "no commit yet"),
         (409, {}, "Merge conflict", "as things are"),
