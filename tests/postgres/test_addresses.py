@@ -1,37 +1,96 @@
-"""Addresses of databases: what a password's characters do to a URL is found before anything of it can be told."""
+"""Where and as whom to connect, from libpq's files: read again whenever it matters, nothing restarted."""
 
+from pathlib import Path
+
+import anyio
 import pytest
 
-from mcp_batteries.errors import Problem
-from mcp_batteries.settings import load
-from mcp_postgres.policy import Policy
-from mcp_postgres.settings import Settings
+from postgres.serving import Base, cluster, inside, make, served, text_of
+
+pytestmark = pytest.mark.anyio
+ONE = "SELECT name FROM t WHERE id = 1"
 
 
-def names(address: str) -> list[str]:
-    return list(Policy(load(Settings, [address]), environment={}).databases)
+def gone(base: Base, role: str) -> None:
+    base.run(
+        f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{role}' AND pid <> pg_backend_pid()"
+    )
 
 
-@pytest.mark.parametrize("password", ["s3c/ret@x", "12/ret@x", "s3c?ret@x", "s3c#ret@x", "12/ret"])
-@pytest.mark.parametrize("form", ["postgresql://shop:{}@database/shop", "mine=postgresql://shop:{}@database/shop"])
-def test_a_password_that_ends_early_is_refused_and_not_told(form: str, password: str) -> None:
-    with pytest.raises(Problem, match="PGPASSWORD") as refused:
-        names(form.format(password))
-    assert "ret" not in str(refused.value) and "s3c" not in str(refused.value)
+def passfile(path: Path, word: str) -> None:
+    path.write_text(f"127.0.0.1:*:*:*:{word}\n", "utf-8")
+    path.chmod(0o600)
 
 
-@pytest.mark.parametrize(
-    ("address", "name"),
-    [
-        ("postgresql://shop:s3c%2Fret%40x@database:5432/shop", "shop"),
-        ("postgresql://u:p@[::1]:5432/db", "db"),
-        ("postgresql://h1:1,h2:2/db?user=a@b", "db"),
-        ("postgresql:///db", "db"),
-        ("postgresql://u@h/my%40db", "my_db"),
-        ("mine=postgresql://h/db", "mine"),
-        ("host=h dbname=db", "db"),
-        ("postgres://h/", "postgres"),
-    ],
-)
-def test_other_addresses_are_taken(address: str, name: str) -> None:
-    assert names(address) == [name]
+@pytest.mark.parametrize("file", ["pgpass", "password-file"])
+async def test_a_password_that_changes_is_found_in_its_file(
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base, role = make(), f"changing_{file[:4]}"
+    base.run(f"CREATE ROLE {role} LOGIN PASSWORD 'first'; GRANT SELECT ON t TO {role}")
+    path, words = tmp_path / "secret", ["--password-file", str(tmp_path / "secret")]
+
+    def write(word: str) -> None:
+        if file == "pgpass":
+            passfile(path, word)
+        else:
+            path.write_text(word + "\n", "utf-8")
+
+    if file == "pgpass":
+        monkeypatch.setenv("PGPASSFILE", str(path))
+        words = []
+    write("first")
+    address = f"app=postgresql://{role}@127.0.0.1:{cluster().wait()}/{base.name}"
+    async with inside(*words, address) as client:
+        assert '["a"]' in text_of(await client.call("query_rows", sql=ONE))
+        base.run(f"ALTER ROLE {role} PASSWORD 'second'")
+        gone(base, role)
+        said = text_of(await client.call("query_rows", sql=ONE))
+        assert "password authentication failed" in said and "read again at each connect" in said and "first" not in said
+        write("second")
+        assert '["a"]' in text_of(await client.call("query_rows", sql=ONE))
+        path.unlink()
+        gone(base, role)
+        assert (await client.call("query_rows", sql=ONE))["isError"]
+        write("second")
+        assert '["a"]' in text_of(await client.call("query_rows", sql=ONE))
+    base.run(f"DROP OWNED BY {role}; DROP ROLE {role}")
+
+
+@pytest.mark.parametrize("how", ["address", "environment"])
+async def test_a_service_that_moves_is_followed(how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = make(), make()
+    two.run("UPDATE t SET name = 'elsewhere' WHERE id = 1")
+    file = tmp_path / "services.conf"
+
+    def write(base: Base, word: str = "reader") -> None:
+        port = cluster().wait()
+        file.write_text(
+            f"[shop]\nhost=127.0.0.1\nport={port}\ndbname={base.name}\nuser=reader\npassword={word}\n", "utf-8"
+        )
+
+    write(one)
+    monkeypatch.setenv("PGSERVICEFILE", str(file))
+    if how == "environment":
+        monkeypatch.setenv("PGSERVICE", "shop")
+    uri = "postgres://shop/public/t/1"
+    async with served(*(["service=shop"] if how == "address" else [])) as wire:
+        assert '["a"]' in text_of(await wire.call("query_rows", sql=ONE))
+        await wire.subscribe(uri)
+        write(two)
+        assert '["elsewhere"]' in text_of(await wire.call("query_rows", sql=ONE))
+        await wire.notification("notifications/resources/updated", lambda params: params.get("uri") == uri)
+        left = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usename = 'reader'"
+        with anyio.fail_after(30):
+            while one.rows(left) != [(0,)]:
+                await anyio.sleep(0.05)
+        write(two, "wrong")
+        result = await wire.call("query_rows", sql=ONE)
+        assert result["isError"] and "password authentication failed" in text_of(result), text_of(result)
+        file.write_text("[other]\nhost=127.0.0.1\n", "utf-8")
+        result = await wire.call("query_rows", sql=ONE)
+        assert (
+            result["isError"] and "definition of service" in text_of(result) and "mend the address" in text_of(result)
+        )
+        write(one)
+        assert '["a"]' in text_of(await wire.call("query_rows", sql=ONE))

@@ -95,12 +95,8 @@ class Issues:
             shape = LABEL if kind == "labels" else MILESTONE
         return await listing(self.api, path, what, shape, repo=repo, limit=limit, cursor=cursor)
 
-    async def create(
-        self, repo: WriteRepo, body: dict[str, Any], *, parent: int | None, custom: Mapping[str, Any] | None
-    ) -> Done:
+    async def create(self, repo: WriteRepo, body: dict[str, Any], *, parent: int | None) -> Done:
         what = f"the issues of `{repo.full}`"
-        if custom:
-            body["issue_field_values"] = await self._values(repo, custom)
         made = await self.api.write("POST", f"{repo.path}/issues", what, body, repo=repo)
         number = int(made.data["number"])
         done = self._done(repo, number, f"Created issue #{number}.", made.data)
