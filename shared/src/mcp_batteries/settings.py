@@ -128,7 +128,10 @@ class Settings(BaseModel):
     )
     max_streams: int = Field(1024, ge=1, le=100_000, description="Streams of notices open at once, over all clients.")
     max_streams_each: int = Field(
-        256, ge=1, le=100_000, description="Streams of notices that one caller over HTTP may hold open."
+        256,
+        ge=1,
+        le=100_000,
+        description="Streams of notices that one caller over HTTP may hold open, and sessions of older clients.",
     )
     allowed_host: tuple[str, ...] = Field(
         (),
