@@ -19,9 +19,10 @@ docs:
 site:
     uv run mkdocs build --strict
 
-# Every server's image, built and tried.
+# Every server's image, and both compose files, built and tried.
 images:
     uv run python docker/images.py
+    uv run python docker/deployments.py
 
 # Measure beside peers; prints ratios.
 bench *arguments:

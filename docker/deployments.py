@@ -7,7 +7,6 @@ Debian's packages: they start as the official images do (root first, which they 
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import shutil
@@ -36,7 +35,8 @@ if [ "$(id -u)" = 0 ]; then
   exec setpriv --reuid=postgres --regid=postgres --clear-groups -- "$0"
 fi
 if [ ! -s "$data/PG_VERSION" ]; then
-  initdb -D "$data" -U "$POSTGRES_USER" --pwfile=<(echo "$POSTGRES_PASSWORD") --auth-local=trust --auth-host=scram-sha-256
+  initdb -D "$data" -U "$POSTGRES_USER" --pwfile=<(echo "$POSTGRES_PASSWORD") --auth=trust
+  sed -i '/^host/d' "$data/pg_hba.conf"
   echo "host all all all scram-sha-256" >> "$data/pg_hba.conf"
   pg_ctl -D "$data" -w start -o "-c listen_addresses="
   createdb -U "$POSTGRES_USER" "$POSTGRES_DB"
@@ -165,13 +165,12 @@ async def replicas(docker: Engine, token: str, folder: Path) -> None:
         assert (await stranger.get(url.replace("/mcp", "/metrics"))).status_code == 404
         for wire in (first, second):
             await wire.subscribe("file:///data/notes.txt")
-        said = await told(first, "write_file", path="notes.txt", content="two\n")
+        said = await told(first, "write_file", path="notes.txt", content="two\n", overwrite=True)
         assert (folder / "notes.txt").read_text("utf-8") == "two\n", said
         for wire in (first, second):
             await wire.notification("notifications/resources/updated")
         print("two replicas: written through the proxy, and both eras heard of it")
-        names = json.loads(docker("ps", "--format", "json"))
-        (one,) = (name for name in (entry["Names"][0] for entry in names) if "replica-1" in name)
+        (one,) = (name for name in docker("ps", "--format", "{{.Names}}").split() if "replica-1" in name)
         docker("stop", "--time", "25", one)
         async with client(url, token) as third:
             assert "two" in await told(third, "read_text", path="notes.txt")

@@ -9,6 +9,7 @@ import gzip
 import json
 import socket
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -111,6 +112,7 @@ def in_every_era(wire: HttpWire) -> list[Case]:
         "type with charset": {"content-type": "application/json; charset=UTF-8"},
         "accept anything": {"accept": "*/*"},
         "accept with weights": {"accept": "application/json;q=0.1, text/event-stream;q=0.9"},
+        "host in capitals": {"host": "LOCALHOST"},
         "local origin": {"origin": "http://localhost:6274"},
         "unknown headers": {"x-anything": "x" * 10_000, "x-forwarded-for": "10.0.0.1"},
         "token nobody asked for": {"authorization": "Bearer x"},
@@ -125,10 +127,19 @@ def in_every_era(wire: HttpWire) -> list[Case]:
         Case("blank body", 400, PARSE, body=b" \r\n "),
         Case("two messages", 400, PARSE, body=right + b"\n" + right),
         Case("longest body", 200, body=right + padding[len(right) :], id=901),
+        Case("a million lists", 413, INVALID, body=b'{"x":[' + b"[]," * 1_000_000 + b"0]}"),
+        Case("a million members", 413, INVALID, body=b'{"x":' + b'{"a":1,' * 500_000),
+        Case("a million commas in a text", 200, body=_beside(right, '"\\,' * 400_000), id=901),
         Case("one byte too long", 413, INVALID, body=right + padding[len(right) - 1 :]),
         *(Case(f"method {name}", 405, method=name) for name in ("PUT", "PATCH", "TRACE", "OPTIONS", "HEAD")),
         Case("query", 200, path="/mcp?token=x&session_id=y", id=901),
     ]
+
+
+def _beside(message: bytes, text: str) -> bytes:
+    """`message` with `text` as a parameter that nobody asked for."""
+    whole = json.loads(message)
+    return json.dumps({**whole, "params": {**whole.get("params", {}), "other": text}}).encode()
 
 
 def legacy(wire: HttpWire) -> list[Case]:
@@ -367,6 +378,23 @@ def raw(wire: HttpWire) -> dict[str, tuple[bytes, tuple[bytes, ...]]]:
             b"POST http://evil.example.org/mcp HTTP/1.1\r\nHost: evil.example.org\r\n" + usual + length + b"\r\n",
             (b"421",),
         ),
+        "foreign absolute target under our name": (
+            b"POST http://evil.example.org/mcp HTTP/1.1\r\n" + host + usual + length + b"\r\n" + body,
+            (bad,),
+        ),
+        "absolute target": (
+            b"POST http://localhost/mcp HTTP/1.1\r\n" + host + usual + length + b"\r\n" + body,
+            (b"200",),
+        ),
+        "another host behind the body": (
+            post + host + usual + chunked + b"\r\n%x\r\n%s\r\n0\r\nHost: evil\r\n\r\n" % (len(body), body),
+            (b"200",),
+        ),
+        "another method behind the body": (
+            post + host + usual + chunked + b"\r\n%x\r\n%s\r\n0\r\nMcp-Method: x\r\n\r\n" % (len(body), body),
+            (b"200",),
+        ),
+        "chunks among others": (post + host + usual + b"Transfer-Encoding: chunked, x\r\n\r\n0\r\n\r\n", (bad,)),
         "HTTP/1.0": (b"POST /mcp HTTP/1.0\r\n" + usual + length + b"\r\n" + body, (bad,)),
         "HTTP/2 preface": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", (bad, b"505", closed)),
         "TLS": (bytes.fromhex("1603010200010001fc0303") + bytes(64), (bad, closed)),
@@ -424,6 +452,23 @@ def exchange(address: tuple[str, int], data: bytes) -> bytes:
         except ConnectionError:
             return b""
     return answer[9:12]
+
+
+@pytest.mark.parametrize("protocol", [b"h2c", b"websocket", b"TLS/1.0"])
+async def test_a_body_is_never_a_request(subject: Subject, protocol: bytes) -> None:
+    """Else one caller's body behind a proxy is another caller's request."""
+    hidden = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    head = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n" % len(hidden)
+    async with await anyio.connect_tcp(*subject.address) as stream:
+        await stream.send(head + b"Connection: Upgrade\r\nUpgrade: %s\r\n\r\n" % protocol)
+        answer = await stream.receive()
+        with anyio.fail_after(30), suppress(anyio.BrokenResourceError, anyio.EndOfStream):
+            # In a packet of its own.
+            await stream.send(hidden)
+            while True:
+                answer += await stream.receive()
+    assert answer.startswith(b"HTTP/1.1 400")
+    assert answer.count(b"HTTP/1.1") == 1
 
 
 @pytest.mark.parametrize("era", ERAS)

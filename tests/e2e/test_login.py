@@ -21,7 +21,8 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from e2e.login import CLIENT, Issuer, Key, Person, issuing
-from mcp_batteries.testing.wire import MODERN, HttpWire
+from mcp_batteries.access.issuer import Issuer as Verifier
+from mcp_batteries.testing.wire import MODERN, HttpWire, Wire
 from shared.certificates import certificate
 from shared.http_subject import Subject, running
 
@@ -215,6 +216,48 @@ async def test_keys_are_rotated_and_withdrawn(issuer: Issuer, tmp_path: Path) ->
         assert (await status(subject.url, first.sign(issuer.claims(subject.url))))[0] == 401
 
 
+async def test_names_of_keys_that_anybody_can_invent_are_not_asked_for_each_time() -> None:
+    """Else whoever sends junk has this server call the issuer; and the good token waits for none of it."""
+    key, fetched = Key("good"), list[str]()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            fetched.append(self.path)
+            keys = {"keys": [key.jwk]}
+            body = json.dumps(keys if self.path == "/jwks" else {"issuer": url, "jwks_uri": f"{url}/jwks"}).encode()
+            self.send_response(200)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        url = f"http://127.0.0.1:{server.server_port}"
+        issuer, verifier = Issuer(url, key), Verifier(url, "https://files.example.org/mcp")
+        claims = issuer.claims("https://files.example.org/mcp")
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            assert await verifier.verify_token(key.sign(claims)) is not None
+            found: list[object] = []
+
+            async def ask(number: int) -> None:
+                found.append(await verifier.verify_token(Key(f"stranger {number}").sign(claims)))
+
+            async with anyio.create_task_group() as tasks:
+                for number in range(200):
+                    tasks.start_soon(ask, number)
+            assert found == [None] * 200
+            assert fetched.count("/jwks") <= 4
+        finally:
+            server.shutdown()
+            thread.join()
+    # With the issuer away too.
+    assert await verifier.verify_token(key.sign(claims)) is not None
+
+
 async def test_sessions_and_streams_are_their_persons(issuer: Issuer, tmp_path: Path) -> None:
     """Two people of one client are two; a stream ends when its token does, and the next goes on."""
     async with served(issuer, tmp_path) as subject:
@@ -226,7 +269,16 @@ async def test_sessions_and_streams_are_their_persons(issuer: Issuer, tmp_path: 
             renewed = issuer.key.sign(issuer.claims(subject.url, sub="ada", jti="another"))
             wire.headers["authorization"] = f"Bearer {renewed}"
             assert (await wire.request("tools/list"))["tools"]
-        # Leeway makes it last three seconds longer.
+        # Leeway makes it last some seconds longer.
+        short = issuer.key.sign(issuer.claims(subject.url, exp=int(time.time()) - 5))
+        async with HttpWire(subject.url, headers={"authorization": f"Bearer {short}"}) as wire:
+            await Wire.open(wire)
+            with anyio.fail_after(30):
+                async with wire.client.stream("GET", wire.url, headers=wire.headers_for({})) as response:
+                    assert response.status_code == 200
+                    async for _ in response.aiter_bytes():
+                        pass
+            del wire.headers["mcp-session-id"]
         short = issuer.key.sign(issuer.claims(subject.url, exp=int(time.time()) - 7))
         async with HttpWire(subject.url, revision=MODERN, headers={"authorization": f"Bearer {short}"}) as wire:
             message = wire.message("subscriptions/listen", {"notifications": {"resourcesListChanged": True}})

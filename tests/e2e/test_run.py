@@ -69,6 +69,15 @@ def test_check_tells_the_truth(tmp_path: Path) -> None:
     assert bad.returncode == 1 and "✗ │ start" in bad.stdout and "missing" in bad.stdout
 
 
+def test_what_is_printed_into_a_pipe_is_utf8_whatever_the_code_page(tmp_path: Path) -> None:
+    folder = tmp_path / "ملفات"
+    folder.mkdir()
+    old = {"PYTHONIOENCODING": "cp1252", "COLUMNS": "200"}
+    done = run("--print-config", "claude-desktop", str(folder), **old)
+    assert done.returncode == 0 and str(folder) in done.stdout
+    assert "✓ │ start" in run("--check", str(folder), **old).stdout
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no pty module on Windows")
 def test_in_a_terminal_it_says_what_it_is(tmp_path: Path) -> None:
     import pty

@@ -2,7 +2,9 @@
 
 import json
 import os
+import sys
 import tomllib
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -54,3 +56,9 @@ def test_goose_takes_no_server_of_the_old_sse_transport() -> None:
 def test_the_command_is_this_installation_not_a_name_from_an_index() -> None:
     (command,) = launch("mcp-fs")
     assert os.path.isabs(command) and os.access(command, os.X_OK)
+
+
+def test_on_windows_the_command_is_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mcp-fs.exe").touch()
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python.exe"))
+    assert launch("mcp-fs") == [str(tmp_path / "mcp-fs.exe")]

@@ -5,6 +5,7 @@ import signal
 import socket
 import ssl
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -136,4 +137,8 @@ async def test_calls_have_the_time_they_were_given_to_end() -> None:
             tasks.start_soon(call)
             await subject.says("waiting")
             subject.process.send_signal(signal.SIGTERM)
+            # Nobody comes in any more, not even to ask whether it is ready.
+            with anyio.fail_after(30), suppress(OSError):
+                while True:
+                    await (await anyio.connect_tcp(*subject.address)).aclose()
         assert await subject.ends() == 143

@@ -90,6 +90,13 @@ async def progress(ctx: Context) -> str:
 
 
 @server.tool(structured_output=False)
+async def flood(times: int, ctx: Context) -> str:
+    for number in range(times):
+        await ctx.report_progress(number, times)
+    return "done"
+
+
+@server.tool(structured_output=False)
 async def stuck() -> str:
     """Leaves a thread behind that nobody can stop."""
     say("waiting")

@@ -215,3 +215,13 @@ async def test_the_self_test_starts_reads_and_receives_an_update(upstream: Upstr
     said = done.stdout.decode()
     assert done.returncode == 0, said
     assert "Everything works." in said and "announced after" in said
+
+
+async def test_the_self_test_says_why_nothing_is_announced(upstream: Upstream, tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "mcp_weather", "--check", "--cache", str(tmp_path / "cache"), *upstream.arguments]
+    words = [word.replace(upstream.url, "http://127.0.0.1:9") for word in words]
+    with anyio.fail_after(120):
+        done = await anyio.run_process(words, check=False, env={**os.environ, "COLUMNS": "200"})
+    said = done.stdout.decode()
+    assert done.returncode == 1, said
+    assert "✗ │ subscribe, see a change │ Open-Meteo cannot be reached" in said

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, cast
@@ -126,7 +127,7 @@ def _renamed(members: Mapping[str, Any], properties: Mapping[str, Schema]) -> di
 
 
 def _plain(name: str) -> str:
-    return name.replace("_", "").replace("-", "").casefold()
+    return re.sub(r"[\s_-]", "", name).casefold()
 
 
 def _meant(value: Any, schema: Schema) -> object:
@@ -150,7 +151,7 @@ def _meant(value: Any, schema: Schema) -> object:
     if isinstance(value, int) and not isinstance(value, bool) and kinds == {"string"}:
         return str(value)
     if isinstance(value, str) and value not in schema.get("enum", [value]):
-        alike = [item for item in schema["enum"] if str(item).casefold() == value.casefold()]
+        alike = [item for item in schema["enum"] if _plain(str(item)) == _plain(value)]
         return alike[0] if len(alike) == 1 else value
     return value
 

@@ -16,6 +16,8 @@ from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import TextContent
 from rich.console import Console
+from rich.live import Live
+from rich.markup import escape
 from rich.table import Table
 
 from mcp_batteries.settings import Settings
@@ -30,10 +32,21 @@ Demonstration = Callable[[Any], "tuple[str, Callable[[], None]] | None"]
 
 @dataclass
 class _Report:
+    title: str
+    show: Callable[[Table], None] = lambda _: None
+    """Called with all there is so far, whenever there is more."""
     rows: list[tuple[bool | None, str, str, float]] = field(default_factory=list[tuple[bool | None, str, str, float]])
+
+    def begin(self, name: str) -> None:
+        self.show(self.table(name))
+
+    def add(self, outcome: bool | None, name: str, said: str, started: float) -> None:
+        self.rows.append((outcome, name, said, (time.perf_counter() - started) * 1000))
+        self.show(self.table())
 
     async def step(self, name: str, work: Callable[[], Awaitable[str | None]]) -> bool:
         started = time.perf_counter()
+        self.begin(name)
         outcome: bool | None = True
         try:
             with anyio.fail_after(_SECONDS):
@@ -44,8 +57,21 @@ class _Report:
             outcome, said = False, f"no answer within {_SECONDS:g} s"
         except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - failures belong in the report
             outcome, said = False, _reason(error)
-        self.rows.append((outcome, name, said, (time.perf_counter() - started) * 1000))
+        self.add(outcome, name, said, started)
         return outcome is not False
+
+    def table(self, doing: str = "") -> Table:
+        table = Table(title=self.title, title_justify="left", expand=False)
+        table.add_column("")
+        table.add_column("step", style="bold")
+        table.add_column("what happened", overflow="fold")
+        table.add_column("ms", justify="right", style="dim")
+        marks = {True: "[green]✓", False: "[red]✗", None: "[yellow]–"}
+        for outcome, name, said, ms in self.rows:
+            table.add_row(marks[outcome], name, escape(said), f"{ms:.0f}")
+        if doing:
+            table.add_row("[dim]…", doing, "", "")
+        return table
 
     @property
     def ok(self) -> bool:
@@ -58,21 +84,18 @@ def check(package: str, settings: Settings) -> int:
     Returns:
         0 when every step that could be tried worked, else 1.
     """
-    report = _Report()
+    console = Console()
+    report = _Report(escape(f"{settings.COMMAND} {' '.join(_quiet(settings).shown())}"))
     with tempfile.TemporaryFile("w+") as stderr:
-        anyio.run(_try, package, settings, report, stderr)
+        if sys.stdout.isatty():
+            with Live(console=console, auto_refresh=False) as live:
+                report.show = lambda table: live.update(table, refresh=True)
+                anyio.run(_try, package, settings, report, stderr)
+        else:
+            anyio.run(_try, package, settings, report, stderr)
+            console.print(report.table())
         stderr.seek(0)
         complaints = stderr.read().strip()
-    console = Console()
-    table = Table(title=f"{settings.COMMAND} {' '.join(_quiet(settings).shown())}", title_justify="left", expand=False)
-    table.add_column("")
-    table.add_column("step", style="bold")
-    table.add_column("what happened", overflow="fold")
-    table.add_column("ms", justify="right", style="dim")
-    marks = {True: "[green]✓", False: "[red]✗", None: "[yellow]–"}
-    for outcome, name, said, ms in report.rows:
-        table.add_row(marks[outcome], name, said, f"{ms:.0f}")
-    console.print(table)
     if complaints:
         console.print("[bold]The server also said:[/bold]")
         console.print(complaints, markup=False, highlight=False)
@@ -87,17 +110,17 @@ def _quiet(settings: Settings) -> Settings:
 async def _try(package: str, settings: Settings, report: _Report, stderr: Any) -> None:
     command = StdioServerParameters(command=sys.executable, args=["-m", package, *_quiet(settings).arguments()])
     started = time.perf_counter()
+    report.begin("start")
     try:
         async with Client(stdio_client(command, errlog=stderr)) as client:
-            ready = f"answers, speaks {client.protocol_version}"
-            report.rows.append((True, "start", ready, (time.perf_counter() - started) * 1000))
+            report.add(True, "start", f"answers, speaks {client.protocol_version}", started)
             await report.step("tools", lambda: _tools(client))
             await report.step("resources", lambda: _resources(client))
             await report.step("prompts", lambda: _prompts(client))
             await report.step("call a read tool", lambda: _call(client))
             await report.step("subscribe, see a change", lambda: _watch(client, package, settings))
     except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - failures belong in the report
-        report.rows.append((False, "start", _reason(error), (time.perf_counter() - started) * 1000))
+        report.add(False, "start", _reason(error), started)
 
 
 async def _tools(client: Client) -> str:
@@ -135,11 +158,16 @@ async def _watch(client: Client, package: str, settings: Settings) -> str | None
     if demonstration is None:
         return None
     uri, cause = demonstration
-    async with client.listen(resource_subscriptions=[uri]) as events:
+    said = ""
+    async with client.listen(resource_subscriptions=[uri]) as events, anyio.create_task_group() as group:
         started = time.perf_counter()
         cause()
+        # What can't be read is never announced: its reason is better than a silence of `_SECONDS`.
+        group.start_soon(client.read_resource, uri)
         await anext(aiter(events))
-        return f"{uri} announced after {(time.perf_counter() - started) * 1000:.0f} ms"
+        said = f"{uri} announced after {(time.perf_counter() - started) * 1000:.0f} ms"
+        group.cancel_scope.cancel()
+    return said
 
 
 def _reason(error: BaseException) -> str:

@@ -12,11 +12,12 @@ import math
 import re
 from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 
 import anyio
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.transport_security import RequestBodyLimitMiddleware
-from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCMessage, JSONRPCRequest, RequestId
+from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, RequestId
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, Response
@@ -25,7 +26,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from mcp_batteries.audit import identity
 from mcp_batteries.errors import Unavailable, quote
 from mcp_batteries.frames import Malformed, dump, error, parse
-from mcp_batteries.quota import Quota
+from mcp_batteries.quota import Quota, Unwanted
 from mcp_batteries.refusals import Refusals, because
 
 __all__ = ["LOOPBACK", "Answer", "Asked", "FrontGate", "MessageGate", "split_authority"]
@@ -34,6 +35,8 @@ LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 """The names of this machine that no name server can point elsewhere, as they stand in a Host header."""
 
 _AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?)(?::(\d{1,5}))?")
+_MAX_VALUES = 100_000
+"""Of one message: 4 MiB can hold a million lists, which cost everybody seconds to read."""
 _PROBES = ("/healthz", "/readyz", "/health")
 _LOOPBACK_ORIGIN = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?")
 
@@ -96,8 +99,10 @@ class FrontGate:
             # One that ends takes no connections any more: that is how it is not ready.
             await PlainTextResponse("ok\n")(scope, receive, send)
             return
-        # White space around a value is no part of it (RFC 9110, section 5.5); httptools leaves it there.
-        scope = {**scope, "headers": [(name, value.strip()) for name, value in scope["headers"]]}
+        # White space around a value is no part of it (RFC 9110, section 5.5); httptools leaves it there. Host has no
+        # capitals, the SDK's second look at it does not know.
+        headers = [(name, (value.lower() if name == b"host" else value).strip()) for name, value in scope["headers"]]
+        scope = {**scope, "headers": headers}
         refusal = self._refusal(Headers(scope=scope))
         if refusal is not None:
             because(scope, "origin" if refusal.status_code == 403 else "host")
@@ -176,7 +181,8 @@ class MessageGate(RequestBodyLimitMiddleware):
         super().__init__(app, max_body)
         self._quota = quota
         self._seconds, self._json, self._asked = seconds, json_response, asked
-        self._in_flight: dict[tuple[str, str], object] = {}
+        self._in_flight: dict[tuple[str, str, str], anyio.Event] = {}
+        """By caller, session and id; set once the call is cancelled."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # The SDK answers nothing at all when asked for a history of events, which is not kept, and knows media
@@ -193,21 +199,30 @@ class MessageGate(RequestBodyLimitMiddleware):
             body = await self._body(headers, receive)
             if body is None:
                 return
+            if _holds_too_much(body):
+                raise _Unfit(413, f"A message holds at most {_MAX_VALUES:,} values.")
             message = parse(body)
             refusal = self._asked(scope, message)
             if refusal is not None:
                 await refusal(scope, receive, send)
                 return
             request_id = message.id if isinstance(message, JSONRPCRequest) else None
-            with self._once(headers.get("mcp-session-id"), request_id, send) as watched:
+            session = headers.get("mcp-session-id")
+            if isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
+                self._cancelled(scope, session, message)
+            with self._once(scope, session, request_id, send) as (watched, cancelled):
                 # A stream is held, not worked on.
                 works = isinstance(message, JSONRPCRequest) and message.method != "subscriptions/listen"
                 if self._quota is None or not works:
                     with self._holding(scope, isinstance(message, JSONRPCRequest)):
                         await self._pass(scope, message, receive, watched)
                     return
-                async with self._quota.turn(caller_of(scope), len(body)) as spend:
+                # A client of 2026-07-28 cancels a call by leaving, and has no other way.
+                over = cancelled.wait if cancelled is not None else partial(_gone, receive)
+                async with self._quota.turn(caller_of(scope), len(body), over) as spend:
                     await self._pass(scope, message, receive, _counted(watched, spend))
+        except Unwanted:
+            await Response(status_code=202)(scope, receive, send)
         except Unavailable as problem:
             because(scope, problem.what)
             wait = {"retry-after": str(math.ceil(problem.retry_after or 1))}
@@ -245,12 +260,17 @@ class MessageGate(RequestBodyLimitMiddleware):
         return _Unfit(413, f"A message has at most {self.max_body_size} bytes.")
 
     @contextmanager
-    def _once(self, session: str | None, request_id: RequestId | None, send: Send) -> Generator[Send]:
-        """The `send` to answer with; no other request of this id in `session` is let in before the answer."""
+    def _once(
+        self, scope: Scope, session: str | None, request_id: RequestId | None, send: Send
+    ) -> Generator[tuple[Send, anyio.Event | None]]:
+        """The `send` to answer with, and what is set when the request is cancelled.
+
+        No other request of this id in `session` is let in before the answer.
+        """
         if session is None or request_id is None:
-            yield send
+            yield send, None
             return
-        key, mark = (session, str(request_id)), object()
+        key, mark = (caller_of(scope), session, str(request_id)), anyio.Event()
         if key in self._in_flight:
             raise _Unfit(400, "A request with this `id` is still in flight.", request_id=request_id)
         self._in_flight[key] = mark
@@ -266,9 +286,16 @@ class MessageGate(RequestBodyLimitMiddleware):
             await send(part)
 
         try:
-            yield watched
+            yield watched, mark
         finally:
             release()
+
+    def _cancelled(self, scope: Scope, session: str | None, message: JSONRPCNotification) -> None:
+        # The SDK does not know of calls that still wait for their turn.
+        request_id = (message.params or {}).get("requestId")
+        mark = self._in_flight.get((caller_of(scope), session or "", str(request_id)))
+        if mark is not None:
+            mark.set()
 
     async def _pass(self, scope: Scope, message: JSONRPCMessage, receive: Receive, send: Send) -> None:
         # What had to be repaired, or could be read in two ways, goes on in one.
@@ -318,6 +345,19 @@ def caller_of(scope: Scope) -> str:
     return f"address {scope['client'][0] if scope.get('client') else ''}"
 
 
+def _holds_too_much(body: bytes) -> bool:
+    """Whether `body` holds more values than `_MAX_VALUES`; it need not be JSON."""
+
+    def values(text: bytes) -> int:
+        return text.count(b",") + text.count(b"[") + text.count(b"{")
+
+    if values(body) <= _MAX_VALUES:
+        return False
+    # Without what strings say, such as the lines of a file to write.
+    quotes = body.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+    return values(b"".join(quotes[::2])) > _MAX_VALUES
+
+
 def _counted(send: Send, spend: Callable[[int], None]) -> Send:
     async def counted(part: Message) -> None:
         spend(len(part.get("body", b"")))
@@ -327,9 +367,13 @@ def _counted(send: Send, spend: Callable[[int], None]) -> Send:
 
 
 async def _cancel_when_gone(receive: Receive, scope: anyio.CancelScope) -> None:
+    await _gone(receive)
+    scope.cancel()
+
+
+async def _gone(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-    scope.cancel()
 
 
 def _text(status: int, line: str) -> Response:

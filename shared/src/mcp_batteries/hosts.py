@@ -13,7 +13,8 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import distribution
 from typing import Any, NamedTuple, cast
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from mcp_batteries.settings import Asked, Settings
 
@@ -72,9 +73,10 @@ def launch(command: str) -> list[str]:
             address += f"#subdirectory={origin['subdirectory']}"
         return ["uvx", "--from", address, command]
     if ephemeral and url.startswith("file:"):
-        return ["uvx", "--from", os.path.normpath(unquote(urlsplit(url).path)), command]
+        return ["uvx", "--from", os.path.normpath(url2pathname(urlsplit(url).path)), command]
     beside = os.path.join(os.path.dirname(sys.executable), command)
-    return [os.path.abspath(beside if os.path.exists(beside) else shutil.which(command) or sys.argv[0])]
+    there = (path for path in (beside, f"{beside}.exe") if os.path.exists(path))
+    return [os.path.abspath(next(there, None) or shutil.which(command) or sys.argv[0])]
 
 
 def place(host: str) -> str:

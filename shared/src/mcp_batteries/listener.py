@@ -16,7 +16,9 @@ import sys
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from itertools import chain
 from types import FrameType
+from typing import Any, cast
 
 import anyio
 import uvicorn
@@ -32,6 +34,7 @@ __all__ = ["Listener", "bind"]
 _log = logging.getLogger(__name__)
 
 _MAX_HEAD = 64 * 1024
+_TOO_LONG = "Headers are too long."
 _BACKLOG = 1024
 _FLUSH_SECONDS = 0.3
 _LEAVE_SECONDS = 0.9
@@ -184,15 +187,15 @@ def bind(host: str, port: int, *, public: bool) -> socket.socket:
 
 
 def _protocol(seconds: float) -> type[asyncio.Protocol]:
-    """uvicorn's fastest parser, with limits for headers: how long they are, and within what time they come."""
+    """uvicorn's fastest parser, with limits for headers: their length, their time, what they may say."""
     try:
         from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
     except ImportError:
         return _h11_protocol(seconds)
 
     class LimitedProtocol(HttpToolsProtocol):
-        head = 0
-        in_head = False
+        head = part = 0
+        in_head = refused = False
         late: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -204,20 +207,54 @@ def _protocol(seconds: float) -> type[asyncio.Protocol]:
             super().connection_lost(exc)
 
         def on_message_begin(self) -> None:
-            self.head, self.in_head = 0, True
+            # The part it begins in may be the end of what went before; `problem` looks at such heads.
+            self.head, self.in_head = -self.part, True
             self.expect_head()
             super().on_message_begin()
+
+        def on_header(self, name: bytes, value: bytes) -> None:
+            # What comes behind a body in chunks is no header (RFC 9110, section 6.5.1): nobody has checked it.
+            if self.in_head:
+                super().on_header(name, value)
 
         def on_headers_complete(self) -> None:
             self.in_head = False
             self.head_came()
-            super().on_headers_complete()
+            problem = self.problem()
+            if problem is None:
+                super().on_headers_complete()
+            else:
+                self.refused = True
+                self.send_400_response(problem)
+
+        def on_body(self, body: bytes) -> None:
+            if not self.refused:
+                super().on_body(body)
+
+        def on_message_complete(self) -> None:
+            if not self.refused:
+                super().on_message_complete()
+
+        def problem(self) -> str | None:
+            """Why this is too much, or could be taken for another request than it was taken for on its way."""
+            if self.part > _MAX_HEAD and sum(map(len, chain(*self.headers)), len(self.url)) > _MAX_HEAD:
+                return _TOO_LONG
+            has_body = (name in (b"content-length", b"transfer-encoding") for name, _ in self.headers)
+            if cast("Any", self.parser).should_upgrade() and any(has_body):
+                # The parser takes the body for what comes after the upgrade, and so for another request.
+                return "There is nothing to upgrade to."
+            if self.url[:1] not in (b"/", b"*"):
+                named = [value.lower() for name, value in self.headers if name == b"host"]
+                if named != [self.url.partition(b"://")[2].partition(b"/")[0].lower()]:
+                    return "The target and Host differ (RFC 9112, section 3.2.2)."
+            return None
 
         def data_received(self, data: bytes) -> None:
+            self.part = len(data)
             super().data_received(data)
             self.head += len(data)
             if self.in_head and self.head > _MAX_HEAD and not self.transport.is_closing():
-                self.send_400_response("Headers are too long.")
+                self.send_400_response(_TOO_LONG)
 
         def expect_head(self) -> None:
             if self.late is None:

@@ -12,18 +12,26 @@ import asyncio
 import math
 import time
 from collections import Counter, OrderedDict, deque
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from contextlib import asynccontextmanager, contextmanager
+from typing import Any
 
 from mcp_batteries.errors import Unavailable
 
-__all__ = ["Quota"]
+__all__ = ["Quota", "Unwanted"]
 
 _START_SECONDS = 0.003
 _RECENT_SECONDS = 1.0
 _MOST_WAITING = 1_000
 """Calls of one caller that wait for its others."""
 _MOST_REMEMBERED = 10_000
+
+
+Over = Callable[[], Coroutine[Any, Any, object]]
+
+
+class Unwanted(Exception):
+    """Raised to whoever waits for a turn that nobody wants any more."""
 
 
 class _Bucket:
@@ -75,18 +83,22 @@ class Quota:
         self._buckets: OrderedDict[str, tuple[_Bucket | None, _Bucket | None]] = OrderedDict()
 
     @asynccontextmanager
-    async def turn(self, who: str, size: int) -> AsyncGenerator[Callable[[int], None]]:
+    async def turn(self, who: str, size: int, over: Over | None = None) -> AsyncGenerator[Callable[[int], None]]:
         """Wait for a turn of `who` for a call of `size` bytes; the block takes what its answer adds.
+
+        Args:
+            over: awaited beside the turn where there is one to wait for; once it returns nobody wants the turn.
 
         Raises:
             Unavailable: A limit is reached; with the seconds until it is not.
+            Unwanted: `over` came first.
         """
         spend = self._spend(who, size)
         caller = self._callers.get(who)
         if caller is None:
             caller = self._callers[who] = _Caller()
         caller.seen = time.monotonic()
-        turn = await self._begun(caller)
+        turn = await self._begun(caller, over)
         try:
             yield spend
         finally:
@@ -109,7 +121,7 @@ class Quota:
             if not self._held[who]:
                 del self._held[who]
 
-    async def _begun(self, caller: _Caller) -> asyncio.TimerHandle:
+    async def _begun(self, caller: _Caller, over: Over | None) -> asyncio.TimerHandle:
         if not caller.waiting and self._may_start(caller):
             return self._begin(caller)
         if len(caller.waiting) >= _MOST_WAITING:
@@ -117,14 +129,22 @@ class Quota:
         place: asyncio.Future[asyncio.TimerHandle] = asyncio.get_running_loop().create_future()
         caller.waiting.append(place)
         self._waiting[caller] = None
+        ending = asyncio.ensure_future(over()) if over is not None else None
         try:
+            if ending is not None:
+                await asyncio.wait((place, ending), return_when=asyncio.FIRST_COMPLETED)
+                if not place.done():
+                    raise Unwanted
             return await place
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, Unwanted):
             if place.done() and not place.cancelled():
                 self._end(caller, place.result())  # Its turn had come just then.
             elif place in caller.waiting:
                 caller.waiting.remove(place)
             raise
+        finally:
+            if ending is not None:
+                ending.cancel()
 
     def _begin(self, caller: _Caller) -> asyncio.TimerHandle:
         timer = asyncio.get_running_loop().call_later(_START_SECONDS, lambda: self._started(caller, timer))

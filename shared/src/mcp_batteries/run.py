@@ -28,6 +28,10 @@ def run(package: str, arguments: list[str] | None = None) -> NoReturn:
     from mcp_batteries.settings import load
 
     kind: type[Settings] = importlib.import_module(f"{package}.settings").Settings
+    # On Windows a pipe or file would get the code page, which has no tick and not every name of a folder.
+    encode: Any = getattr(sys.stdout, "reconfigure", None)
+    if encode and not sys.stdout.isatty():
+        encode(encoding="utf-8")
     settings = load(kind, sys.argv[1:] if arguments is None else arguments)
     sys.exit(_run(package, settings))
 

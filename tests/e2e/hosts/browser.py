@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -72,7 +73,7 @@ def started(words: list[str], until: str, env: dict[str, str], log: Path) -> Ite
                 os.killpg(process.pid, 9)
 
 
-def page(script: str, task: dict[str, str], home: Path) -> str:
+def page(script: str, task: dict[str, Any], home: Path) -> str:
     """Run a script of this folder in the browser; what it found out."""
     folder = npm.installed(*PACKAGES)
     task |= {"chromium": os.environ.get("CHROMIUM", "/usr/bin/chromium")}
@@ -106,19 +107,24 @@ def inspector(server: Member, scratch: Path, pictures: str) -> str:
 
 
 def vscode(server: Member, scratch: Path, pictures: str) -> str:
-    """VS Code starts the server from its mcp.json, shows its tools, opens a resource, and sees it change."""
+    """VS Code starts the server as its mcp.json says, asks, shows its tools, opens a resource, and sees it change."""
     home, project = scratch / "home", scratch / "served"
     code_server = Path(os.environ["CODE_SERVER"])
     (project / ".vscode").mkdir()
     entry = json.loads(documented("vscode", server, project))
-    # Nobody is there to be asked: what the entry asks for is what it would be told.
-    text = json.dumps(entry | {"inputs": []})
-    for asked in server.plain:
-        real = {"directory": project, "file": project / "app.db"}.get(asked.kind, asked.example)
-        text = text.replace(f"${{input:{asked.name}}}", str(real))
-    for asked in server.variables:
-        text = text.replace(f"${{input:{asked.variable}}}", asked.example if asked.required else "")
-    (project / ".vscode/mcp.json").write_text(json.dumps(json.loads(text), indent=2), "utf-8")
+    (project / ".vscode/mcp.json").write_text(json.dumps(entry, indent=2), "utf-8")
+    real = {"directory": str(project), "file": str(project / "app.db")}
+    answers = {asked.name: real.get(asked.kind, asked.example) for asked in server.plain}
+    answers |= {str(asked.variable): asked.example if asked.required else "" for asked in server.variables}
+    asks = [
+        {
+            "description": item["description"],
+            "secret": item.get("password", False),
+            "value": answers[item["id"]],
+            "variable": item["id"] if item["id"] in {asked.variable for asked in server.variables} else "",
+        }
+        for item in entry.get("inputs", [])
+    ]
     settings = {
         "security.workspace.trust.enabled": False,
         "telemetry.telemetryLevel": "off",
@@ -137,6 +143,9 @@ def vscode(server: Member, scratch: Path, pictures: str) -> str:
             "url": f"http://127.0.0.1:{port}/?folder={project}",
             "file": str(project / "notes.txt"),
             "resource": "notes.txt" if server.command == "mcp-fs" else "",
+            "folder": "Folder served",
+            "command": server.command,
+            "asked": asks,
             "picture": pictures and f"{pictures}/vscode-{server.name}.png",
         }
         return page("vscode.mjs", task, home)

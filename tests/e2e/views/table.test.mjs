@@ -120,12 +120,15 @@ test("copies as CSV and Markdown", async () => {
   const host = await browser.open(server);
   const { view } = await host.show("query_rows", { sql: `SELECT 1 AS id, 'a "b", c' AS t, NULL AS n UNION ALL SELECT 2, '=1+1|' || char(10) || '<b>', -5` });
   // The frame has no clipboard of its own here: what it copies is read where it puts it.
-  const read = (name) => view.locator("body").evaluate((body, name) => new Promise((resolve) => {
+  const read = (name, from = view) => from.locator("body").evaluate((body, name) => new Promise((resolve) => {
     body.ownerDocument.defaultView.addEventListener("copy", (event) => resolve(event.clipboardData.getData("text/plain")), { once: true });
     [...body.querySelectorAll("button")].find((button) => button.textContent === name).click();
   }), name);
   assert.equal(await read("Copy CSV"), 'id,t,n\r\n1,"a ""b"", c",\r\n2,"\'=1+1|\n<b>",-5\r\n');
   await view.getByText("Copied 2 rows as CSV").waitFor();
+  const formulas = await host.show("query_rows", { sql: `SELECT '+1' AS "=a", '-1.50' AS b, '-1+cmd' AS c, '@x' AS d, char(9) || '=1' AS e, char(0xff1d) || '1' AS f, ' =1' AS g` });
+  await formulas.view.getByRole("cell", { name: "@x" }).waitFor();
+  assert.equal(await read("Copy CSV", formulas.view), '\'=a,b,c,d,e,f,g\r\n+1,-1.50,\'-1+cmd,\'@x,\'\t=1,\'\uff1d1, =1\r\n');
   assert.equal(await read("Copy Markdown"), '| id | t | n |\n| --- | --- | --- |\n| 1 | a "b", c |  |\n| 2 | =1+1\\| \\<b\\> | -5 |\n');
   await host.close();
 });

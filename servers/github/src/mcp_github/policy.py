@@ -181,13 +181,24 @@ class Policy:
             Invalid: it is no name of a repository.
             Refused: it is not on the allow-list.
         """
-        owner, _, name = text.strip().partition("/")
+        owner, _, name = self._plain(text.strip()).partition("/")
         name = name.removesuffix(".git")
         if not _OWNER.fullmatch(owner) or not _NAME.fullmatch(name) or name in (".", ".."):
             raise Invalid(f"{quote(text)} names no repository.", "Write it as `owner/name`.")
         if not self.permits(owner, name):
             raise Refused(f"The repository {quote(text)} is not served here.", f"Served are: {self.listed}.")
         return Repo(owner, name)
+
+    def _plain(self, text: str) -> str:
+        """`owner/name` of an address of a repository, or of anything in one."""
+        found = re.match(r"(?:[a-z+]+://)?(?:git@)?([^/:@]+)(?::\d+)?[/:](.*)", text, re.I | re.S)
+        host = self.api.host
+        if found is None or ("://" not in text and found[1].lower() not in (host, f"www.{host}") and "@" not in text):
+            return text
+        if found[1].lower().removeprefix("www.").removeprefix("api.") != host:
+            raise Invalid(f"{quote(text)} is not on {quote(host)}.", "Only repositories there can be reached.")
+        path = re.split("[?#]", found[2])[0].removeprefix("api/v3/").removeprefix("repos/")
+        return "/".join(path.split("/")[:2])
 
     def write_repo(self, text: str, *gates: Gate) -> WriteRepo:
         """The repository `text` names, to be written to.
@@ -257,6 +268,7 @@ class Policy:
         Raises:
             Invalid: no such thing can have that name.
         """
+        text = text.removeprefix("refs/heads/")
         wrong = (
             not text or len(text) > 250 or text[0] in "/-" or text[-1] in "/." or ".." in text or "//" in text
             or "@{" in text or text == "@" or text.endswith(".lock") or "/." in text or text[0] == "."
@@ -272,7 +284,11 @@ class Policy:
         Raises:
             Invalid: it could leave its place in a request.
         """
-        name = text.strip("/")
+        if "://" in text:
+            raise Invalid(
+                f"{quote(text)} is an address.", "Pass what follows the branch as `path`, the branch as `ref`."
+            )
+        name = text.removeprefix("./").strip("/")
         if any(part in ("", ".", "..") for part in name.split("/")) and name:
             raise Invalid(f"The path {quote(text)} has an empty, `.` or `..` part.", "Write it from the top down.")
         if "\0" in name or not _encodes(name) or len(name) > 4000:
@@ -301,12 +317,14 @@ class Policy:
 
     def workflow(self, text: str) -> str:
         """A workflow's id or the name of its file."""
+        text = text.removeprefix(".github/workflows/")
         if not re.fullmatch(r"\d{1,20}|[A-Za-z0-9_][A-Za-z0-9._ -]{0,200}\.ya?ml", text):
             raise Invalid(f"{quote(text)} is no workflow.", "`list_actions` with kind=workflows shows them.")
         return percent(text, safe="")
 
     def gist(self, text: str) -> Gist:
-        """A gist's id."""
+        """A gist's id, or its address."""
+        text = text.rstrip("/").rpartition("/")[2] if text.startswith("https://gist.") else text
         if not re.fullmatch(r"[0-9a-zA-Z]{1,64}", text):
             raise Invalid(f"{quote(text)} is no id of a gist.")
         return Gist(text)

@@ -146,13 +146,11 @@ class DatabaseWatcher:
             with anyio.move_on_after(pause):
                 await watched.wake.wait()
             watched.wake = anyio.Event()
-            begun = anyio.current_time()
             try:
                 async with watched.turn:
-                    await self._look(watched)
+                    taken = await self._look(watched)
                 # A look that takes long is not taken often.
-                pause = max(self._seconds, 10 * (anyio.current_time() - begun) - self._seconds)
-                pause = min(pause, _BACK_OFF)
+                pause = min(max(self._seconds, 10 * taken - self._seconds), _BACK_OFF)
             except Problem as problem:
                 logger.info("Not looked at: %s", problem)
                 watched.gate = None
@@ -171,7 +169,9 @@ class DatabaseWatcher:
                 logger.info("Not listening: %s", error)
             await anyio.sleep(_BACK_OFF)
 
-    async def _look(self, watched: _Watched) -> None:
+    async def _look(self, watched: _Watched) -> float:
+        """Tell what changed; the seconds this took, without what has a pace of its own."""
+        begun, aside = anyio.current_time(), 0.0
         gate = await self._ask(watched, _GATE)
         now = anyio.current_time()
         looked = [
@@ -179,7 +179,11 @@ class DatabaseWatcher:
         ]
         changed: list[Hashable] = []
         for subject in looked:
+            since = anyio.current_time()
             digest = await self._digest(subject)
+            if (rest := _UNGATED.get(str(subject.request["do"]))) is not None:
+                watched.due[subject.uri] = anyio.current_time() + rest
+                aside += anyio.current_time() - since
             if subject.uri in watched.subjects and watched.digests.get(subject.uri) != digest:
                 watched.digests[subject.uri] = digest
                 changed.append(subject.uri)
@@ -191,15 +195,12 @@ class DatabaseWatcher:
         watched.gate = gate
         if changed:
             self._changed(changed)
+        return anyio.current_time() - begun - aside
 
     def _pending(self, watched: _Watched, uri: str, subject: Subject, now: float, gate: str | None) -> bool:
-        rest = _UNGATED.get(str(subject.request["do"]))
-        if rest is None:
-            return gate != watched.gate
-        if watched.due.get(uri, 0.0) > now:
-            return False
-        watched.due[uri] = now + rest
-        return True
+        if str(subject.request["do"]) in _UNGATED:
+            return watched.due.get(uri, 0.0) <= now
+        return gate != watched.gate
 
     async def _digest(self, subject: Subject) -> str:
         try:

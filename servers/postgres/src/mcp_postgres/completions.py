@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 from mcp_batteries.declare import completes
 from mcp_batteries.errors import Problem
@@ -36,18 +37,22 @@ class Completions:
     @completes("schema", of="resource")
     async def schema_in_uri(self, typed: str, others: Mapping[str, str]) -> list[str]:
         """The same, as a URI spells them."""
-        return [escaped(name) for name in await self._names("schema", typed, others)]
+        return await self._in_uri("schema", typed, others)
 
     @completes("table", of="resource")
     async def table(self, typed: str, others: Mapping[str, str]) -> list[str]:
         """Tables and views of the schema named before."""
-        return [escaped(name) for name in await self._names("table", typed, others, others.get("schema", "public"))]
+        return await self._in_uri("table", typed, others, others.get("schema", "public"))
 
     @completes("column", of="resource")
     async def column(self, typed: str, others: Mapping[str, str]) -> list[str]:
         """Columns of the table named before."""
-        inside = (others.get("schema", "public"), others.get("table", ""))
-        return [escaped(name) for name in await self._names("column", typed, others, *inside)]
+        return await self._in_uri("column", typed, others, others.get("schema", "public"), others.get("table", ""))
+
+    async def _in_uri(self, what: str, typed: str, others: Mapping[str, str], *inside: str) -> list[str]:
+        # What was completed before comes back as it was offered: escaped.
+        names = await self._names(what, unquote(typed), others, *map(unquote, inside))
+        return [escaped(name) for name in names]
 
     async def _names(self, what: str, typed: str, others: Mapping[str, str], *inside: str) -> list[str]:
         try:

@@ -30,12 +30,11 @@ class Prompts:
         """Get to know a database nobody has explained."""
         name = self._name(database)
         ask = (
-            f"Explore {f'the schema {quote(schema)} of ' if schema else ''}the PostgreSQL database "
-            "{quote(name)}, whose "
-            "definitions are attached. Describe the tables that others refer to, with sample rows. Say what the "
-            "data is "
-            "about, how the tables belong together, how much there is and of which time, and what looks odd: empty "
-            "tables, columns that are always NULL, keys that point nowhere. End with five questions it can answer."
+            f"Explore {f'the schema {quote(schema)} of ' if schema else ''}the PostgreSQL database {quote(name)}, "
+            "whose definitions are attached. Describe the tables that others refer to, with sample rows. Say what the "
+            "data is about, how the tables belong together, how much there is and of which time, and what looks odd: "
+            "empty tables, columns that are always NULL, keys that point nowhere. End with five questions it can "
+            "answer."
         )
         return [_text(ask), await self._schema(name, schema)]
 
@@ -48,11 +47,10 @@ class Prompts:
         """Turn a question into SQL, run it and check the answer."""
         name = self._name(database)
         ask = (
-            f"Answer this from the PostgreSQL database {quote(name)}, whose schema is attached: "
-            "{question}\n\nWrite one "
-            "SELECT with bound parameters, look at its plan with `explain_query` if a table is large, run it with "
-            "`query_rows`, and check the result by a second, differently built query where a mistake is easy (joins "
-            "that multiply rows, NULL in NOT IN, time zones). Give the answer first, then the SQL."
+            f"Answer this from the PostgreSQL database {quote(name)}, whose schema is attached: {question}\n\n"
+            "Write one SELECT with bound parameters, look at its plan with `explain_query` if a table is large, run it "
+            "with `query_rows`, and check the result by a second, differently built query where a mistake is easy "
+            "(joins that multiply rows, NULL in NOT IN, time zones). Give the answer first, then the SQL."
         )
         return [_text(ask), await self._schema(name, "")]
 
@@ -76,12 +74,10 @@ class Prompts:
         """See how a database is doing, and what to do about it."""
         name = self._name(database)
         ask = (
-            f"Write this morning's report on the PostgreSQL database {quote(name)} from the findings attached, "
-            "and from "
-            "`list_sessions`, `list_top_queries` and `list_settings` where they are offered. Begin with one "
-            "line: fine, "
-            "needs attention, or urgent. Then each finding, the most urgent first: what it means here, what happens if "
-            "nothing is done, the exact statement that mends it and what that locks. Run none of them."
+            f"Write this morning's report on the PostgreSQL database {quote(name)} from the findings attached, and "
+            "from `list_sessions`, `list_top_queries` and `list_settings` where they are offered. Begin with one line: "
+            "fine, needs attention, or urgent. Then each finding, the most urgent first: what it means here, what "
+            "happens if nothing is done, the exact statement that mends it and what that locks. Run none of them."
         )
         return [_text(ask), await self._resource(f"postgres://{name}/.health")]
 
@@ -94,13 +90,11 @@ class Prompts:
         """Plan a change of the schema that holds up nobody."""
         name = self._name(database)
         ask = (
-            f"Plan this change of the PostgreSQL database {quote(name)}, whose schema is attached: "
-            "{change}\n\nGive the "
-            "statements in order, split so that each is safe on a busy database: which lock each takes and for "
-            "how long, "
-            "given the tables' sizes; NOT VALID and VALIDATE apart; indexes CONCURRENTLY; back-fills in batches; what "
-            "old and new program versions see between the steps; and the way back. Where `edit_schema` is offered try "
-            "each with `dry_run`; carry out nothing."
+            f"Plan this change of the PostgreSQL database {quote(name)}, whose schema is attached: {change}\n\n"
+            "Give the statements in order, split so that each is safe on a busy database: which lock each takes and "
+            "for how long, given the tables' sizes; NOT VALID and VALIDATE apart; indexes CONCURRENTLY; back-fills in "
+            "batches; what old and new program versions see between the steps; and the way back. Where `edit_schema` "
+            "is offered try each with `dry_run`; carry out nothing."
         )
         return [_text(ask), await self._schema(name, "")]
 

@@ -39,7 +39,9 @@ TITLES = {
 
 _SHOWS = {
     "vscode": "Tools, prompts as slash commands, resources and templates in “MCP: Browse Resources”. An open "
-    "resource follows its file; a change that keeps the number of bytes is announced, but VS Code does not redraw it.",
+    "resource follows its file; a change that keeps the number of bytes is announced, but VS Code does not redraw it. "
+    "A folder among them opens as a list; VS Code 1.139 can't open what is picked in that list, only what the first "
+    "one shows or the template names.",
     "claude-desktop": "Tools, prompts, and resources through the attach menu. A bundle (`.mcpb`) installs with a "
     "double click: see [Bundles](../bundles.md).",
     "claude-code": "Tools, prompts as slash commands, resources by `@`. With many tools it shows the model names first "

@@ -4,6 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import "./chart.css";
+import { Text } from "./text";
 
 export interface Series {
   label: string;
@@ -146,7 +147,7 @@ export function Chart({ label, x, series, height = 260, theme, timeZone, format 
                   ? <line x1="0" x2="22" y1="5" y2="5" stroke={colours[number % colours.length]} stroke-width="2" stroke-dasharray={DASHES[number % DASHES.length]!.join(" ")} />
                   : <rect x="6" width="10" height="10" rx={item.kind === "points" ? 5 : 0} fill={colours[number % colours.length]} />}
               </svg>
-              {item.label}{item.unit ? ` (${item.unit})` : ""}
+              <Text value={item.label} />{item.unit ? <> (<Text value={item.unit} />)</> : ""}
             </li>
           ))}
         </ul>

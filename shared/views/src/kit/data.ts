@@ -34,9 +34,9 @@ export function text(value: unknown): string {
   return value === null || value === undefined ? "" : typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
-/** A moment as the person writes it; the text itself where it is none. */
+/** A moment as the person writes it; nothing where it is none. */
 export function moment(value: unknown, locale = document.documentElement.lang): string {
   const stamp = Date.parse(text(value));
-  if (Number.isNaN(stamp)) return text(value);
+  if (Number.isNaN(stamp)) return "";
   return new Date(stamp).toLocaleDateString(locale, { year: "numeric", month: "short", day: "numeric" });
 }

@@ -26,9 +26,30 @@ export interface FileDiff {
   hunks: { from: number; lines: Line[] }[];
 }
 
-/** The files of a unified diff. */
+const HUNK = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@/;
+
+/** A diff that was cut in its last hunk, with that hunk's counts as they are now. */
+function mended(patch: string): string {
+  const start = patch.lastIndexOf("\n@@ ") + 1;
+  const [head = "", ...lines] = patch.slice(start).replace(/\n$/, "").split("\n");
+  const found = HUNK.exec(head);
+  if (!found) return patch;
+  const kept = lines.filter((line) => /^[-+ \\]/.test(line));
+  const count = (signs: string) => kept.filter((line) => signs.includes(line[0]!)).length;
+  return `${patch.slice(0, start)}@@ -${found[1]},${count("- ")} +${found[2]},${count("+ ")} @@\n${kept.join("\n")}\n`;
+}
+
+function parsed(patch: string) {
+  try {
+    return parsePatch(patch);
+  } catch {
+    return parsePatch(mended(patch));
+  }
+}
+
+/** The files of a unified diff, also of one whose end is missing. Throws where it is none. */
 export function filesOf(patch: string): FileDiff[] {
-  return parsePatch(patch).map((file) => {
+  return parsed(patch).map((file) => {
     const bare = (name: string | undefined) => (name ?? "").replace(/^[ab]\//, "");
     const created = file.oldFileName === "/dev/null", deleted = file.newFileName === "/dev/null";
     const hunks = file.hunks.map((hunk) => ({ from: hunk.newStart, lines: numbered(hunk) }));

@@ -9,7 +9,7 @@ import { plain, Text } from "./text";
 
 export function State({ item }: { item: Row }) {
   const state = item["merged"] === true ? "merged" : item["draft"] === true ? "draft" : text(item["state"]);
-  return <span class={`badge ${state === "open" ? "good" : state === "merged" ? "warn" : ""}`}>{plain(state, 20)}</span>;
+  return <span class={`badge ${state === "open" ? "good" : state === "merged" ? "warn" : ""}`}><Text value={plain(state, 20)} /></span>;
 }
 
 export function Labels({ item }: { item: Row }) {

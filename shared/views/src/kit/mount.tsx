@@ -1,6 +1,6 @@
 // What every view has: the connection, the host's look, the states before and beside a result, one place for messages.
 
-import { render, type ComponentType } from "preact";
+import { Component, render, type ComponentType, type RenderableProps } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { type CallToolResult, Host, textOf } from "./bridge";
@@ -42,6 +42,24 @@ type Live = (call: Pick<Call, "input" | "result" | "text">) => string[];
 export function mount(title: string, View: ComponentType<Call>, live?: Live): void {
   document.title = title;
   render(<Frame title={title} View={View} live={live} />, document.getElementById("view")!);
+}
+
+/** A view of an answer that is not what it expects: the answer as it is. */
+class Guarded extends Component<{ text: string; version: number }, { failure: string; version: number }> {
+  override state = { failure: "", version: -1 };
+  override componentDidCatch(error: Error) {
+    this.setState({ failure: error.message, version: this.props.version });
+  }
+  override render({ children, text, version }: RenderableProps<{ text: string; version: number }>) {
+    const { failure, version: failed } = this.state;
+    if (failed !== version) return children;
+    return (
+      <>
+        <p class="notice">This answer cannot be shown as a picture: <Text value={failure} /></p>
+        <pre class="scroll as-text" tabIndex={0} role="region" aria-label="Answer"><Text value={text} /></pre>
+      </>
+    );
+  }
 }
 
 function Frame({ title, View, live }: { title: string; View: ComponentType<Call>; live: Live | undefined }) {
@@ -97,13 +115,13 @@ function Frame({ title, View, live }: { title: string; View: ComponentType<Call>
     say(done ? `Copied ${what}.` : "This host does not let views copy; here it is to copy by hand:");
   };
 
-  let body = <p class="quiet">{state.cancelled ?? "Waiting for the result…"}</p>;
+  let body = <p class="quiet"><Text value={state.cancelled ?? "Waiting for the result…"} /></p>;
   if (state.result?.isError) body = <p class="error" role="alert"><Text value={textOf(state.result)} /></p>;
   else if (state.result) {
     const text = textOf(state.result);
     body = (
-      <View host={host.current!} input={state.input} result={state.result} text={text} version={state.version}
-        theme={state.theme} say={say} copied={copied} />
+      <Guarded text={text} version={state.version}><View host={host.current!} input={state.input} result={state.result} text={text} version={state.version}
+        theme={state.theme} say={say} copied={copied} /></Guarded>
     );
   }
   return (
@@ -115,7 +133,7 @@ function Frame({ title, View, live }: { title: string; View: ComponentType<Call>
         </p>
       )}
       {body}
-      <p class="message" role="status">{message}</p>
+      <p class="message" role="status">{message && <Text value={message} />}</p>
       {byHand && <textarea class="by-hand" aria-label="To copy" readOnly rows={6} value={byHand} />}
     </main>
   );

@@ -53,8 +53,8 @@ export function cellText(cell: Cell | undefined): string {
   return JSON.stringify(cell);
 }
 
-// A spreadsheet would run a text that begins like a formula.
-const FORMULA = /^[=+\-@\t\r]/;
+// A spreadsheet would run a text that begins like a formula, some also in full width; a decimal that came as text is none.
+const FORMULA = /^(?![+-]?\d+(\.\d+)?$)[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
 
 export function csv(columns: string[], rows: Cell[][]): string {
   const field = (cell: Cell) => {

@@ -105,7 +105,7 @@ function Forecast(call: Call) {
       </details>
       {shown.slice(0, 1).map(({ origin }) => (
         <p class={origin["stale"] ? "warn" : "quiet"}>
-          {origin["stale"] ? `Old: ${plain(text(origin["reason"]), 200)} ` : ""}
+          {origin["stale"] ? <>Old: <Text value={plain(text(origin["reason"]), 200)} /> </> : ""}
           <Text value={plain(`Source: ${text(origin["source"])}, ${text(origin["licence"])}`, 200)} />
         </p>
       ))}
@@ -135,7 +135,7 @@ function Alerts({ alerts, zone, onOpen }: { alerts: Row; zone: string; onOpen: (
             <summary>
               <strong>⚠ <Text value={plain(text(alert["event"]), 120)} /></strong>{" "}
               <Text value={plain(text(alert["severity"]).toLowerCase(), 30)} />
-              {alert["ends"] ? `, until ${when(alert["ends"], zone)}` : ""}
+              {alert["ends"] ? <>, until <Text value={when(alert["ends"], zone)} /></> : ""}
             </summary>
             {["headline", "area", "description", "instruction"].map((part) => alert[part] ? <p key={part} class="body"><Text value={text(alert[part])} /></p> : null)}
           </details>
@@ -155,14 +155,14 @@ function Now({ reading, zone }: { reading: Row; zone: string }) {
   const said = values.filter((value) => typeof value === "string").map((value) => plain(value.toLowerCase(), 60)).join(", ");
   return (
     <section class="now" aria-label={title}>
-      <h2>{title}{said && `: ${said}`} {reading["observed_at"] ? <span class="quiet">{when(reading["observed_at"], zone)}</span> : null}</h2>
+      <h2><Text value={title} />{said && <>: <Text value={said} /></>} {reading["observed_at"] ? <span class="quiet"><Text value={when(reading["observed_at"], zone)} /></span> : null}</h2>
       {/* All the page shows is as old as its source says below; a station may have been silent for longer. */}
       {station && origin["stale"] ? <p class="warn"><Text value={plain(text(origin["reason"]) || "This is old.", 200)} /></p> : null}
       <dl>
         {list(reading["names"]).map((name, at) => (typeof values[at] === "number" && !/is_day|code/.test(String(name)) ? (
           <div key={at}>
-            <dt>{words(String(name))}</dt>
-            <dd>{values[at].toLocaleString("en", { maximumFractionDigits: 1 })}{units[at] === "°" ? "" : " "}{plain(text(units[at]), 12)}
+            <dt><Text value={words(String(name))} /></dt>
+            <dd>{values[at].toLocaleString("en", { maximumFractionDigits: 1 })}{units[at] === "°" ? "" : " "}<Text value={plain(text(units[at]), 12)} />
               {units[at] === "°" && ` ${WINDS[Math.round((((values[at] % 360) + 360) % 360) / 22.5) % 16]}`}</dd>
           </div>
         ) : null))}
@@ -224,10 +224,10 @@ function Values({ table }: { table: Table }) {
   return (
     <div class="scroll values" role="region" aria-label={`Values ${plain(table.model, 40)}`} tabIndex={0}>
       <table>
-        <thead><tr><th scope="col">time</th>{table.series.map((item) => <th key={item.name} scope="col">{words(item.name)}{item.unit && ` (${plain(item.unit, 12)})`}</th>)}</tr></thead>
+        <thead><tr><th scope="col">time</th>{table.series.map((item) => <th key={item.name} scope="col"><Text value={words(item.name)} />{item.unit && <> (<Text value={plain(item.unit, 12)} />)</>}</th>)}</tr></thead>
         <tbody>
           {table.time.map((time, at) => (
-            <tr key={time}><th scope="row">{plain(time, 40)}</th>{table.series.map((item) => <td key={item.name}><Text value={plain(String(item.values[at] ?? "–"), 200)} /></td>)}</tr>
+            <tr key={time}><th scope="row"><Text value={plain(time, 40)} /></th>{table.series.map((item) => <td key={item.name}><Text value={plain(String(item.values[at] ?? "–"), 200)} /></td>)}</tr>
           ))}
         </tbody>
       </table>

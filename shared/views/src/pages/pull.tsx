@@ -25,18 +25,18 @@ function Pull(call: Call) {
     (tabs.current!.children[next] as HTMLElement).focus();
   };
   const mergeable = item["mergeable"] === false ? <span class="badge bad">conflicts</span>
-    : item["state"] === "open" && item["mergeable_state"] ? <span class="badge">merge: {plain(text(item["mergeable_state"]), 30)}</span> : null;
+    : item["state"] === "open" && item["mergeable_state"] ? <span class="badge">merge: <Text value={plain(text(item["mergeable_state"]), 30)} /></span> : null;
   return (
     <div class="pull">
       <div class="bar">
         <State item={item} />
-        <h2 class="grow"><span class="number">#{text(item["number"])}</span> <Text value={plain(text(item["title"]), 300)} /></h2>
+        <h2 class="grow"><span class="number">#{Number(item["number"])}</span> <Text value={plain(text(item["title"]), 300)} /></h2>
         {mergeable}
         <Link call={call} url={item["url"]} />
       </div>
       <p class="quiet">
         <Who item={item} />, <code><Text value={plain(text(item["head"]), 100)} /></code> into <code><Text value={plain(text(item["base"]), 100)} /></code>,{" "}
-        {text(item["commits"])} commits, +{text(item["additions"])} −{text(item["deletions"])} in {text(item["changed_files"])} files, updated {moment(item["updated_at"])}
+        {Number(item["commits"])} commits, +{Number(item["additions"])} −{Number(item["deletions"])} in {Number(item["changed_files"])} files, updated {moment(item["updated_at"])}
       </p>
       {list(item["labels"]).length > 0 && <p class="bar labels"><Labels item={item} /></p>}
       {text(item["body"]) && <p class="body" tabIndex={0} role="region" aria-label="Description"><Text value={text(item["body"])} /></p>}
@@ -101,7 +101,7 @@ function Checks({ call, at }: Part) {
       <ul class="items">
         {checks.map(({ check, came }, number) => (
           <li key={number} class="line">
-            <span class={`badge ${["bad", "warn", "good"][rank(came)]}`}>{["✗", "…", "✓"][rank(came)]} {plain(came.replaceAll("_", " "), 30)}</span>
+            <span class={`badge ${["bad", "warn", "good"][rank(came)]}`}>{["✗", "…", "✓"][rank(came)]} <Text value={plain(came.replaceAll("_", " "), 30)} /></span>
             <strong><Text value={plain(text(check["name"]), 120)} /></strong>
             {check["title"] !== check["name"] && <span class="quiet"><Text value={plain(text(check["title"]), 200)} /></span>}
           </li>
@@ -152,7 +152,7 @@ function Conversation({ call, at }: Part) {
       {said.map((review, number) => (
         <Said key={number} item={{ ...review, created_at: review["submitted_at"] }}>
           <span class={`badge ${review["state"] === "APPROVED" ? "good" : review["state"] === "CHANGES_REQUESTED" ? "bad" : ""}`}>
-            {plain(text(review["state"]).toLowerCase().replaceAll("_", " "), 30)}
+            <Text value={plain(text(review["state"]).toLowerCase().replaceAll("_", " "), 30)} />
           </span>
         </Said>
       ))}
@@ -166,7 +166,7 @@ function Conversation({ call, at }: Part) {
           </p>
           {list(thread["comments"]).map((comment, number) => {
             const parts = list(comment);
-            if (parts.length < COMMENT.length) return <p key={number} class="quiet">{plain(text(parts[0]))}</p>;
+            if (parts.length < COMMENT.length) return <p key={number} class="quiet"><Text value={plain(text(parts[0]))} /></p>;
             return <Said key={number} item={Object.fromEntries(COMMENT.map((name, part) => [name, parts[part]]))} />;
           })}
         </section>

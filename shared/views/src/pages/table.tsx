@@ -236,7 +236,7 @@ function Grid({ call, first }: { call: Call; first: Page }) {
 function Value({ cell, onOpen }: { cell: Cell; onOpen: () => void }) {
   if (cell === null) return <span class="null">null</span>;
   const text = cellText(cell);
-  if (typeof cell === "object") return <span class="quiet">{plain(text, CELL_SHOWN)}</span>;
+  if (typeof cell === "object") return <span class="quiet"><Text value={plain(text, CELL_SHOWN)} /></span>;
   if (text.length <= CELL_SHOWN && !text.includes("\n")) return <Text value={text} />;
   return (
     <span class="cut">

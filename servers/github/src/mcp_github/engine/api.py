@@ -68,13 +68,14 @@ class Api:
 
     async def get(
         self, path: str, what: str, params: Mapping[str, Any] | None = None, *, repo: Repo | None = None,
-        quiet: bool = False, accept: str = "application/vnd.github+json",
+        quiet: bool = False, accept: str = "application/vnd.github+json", hint: str = "",
     ) -> Answer:  # fmt: skip
         """What is at `path`. An unchanged answer costs GitHub no body and no limit.
 
         Args:
             repo: whose text it is, for flow control and redirects.
             quiet: nobody will be shown it.
+            hint: what to try if it is not there.
         """
         if repo is not None and not quiet:
             self.flow.saw(repo.key)
@@ -84,9 +85,11 @@ class Api:
         key = json.dumps([path, params, accept], sort_keys=True)
         kept = self._kept.get(key)
         headers = {"If-None-Match": kept[0]} if kept else {}
-        reply = await self.client.send(
-            Request("GET", path, what, True, params=params or {}, accept=accept, headers=headers)
-        )
+        request = Request("GET", path, what, True, params=params or {}, accept=accept, headers=headers)
+        try:
+            reply = await self.client.send(request)
+        except NotFound as problem:
+            raise NotFound(problem.what, problem.fix or hint) from None
         if reply.status == 304 and kept is not None:
             self._kept.move_to_end(key)
             return kept[1]
@@ -120,9 +123,9 @@ class Api:
             raise Unavailable(f"GitHub's answer for {what} can't be understood.", "Try again in a moment.")
         parsed = cast("dict[str, Any]", parsed)
         data = parsed.get("data")
-        errors = parsed.get("errors")
-        if errors and (not isinstance(data, dict) or not any(cast("dict[str, Any]", data).values())):
-            raise failures.graphql_problem(cast("list[Any]", errors), what, self.client.gate)
+        errors = cast("list[Any]", parsed.get("errors") or [])
+        if errors and (not isinstance(data, dict) or _misses_all(cast("dict[str, Any]", data), errors)):
+            raise failures.graphql_problem(errors, reply, what, self.client.gate)
         data, removed = scrub(data)
         return Answer(data, removed, headers=reply.headers)
 
@@ -185,6 +188,13 @@ class Api:
 
 async def _nothing_kept(path: str, params: Mapping[str, Any], accept: str) -> bytes | None:
     return None
+
+
+def _misses_all(data: Mapping[str, Any], errors: list[Any]) -> bool:
+    """Whether the very thing that was asked for is missing, and not only something inside it."""
+    found = [cast("dict[str, Any]", error).get("path") for error in errors if isinstance(error, dict)]
+    paths = [cast("list[Any]", path) for path in found if isinstance(path, list)]
+    return not any(data.values()) or any(0 < len(path) <= 2 for path in paths)
 
 
 def _parsed(body: bytes, what: str) -> Any:

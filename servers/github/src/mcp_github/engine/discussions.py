@@ -10,7 +10,7 @@ from mcp_batteries.errors import NotFound, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
 from mcp_github.engine import queries
 from mcp_github.engine.api import Api
-from mcp_github.engine.pages import clipped, pick, rows_within, trust
+from mcp_github.engine.pages import author, clipped, pick, rows_within, trust
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import FilePath, Ref, Repo, WriteRepo
 
@@ -58,7 +58,7 @@ class Discussions:
         found = answer.data["repository"]["discussions"]
         rows = [
             [
-                node["number"], node["title"], pick(node, "author.login"), trust(node), pick(node, "category.name"),
+                node["number"], node["title"], author(node), trust(node), pick(node, "category.name"),
                 node["isAnswered"], node["closed"], pick(node, "comments.totalCount"), node["updatedAt"],
             ]
             for node in found["nodes"][position["skip"] :]
@@ -87,7 +87,7 @@ class Discussions:
         data: dict[str, Any] = {}
         if cursor is None:
             data = {
-                "number": found["number"], "title": found["title"], "author": pick(found, "author.login"),
+                "number": found["number"], "title": found["title"], "author": author(found),
                 "association": found["authorAssociation"], "trust": trust(found),
                 "category": pick(found, "category.name"), "answered": found["isAnswered"],
                 "closed": found["closed"], "created_at": found["createdAt"],
@@ -164,13 +164,13 @@ class Discussions:
 def _comment(node: Mapping[str, Any]) -> list[Any]:
     replies = node["replies"]
     said: list[Any] = [
-        [item["id"], pick(item, "author.login"), trust(item), item["createdAt"], pick(item, clipped("body", 800))]
+        [item["id"], author(item), trust(item), item["createdAt"], pick(item, clipped("body", 800))]
         for item in replies["nodes"]
     ]
     if (more := replies["totalCount"] - len(said)) > 0:
         said.append([f"{more} more"])
     return [
-        node["id"], pick(node, "author.login"), node["authorAssociation"], trust(node), node["createdAt"],
+        node["id"], author(node), node["authorAssociation"], trust(node), node["createdAt"],
         node["isAnswer"], pick(node, clipped("body")), said,
     ]  # fmt: skip
 

@@ -37,10 +37,13 @@ def problem(reply: Reply, what: str, gate: Gate, *, token: bool) -> Problem:
             )
         case 403:
             return _forbidden(reply, said, what)
+        case 404 | 409 if "is empty" in said:
+            return NotFound(f"GitHub has nothing for {what}: the repository has no commit yet.", "Push a first one.")
         case 404 | 410:
             hint = "" if token else " There is no token here, so private repositories can't be seen."
             gone = " It was there and is gone." if reply.status == 410 else ""
-            return NotFound(f"GitHub has no {what}, or hides it from this token.{gone}{hint}", _scopes(reply))
+            why = "" if said in ("", "Not Found") else words
+            return NotFound(f"GitHub has no {what}, or hides it from this token.{gone}{why}{hint}", _scopes(reply))
         case 405 | 409:
             return Conflict(f"GitHub could not do it for {what} as things are.{words}", "Look at it again.")
         case 406:
@@ -54,20 +57,25 @@ def problem(reply: Reply, what: str, gate: Gate, *, token: bool) -> Problem:
         case 451:
             return Refused(f"GitHub blocks {what} for legal reasons.")
         case status if status >= 500:
-            return Unavailable(f"GitHub failed on {what} (status `{status}`).", "Try again in a moment.")
+            after = _number(reply.headers.get("retry-after"))
+            when = "in a moment" if after is None else f"in {after:.0f} s"
+            return Unavailable(f"GitHub failed on {what} (status `{status}`).", f"Try again {when}.", retry_after=after)
         case status:
             return Unavailable(f"GitHub answered status `{status}` for {what}.{words}")
 
 
-def graphql_problem(errors: list[Any], what: str, gate: Gate) -> Problem:
-    """The problem GraphQL's `errors` stand for."""
+def graphql_problem(errors: list[Any], reply: Reply, what: str, gate: Gate) -> Problem:
+    """The problem GraphQL's `errors` in `reply` stand for."""
     first = cast("dict[str, Any]", errors[0] if errors and isinstance(errors[0], dict) else {})
-    said = scrub_text(str(first.get("message", "")))[0]
+    said = scrub_text(str(first.get("message", "")))[0].rstrip(".")
     words = f" GitHub says: {quote(said, 300)}." if said else ""
     match first.get("type"):
         case "RATE_LIMITED" | "RATE_LIMIT":
-            gate.closed("graphql", time.time() + _SECONDARY_SECONDS)
-            return limited("graphql", _SECONDARY_SECONDS)
+            reset = _number(reply.headers.get("x-ratelimit-reset"))
+            spent = reply.headers.get("x-ratelimit-remaining") == "0" and reset is not None
+            until = reset if spent and reset else time.time() + _SECONDARY_SECONDS
+            gate.closed("graphql", until)
+            return limited("graphql", until - time.time())
         case "NOT_FOUND":
             return NotFound(f"GitHub has no {what}, or hides it from this token.{words}")
         case "FORBIDDEN" | "INSUFFICIENT_SCOPES":
@@ -99,6 +107,11 @@ def _limit(reply: Reply, said: str, gate: Gate) -> Problem | None:
 
 def _forbidden(reply: Reply, said: str, what: str) -> Problem:
     words = f" GitHub says: {quote(said, 300)}." if said else ""
+    if "archived" in said:
+        return Conflict(
+            f"{what[:1].upper()}{what[1:]} can't be changed: the repository is archived.",
+            "Its owner can unarchive it on GitHub.",
+        )
     if "x-github-sso" in reply.headers:
         return Refused(
             f"The organisation of {what} wants the token authorised for single sign-on.",
@@ -135,7 +148,8 @@ def _said(reply: Reply) -> str:
     for error in cast("list[Any]", errors if isinstance(errors, list) else [])[:5]:
         if isinstance(error, dict):
             item = cast("dict[str, Any]", error)
-            parts.append(str(item.get("message") or f"{item.get('field', '')} {item.get('code', '')}").strip())
+            about = (item.get(name) for name in ("resource", "field", "code", "value"))
+            parts.append(str(item.get("message") or " ".join(str(word) for word in about if word is not None)))
         else:
             parts.append(str(error))
     return scrub_text("; ".join(part.rstrip(".") for part in parts if part))[0]
@@ -148,7 +162,9 @@ def _fields(reply: Reply) -> str:
         for item in cast("list[Any]", errors if isinstance(errors, list) else [])
         if isinstance(item, dict) and item.get("field")  # pyright: ignore
     ]
-    return f"Look at {', '.join(quote(name, 40) for name in named[:5])}." if named else "Change the arguments."
+    # A search is called `q` there.
+    names = ["query" if name == "q" else name for name in named[:5]]
+    return f"Look at {', '.join(quote(name, 40) for name in names)}." if names else "Change the arguments."
 
 
 def _number(text: str | None) -> float | None:

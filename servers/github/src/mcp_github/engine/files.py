@@ -19,11 +19,15 @@ from mcp_github.engine.text import scrub_text
 from mcp_github.models import Listing, Text
 from mcp_github.policy import FilePath, Ref, Repo
 
-__all__ = ["Binary", "Blob", "Diff", "Files", "content_uri"]
+__all__ = ["COMPARED", "Binary", "Blob", "Diff", "Files", "content_uri"]
 
 _OBJECT, _RAW = "application/vnd.github.object+json", "application/vnd.github.raw+json"
+_HINT = "`list_files` with recursive and pattern finds files, `list_refs` branches and tags."
+_LFS = "version https://git-lfs.github.com/spec/"
 _LARGEST = 20_000_000
 """Bytes of a file that is read at all; GitHub itself stops at 100 MB."""
+COMPARED = 300
+"""Files a comparison lists; of more it keeps silent."""
 _KEPT_BYTES = 4_000_000
 _BINARY_BYTES = 1_000_000
 
@@ -67,7 +71,7 @@ class Files:
         where = f"{repo.path}/contents/{path.path}"
         what = f"{quote(path.name or '/')} in `{repo.full}`{f' at {quote(ref.name)}' if ref else ''}"
         params = {"ref": ref.name if ref else None}
-        found = await self.api.get(where, what, params, repo=repo, quiet=quiet, accept=_OBJECT)
+        found = await self.api.get(where, what, params, repo=repo, quiet=quiet, accept=_OBJECT, hint=_HINT)
         data: Any = found.data
         return {"type": "dir", "entries": data} if isinstance(data, list) else data
 
@@ -139,6 +143,8 @@ class Files:
             f"lines {start_line if shown else 0}-{last} of {len(every)}",
             f"sha {blob.sha}",
         ]
+        if text.startswith(_LFS):
+            facts.append("a pointer: the content is in Git LFS, which is not read here")
         if removed:
             facts.append(f"{removed} invisible characters removed")
         facts += [f"truncated, continue with start_line={last + 1}" if last < len(every) else "the end", uri]
@@ -205,13 +211,14 @@ class Files:
         first: dict[str, Any] = {"q": {}, "skip": 0, "line": 0}
         position: dict[str, Any] = Cursor.decode("diff", cursor, scope) if cursor else first
         parts: list[str] = []
-        size = removed = 0
+        size = removed = compared = 0
         following: dict[str, Any] | None = position
         while following is not None and size < max_bytes:
             params = {"per_page": 100, **paging(following["q"])}
             answer = await self.api.get(of.path, of.what, params, repo=repo)
             removed += answer.removed
             files = cast("list[dict[str, Any]]", (answer.data.get("files") or []) if of.inside else answer.data)
+            compared = len(files) if "compare" in of.path else 0
             page, start, line = following["q"], following["skip"], following["line"]
             following = {"q": answer.following, "skip": 0, "line": 0} if answer.following else None
             for number, file in enumerate(files[start:], start):
@@ -229,6 +236,8 @@ class Files:
                     size = max_bytes
                     break
         head = [of.what]
+        if of.inside and compared >= COMPARED:
+            head.append(f"GitHub lists the first {compared} files only")
         if removed:
             head.append(f"{removed} invisible characters removed")
         if following is not None:

@@ -41,7 +41,8 @@ class Issues:
     async def get(self, repo: Repo, number: int, fields: Sequence[str] | None) -> Record:
         """One issue, with its parent and sub-issues where it has some."""
         where, what = f"{repo.path}/issues/{number}", f"issue #{number} of `{repo.full}`"
-        found = await self.api.get(where, what, repo=repo)
+        hint = "`list_issues` and `list_pull_requests` have the numbers there are."
+        found = await self.api.get(where, what, repo=repo, hint=hint)
         wanted = fields or [name for name in ISSUE.getters if name not in ("repo", "draft", "is_pull_request")]
         data = ISSUE.record(found.data, wanted)
         if data.get("body"):
@@ -94,12 +95,8 @@ class Issues:
             shape = LABEL if kind == "labels" else MILESTONE
         return await listing(self.api, path, what, shape, repo=repo, limit=limit, cursor=cursor)
 
-    async def create(
-        self, repo: WriteRepo, body: dict[str, Any], *, parent: int | None, custom: Mapping[str, Any] | None
-    ) -> Done:
+    async def create(self, repo: WriteRepo, body: dict[str, Any], *, parent: int | None) -> Done:
         what = f"the issues of `{repo.full}`"
-        if custom:
-            body["issue_field_values"] = await self._values(repo, custom)
         made = await self.api.write("POST", f"{repo.path}/issues", what, body, repo=repo)
         number = int(made.data["number"])
         done = self._done(repo, number, f"Created issue #{number}.", made.data)

@@ -8,6 +8,7 @@ from typing import Any, Literal, cast
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused, quote
 from mcp_github.engine.api import Answer, Api
+from mcp_github.engine.files import COMPARED
 from mcp_github.engine.pages import Shape, clipped, listing, pick
 from mcp_github.engine.shapes import (
     BRANCH,
@@ -36,8 +37,6 @@ _KINDS: Mapping[str, tuple[str, Shape, str]] = {
     "issues": ("issues", _FOUND, "is:issue"), "pull_requests": ("issues", _FOUND, "is:pr"),
     "users": ("users", PERSON, "type:user"), "orgs": ("users", PERSON, "type:org"), "topics": ("topics", TOPIC, ""),
 }  # fmt: skip
-_COMPARED = 300
-"""Files a comparison lists; of more it keeps silent."""
 _TEXT_MATCHES = "application/vnd.github.text-match+json"
 
 
@@ -133,7 +132,8 @@ class Repositories:
 
     async def repository(self, repo: Repo, fields: Sequence[str] | None) -> Record:
         """One repository with the top of its README."""
-        found = await self.api.get(repo.path, f"repository `{repo.full}`", repo=repo)
+        hint = "`search_github` with kind=repositories finds it by a word of its name."
+        found = await self.api.get(repo.path, f"repository `{repo.full}`", repo=repo, hint=hint)
         self.api.flow.knows(repo.key, public=not found.data.get("private", False))
         data = REPOSITORY.record(found.data, fields or [name for name in REPOSITORY.getters if name != "size_kb"])
         return Record(uri=repo.uri, removed=found.removed or None, data=data)
@@ -165,7 +165,10 @@ class Repositories:
     async def commit(self, repo: Repo, ref: Ref) -> Record:
         """One commit with the files it touched."""
         found = await self.api.get(
-            f"{repo.path}/commits/{ref.path}", f"commit {quote(ref.name)} of `{repo.full}`", repo=repo
+            f"{repo.path}/commits/{ref.path}",
+            f"commit {quote(ref.name)} of `{repo.full}`",
+            repo=repo,
+            hint="`list_refs` shows branches and tags, `list_commits` commits.",
         )
         data = COMMIT.record(found.data, ("sha", "author", "name", "date", "verified", "parents", "url"))
         data["message"] = pick(found.data, clipped("commit.message", 4000))
@@ -288,7 +291,8 @@ async def sha_of(api: Api, repo: Repo, ref: Ref | None) -> str:
         return str(found.data["object"]["sha"])
     except NotFound:
         what = f"branch, tag or commit {quote(name)} in `{repo.full}`"
-        found = await api.get(f"{repo.path}/commits/{ref.path}", what, quiet=True)
+        hint = "`list_refs` shows branches and tags."
+        found = await api.get(f"{repo.path}/commits/{ref.path}", what, quiet=True, hint=hint)
         return str(found.data["sha"])
 
 
@@ -306,7 +310,7 @@ async def refuse_workflows(api: Api, repo: WriteRepo, sha: str) -> None:
     except NotFound:
         found = None
     files = cast("list[dict[str, Any]]", found.data.get("files") or []) if found else []
-    if found is None or len(files) >= _COMPARED:
+    if found is None or len(files) >= COMPARED:
         raise Refused(
             f"What {what} changes can't all be told, and files that Actions runs may be among it.",
             "Start from a branch with less, or the operator can open `--workflow-files`.",

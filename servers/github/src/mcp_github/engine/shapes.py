@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from mcp_github.engine.pages import Shape, clipped, names, pick, plain, trust
+from mcp_github.engine.pages import Shape, author, clipped, names, pick, plain, trust
 
 __all__ = [
     "BRANCH", "CHECK", "CODE", "COMMENT", "COMMIT", "COMMIT_HIT", "FILE", "ISSUE", "LABEL", "MILESTONE", "PERSON",
     "PULL", "RELEASE", "REPOSITORY", "REVIEW", "TEAM", "TOPIC", "TREE",
 ]  # fmt: skip
 
-_WHO = {"author": "user.login", "association": "author_association", "trust": trust}
+_WHO = {"author": author, "association": "author_association", "trust": trust}
 
 
 def _repo(item: Mapping[str, Any]) -> Any:

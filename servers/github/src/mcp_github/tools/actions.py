@@ -5,16 +5,34 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from mcp_batteries.declare import tool
 from mcp_github.engine.actions import Actions, Kind, RunAction
 from mcp_github.engine.artifacts import Artifacts
 from mcp_github.models import Done, Listing, Record, Text
 from mcp_github.policy import Policy
-from mcp_github.tools.arguments import Cursor, Fields, Limit, Number, OptionalNumber, OptionalPath, Ref, RepoName
+from mcp_github.tools.arguments import (
+    Cursor,
+    Fields,
+    Limit,
+    Number,
+    OptionalNumber,
+    OptionalPath,
+    Ref,
+    RepoName,
+    one_of,
+)
 
 __all__ = ["ActionTools", "DeleteLogTools", "WriteActionTools"]
+
+
+_states = AfterValidator(
+    one_of(
+        "completed", "action_required", "cancelled", "failure", "neutral", "skipped", "stale", "success", "timed_out",
+        "in_progress", "queued", "requested", "waiting", "pending",
+    )
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -31,7 +49,7 @@ class ActionTools:
         run_id: OptionalNumber = None,
         workflow: Annotated[str | None, Field(description="File name or id")] = None,
         branch: Annotated[str | None, Field(description="Runs of it")] = None,
-        status: Annotated[str | None, Field(description="Of runs: failure, success, in_progress, queued ...")] = None,
+        status: Annotated[str | None, _states, Field(description="Of runs: failure, success, in_progress ...")] = None,
         event: Annotated[str | None, Field(description="Of runs, such as push")] = None,
         fields: Fields = None,
         limit: Limit = 20,

@@ -1,20 +1,90 @@
-"""Arguments that several tools share, described in the same words everywhere."""
+"""Arguments that several tools share, described in the same words everywhere.
+
+What can only mean one thing is taken: the address of an issue for its number, one name where several could be given.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import Annotated
+from datetime import UTC, datetime
+from typing import Annotated, cast
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema
 
 __all__ = [
-    "Body", "Branch", "Cursor", "Fields", "Limit", "Names", "Number", "OptionalBody", "OptionalNumber", "OptionalPath",
-    "OptionalRef", "OptionalRepo", "OptionalTitle", "Path", "Ref", "RepoName", "Since", "Title", "said",
+    "Body", "Branch", "Cursor", "Fields", "Limit", "Listed", "Names", "Number", "OptionalBody", "OptionalNumber",
+    "OptionalPath", "OptionalRef", "OptionalRepo", "OptionalTitle", "Path", "Ref", "RepoName", "Since", "Title",
+    "one_of", "said", "wrapped",
 ]  # fmt: skip
+
+_NUMBERS = {
+    "run_id": r"/runs/(\d+)", "job_id": r"/jobs?/(\d+)", "artifact": r"/artifacts/(\d+)", "project": r"/projects/(\d+)",
+    "comment": r"#(?:issuecomment-|discussion_r)(\d+)", "review_id": r"#pullrequestreview-(\d+)",
+}  # fmt: skip
+"""Where an address has the number, by the argument's name."""
+_NUMBER = r"/(?:issues|pulls?|discussions|milestones?|security/\w[\w-]*)/(\d+)"
+_ADDRESS = re.compile(r"https?://[^/]+/(?:api/v3/)?(?:repos/)?([\w.-]+/[\w.-]+)(/.*)")
+_SHORT = re.compile(r"([\w.-]+/[\w.-]+)?#?(\d{1,18})")
 
 
 def _words(given: object) -> object:
     return given.replace(",", " ").split() if isinstance(given, str) else given
+
+
+def _listed(given: object) -> object:
+    """One text as the list of what its commas divide."""
+    return [part for part in map(str.strip, given.split(",")) if part] if isinstance(given, str) else given
+
+
+def wrapped(given: object) -> object:
+    """One object as a list of it."""
+    return [cast("object", given)] if isinstance(given, dict) else given
+
+
+def _number(given: object, info: ValidationInfo) -> object:
+    if not isinstance(given, str):
+        return given
+    text, place, number = given.strip(), None, None
+    if found := _SHORT.fullmatch(text):
+        place, number = found.groups()
+        if place is not None and "#" not in text:
+            return given
+    elif found := _ADDRESS.fullmatch(text):
+        place, rest = found.groups()
+        there = re.search(_NUMBERS.get(info.field_name or "", _NUMBER), rest)
+        if there is None:
+            raise ValueError(f"is an address without `{info.field_name}`")
+        number = there[1]
+    if number is None:
+        return given
+    repo = info.data.get("repo")
+    if place is not None and isinstance(repo, str):
+        named = _ADDRESS.fullmatch(f"{repo}/")
+        if place.lower() != (named[1] if named else repo).lower().removesuffix(".git"):
+            raise ValueError(f"is of `{place}`, but `repo` is `{repo}`")
+    return int(number)
+
+
+def one_of(*choices: str) -> Callable[[str | None], str | None]:
+    """A check for choices that the schema does not list, whatever the case of their letters."""
+
+    def check(given: str | None) -> str | None:
+        if given is None or given.lower() in choices:
+            return given and given.lower()
+        raise ValueError(f"must be one of {', '.join(f'`{item}`' for item in choices)}")
+
+    return check
+
+
+def _time(given: str | None) -> str | None:
+    if given is None:
+        return None
+    try:
+        time = datetime.fromisoformat(given)
+    except ValueError:
+        raise ValueError("must be a time such as 2026-01-31 or 2026-01-31T08:00:00Z") from None
+    return (time.astimezone(UTC) if time.tzinfo else time).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 # Bounds that nobody comes near by intention are checked, and told where they are broken: in the schemas of all tools
@@ -40,6 +110,12 @@ def _at_most(characters: int) -> Callable[[str | None], str | None]:
     return fits
 
 
+def _something(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must not be empty")
+    return text
+
+
 def said(text: str) -> str:
     """`text`, which has to be there and is no book."""
     if not 0 < len(text) <= 10_000:
@@ -50,8 +126,8 @@ def said(text: str) -> str:
 _repo = Field(description="owner/name")
 RepoName = Annotated[str, _repo]
 OptionalRepo = Annotated[str | None, _repo]
-Number = Annotated[int, AfterValidator(_positive)]
-OptionalNumber = Annotated[int | None, AfterValidator(_positive)]
+Number = Annotated[int, BeforeValidator(_number), AfterValidator(_positive)]
+OptionalNumber = Annotated[int | None, BeforeValidator(_number), AfterValidator(_positive)]
 _ref = Field(description="Branch, tag or commit")
 Ref = Annotated[str, _ref]
 OptionalRef = Annotated[str | None, _ref]
@@ -67,11 +143,12 @@ Fields = Annotated[
 ]
 Limit = Annotated[int, AfterValidator(_page)]
 Cursor = Annotated[str | None, Field()]
-Since = Annotated[str | None, Field(description="ISO 8601")]
+Since = Annotated[str | None, AfterValidator(_time), Field(description="ISO 8601")]
 _title, _title_fits = Field(description="One line"), AfterValidator(_at_most(1000))
-Title = Annotated[str, _title, _title_fits]
+Title = Annotated[str, _title, AfterValidator(_something), _title_fits]
 OptionalTitle = Annotated[str | None, _title, _title_fits]
 _body, _body_fits = Field(description="Markdown"), AfterValidator(_at_most(65_536))
-Body = Annotated[str, _body, _body_fits]
+Body = Annotated[str, _body, AfterValidator(_something), _body_fits]
 OptionalBody = Annotated[str | None, _body, _body_fits]
-Names = Annotated[list[str] | None, Field(description="All, or +name and -name")]
+Listed = Annotated[list[str] | None, BeforeValidator(_listed)]
+Names = Annotated[Listed, Field(description="All, or +name and -name")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from mcp_batteries.declare import tool
 from mcp_github.engine.issues import Issues, Options, SubIssue
@@ -16,6 +16,7 @@ from mcp_github.tools.arguments import (
     Cursor,
     Fields,
     Limit,
+    Listed,
     Names,
     Number,
     OptionalBody,
@@ -24,6 +25,7 @@ from mcp_github.tools.arguments import (
     RepoName,
     Since,
     Title,
+    one_of,
 )
 from mcp_github.tools.views import ISSUES
 
@@ -44,11 +46,18 @@ def _from_0(number: int | None) -> int | None:
     return number
 
 
+def _milestone(given: object) -> object:
+    if isinstance(given, str) and not given.strip().isdigit():
+        raise ValueError("must be a number; `list_issue_options` with kind=milestones shows them")
+    return given
+
+
+_sorts = AfterValidator(one_of("created", "updated", "comments"))
 COPILOT = "copilot-swe-agent[bot]"
 Login = Annotated[str | None, Field(description="Login")]
 Type = Annotated[str | None, Field(description="Issue type")]
-Milestone = Annotated[int | None, AfterValidator(_from_0)]
-Custom = Annotated[dict[str, Any] | None, Field(description="Fields of the organisation, name to value")]
+Milestone = Annotated[int | None, BeforeValidator(_milestone), AfterValidator(_from_0)]
+Custom = Annotated[dict[str, Any] | None, Field(description="Fields by name")]
 Review = Annotated[bool, Field(description="On lines of a pull request")]
 
 
@@ -62,13 +71,13 @@ class IssueTools:
         self,
         repo: RepoName,
         state: Literal["open", "closed", "all"] = "open",
-        labels: Annotated[list[str] | None, Field(description="Having all of them")] = None,
+        labels: Annotated[Listed, Field(description="Having all of them")] = None,
         assignee: Annotated[str | None, Field(description="Login, none or *")] = None,
         creator: Login = None,
         milestone: Milestone = None,
         type: Type = None,  # noqa: A002 - the word GitHub uses
         since: Since = None,
-        sort: Annotated[str | None, Field(description="created, updated, comments")] = None,
+        sort: Annotated[str | None, _sorts, Field(description="created, updated, comments")] = None,
         order: Literal["asc", "desc"] | None = None,
         fields: Fields = None,
         limit: Limit = 30,
@@ -127,18 +136,17 @@ class WriteIssueTools:
         repo: RepoName,
         title: Title,
         body: OptionalBody = None,
-        labels: Annotated[list[str] | None, Field(description="Names")] = None,
-        assignees: Annotated[list[str] | None, Field(description="Logins; copilot is one")] = None,
+        labels: Annotated[Listed, Field(description="Names")] = None,
+        assignees: Annotated[Listed, Field(description="Logins, or copilot")] = None,
         milestone: Milestone = None,
         type: Type = None,  # noqa: A002
         parent: OptionalNumber = None,
-        custom: Custom = None,
     ) -> Done:
         """Create an issue, under `parent` if given."""
         fields = given(
             title=title, body=body, labels=labels, assignees=self._people(assignees), milestone=milestone, type=type
         )
-        return await self.issues.create(self.policy.write_repo(repo), fields, parent=parent, custom=custom)
+        return await self.issues.create(self.policy.write_repo(repo), fields, parent=parent)
 
     @tool("Change an issue", effect="destroy", open_world=True)
     async def edit_issue(
@@ -151,7 +159,7 @@ class WriteIssueTools:
         state_reason: Literal["completed", "not_planned", "duplicate", "reopened"] | None = None,
         labels: Names = None,
         assignees: Names = None,
-        milestone: Annotated[Milestone, Field(description="0 takes it away")] = None,
+        milestone: Annotated[Milestone, Field(description="0 removes it")] = None,
         type: Type = None,  # noqa: A002
         custom: Custom = None,
         duplicate_of: OptionalNumber = None,
@@ -176,7 +184,7 @@ class WriteIssueTools:
         sub_repo: Annotated[str | None, Field(description="If elsewhere")] = None,
         after: OptionalNumber = None,
     ) -> Done:
-        """Put an issue under issue `number`, remove it, or move it."""
+        """Put an issue under `number`, remove or move it."""
         where = self.policy.write_repo(repo)
         child = self.policy.write_repo(sub_repo) if sub_repo else where
         return await self.issues.edit_sub_issue(where, number, child, sub_issue, action, after)
@@ -200,7 +208,7 @@ class WriteCommentTools:
         repo: RepoName,
         number: Number,
         body: Body,
-        thread: Annotated[str | None, Field(description="To reply in, from `list_reviews`")] = None,
+        thread: Annotated[str | None, Field(description="From `list_reviews`, to reply")] = None,
     ) -> Done:
         """Comment on an issue or pull request."""
         where = self.policy.write_repo(repo)

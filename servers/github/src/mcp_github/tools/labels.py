@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from mcp_batteries.declare import tool
 from mcp_batteries.errors import Invalid
 from mcp_github.engine.labels import Labels
 from mcp_github.models import Done
 from mcp_github.policy import Policy
-from mcp_github.tools.arguments import OptionalNumber, OptionalTitle, RepoName
+from mcp_github.tools.arguments import OptionalNumber, OptionalTitle, RepoName, Since
 from mcp_github.tools.issues import given
 
 __all__ = ["DeleteLabelTools", "LabelTools"]
 
+
+def _hex(given: str | None) -> str | None:
+    color = given and given.removeprefix("#").lower()
+    if color and not re.fullmatch("[0-9a-f]{6}", color):
+        raise ValueError("must be six hexadecimal digits such as d73a4a")
+    return color
+
+
 Name = Annotated[str, Field(max_length=200, description="Of the label")]
-Color = Annotated[str | None, Field(pattern="^[0-9a-fA-F]{6}$", description="Hex, without #")]
+Color = Annotated[str | None, AfterValidator(_hex), Field(description="Hex")]
 About = Annotated[str | None, Field(description="One line")]
 
 
@@ -55,7 +64,7 @@ class LabelTools:
         number: OptionalNumber = None,
         title: OptionalTitle = None,
         description: About = None,
-        due_on: Annotated[str | None, Field(description="ISO 8601")] = None,
+        due_on: Since = None,
         state: Literal["open", "closed"] | None = None,
     ) -> Done:
         """Create a milestone, or change the one with this number."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from mcp_batteries.declare import tool
 from mcp_github.engine.pulls import Event, Pulls, ReviewComment
@@ -15,6 +16,7 @@ from mcp_github.tools.arguments import (
     Cursor,
     Fields,
     Limit,
+    Listed,
     Names,
     Number,
     OptionalBody,
@@ -23,6 +25,8 @@ from mcp_github.tools.arguments import (
     OptionalTitle,
     RepoName,
     Title,
+    one_of,
+    wrapped,
 )
 from mcp_github.tools.issues import given
 from mcp_github.tools.views import ISSUES, PULL
@@ -30,7 +34,14 @@ from mcp_github.tools.views import ISSUES, PULL
 __all__ = ["MergeTools", "PullTools", "WritePullTools"]
 
 COPILOT = "copilot-pull-request-reviewer[bot]"
+_sorts = AfterValidator(one_of("created", "updated", "popularity", "long-running"))
 Base = Annotated[str, Field(description="Branch to go into")]
+
+
+def _sha(given: str) -> str:
+    if not re.fullmatch("[0-9a-f]{7,64}", given):
+        raise ValueError("must be 7 or more digits of a sha")
+    return given
 
 
 class LineComment(BaseModel):
@@ -54,7 +65,7 @@ class PullTools:
         state: Literal["open", "closed", "all"] = "open",
         head: Annotated[str | None, Field(description="owner:branch")] = None,
         base: Annotated[str | None, Field(description="Branch")] = None,
-        sort: Annotated[str | None, Field(description="created, updated, popularity or long-running")] = None,
+        sort: Annotated[str | None, _sorts, Field(description="created, updated, popularity or long-running")] = None,
         order: Literal["asc", "desc"] | None = None,
         fields: Fields = None,
         limit: Limit = 30,
@@ -114,12 +125,12 @@ class WritePullTools:
         base: Base,
         body: OptionalBody = None,
         draft: bool = False,
-        reviewers: Annotated[list[str] | None, Field(description="Logins, org/team, copilot")] = None,
+        reviewers: Annotated[Listed, Field(description="Logins, org/team, copilot")] = None,
     ) -> Done:
         """Create a pull request."""
         where, policy = self.policy.write_repo(repo), self.policy
         owner, colon, branch = head.rpartition(":")
-        policy.ref(branch)
+        head = f"{owner}{colon}{policy.ref(branch).name}"
         if colon:
             policy.logins([owner])
         fields = given(title=title, head=head, base=policy.ref(base).name, body=body, draft=draft)
@@ -152,12 +163,15 @@ class WritePullTools:
         number: Number,
         event: Annotated[Event | None, Field(description="Pending without")] = None,
         body: OptionalBody = None,
-        comments: Annotated[list[LineComment], Field(description="On lines")] = [],  # noqa: B006
+        comments: Annotated[list[LineComment], BeforeValidator(wrapped), Field(description="On lines")] = [],  # noqa: B006
         commit: Annotated[str | None, Field(description="Head as reviewed")] = None,
     ) -> Done:
         """Review a pull request, all comments at once."""
         where = self.policy.write_repo(repo)
-        said = [ReviewComment(item.path, item.body, item.line, item.side, item.start_line) for item in comments]
+        said = [
+            ReviewComment(self.policy.file(item.path).name, item.body, item.line, item.side, item.start_line)
+            for item in comments
+        ]
         at = self.policy.ref(commit).name if commit else None
         return await self.pulls.review(where, number, event=event, body=body, comments=said, commit=at)
 
@@ -183,7 +197,7 @@ class WritePullTools:
         thread: Annotated[str, Field(description="From `list_reviews`")],
         resolved: bool = True,
     ) -> Done:
-        """Resolve or reopen a thread of a review."""
+        """Resolve or reopen a review's thread."""
         where = self.policy.write_repo(repo)
         return await self.pulls.resolve(where, number, self.policy.node(thread), resolved=resolved)
 
@@ -211,7 +225,7 @@ class MergeTools:
         self,
         repo: RepoName,
         number: Number,
-        head_sha: Annotated[str, Field(pattern="^[0-9a-f]{7,64}$", description="Head you looked at")],
+        head_sha: Annotated[str, AfterValidator(_sha), Field(description="Head you looked at")],
         method: Literal["merge", "squash", "rebase"] = "merge",
         title: OptionalTitle = None,
         body: OptionalBody = None,

@@ -36,7 +36,7 @@ def unreachable(database: str, error: Exception) -> Unavailable:
     """The problem for a connection that could not be made; libpq's words hold no password."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     said = next((line for line in lines if "failed" in line or "FATAL" in line), lines[0] if lines else "no answer")
-    said = _PATH.sub(r'"\1"', said.removeprefix("connection failed: "))
+    said = _PATH.sub(r'"\1"', said.removeprefix("connection failed: ").removeprefix("connection is bad: "))
     what = f"The database `{database}` can't be reached: {quote(said, 300)}."
     for words, remedy in _REMEDIES:
         if re.search(words, said):
@@ -53,7 +53,7 @@ def problem(error: psycopg.Error, database: str, *, before: int = 0) -> Problem:
     diag, state = error.diag, error.sqlstate or ""
     primary = diag.message_primary or next(iter(str(error).splitlines()), "no reason given")
     said = f"{quote(primary, 400)} (SQLSTATE {state})" if state else quote(primary, 400)
-    more = " ".join(filter(None, (diag.message_detail, diag.message_hint)))[:600]
+    more = " ".join(f"{text.rstrip('.')}." for text in (diag.message_detail, diag.message_hint) if text)[:600]
     where = _where(diag.statement_position, before)
     match state:
         case "57014":

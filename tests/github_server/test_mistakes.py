@@ -1,0 +1,168 @@
+"""What models send by mistake: taken where it can mean one thing only, else refused with the next move."""
+
+from typing import Any
+
+import pytest
+
+from github_server.oracle import Oracle
+from github_server.oracle.server import Reply
+from github_server.serving import EVERYTHING, call, refused, served
+from github_server.world import SHA, branch, changed, comment, file, issue, not_found, sample
+
+pytestmark = pytest.mark.anyio
+O = {"repo": "octo/app"}  # noqa: E741 - it stands in every line
+
+
+TAKEN: list[tuple[str, dict[str, Any], str]] = [
+    ("get_issue", {"repo": "http://127.0.0.1/octo/app", "number": 3}, "/repos/octo/app/issues/3"),
+    ("get_issue", {"repo": "http://127.0.0.1/octo/app/issues/9?x#y", "number": 3}, "/repos/octo/app/issues/3"),
+    ("get_issue", {"repo": "git@127.0.0.1:octo/app.git", "number": 3}, "/repos/octo/app/issues/3"),
+    ("get_issue", {"repo": "127.0.0.1/octo/app", "number": 3}, "/repos/octo/app/issues/3"),
+    ("get_issue", {**O, "number": "#3"}, "/repos/octo/app/issues/3"),
+    ("get_issue", {**O, "number": " 3 "}, "/repos/octo/app/issues/3"),
+    ("get_issue", {**O, "number": "Octo/App#3"}, "/repos/octo/app/issues/3"),
+    ("get_issue", {**O, "number": "https://github.com/octo/app/issues/3#issuecomment-7"}, "/issues/3"),
+    ("get_pull_request", {**O, "number": "https://github.com/octo/app/pull/5/files"}, "/repos/octo/app/pulls/5"),
+    ("get_run", {**O, "run_id": "https://github.com/octo/app/actions/runs/9/job/8"}, "/repos/octo/app/actions/runs/9"),
+    ("edit_comment", {**O, "comment": "https://github.com/octo/app/issues/3#issuecomment-7", "body": "B"},
+     "/repos/octo/app/issues/comments/7"),
+    ("list_issues", {**O, "state": "OPEN", "labels": "bug, good first", "since": "2026-01-31"},
+     "/repos/octo/app/issues?labels=bug%2Cgood+first&per_page=30&since=2026-01-31T00%3A00%3A00Z&state=open"),
+    ("list_issues", {**O, "since": "2026-01-31T02:00:00+02:00", "sort": "Updated"},
+     "/repos/octo/app/issues?per_page=30&since=2026-01-31T00%3A00%3A00Z&sort=updated&state=open"),
+    ("read_file", {**O, "path": "/src/a.py"}, "/repos/octo/app/contents/src/a.py"),
+    ("read_file", {**O, "path": "./src/a.py", "ref": "refs/heads/feature/x"},
+     "/repos/octo/app/contents/src/a.py?ref=feature%2Fx"),
+    ("run_workflow", {**O, "workflow": ".github/workflows/ci.yml", "ref": "main"},
+     "/repos/octo/app/actions/workflows/ci.yml/dispatches"),
+    ("get_gist", {"gist": "https://gist.github.com/octocat/aa5a315d"}, "/gists/aa5a315d"),
+    ("list_actions", {**O, "status": "FAILURE"}, "/repos/octo/app/actions/runs?per_page=20&status=failure"),
+]  # fmt: skip
+
+
+async def test_what_can_mean_one_thing_is_taken(oracle: Oracle) -> None:
+    oracle.answer("GET", "/repos/octo/app/contents/src/a.py", file("src/a.py", b"a\n"))
+    async with served(oracle, *EVERYTHING) as client:
+        for tool, arguments, target in TAKEN:
+            oracle.seen.clear()
+            await call(client, tool, **arguments)
+            asked = [seen.target for seen in oracle.seen]
+            assert any(item.endswith(target) for item in asked), (arguments, asked)
+
+
+WRITTEN: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("create_issue", {**O, "title": "T", "labels": "bug", "assignees": "@ada, bob"},
+     {"title": "T", "labels": ["bug"], "assignees": ["ada", "bob"]}),
+    ("edit_issue", {**O, "number": 3, "state": "Closed", "state_reason": "not planned"},
+     {"state": "closed", "state_reason": "not_planned"}),
+    ("create_branch", {**O, "branch": "refs/heads/x", "ref": "main"}, {"ref": "refs/heads/x", "sha": SHA}),
+    ("create_review", {**O, "number": 5, "event": "approve", "comments": {"path": "/a.py", "line": "3", "body": "B"}},
+     {"event": "APPROVE", "comments": [{"path": "a.py", "body": "B", "line": 3, "side": "RIGHT"}]}),
+    ("create_label", {**O, "name": "bug", "color": "#FF0000"}, {"name": "bug", "color": "ff0000"}),
+    ("write_milestone", {**O, "title": "x", "due_on": "2026-12-31"}, {"title": "x", "due_on": "2026-12-31T00:00:00Z"}),
+]  # fmt: skip
+
+
+async def test_what_is_written_is_what_was_meant(oracle: Oracle) -> None:
+    branch(oracle)
+    async with served(oracle, *EVERYTHING) as client:
+        for tool, arguments, body in WRITTEN:
+            oracle.seen.clear()
+            await call(client, tool, **arguments)
+            (sent,) = [seen for seen in oracle.seen if seen.verb in ("POST", "PATCH")]
+            assert sent.json == body
+
+
+WRONG: list[tuple[str, dict[str, Any], str]] = [
+    ("get_issue", {"repo": "https://gitlab.com/octo/app", "number": 3}, "is not on `127.0.0.1`"),
+    ("get_issue", {"repo": "app", "number": 3}, "Write it as `owner/name`"),
+    ("get_issue", {**O, "number": "https://github.com/other/x/issues/3"}, "is of `other/x`, but `repo` is `octo/app`"),
+    ("get_issue", {"repo": "octo/app2", "number": "octo/app#3"}, "is of `octo/app`"),
+    ("get_issue", {**O, "number": "https://github.com/octo/app/wiki"}, "an address without `number`"),
+    ("get_issue", {**O, "number": "octo/3"}, "must be an integer"),
+    ("list_issues", {**O, "sort": "newest"}, "one of `created`, `updated`, `comments`"),
+    ("list_issues", {**O, "since": "last week"}, "such as 2026-01-31"),
+    ("list_issues", {**O, "milestone": "v1"}, "kind=milestones"),
+    ("list_actions", {**O, "status": "failed"}, "`failure`"),
+    ("read_file", {**O, "path": "https://github.com/octo/app/blob/main/x.py"}, "the branch as `ref`"),
+    ("create_issue", {**O, "title": " "}, "must not be empty"),
+    ("create_label", {**O, "name": "x", "color": "red"}, "six hexadecimal digits"),
+    ("search_github", {"kind": "forks", "query": "x"}, "one of `repositories`"),
+]  # fmt: skip
+
+
+async def test_what_is_wrong_is_told_before_anything_is_asked(oracle: Oracle) -> None:
+    async with served(oracle, *EVERYTHING) as client:
+        for tool, arguments, words in WRONG:
+            assert words in await refused(client, tool, **arguments)
+    assert oracle.seen == []
+
+
+async def test_what_is_not_there_says_where_to_look(oracle: Oracle) -> None:
+    for path in ("issues/9.*", "pulls/3.*", "contents/nope.txt", "commits/no", "git/ref/heads/no"):
+        not_found(oracle, "GET", f"/repos/octo/app/{path}")
+    missing = {"message": "No commit found for the ref no"}
+    oracle.answer("GET", "/repos/octo/app/contents/x.txt", missing, status=404)
+    not_found(oracle, "GET", "/repos/octo/gone")
+    oracle.answer("GET", "/repos/octo/empty/commits", {"message": "Git Repository is empty."}, status=409)
+    oracle.answer("GET", "/repos/octo/empty/contents/", {"message": "This repository is empty."}, status=404)
+    archived = {"message": "Repository was archived so is read-only."}
+    oracle.answer("POST", "/repos/octo/old/issues", archived, status=403)
+    error = {
+        "type": "NOT_FOUND",
+        "path": ["repository", "pullRequest"],
+        "message": "Could not resolve.",
+    }
+    none = {"data": {"repository": {"pullRequest": None}}, "errors": [error]}
+    oracle.graphql("Threads", Reply(200, none))
+    async with served(oracle, *EVERYTHING) as client:
+        for tool, arguments, words in (
+            ("get_issue", {**O, "number": 9}, "`list_issues`"),
+            ("get_pull_request", {**O, "number": 3}, "`get_issue`"),
+            ("list_reviews", {**O, "number": 3, "kind": "threads"}, "no pull request #3"),
+            ("read_file", {**O, "path": "nope.txt"}, "`list_files`"),
+            ("read_file", {**O, "path": "x.txt", "ref": "no"}, "No commit found for the ref no"),
+            ("get_commit", {**O, "ref": "no"}, "`list_refs`"),
+            ("create_branch", {**O, "branch": "x", "ref": "no"}, "`list_refs`"),
+            ("get_repository", {"repo": "octo/gone"}, "kind=repositories"),
+            ("list_commits", {"repo": "octo/empty"}, "no commit yet"),
+            ("list_files", {"repo": "octo/empty"}, "no commit yet"),
+            ("create_issue", {"repo": "octo/old", "title": "T"}, "is archived"),
+        ):
+            assert words in await refused(client, tool, **arguments), tool
+
+
+async def test_who_is_gone_is_a_ghost(oracle: Oracle) -> None:
+    oracle.pages("/repos/octo/app/issues", [issue(1, user=None, body=None, labels=[])])
+    oracle.pages("/repos/octo/app/issues/1/comments", [comment(1, user=None, body=None)])
+    oracle.answer("GET", "/repos/octo/app/pulls/5", {**sample("pulls/get"), "user": None, "head": {"repo": None}})
+    thread = {"comments": {"totalCount": 1, "nodes": [{"author": None, "body": ""}]}}
+    known = {"repository": {"pullRequest": {"reviewThreads": {"totalCount": 1, "nodes": [thread]}}}}
+    oracle.graphql("Threads", known)
+    async with served(oracle) as client:
+        (row,) = (await call(client, "list_issues", **O, fields="author,body"))["rows"]
+        assert row == ["ghost", None]
+        (row,) = (await call(client, "list_comments", **O, number=1, fields="author,body"))["rows"]
+        assert row == ["ghost", None]
+        assert (await call(client, "get_pull_request", **O, number=5))["data"]["author"] == "ghost"
+        (row,) = (await call(client, "list_reviews", **O, number=5, kind="threads"))["rows"]
+        assert row[-1][0][1] == "ghost"
+
+
+async def test_what_is_not_all_there_is_said(oracle: Oracle) -> None:
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9000\n"
+    oracle.answer("GET", "/repos/octo/app/contents/big.bin", file("big.bin", pointer))
+    files = [changed(f"{number:03}.txt") for number in range(300)]
+    oracle.answer("GET", r"/repos/octo/app/compare/main\.\.\.x", {"files": files})
+    async with served(oracle) as client:
+        assert "Git LFS" in await call(client, "read_file", **O, path="big.bin")
+        ask = {**O, "ref": "x", "base": "main", "summary": True}
+        seen: list[str] = []
+        while True:
+            text = await call(client, "read_diff", **ask)
+            assert "the first 300 files only" in text
+            seen += [line for line in text.splitlines() if line.startswith("===")]
+            if "cursor=" not in text:
+                break
+            ask["cursor"] = text.partition("cursor=")[2].partition("]")[0]
+        assert len(seen) == len(set(seen)) == 300
