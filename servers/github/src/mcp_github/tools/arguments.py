@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Annotated, cast
+from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema
 
 __all__ = [
     "Body", "Branch", "Cursor", "Fields", "Limit", "Listed", "Names", "Number", "OptionalBody", "OptionalNumber",
     "OptionalPath", "OptionalRef", "OptionalRepo", "OptionalTitle", "Path", "Ref", "RepoName", "Since", "Title",
-    "one_of", "said", "wrapped",
+    "one_of", "said",
 ]  # fmt: skip
 
 _NUMBERS = {
@@ -32,14 +32,11 @@ def _words(given: object) -> object:
     return given.replace(",", " ").split() if isinstance(given, str) else given
 
 
-def _listed(given: object) -> object:
-    """One text as the list of what its commas divide."""
-    return [part for part in map(str.strip, given.split(",")) if part] if isinstance(given, str) else given
-
-
-def wrapped(given: object) -> object:
-    """One object as a list of it."""
-    return [cast("object", given)] if isinstance(given, dict) else given
+def _listed(texts: list[str] | None) -> list[str] | None:
+    """One text as the list of what its commas divide: no login and no label that can be asked for has one."""
+    if texts is None or len(texts) != 1:
+        return texts
+    return [part for part in map(str.strip, texts[0].split(",")) if part]
 
 
 def _number(given: object, info: ValidationInfo) -> object:
@@ -150,5 +147,5 @@ OptionalTitle = Annotated[str | None, _title, _title_fits]
 _body, _body_fits = Field(description="Markdown"), AfterValidator(_at_most(65_536))
 Body = Annotated[str, _body, AfterValidator(_something), _body_fits]
 OptionalBody = Annotated[str | None, _body, _body_fits]
-Listed = Annotated[list[str] | None, BeforeValidator(_listed)]
+Listed = Annotated[list[str] | None, AfterValidator(_listed)]
 Names = Annotated[Listed, Field(description="All, or +name and -name")]

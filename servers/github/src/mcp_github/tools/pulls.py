@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from mcp_batteries.declare import tool
 from mcp_github.engine.pulls import Event, Pulls, ReviewComment
@@ -26,7 +26,6 @@ from mcp_github.tools.arguments import (
     RepoName,
     Title,
     one_of,
-    wrapped,
 )
 from mcp_github.tools.issues import given
 from mcp_github.tools.views import ISSUES, PULL
@@ -163,7 +162,7 @@ class WritePullTools:
         number: Number,
         event: Annotated[Event | None, Field(description="Pending without")] = None,
         body: OptionalBody = None,
-        comments: Annotated[list[LineComment], BeforeValidator(wrapped), Field(description="On lines")] = [],  # noqa: B006
+        comments: Annotated[list[LineComment], Field(description="On lines")] = [],  # noqa: B006
         commit: Annotated[str | None, Field(description="Head as reviewed")] = None,
     ) -> Done:
         """Review a pull request, all comments at once."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from mcp_types import BlobResourceContents, EmbeddedResource, ImageContent
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from mcp_batteries.declare import tool
 from mcp_github.engine.commits import Commits, FileChange
@@ -31,7 +31,6 @@ from mcp_github.tools.arguments import (
     RepoName,
     Since,
     said,
-    wrapped,
 )
 
 __all__ = ["DeleteRepoTools", "ForceTools", "RepoTools", "WriteRepoTools", "shown"]
@@ -174,7 +173,7 @@ class WriteRepoTools:
         repo: RepoName,
         branch: Branch,
         message: Annotated[str, AfterValidator(said), Field(description="Of the commit")],
-        files: Annotated[list[Change], BeforeValidator(wrapped), AfterValidator(_some)],
+        files: Annotated[list[Change], AfterValidator(_some)],
     ) -> Done:
         """Create, change, delete files in one commit. One that exists needs its `sha` from `read_file`."""
         where = self.policy.write_repo(repo)
