@@ -45,7 +45,6 @@ for found in (found for one in packages for found in pkgutil.walk_packages(one._
 OTHERS = (
     *(
         "anyio._backends._asyncio",
-        "asyncpg",
         "click",
         "ctypes.util",
         "filelock",
