@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from filesystem.places import Ground, Told, ground
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable
+from mcp_batteries.settings import load
 from mcp_fs.policy import Policy, Readable, Writable
+from mcp_fs.settings import Settings
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX names")
 
@@ -171,6 +173,15 @@ def test_missing_folders_are_reported_and_skipped(tmp_path: Path, caplog: pytest
     assert [str(tmp_path / name) in text for name, text in zip(("gone", "file"), caplog.messages, strict=True)]
     with pytest.raises(Unavailable, match="None of the folders"):
         Policy(Told((str(tmp_path / "gone"),)))
+    with pytest.raises(Unavailable, match="There is no folder to serve"):
+        Policy(Told(()))
+
+
+@pytest.mark.parametrize("empty", ["", " "])
+def test_an_empty_name_is_not_the_current_folder(empty: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        load(Settings, [empty])
+    assert caught.value.code == 2 and "a folder's name is empty" in capsys.readouterr().err
 
 
 SECRETS = [

@@ -141,7 +141,6 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("edit_star", O),
     ("edit_star", {**O, "starred": False}),
     ("list_issue_options", {"repo": "octo/app", "kind": "custom"}),
-    ("create_issue", {**O, "title": "T", "custom": {"priority": "High"}}),
     ("edit_issue", {**O, "number": 3, "custom": {"text field": "me"}, "duplicate_of": 8}),
     ("list_advisories", O),
     ("list_advisories", {"package": "django@4.0", "ecosystem": "pip", "severity": "high"}),

@@ -22,9 +22,16 @@ ASK: dict[str, Any] = {"repo": "octo/app", "number": 3}
         (403, {"X-Accepted-GitHub-Permissions": "issues=read"}, "Resource not accessible", "permission `issues=read`"),
         (403, {"X-Accepted-OAuth-Scopes": "admin:org"}, "Must have admin rights", "one of the scopes `admin:org`"),
         (403, {"X-GitHub-SSO": "required; url=https://github.com/x"}, "SAML", "single sign-on"),
-        (404, {}, "Not Found", "GitHub has no issue #3"),
+        (404, {}, "Not Found", "does not find issue #3"),
+        (
+            404,
+            {"X-Accepted-OAuth-Scopes": "project"},
+            "Not Found",
+            "one of the scopes `project`; this one has `read:org",
+        ),
         (410, {}, "This issue was deleted", "It was there and is gone"),
-        (409, {}, "Git Repository is empty.", "as things are"),
+        (409, {}, "Git Repository is empty.", "no commit yet"),
+        (409, {}, "Merge conflict", "as things are"),
         (422, {}, "Validation Failed", "can't use the request"),
         (451, {}, "DMCA", "legal reasons"),
         (406, {}, "diff too large", "file by file"),
@@ -87,6 +94,31 @@ async def test_the_limit_of_graphql_is_known_behind_its_200(oracle: Oracle) -> N
 
 
 @pytest.mark.anyio
+async def test_when_to_come_back_is_said(oracle: Oracle) -> None:
+    oracle.answer("GET", PATH, status=503, headers={"Retry-After": "7"})
+    spent = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(int(time.time()) + 500)}
+    limited = {"errors": [{"type": "RATE_LIMITED", "message": "API rate limit already exceeded"}]}
+    oracle.answer("POST", "/graphql", limited, headers=spent)
+    async with served(oracle) as client:
+        assert "Try again in 7 s." in await refused(client, "get_issue", **ASK)
+        assert len(oracle.seen) == 1
+        said = await refused(client, "list_reviews", repo="octo/app", number=5, kind="threads")
+        assert 480 <= int(said.partition("Try again in ")[2].partition(" ")[0]) <= 501
+
+
+@pytest.mark.anyio
+async def test_a_search_that_github_cannot_do_is_said(oracle: Oracle) -> None:
+    errors = [{"message": "The listed users cannot be searched", "resource": "Search", "field": "q", "code": "invalid"}]
+    oracle.answer("GET", "/search/issues", {"message": "Validation Failed", "errors": errors}, status=422)
+    short = {"total_count": 1, "incomplete_results": True, "items": []}
+    oracle.answer("GET", "/search/code", short)
+    async with served(oracle) as client:
+        said = await refused(client, "search_github", kind="issues", query="user:nobody")
+        assert "cannot be searched" in said and "Look at `query`." in said
+        assert "ran out of time" in (await call(client, "search_github", kind="code", query="x"))["note"]
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize(
     "fault",
     [Reply(500), Reply(502, raw=b"<html>"), Reply(503), Reply(200, issue(3), cut=True)],
@@ -105,7 +137,7 @@ async def test_a_read_is_tried_again(fault: Reply, oracle: Oracle) -> None:
 async def test_a_write_is_sent_once(fault: Reply, oracle: Oracle) -> None:
     oracle.respond("POST", "/repos/octo/app/issues", lambda seen: fault)
     async with served(oracle, "--write") as client:
-        await refused(client, "create_issue", repo="octo/app", title="T")
+        assert "may have been done" in await refused(client, "create_issue", repo="octo/app", title="T")
     assert len(oracle.seen) == 1
 
 

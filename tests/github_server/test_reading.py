@@ -11,7 +11,7 @@ from mcp_types import PromptReference, ResourceTemplateReference
 from github_server.oracle import Oracle
 from github_server.oracle.server import Reply
 from github_server.serving import call, data_of, refused, served
-from github_server.world import SHA, changed, comment, file, issue
+from github_server.world import SHA, changed, comment, file, issue, sample
 
 O = {"repo": "octo/app"}  # noqa: E741
 
@@ -47,6 +47,22 @@ async def test_large_texts_make_more_pages_of_bounded_size(oracle: Oracle) -> No
         assert len(found["rows"]) < 30 and "more characters]" in found["rows"][0][-1]
         rows, answers = await everything(client, "list_comments", **O, number=3)
     assert [row[0] for row in rows] == list(range(1, 41)) and answers > 4
+
+
+@pytest.mark.anyio
+async def test_a_long_text_is_whole_on_its_own(oracle: Oracle) -> None:
+    body = "".join(f"{number:05}" for number in range(4000))
+    oracle.answer("GET", "/repos/octo/app/issues/3", issue(3, body=body))
+    oracle.answer("GET", "/repos/octo/app/pulls/5", {**sample("pulls/get"), "number": 5, "body": body})
+    oracle.pages("/repos/octo/app/issues/3/comments", [comment(n, body=f"{n}{body}") for n in (1, 2)])
+    async with served(oracle) as client:
+        for tool, number in (("get_issue", 3), ("get_pull_request", 5)):
+            found = await call(client, tool, **O, number=number)
+            assert len(found["data"]["body"]) < 8100 and "fields=body alone" in found["note"]
+            assert (await call(client, tool, **O, number=number, fields="body"))["data"] == {"body": body}
+        assert "fields=body alone" in (await call(client, "list_comments", **O, number=3))["note"]
+        rows, answers = await everything(client, "list_comments", **O, number=3, fields="body")
+        assert rows == [[f"1{body}"], [f"2{body}"]] and answers == 2
 
 
 @pytest.mark.anyio
@@ -331,3 +347,70 @@ async def test_a_secret_that_was_found_is_not_shown(oracle: Oracle) -> None:
         for name, more in (("list_alerts", {}), ("get_alert", {"number": 2})):
             assert "AKIA" not in str(await call(client, name, **O, kind="secret_scanning", **more))
             assert oracle.seen[-1].query["hide_secret"] == "true"
+
+
+@pytest.mark.anyio
+async def test_pages_of_what_is_not_shown_do_not_look_like_the_end(oracle: Oracle) -> None:
+    items = [issue(n, **({"pull_request": {}} if n % 40 else {})) for n in range(1, 121)]
+    oracle.pages("/repos/octo/app/issues", items)
+    async with served(oracle) as client:
+        found = await call(client, "list_issues", **O, limit=20)
+        assert [row[0] for row in found["rows"]] == [40, 80] and len(oracle.seen) == 4
+        rows, answers = await everything(client, "list_issues", **O, limit=20)
+        assert [row[0] for row in rows] == [40, 80, 120] and answers == 2
+
+        def resolved(given: dict[str, Any]) -> dict[str, Any]:
+            page = int(given["after"] or 0)
+            nodes = [{"id": f"PRRT_{page}{n:02}", "isResolved": (page, n) != (2, 7), "comments": {"nodes": []}}
+                     for n in range(20)]  # fmt: skip
+            about = {"endCursor": str(page + 1), "hasNextPage": page < 3}
+            threads = {"totalCount": 80, "nodes": nodes, "pageInfo": about}
+            return {"repository": {"pullRequest": {"reviewThreads": threads}}}
+
+        oracle.graphql("Threads", resolved)
+        ask = {**O, "number": 5, "kind": "threads", "unresolved": True}
+        found = await call(client, "list_reviews", **ask)
+        assert [row[0] for row in found["rows"]] == ["PRRT_207"]
+        assert (await call(client, "list_reviews", **ask, cursor=found["cursor"]))["rows"] == []
+
+
+LISTS: list[tuple[str, dict[str, Any], str, str | None, str]] = [
+    ("list_pull_requests", {}, "/repos/octo/app/pulls", None, "pulls/list"),
+    ("list_reviews", {"number": 5}, "/repos/octo/app/pulls/5/reviews", None, "pulls/list-reviews"),
+    ("list_checks", {"ref": "main"}, "/repos/octo/app/commits/main/check-runs", "check_runs", "checks/list-for-ref"),
+    ("list_commits", {}, "/repos/octo/app/commits", None, "repos/list-commits"),
+    ("list_commits", {"number": 5}, "/repos/octo/app/pulls/5/commits", None, "pulls/list-commits"),
+    ("list_refs", {}, "/repos/octo/app/branches", None, "repos/list-branches"),
+    ("list_refs", {"kind": "tags"}, "/repos/octo/app/tags", None, "repos/list-tags"),
+    ("list_releases", {}, "/repos/octo/app/releases", None, "repos/list-releases"),
+    ("list_people", {}, "/repos/octo/app/collaborators", None, "repos/list-collaborators"),
+    ("list_issue_options", {"kind": "labels"}, "/repos/octo/app/labels", None, "issues/list-labels-for-repo"),
+    ("list_actions", {}, "/repos/octo/app/actions/runs", "workflow_runs", "actions/list-workflow-runs-for-repo"),
+    ("list_actions", {"kind": "artifacts"}, "/repos/octo/app/actions/artifacts", "artifacts",
+     "actions/list-artifacts-for-repo"),
+    ("list_alerts", {"kind": "dependabot"}, "/repos/octo/app/dependabot/alerts", None,
+     "dependabot/list-alerts-for-repo"),
+    ("list_alerts", {"kind": "code_scanning"}, "/repos/octo/app/code-scanning/alerts", None,
+     "code-scanning/list-alerts-for-repo"),
+    ("list_gists", {"repo": None}, "/gists", None, "gists/list"),
+    ("list_notifications", {"repo": None}, "/notifications", None,
+     "activity/list-notifications-for-authenticated-user"),
+    ("search_github", {"repo": None, "kind": "code", "query": "x"}, "/search/code", "items", "search/code"),
+]  # fmt: skip
+
+
+@pytest.mark.anyio
+async def test_every_list_ends_and_has_all(oracle: Oracle) -> None:
+    oracle.answer("GET", "/repos/octo/app/commits/main/status", {"statuses": []})
+    async with served(oracle, "--toolsets", "all") as client:
+        for tool, arguments, path, inside, operation in LISTS:
+            whole = sample(operation)
+            one = (whole if inside is None else whole[inside])[0]
+            by = "after" if "dependabot" in path else "page"
+            oracle.pages(path, [one] * 7, inside, by=by)
+            before = len(oracle.seen)
+            given = {name: value for name, value in {**O, **arguments}.items() if value is not None}
+            rows, answers = await everything(client, tool, **given, limit=3)
+            assert (len(rows), answers) == (7, 3), tool
+            asked = [seen.query.get(by, "1") for seen in oracle.seen[before:] if seen.path == path]
+            assert asked == ["1", "2", "3"], tool

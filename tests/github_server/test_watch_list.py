@@ -48,12 +48,12 @@ async def until(wire: Wire, method: str, true: Callable[[], Any]) -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
-async def test_the_watch_list_is_followed(revision: str, oracle: Oracle, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("transport", "revision"), [("stdio", "2025-11-25"), ("http", MODERN)])
+async def test_the_watch_list_is_followed(transport: str, revision: str, oracle: Oracle, tmp_path: Path) -> None:
     file = tmp_path / "watch.toml"
     file.write_text(LIST, "utf-8")
     arguments = ["--api-url", oracle.url, "--watch-list", str(file), "--cache", "memory"]
-    async with connected("stdio", revision, "mcp_github", arguments) as wire:
+    async with connected(transport, revision, "mcp_github", arguments) as wire:
         assert {"github://octo/app", ISSUE} <= await listed(wire)
         if wire.modern:
             await wire.listen({"resourcesListChanged": True, "resourceSubscriptions": [WATCH_LIST]})
@@ -73,7 +73,16 @@ async def test_the_watch_list_is_followed(revision: str, oracle: Oracle, tmp_pat
 
         await until(wire, "notifications/resources/updated", complains)
         assert new <= await listed(wire)
-        file.write_text('issues = ["octo/app#4"]\n', "utf-8")
+        file.unlink()
+
+        async def is_missed() -> bool:
+            return "does not exist" in (await read(wire, WATCH_LIST)).get("note", "")
+
+        await until(wire, "notifications/resources/updated", is_missed)
+        assert new <= await listed(wire)
+        # As editors save: another file under the same name.
+        (tmp_path / "watch.toml~").write_text('issues = ["octo/app#4"]\n', "utf-8")
+        os.replace(tmp_path / "watch.toml~", file)
 
         async def is_small() -> bool:
             return await listed(wire) == {WATCH_LIST, "github://octo/app/issues/4"}
@@ -120,8 +129,12 @@ def drop(folder: Path, name: str, text: str) -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("cache", ["disk", "memory"])
-async def test_a_signed_delivery_has_one_look_made(cache: str, oracle: Oracle, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("cache", "transport", "revision"), [("disk", "stdio", MODERN), ("memory", "http", "2025-11-25")]
+)
+async def test_a_signed_delivery_has_one_look_made(
+    cache: str, transport: str, revision: str, oracle: Oracle, tmp_path: Path
+) -> None:
     folder, secret = tmp_path / "inbox", tmp_path / "secret"
     folder.mkdir()
     secret.write_text(SECRET + "\n", "utf-8")
@@ -131,7 +144,7 @@ async def test_a_signed_delivery_has_one_look_made(cache: str, oracle: Oracle, t
         "--api-url", oracle.url, "--poll", "86400", "--cache", "memory" if cache == "memory" else str(tmp_path / "c"),
         "--inbox", str(folder), "--inbox-secret-file", str(secret),
     ]  # fmt: skip
-    async with connected("stdio", MODERN, "mcp_github", arguments) as wire:
+    async with connected(transport, revision, "mcp_github", arguments) as wire:
         for number in (3, 4):
             await wire.subscribe(f"github://octo/app/issues/{number}")
             assert (await read(wire, f"github://octo/app/issues/{number}"))["data"]["title"] == "old"
@@ -184,6 +197,30 @@ async def test_an_old_delivery_costs_nothing(oracle: Oracle, tmp_path: Path) -> 
         assert len(oracle.seen) == 2
 
 
+@pytest.mark.anyio
+async def test_what_one_token_fetched_is_not_another_tokens(
+    oracle: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tags of answers differ by token, and so may what it sees."""
+    from mcp_github.engine.api import Api
+    from mcp_github.engine.remote import Remote
+    from mcp_github.engine.subjects import subject
+
+    oracle.answer("GET", "/repos/octo/app/issues/3", issue(3))
+    settings = load(Settings, ["--api-url", oracle.url])
+    followed = subject(Policy(settings), ISSUE)
+    assert followed is not None
+    for token in ("ghp_first", "ghp_second", "ghp_first"):
+        monkeypatch.setenv("GITHUB_TOKEN", token)
+        async with Api(settings, Policy(settings)) as api:
+            remote = Remote(api, seconds=0.2, where=str(tmp_path), command="mcp-github")
+            cache = await remote.cache()
+            await remote.look(followed, since=cache.clock() + 1)
+    assert ["if-none-match" in seen.headers for seen in oracle.seen] == [False, False, True]
+    kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"ghp_" not in kept
+
+
 @pytest.mark.parametrize(
     ("payload", "path", "concerned"),
     [
@@ -213,6 +250,11 @@ def test_what_is_not_served_is_no_hint(tmp_path: Path) -> None:
     drop(tmp_path, "1", delivery(about(3, repo="other/secret")))
     drop(tmp_path, "2", delivery({"zen": "Keep it logically awesome."}))
     (tmp_path / "3.json").write_text('{"headers": ', "utf-8")
+    # A file of no sensible size is not even opened, and one that would break a parser breaks nothing.
+    with (tmp_path / "4.json").open("wb") as huge:
+        huge.truncate(40_000_000)
+    (tmp_path / "5.json").write_text("[" * 200_000, "utf-8")
+    (tmp_path / "6.json").symlink_to(tmp_path / "1.json")
     hints, unfinished = inbox.look()
     assert hints == [] and [os.path.basename(path) for path in unfinished] == ["3.json"]
 

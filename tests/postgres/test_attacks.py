@@ -187,7 +187,7 @@ async def test_a_function_that_defines_is_no_change_of_rows(target: Target) -> N
 @pytest.mark.anyio
 async def test_changing_the_schema_changes_nothing_else(target: Target) -> None:
     async with inside("--ddl", f"app={target.base.url('owner')}") as wire:
-        closed = [sql for sql in CLOSED if not sql.startswith("REFRESH")]
+        closed = [sql for sql in CLOSED if not sql.startswith(("REFRESH", "VACUUM", "ANALYZE", "REINDEX"))]
         await attack(wire, target, "edit_schema", [*ROWS, *TRANSACTIONS, *closed])
         for sql in SCHEMA:
             result = await wire.call("edit_schema", sql=sql, dry_run=True)

@@ -79,6 +79,15 @@ async def test_parameters_are_bound() -> None:
             assert rows(await wire.call("query_rows", sql=sql, parameters=parameters)) == [[value]], sql
         for sql, parameters in (("SELECT $1::int", ["x"]), ("SELECT $1", []), ("SELECT $2::int", [1])):
             assert (await wire.call("query_rows", sql=sql, parameters=parameters)).get("isError")
+        for sql, way in (
+            ("SELECT $1::int", "one value for each of $1"),
+            ("SELECT :a", "written $1, $2"),
+            ("SELECT %s", "written $1, $2"),
+            ("\\d t", "`get_table`"),
+            ("DESCRIBE t", "`get_table`"),
+        ):
+            said = await wire.call("query_rows", sql=sql)
+            assert said["isError"] and way in text_of(said) and "was lost" not in text_of(said), sql
 
 
 @pytest.mark.anyio

@@ -60,7 +60,8 @@ async def test_prometheus_reads_the_figures(revision: str, tmp_path: Path) -> No
     async with running(command(tmp_path, "--metrics")) as subject:
         async with HttpWire(subject.url, revision=revision) as wire:
             await something_of_everything(wire)
-            await wire.call("made-up")
+            with pytest.raises(WireError, match="no tool"):
+                await wire.call("made-up")
             if revision == MODERN:
                 await wire.listen({"resourcesListChanged": True})
             answer = await wire.client.get(subject.url.replace("/mcp", "/metrics"))

@@ -76,9 +76,10 @@ def test_a_mistaken_variable_stops_the_start(
     assert said in capsys.readouterr().err
 
 
-def test_help_shows_every_setting_and_the_variables(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_help_shows_every_setting_and_the_variables(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
-        load(Toy, ["--help"])
+        load(Toy, [flag])
     assert caught.value.code == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "Serve toys." in shown and "MCP_TOY_NAME" in shown and "[BOXE]" not in shown.replace("[BOXE]...", "")

@@ -9,7 +9,7 @@ import anyio
 import pytest
 from mcp import Client
 from mcp.server.mcpserver import MCPServer
-from mcp_types import ElicitResult, ImageContent, TextContent
+from mcp_types import ElicitResult, ErrorData, ImageContent, TextContent
 from pydantic import Field
 
 from mcp_batteries import confirm
@@ -153,6 +153,22 @@ async def test_only_a_yes_is_a_yes(mode: str, callback: Any, deleted: list[str])
         result = await client.call_tool("delete_thing", {"name": "it"})
         assert (room.deleted, result.is_error) == (deleted, not deleted)
         assert deleted or "consent" in text_of(result)
+
+
+async def failing(context: Any, params: Any) -> ErrorData:
+    return ErrorData(code=-32601, message="Method not found")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "callback", [answering("accept"), answering("accept", confirm="perhaps"), failing], ids=["empty", "wrong", "error"]
+)
+async def test_an_answer_that_is_none_is_a_no(callback: Any) -> None:
+    room = Room()
+    async with connected(room, ask=True, mode="legacy", elicitation_callback=callback) as client:
+        result = await client.call_tool("delete_thing", {"name": "it"})
+        assert result.is_error and room.deleted == []
+        assert "consent" in text_of(result) and "esolver" not in text_of(result)
 
 
 @pytest.mark.anyio

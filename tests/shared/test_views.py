@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +19,12 @@ from mcp.client.extension import advertise
 from mcp.shared.exceptions import MCPError
 from mcp_types import TextResourceContents
 
+from contract.cases import CASES
 from e2e import npm
 from mcp_batteries.assemble import Assembled, assemble
 from mcp_batteries.declare import tool
 from mcp_batteries.settings import Settings
+from mcp_batteries.testing.wire import MODERN, StdioWire
 from mcp_batteries.views import TABLE
 
 ROOT = Path(__file__).parents[2]
@@ -31,6 +34,19 @@ MOST = 150_000
 """Bytes of a page, compressed."""
 APPS = advertise("io.modelcontextprotocol/ui", {"mimeTypes": ["text/html;profile=mcp-app"]})
 OTHER = advertise("io.modelcontextprotocol/ui", {"mimeTypes": ["text/html;profile=another"]})
+HOSTS: dict[str, tuple[Sequence[Any], bool]] = {
+    "without the extension": ([], False),
+    "of other pages": ([OTHER], False),
+    "that name no pages": ([advertise("io.modelcontextprotocol/ui")], False),
+    "whose pages are no list": ([advertise("io.modelcontextprotocol/ui", {"mimeTypes": {"text/html": {}}})], False),
+    "of another extension": ([advertise("io.modelcontextprotocol/tasks")], False),
+    "of these and other pages": (
+        [advertise("io.modelcontextprotocol/ui", {"mimeTypes": ["text/html", "text/html;profile=mcp-app"], "more": 1})],
+        True,
+    ),
+}
+GROWTH = 400
+"""Bytes that `tools/list` may grow by for hosts with the extension."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +85,9 @@ async def tools(server: Assembled, mode: Any, extensions: Sequence[Any]) -> dict
 @pytest.mark.anyio
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_views_are_told_only_to_hosts_that_show_them(mode: str) -> None:
-    for extensions in ([], [OTHER]):
-        assert await tools(build(), mode, extensions) == {"get_rows": None, "get_text": None}
+    for extensions, shows in HOSTS.values():
+        found = await tools(build(), mode, extensions)
+        assert found == {"get_rows": None, "get_text": None} or (shows and found["get_rows"])
     table = {"resourceUri": "ui://mcp-batteries/table"}
     assert await tools(build(), mode, [APPS]) == {
         "get_rows": {"ui": table},
@@ -93,6 +110,58 @@ async def test_a_page_is_read_by_its_uri_and_listed_nowhere(mode: Any) -> None:
         assert (await client.list_resources()).resources == []
         with pytest.raises(MCPError):
             await client.read_resource("ui://mcp-batteries/plan")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
+async def test_the_extension_is_found_where_each_revision_has_it(revision: str) -> None:
+    """2025-11-25 in the handshake, for good; 2026-07-28 in the `_meta` of each request, for that one."""
+    ui = {"extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}}
+    command = [sys.executable, "-m", "mcp_sqlite", "--demo"]
+
+    async def shown(wire: StdioWire) -> bool:
+        listed = (await wire.request("tools/list"))["tools"]
+        return any("_meta" in tool for tool in listed)
+
+    async with StdioWire(command, revision=revision, capabilities=ui) as wire:
+        await wire.open()
+        assert await shown(wire)
+        wire.capabilities = {}
+        assert await shown(wire) is (revision != MODERN)
+    elsewhere = {"experimental": ui["extensions"], "io.modelcontextprotocol/ui": ui["extensions"]}
+    async with StdioWire(command, revision=revision, capabilities=elsewhere) as wire:
+        await wire.open()
+        assert not await shown(wire)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+@pytest.mark.parametrize("package", CASES)
+async def test_a_host_without_views_loses_nothing_and_one_with_them_pays_little(
+    package: str, mode: Any, tmp_path: Path
+) -> None:
+    case = CASES[package](tmp_path)
+
+    async def seen(extensions: Sequence[Any]) -> tuple[list[dict[str, Any]], str, Any]:
+        async with Client(case.build(), mode=mode, extensions=extensions) as client:
+            listed = [tool.model_dump(by_alias=True, exclude_none=True) for tool in (await client.list_tools()).tools]
+            result = await client.call_tool(case.read[0], dict(case.read[1]))
+            # How old data is changes between two calls.
+            said = re.sub(r'\d+ s old|"age_s":\d+', "", result.model_dump_json(exclude_none=True))
+            return listed, said, result
+
+    plain, said, _ = await seen([])
+    rich, told, result = await seen([APPS])
+    assert said == told
+    assert not any("_meta" in tool for tool in plain)
+    assert [{key: value for key, value in tool.items() if key != "_meta"} for tool in rich] == plain
+    assert len(compact(rich)) - len(compact(plain)) <= GROWTH
+    # Nothing is said to views alone: what they draw is what the model reads.
+    assert [block.type for block in result.content] == ["text"]
+
+
+def compact(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 @pytest.mark.parametrize("name", BUILT["pages"])
@@ -161,7 +230,9 @@ def test_a_build_gives_the_same_bytes(tmp_path: Path) -> None:
     copy = tmp_path / "shared" / "views"
     shutil.copytree(VIEWS, copy, ignore=shutil.ignore_patterns("node_modules"))
     npm.run("ci", "--omit=dev", "--prefer-offline", cwd=copy)
-    out = tmp_path / "out"
-    subprocess.run([npm.NODE, "build.mjs", str(out)], cwd=copy, env=npm.environment(), check=True, timeout=120)
-    for name in [*BUILT["pages"], "shared/views/built.json"]:
-        assert (out / name).read_text("utf-8") == (ROOT / name).read_text("utf-8"), f"{name}: build again"
+    # Twice, in another place and zone each: neither a path nor the time may be in a page.
+    for out, zone in ((tmp_path / "out", "UTC"), (tmp_path / "another" / "one", "Pacific/Auckland")):
+        environment = {**npm.environment(), "TZ": zone, "LANG": "C"}
+        subprocess.run([npm.NODE, "build.mjs", str(out)], cwd=copy, env=environment, check=True, timeout=120)
+        for name in [*BUILT["pages"], "shared/views/built.json"]:
+            assert (out / name).read_bytes() == (ROOT / name).read_bytes(), f"{name}: build again"

@@ -12,8 +12,11 @@ from typing import Any
 import anyio
 from mcp.server.elicitation import AcceptedElicitation
 from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.resolve import Elicit, Resolve, build_resolver_plans, resolve_arguments
+from mcp.shared.exceptions import MCPError
 from mcp_types import InputRequiredResult
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, Field
 
 from mcp_batteries.errors import Refused, quote
@@ -37,7 +40,7 @@ async def ask(
         question: a server's own reason to ask; else that the call can replace or remove something.
 
     Raises:
-        Refused: they said no, did not answer in time, or the client cannot ask.
+        Refused: they said no, did not answer in time, or the client cannot ask or gives no answer to it.
     """
     capabilities = context.client_capabilities
     if capabilities is None or capabilities.elicitation is None:
@@ -54,10 +57,25 @@ async def ask(
     marker = {"consent": (Resolve(consent), True)}
     answer: Any = None
     with anyio.move_on_after(_SECONDS):
-        resolved = await resolve_arguments(marker, build_resolver_plans(marker, set()), {}, context)
+        try:
+            resolved = await resolve_arguments(marker, build_resolver_plans(marker, set()), {}, context)
+        except ToolError:
+            raise _unanswered(tool) from None
+        except MCPError:
+            # Of a handshake-era client it is the answer to the question; later ones bring a state that may be wrong.
+            if context.request_context.protocol_version in MODERN_PROTOCOL_VERSIONS:
+                raise
+            raise _unanswered(tool) from None
         if isinstance(resolved, InputRequiredResult):
             return resolved
         answer = resolved["consent"]
     if isinstance(answer, AcceptedElicitation) and answer.data.confirm:  # pyright: ignore[reportUnknownMemberType]
         return None
     raise Refused(f"The user did not consent to `{tool}`; nothing was changed.", "Ask them what they want instead.")
+
+
+def _unanswered(tool: str) -> Refused:
+    return Refused(
+        f"`{tool}` needs the user's consent, and the client's answer to the question was none; nothing was changed.",
+        "Ask the user, then call again.",
+    )

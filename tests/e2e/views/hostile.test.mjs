@@ -149,7 +149,7 @@ test("issues and pull requests, also from a server that hides nothing", async ()
 });
 
 test("the weather: places, alerts, notes and names of values", async () => {
-  const server = await weather();
+  const server = await weather("evil");
   const host = await browser.open(server);
   const shown = await host.show("get_weather", { place: "Birmingham" });
   await check(host, shown);

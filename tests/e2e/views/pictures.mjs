@@ -15,7 +15,7 @@ const { servers, views } = await samples();
 for (const [name, server, tool, input, act, shown] of views) {
   if (wanted.length && !wanted.includes(name)) continue;
   const host = await browser.open(server, { width: 2040, height: 300 });
-  await host.page.addStyleTag({ content: "body { display: grid; grid-template-columns: repeat(3, max-content); gap: 16px; margin: 16px; background: #8a8a86; width: max-content } iframe { border: 0; border-radius: 8px }" });
+  await host.page.addStyleTag({ content: "body { display: grid; grid-template-columns: repeat(3, max-content); gap: 16px; margin: 16px; background: #8a8a86; width: max-content } iframe { border: 0; border-radius: 8px; max-height: 760px }" });
   for (const theme of ["light", "dark"]) {
     for (const width of WIDTHS) {
       const { view, number } = await host.show(tool, input, { theme, width, height: 0 });

@@ -1,4 +1,4 @@
-"""The weather's upstreams on loopback, with a swing in it and an alert that is no friend. For weather.mjs."""
+"""The weather's upstreams on loopback, with a swing in it and, if asked, an evil alert. For weather.mjs."""
 
 import json
 import math
@@ -38,7 +38,7 @@ class Swing(Upstream):
 
     def nws(self, path: str, query: dict[str, str]) -> tuple[int, dict[str, Any]]:
         status, found = super().nws(path, query)
-        if path.startswith("/alerts") and query.get("point") == BIRMINGHAM:
+        if "evil" in sys.argv and path.startswith("/alerts") and query.get("point") == BIRMINGHAM:
             first = found["features"][1]["properties"]
             first.update(event=f"High Wind Warning {EVIL}", severity="Severe", areaDesc="Jefferson")
             first.update(headline=f"Winds to 90 km/h {EVIL}", description=f"{EVIL}\nStay inside.")

@@ -9,10 +9,10 @@ import { ROOT, serve } from "./harness.mjs";
 
 const PYTHON = process.env.PYTHON ?? join(ROOT, ".venv", "bin", "python");
 
-export async function weather() {
-  const upstream = spawn(PYTHON, [join(import.meta.dirname, "skies.py")], { stdio: ["pipe", "pipe", "inherit"] });
-  const [words] = await once(upstream.stdout, "data");
-  const server = await serve("mcp_weather", [...JSON.parse(words), "--cache", "memory"]);
+export async function weather(...words) {
+  const upstream = spawn(PYTHON, [join(import.meta.dirname, "skies.py"), ...words], { stdio: ["pipe", "pipe", "inherit"] });
+  const [said] = await once(upstream.stdout, "data");
+  const server = await serve("mcp_weather", [...JSON.parse(said), "--cache", "memory"]);
   return {
     ...server,
     close: async () => {

@@ -5,7 +5,7 @@ import { browse, until } from "./harness.mjs";
 import { weather } from "./weather.mjs";
 
 let browser, server;
-before(async () => { [browser, server] = await Promise.all([browse(), weather()]); });
+before(async () => { [browser, server] = await Promise.all([browse(), weather("evil")]); });
 after(() => Promise.all([browser.close(), server.close()]));
 
 test("a forecast with its alerts, in other units at a press", async () => {

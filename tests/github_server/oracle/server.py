@@ -116,16 +116,16 @@ class Oracle:
         with self._lock:
             self._rules.insert(0, _Rule(verb, re.compile(path), respond, times))
 
-    def pages(self, path: str, items: list[Any], inside: str | None = None) -> None:
-        """List `items` at `path` page by page, as GitHub does."""
+    def pages(self, path: str, items: list[Any], inside: str | None = None, *, by: str = "page") -> None:
+        """List `items` at `path` page by page, as GitHub does; pages are turned with the parameter `by`."""
 
         def respond(seen: Seen) -> Reply:
-            size, page = int(seen.query.get("per_page", 30)), int(seen.query.get("page", 1))
+            size, page = int(seen.query.get("per_page", 30)), int(seen.query.get(by, 1))
             part = items[(page - 1) * size : page * size]
             headers = {}
             if page * size < len(items):
                 where = f"{self.url}{seen.target.partition('?')[0]}"
-                query = "&".join(f"{k}={v}" for k, v in {**seen.query, "page": page + 1}.items() if "\n" not in str(v))
+                query = "&".join(f"{k}={v}" for k, v in {**seen.query, by: page + 1}.items() if "\n" not in str(v))
                 headers["Link"] = f'<{where}?{query.replace(" ", "+")}>; rel="next"'
             data = part if inside is None else {"total_count": len(items), "incomplete_results": False, inside: part}
             return Reply(200, data, headers)

@@ -136,10 +136,12 @@ class Policy:
         settings: `folders` (absolute paths), `read_only`, `allow_secrets` (patterns).
 
     Raises:
-        Unavailable: none of the folders can be served.
+        Unavailable: there are no folders, or none of them can be served.
     """
 
     def __init__(self, settings: PolicySettings) -> None:
+        if not settings.folders:
+            raise Unavailable("There is no folder to serve.", "Name one, such as `mcp-fs .` for the current folder.")
         self.read_only = settings.read_only
         self._secrets = Secrets(settings.allow_secrets)
         roots: list[Root] = []

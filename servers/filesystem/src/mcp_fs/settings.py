@@ -39,5 +39,8 @@ class Settings(Common):
     @field_validator("folders")
     @classmethod
     def _absolute(cls, folders: tuple[str, ...]) -> tuple[str, ...]:
+        # A variable that a host leaves empty is not the folder it happens to start servers in.
+        if any(not folder.strip() for folder in folders):
+            raise ValueError("a folder's name is empty; name one, `.` for the current folder")
         # Hosts start servers in folders of their own: what the operator meant is fixed here.
         return tuple(os.path.abspath(os.path.expanduser(folder)) for folder in folders)

@@ -125,7 +125,7 @@ class Api:
         data = parsed.get("data")
         errors = cast("list[Any]", parsed.get("errors") or [])
         if errors and (not isinstance(data, dict) or _misses_all(cast("dict[str, Any]", data), errors)):
-            raise failures.graphql_problem(errors, what, self.client.gate)
+            raise failures.graphql_problem(errors, reply, what, self.client.gate)
         data, removed = scrub(data)
         return Answer(data, removed, headers=reply.headers)
 

@@ -101,7 +101,15 @@ class Client:
         if request.reads:
             return await self._with_tries(request)
         async with self.gate.write():
-            return await self._once(request)
+            try:
+                return await self._once(request)
+            except Unavailable as problem:
+                if problem.retry_after is not None:
+                    raise
+                # Sent once, and nobody knows what became of it.
+                raise Unavailable(
+                    problem.what, "It may have been done all the same: look before you try again."
+                ) from None
 
     async def _with_tries(self, request: Request) -> Reply:
         with anyio.move_on_after(self._settings.timeout * 1.5):

@@ -38,12 +38,14 @@ def problem(reply: Reply, what: str, gate: Gate, *, token: bool) -> Problem:
         case 403:
             return _forbidden(reply, said, what)
         case 404 | 409 if "is empty" in said:
-            return NotFound(f"GitHub has nothing for {what}: the repository has no commit yet.")
+            return NotFound(f"GitHub has nothing for {what}: the repository has no commit yet.", "Push a first one.")
         case 404 | 410:
             hint = "" if token else " There is no token here, so private repositories can't be seen."
             gone = " It was there and is gone." if reply.status == 410 else ""
             why = "" if said in ("", "Not Found") else words
-            return NotFound(f"GitHub has no {what}, or hides it from this token.{gone}{why}{hint}", _scopes(reply))
+            return NotFound(
+                f"GitHub does not find {what}, or hides it from this token.{gone}{why}{hint}", _scopes(reply)
+            )
         case 405 | 409:
             return Conflict(f"GitHub could not do it for {what} as things are.{words}", "Look at it again.")
         case 406:
@@ -57,22 +59,27 @@ def problem(reply: Reply, what: str, gate: Gate, *, token: bool) -> Problem:
         case 451:
             return Refused(f"GitHub blocks {what} for legal reasons.")
         case status if status >= 500:
-            return Unavailable(f"GitHub failed on {what} (status `{status}`).", "Try again in a moment.")
+            after = _number(reply.headers.get("retry-after"))
+            when = "in a moment" if after is None else f"in {after:.0f} s"
+            return Unavailable(f"GitHub failed on {what} (status `{status}`).", f"Try again {when}.", retry_after=after)
         case status:
             return Unavailable(f"GitHub answered status `{status}` for {what}.{words}")
 
 
-def graphql_problem(errors: list[Any], what: str, gate: Gate) -> Problem:
-    """The problem GraphQL's `errors` stand for."""
+def graphql_problem(errors: list[Any], reply: Reply, what: str, gate: Gate) -> Problem:
+    """The problem GraphQL's `errors` in `reply` stand for."""
     first = cast("dict[str, Any]", errors[0] if errors and isinstance(errors[0], dict) else {})
     said = scrub_text(str(first.get("message", "")))[0].rstrip(".")
     words = f" GitHub says: {quote(said, 300)}." if said else ""
     match first.get("type"):
         case "RATE_LIMITED" | "RATE_LIMIT":
-            gate.closed("graphql", time.time() + _SECONDARY_SECONDS)
-            return limited("graphql", _SECONDARY_SECONDS)
+            reset = _number(reply.headers.get("x-ratelimit-reset"))
+            spent = reply.headers.get("x-ratelimit-remaining") == "0" and reset is not None
+            until = reset if spent and reset else time.time() + _SECONDARY_SECONDS
+            gate.closed("graphql", until)
+            return limited("graphql", until - time.time())
         case "NOT_FOUND":
-            return NotFound(f"GitHub has no {what}, or hides it from this token.{words}")
+            return NotFound(f"GitHub does not find {what}, or hides it from this token.{words}")
         case "FORBIDDEN" | "INSUFFICIENT_SCOPES":
             return Refused(f"The token may not do that to {what}.{words}", "The operator has to widen the token.")
         case "STALE_DATA":
@@ -157,7 +164,9 @@ def _fields(reply: Reply) -> str:
         for item in cast("list[Any]", errors if isinstance(errors, list) else [])
         if isinstance(item, dict) and item.get("field")  # pyright: ignore
     ]
-    return f"Look at {', '.join(quote(name, 40) for name in named[:5])}." if named else "Change the arguments."
+    # A search is called `q` there.
+    names = ["query" if name == "q" else name for name in named[:5]]
+    return f"Look at {', '.join(quote(name, 40) for name in names)}." if names else "Change the arguments."
 
 
 def _number(text: str | None) -> float | None:

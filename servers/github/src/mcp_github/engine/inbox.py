@@ -88,6 +88,8 @@ class Inbox:
                 except ValueError:
                     del present[entry.name]
                     unfinished.append(entry.path)
+                except RecursionError:
+                    logger.warning("The delivery %r is not used: it is nested too deeply.", entry.name)
                 except OSError:
                     continue
         self._known = present

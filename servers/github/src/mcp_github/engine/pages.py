@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -13,12 +13,27 @@ from mcp_github.engine.api import Answer, Api, paging
 from mcp_github.models import Listing
 from mcp_github.policy import Repo
 
-__all__ = ["Getter", "Shape", "author", "clipped", "listing", "names", "pick", "plain", "rows_within", "trust"]
+__all__ = [
+    "Getter",
+    "Shape",
+    "author",
+    "clipped",
+    "cut_note",
+    "listing",
+    "names",
+    "pick",
+    "plain",
+    "rows_within",
+    "trust",
+]
 
 Getter = str | Callable[[Mapping[str, Any]], Any]
 
+_PAGES = 4
+"""Of GitHub's for one of ours, where some of what it lists is not shown."""
 _BODY = 1500
 """Characters of a text inside a list."""
+_CUT = " more characters]"
 _INSIDERS = {"OWNER", "MEMBER", "COLLABORATOR"}
 
 
@@ -49,11 +64,15 @@ class Shape:
         return list(dict.fromkeys(fields))
 
     def row(self, item: Mapping[str, Any], columns: Sequence[str]) -> list[Any]:
+        if len(columns) == 1:
+            getter = self.getters[columns[0]]
+            return [pick(item, getter.path if isinstance(getter, _Clipped) else getter)]
         return [pick(item, self.getters[name]) for name in columns]
 
     def record(self, item: Mapping[str, Any], fields: Sequence[str] | None = None) -> dict[str, Any]:
         """`item` trimmed, without what is not set."""
-        values = {name: pick(item, self.getters[name]) for name in self.choose(fields)}
+        columns = self.choose(fields)
+        values = dict(zip(columns, self.row(item, columns), strict=True))
         return {name: value for name, value in values.items() if value is not None and value != []}
 
 
@@ -69,16 +88,27 @@ def pick(item: Mapping[str, Any], getter: Getter) -> Any:
     return value
 
 
-def clipped(path: str, limit: int = _BODY) -> Getter:
-    """The text at `path`, cut with a word about it."""
+@dataclass(frozen=True)
+class _Clipped:
+    path: str
+    limit: int
 
-    def get(item: Mapping[str, Any]) -> Any:
-        text = pick(item, path)
-        if not isinstance(text, str) or len(text) <= limit:
+    def __call__(self, item: Mapping[str, Any]) -> Any:
+        text = pick(item, self.path)
+        if not isinstance(text, str) or len(text) <= self.limit:
             return text
-        return f"{text[:limit]}… [{len(text) - limit} more characters]"
+        return f"{text[: self.limit]}… [{len(text) - self.limit}{_CUT}"
 
-    return get
+
+def clipped(path: str, limit: int = _BODY) -> Getter:
+    """The text at `path`, cut with a word about it; whole where it is the only column."""
+    return _Clipped(path, limit)
+
+
+def cut_note(column: str, values: Iterable[Any]) -> str | None:
+    """How to get a text whole, if one of `values` was cut."""
+    cut = any(isinstance(value, str) and value.endswith(_CUT) for value in values)
+    return f"A text that was cut is whole with fields={column} alone." if cut else None
 
 
 def names(path: str, key: str = "name") -> Getter:
@@ -114,11 +144,16 @@ def plain(*columns: str) -> dict[str, Getter]:
     return dict(zip(columns, columns, strict=True))
 
 
+def row_bytes(row: list[Any]) -> int:
+    """How much of an answer a row takes."""
+    return len(json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+
+
 def rows_within(rows: Sequence[list[Any]], max_bytes: int) -> int:
     """How many of `rows` fit into `max_bytes`; at least one."""
     size = 0
     for number, row in enumerate(rows):
-        size += len(json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+        size += row_bytes(row)
         if size > max_bytes and number:
             return number
     return len(rows)
@@ -140,31 +175,53 @@ async def listing(
     scope = [path, params]
     first: dict[str, Any] = {"n": limit, "q": {}, "skip": 0}
     position: dict[str, Any] = Cursor.decode("page", cursor, scope) if cursor else first
-    asked = {**params, "per_page": min(100, int(position["n"])), **paging(position["q"])}
-    answer = await api.get(path, what, asked, repo=repo, accept=accept)
-    found: Any = answer.data if inside is None else inside(answer.data)
-    if not isinstance(found, list):
-        raise Unavailable(f"GitHub's answer for {what} is no list.", "Try again in a moment.")
-    items = cast("list[Any]", found)[position["skip"] :]
-    kept = [item for item in items if keep is None or keep(item)]
-    columns = shape.choose(fields)
-    rows = [shape.row(item, columns) for item in kept]
-    fit = rows_within(rows, max_bytes)
+    most, columns = min(100, int(position["n"])), shape.choose(fields)
+    rows: list[list[Any]] = []
+    size = removed = hidden = 0
+    total: int | None = None
     following: dict[str, Any] | None = None
-    if fit < len(rows):
-        # Where rows were cut, count in items: some of them may not be shown.
-        skip = items.index(kept[fit]) + position["skip"]
-        following = {**position, "skip": skip}
-    elif answer.following:
-        following = {"n": position["n"], "q": answer.following, "skip": 0}
+    for left in reversed(range(_PAGES if keep else 1)):
+        asked = {**params, "per_page": most, **paging(position["q"])}
+        answer = await api.get(path, what, asked, repo=repo, accept=accept)
+        found: Any = answer.data if inside is None else inside(answer.data)
+        if not isinstance(found, list):
+            raise Unavailable(f"GitHub's answer for {what} is no list.", "Try again in a moment.")
+        removed, total, note = removed + answer.removed, _total(answer), note or _shortfall(answer)
+        following = None
+        for number, item in enumerate(cast("list[Any]", found)[position["skip"] :], position["skip"]):
+            if keep is not None and not keep(item):
+                hidden += 1
+                continue
+            row = shape.row(item, columns)
+            size += row_bytes(row)
+            if rows and (size > max_bytes or len(rows) == most):
+                following = {**position, "skip": number}
+                break
+            rows.append(row)
+        else:
+            following = {"n": position["n"], "q": answer.following, "skip": 0} if answer.following else None
+            # A page of which most is not shown would look like the end.
+            if following is not None and len(rows) < most and left:
+                position = following
+                continue
+        break
+    if note is None and "body" in columns:
+        note = cut_note("body", (row[columns.index("body")] for row in rows))
     return Listing(
         cursor=Cursor.encode("page", following, scope) if following else None,
         note=note,
-        total=None if len(kept) < len(items) else _total(answer),
-        removed=answer.removed or None,
+        total=None if hidden else total,
+        removed=removed or None,
         columns=columns,
-        rows=rows[:fit],
+        rows=rows,
     )
+
+
+def _shortfall(answer: Answer) -> str | None:
+    data: Any = answer.data
+    if isinstance(data, dict) and cast("dict[str, Any]", data).get("incomplete_results"):
+        return "GitHub ran out of time: there is more than this. Search for something narrower."
+    return None
 
 
 def _total(answer: Answer) -> int | None:

@@ -11,7 +11,7 @@ from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
 from mcp_github.engine.api import Api
 from mcp_github.engine.files import Diff
 from mcp_github.engine.issues import check_thread, merged
-from mcp_github.engine.pages import author, clipped, listing, pick, rows_within, trust
+from mcp_github.engine.pages import author, clipped, cut_note, listing, pick, rows_within, trust
 from mcp_github.engine.queries import DRAFT, READY, RESOLVE, THREADS, UNRESOLVE
 from mcp_github.engine.shapes import CHECK, PULL, REVIEW
 from mcp_github.models import Done, Listing, Record
@@ -23,7 +23,7 @@ Event = Literal["APPROVE", "REQUEST_CHANGES", "COMMENT"]
 
 _BODY = 8000
 _THREAD = ("thread", "path", "line", "resolved", "outdated", "comments")
-_THREAD_PAGE = 20
+_THREAD_PAGE, _THREAD_PAGES = 20, 5
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,10 @@ class Pulls:
         found = await self._found(repo, number)
         wanted = fields or list(PULL.getters)
         data = PULL.record(found.data, wanted)
-        if data.get("body"):
+        if data.get("body") and len(wanted) > 1:
             data["body"] = pick(found.data, clipped("body", _BODY))
-        return Record(uri=f"{repo.uri}/pulls/{number}", removed=found.removed or None, data=data)
+        note = cut_note("body", data.values())
+        return Record(uri=f"{repo.uri}/pulls/{number}", note=note, removed=found.removed or None, data=data)
 
     async def _found(self, repo: Repo, number: int, *, quiet: bool = False) -> Any:
         what = f"pull request #{number} of `{repo.full}`"
@@ -88,25 +89,31 @@ class Pulls:
         scope = [repo.key, number]
         first: dict[str, Any] = {"after": None, "skip": 0}
         position: dict[str, Any] = Cursor.decode("threads", cursor, scope) if cursor else first
-        given = {
-            "owner": repo.owner, "name": repo.name, "number": number, "first": _THREAD_PAGE, "after": position["after"],
-        }  # fmt: skip
         what = f"pull request #{number} of `{repo.full}`"
-        answer = await self.api.graphql(THREADS, given, what, repo=repo)
-        found = cast("dict[str, Any]", answer.data["repository"]["pullRequest"]["reviewThreads"])
-        nodes = found["nodes"][position["skip"] :]
-        rows = [_thread(node) for node in nodes]
-        fit = rows_within(rows, DEFAULT_PAGE_BYTES)
-        following: dict[str, Any] | None = None
-        if fit < len(rows):
-            following = {**position, "skip": position["skip"] + fit}
-        elif found["pageInfo"]["hasNextPage"]:
-            following = {"after": found["pageInfo"]["endCursor"], "skip": 0}
-        shown = [row for row in rows[:fit] if not (unresolved and row[3])]
+        shown: list[Any] = []
+        following: dict[str, Any] | None = position
+        removed = total = 0
+        for _ in range(_THREAD_PAGES):
+            given = {"owner": repo.owner, "name": repo.name, "number": number, "first": _THREAD_PAGE}
+            answer = await self.api.graphql(THREADS, {**given, "after": position["after"]}, what, repo=repo)
+            found = cast("dict[str, Any]", answer.data["repository"]["pullRequest"]["reviewThreads"])
+            rows = [_thread(node) for node in found["nodes"][position["skip"] :]]
+            fit = rows_within(rows, DEFAULT_PAGE_BYTES)
+            following = None
+            if fit < len(rows):
+                following = {**position, "skip": position["skip"] + fit}
+            elif found["pageInfo"]["hasNextPage"]:
+                following = {"after": found["pageInfo"]["endCursor"], "skip": 0}
+            removed, total = removed + answer.removed, int(found["totalCount"])
+            shown = [row for row in rows[:fit] if not (unresolved and row[3])]
+            # Twenty that are resolved would look like the end.
+            if shown or following is None:
+                break
+            position = following
         return Listing(
             cursor=Cursor.encode("threads", following, scope) if following else None,
-            note="comments: id, author, association, trust, created_at, body", total=found["totalCount"],
-            removed=answer.removed or None, columns=list(_THREAD), rows=shown,
+            note="comments: id, author, association, trust, created_at, body", total=total, removed=removed or None,
+            columns=list(_THREAD), rows=shown,
         )  # fmt: skip
 
     async def checks(

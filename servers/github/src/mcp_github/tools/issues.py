@@ -57,7 +57,7 @@ COPILOT = "copilot-swe-agent[bot]"
 Login = Annotated[str | None, Field(description="Login")]
 Type = Annotated[str | None, Field(description="Issue type")]
 Milestone = Annotated[int | None, BeforeValidator(_milestone), AfterValidator(_from_0)]
-Custom = Annotated[dict[str, Any] | None, Field(description="Fields of the organisation, name to value")]
+Custom = Annotated[dict[str, Any] | None, Field(description="Fields by name")]
 Review = Annotated[bool, Field(description="On lines of a pull request")]
 
 
@@ -137,17 +137,16 @@ class WriteIssueTools:
         title: Title,
         body: OptionalBody = None,
         labels: Annotated[Listed, Field(description="Names")] = None,
-        assignees: Annotated[Listed, Field(description="Logins; copilot is one")] = None,
+        assignees: Annotated[Listed, Field(description="Logins, or copilot")] = None,
         milestone: Milestone = None,
         type: Type = None,  # noqa: A002
         parent: OptionalNumber = None,
-        custom: Custom = None,
     ) -> Done:
         """Create an issue, under `parent` if given."""
         fields = given(
             title=title, body=body, labels=labels, assignees=self._people(assignees), milestone=milestone, type=type
         )
-        return await self.issues.create(self.policy.write_repo(repo), fields, parent=parent, custom=custom)
+        return await self.issues.create(self.policy.write_repo(repo), fields, parent=parent)
 
     @tool("Change an issue", effect="destroy", open_world=True)
     async def edit_issue(
@@ -160,7 +159,7 @@ class WriteIssueTools:
         state_reason: Literal["completed", "not_planned", "duplicate", "reopened"] | None = None,
         labels: Names = None,
         assignees: Names = None,
-        milestone: Annotated[Milestone, Field(description="0 takes it away")] = None,
+        milestone: Annotated[Milestone, Field(description="0 removes it")] = None,
         type: Type = None,  # noqa: A002
         custom: Custom = None,
         duplicate_of: OptionalNumber = None,
@@ -185,7 +184,7 @@ class WriteIssueTools:
         sub_repo: Annotated[str | None, Field(description="If elsewhere")] = None,
         after: OptionalNumber = None,
     ) -> Done:
-        """Put an issue under issue `number`, remove it, or move it."""
+        """Put an issue under `number`, remove or move it."""
         where = self.policy.write_repo(repo)
         child = self.policy.write_repo(sub_repo) if sub_repo else where
         return await self.issues.edit_sub_issue(where, number, child, sub_issue, action, after)
@@ -209,7 +208,7 @@ class WriteCommentTools:
         repo: RepoName,
         number: Number,
         body: Body,
-        thread: Annotated[str | None, Field(description="To reply in, from `list_reviews`")] = None,
+        thread: Annotated[str | None, Field(description="From `list_reviews`, to reply")] = None,
     ) -> Done:
         """Comment on an issue or pull request."""
         where = self.policy.write_repo(repo)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -35,6 +36,12 @@ __all__ = ["MergeTools", "PullTools", "WritePullTools"]
 COPILOT = "copilot-pull-request-reviewer[bot]"
 _sorts = AfterValidator(one_of("created", "updated", "popularity", "long-running"))
 Base = Annotated[str, Field(description="Branch to go into")]
+
+
+def _sha(given: str) -> str:
+    if not re.fullmatch("[0-9a-f]{7,64}", given):
+        raise ValueError("must be 7 or more digits of a sha")
+    return given
 
 
 class LineComment(BaseModel):
@@ -190,7 +197,7 @@ class WritePullTools:
         thread: Annotated[str, Field(description="From `list_reviews`")],
         resolved: bool = True,
     ) -> Done:
-        """Resolve or reopen a thread of a review."""
+        """Resolve or reopen a review's thread."""
         where = self.policy.write_repo(repo)
         return await self.pulls.resolve(where, number, self.policy.node(thread), resolved=resolved)
 
@@ -218,7 +225,7 @@ class MergeTools:
         self,
         repo: RepoName,
         number: Number,
-        head_sha: Annotated[str, Field(pattern="^[0-9a-f]{7,64}$", description="Head you looked at")],
+        head_sha: Annotated[str, AfterValidator(_sha), Field(description="Head you looked at")],
         method: Literal["merge", "squash", "rebase"] = "merge",
         title: OptionalTitle = None,
         body: OptionalBody = None,

@@ -51,7 +51,7 @@ class Change(BaseModel):
     sha: str | None = Field(None, description="As read, if it exists")
     content: str | None = None
     base64: bool = False
-    edits: list[Edit] = Field(default_factory=list[Edit], description="Unique old text to new, instead of content")
+    edits: list[Edit] = Field(default_factory=list[Edit], description="Unique old text to new")
     delete: bool = False
 
 
@@ -176,7 +176,7 @@ class WriteRepoTools:
         message: Annotated[str, AfterValidator(said), Field(description="Of the commit")],
         files: Annotated[list[Change], BeforeValidator(wrapped), AfterValidator(_some)],
     ) -> Done:
-        """Create, change and delete files in one commit. One that exists needs its `sha` from `read_file`."""
+        """Create, change, delete files in one commit. One that exists needs its `sha` from `read_file`."""
         where = self.policy.write_repo(repo)
         changes = [
             FileChange(
@@ -189,7 +189,7 @@ class WriteRepoTools:
 
     @tool("Create a branch", effect="write", open_world=True)
     async def create_branch(self, repo: RepoName, branch: Branch, ref: OptionalRef = None) -> Done:
-        """Create a branch at `ref`, else at the default branch."""
+        """Create a branch at `ref`, else the default branch."""
         where, policy = self.policy.write_repo(repo), self.policy
         return await self.repositories.create_branch(where, policy.ref(branch), _ref(policy, ref))
 

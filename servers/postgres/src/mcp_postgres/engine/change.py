@@ -1,16 +1,19 @@
 """Changing rows, and changing the schema: one statement, one transaction, and the server says what it is.
 
 `PREPARE` admits SELECT, INSERT, UPDATE, DELETE and MERGE and runs nothing. What defines the schema is tried in a READ
-ONLY transaction first, where PostgreSQL refuses it by name before it does anything.
+ONLY transaction first, where PostgreSQL refuses it by name before it does anything. What tends it (VACUUM, REINDEX) is
+no change to PostgreSQL, which would just do it there: its name is asked for after. Statements that can't be part of a
+transaction PostgreSQL refuses in one, by name; those that are allowed then run alone.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 
 import psycopg
 
-from mcp_batteries.errors import Invalid, Refused, quote
+from mcp_batteries.errors import Invalid, Problem, Refused, Unavailable, quote
 from mcp_postgres.engine.cells import Column, Lines
 from mcp_postgres.engine.connections import Connections, Session
 from mcp_postgres.engine.gate import Limits, judge, opening
@@ -41,6 +44,7 @@ _COMMIT = "SET CONSTRAINTS ALL IMMEDIATE; RESET ROLE; RESET ALL; COMMIT"
 _MARK = "SELECT (pg_current_xact_id()::text::bigint % 4294967296)::text"
 
 _DEFINING = re.compile(r"\s*(?:CREATE|ALTER|DROP|COMMENT|GRANT|REVOKE|REFRESH)\s", re.I)
+_TENDING = re.compile(r"\s*(?:VACUUM|ANALYZE|REINDEX)\b", re.I)
 _TAG = re.compile(r"\b(?:CREATE|ALTER|DROP|COMMENT|GRANT|REVOKE|REFRESH)(?: [A-Z]+)*\b")
 _OBJECTS = (
     "TABLE", "INDEX", "VIEW", "MATERIALIZED VIEW", "SEQUENCE", "SCHEMA", "TYPE", "DOMAIN", "FUNCTION", "PROCEDURE",
@@ -51,6 +55,12 @@ _ALLOWED = {
     *(f"{verb} {what}" for verb in ("CREATE", "ALTER", "DROP") for what in _OBJECTS),
     "COMMENT", "GRANT", "REVOKE", "REFRESH MATERIALIZED VIEW",
 }  # fmt: skip
+_TENDED = {"VACUUM", "ANALYZE", "REINDEX"}
+_ALONE = re.compile(
+    r"((?:CREATE INDEX|DROP INDEX|REINDEX|ALTER TABLE \.\.\. DETACH) CONCURRENTLY"
+    r"|VACUUM|REINDEX (?:SCHEMA|TABLE|INDEX)) "
+)
+"""How PostgreSQL begins its refusal to run a statement in a transaction, of those that may run without one."""
 
 _OBJECTS_NOW = """
 SELECT coalesce(string_agg(line, E'\\n' ORDER BY line), '') FROM (
@@ -135,7 +145,7 @@ async def change_schema(
     name = statement.database.name
     async with connections.session(opening(limits), seconds=limits.seconds) as session:
         tag = await _tag(session, statement)
-    if tag not in _ALLOWED:
+    if tag not in _ALLOWED | _TENDED:
         raise Refused(
             f"{quote(tag)} reaches beyond the database's schema.", "The operator can run it with their own tools."
         )
@@ -143,11 +153,49 @@ async def change_schema(
         try:
             before = await session.value(_OBJECTS_NOW)
             (cursor,) = await session.together((statement.sql, ()))
+            done = cursor.statusmessage or tag
+            if tag in _TENDED and done != tag:
+                raise Refused(f"It would do another thing than {tag}: {quote(done)}.")
             after = await session.value(_OBJECTS_NOW)
             await session.simple(_TRY if dry_run else _COMMIT)
+            return Change(done, None, dry_run, objects=_difference(before or "", after or ""))
         except psycopg.Error as error:
-            raise problem(error, name) from error
-        return Change(cursor.statusmessage or tag, None, dry_run, objects=_difference(before or "", after or ""))
+            found = _ALONE.match(error.diag.message_primary or "") if error.sqlstate == "25001" else None
+            if found is None:
+                raise problem(error, name) from error
+    if dry_run:
+        raise Refused(f"{found[1]} can't be tried: it runs outside of transactions.", "Leave `dry_run` away to do it.")
+    return await _alone(connections, statement, limits, found[1])
+
+
+async def _alone(connections: Connections, statement: SchemaStatement, limits: Limits, tag: str) -> Change:
+    """Run what PostgreSQL runs outside of transactions only.
+
+    Its time is kept here: a setting would outlive the statement, and behind a pooler meet somebody else.
+    """
+    name = statement.database.name
+    async with connections.session("SELECT 1", seconds=2 * limits.seconds) as session:
+        before = await session.value(_OBJECTS_NOW)
+        failed: Problem | None = None
+        try:
+            async with asyncio.timeout(limits.seconds):
+                await session.together((statement.sql, ()))
+        except TimeoutError:
+            failed = Unavailable(
+                f"{tag} was stopped at its time limit, {limits.seconds:g} s.",
+                "The operator can raise `--timeout`; `list_sessions` shows what it may have waited for.",
+            )
+        except psycopg.Error as error:
+            if session.raw.broken:
+                raise problem(error, name) from error
+            failed = problem(error, name)
+        left = _difference(before or "", await session.value(_OBJECTS_NOW) or "")
+        if failed is None:
+            return Change(tag, None, False, objects=left)
+        if made := [line[2:] for line in left if line.startswith("+")]:
+            fix = f"It left behind what must be dropped first: {quote(', '.join(made), 300)}. {failed.fix}"
+            raise type(failed)(failed.what, fix.rstrip()) from failed
+        raise failed
 
 
 async def _tag(session: Session, statement: SchemaStatement) -> str:
@@ -157,10 +205,13 @@ async def _tag(session: Session, statement: SchemaStatement) -> str:
             "The role is a superuser: `edit_schema` could reach files and programs by what it defines.",
             "The operator can give the server a role that owns the schema; `--print-role-sql` shows how.",
         )
+    if found := _TENDING.match(statement.sql):
+        return found[0].strip().upper()
     if not _DEFINING.match(statement.sql):
         first = next(iter(statement.sql.split()), "")
         raise Invalid(
-            f"{quote(first)} defines nothing.", "This takes one CREATE, ALTER, DROP, COMMENT, GRANT, REVOKE or REFRESH."
+            f"{quote(first)} defines nothing.",
+            "This takes one CREATE, ALTER, DROP, COMMENT, GRANT, REVOKE, REFRESH, REINDEX, ANALYZE or VACUUM.",
         )
     try:
         await session.together((statement.sql, ()))

@@ -9,7 +9,9 @@ longer than a transaction, so poolers like PgBouncer may stand between.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
@@ -31,6 +33,7 @@ __all__ = ["Connections", "Session", "apart"]
 
 T = TypeVar("T")
 Raw = AsyncConnection[Any]
+Service = tuple[tuple[int, int], ...]
 
 logger = logging.getLogger(__name__)
 # It warns of what it raises too: a statement of a pipeline that failed.
@@ -64,10 +67,11 @@ class Session:
     Attributes:
         raw: the connection.
         notices: what the server said beside results since the start.
+        service: the state of the service file that told where to connect.
     """
 
-    def __init__(self, raw: Raw, role: Role) -> None:
-        self.raw, self.role = raw, role
+    def __init__(self, raw: Raw, role: Role, service: Service) -> None:
+        self.raw, self.role, self.service = raw, role, service
         self.notices: list[tuple[str, str]] = []
         self.spent = False
         """Whether something was left in it that the next caller must not meet."""
@@ -168,8 +172,13 @@ class Connections:
             await self._drop(session)
 
     async def _begun(self, opening: str) -> Session:
+        service = _service(self.database.address)
         while self._idle:
             session = self._idle.pop()
+            if session.service != service:
+                # It may lead elsewhere now.
+                await self._drop(session)
+                continue
             try:
                 async with asyncio.timeout(_TEST_SECONDS):
                     await session.simple(opening)
@@ -192,6 +201,7 @@ class Connections:
         return session
 
     async def _connected(self) -> Session:
+        service = _service(self.database.address)
         try:
             address = self.database.address if self._locate is None else await self._locate()
             words: dict[str, Any] = {**_DEFAULTS, **conninfo_to_dict(address), "client_encoding": "UTF8"}
@@ -222,7 +232,7 @@ class Connections:
             raise
         assert found is not None
         self.role = Role.read(found[0])
-        session = Session(raw, self.role)
+        session = Session(raw, self.role, service)
         raw.add_notice_handler(
             lambda said: session.notices.append((said.message_primary or "", said.message_detail or ""))
         )
@@ -249,6 +259,19 @@ class Connections:
     async def _drop(self, session: Session) -> None:
         self._open.discard(session)
         await session.raw.close()
+
+
+def _service(address: str) -> Service:
+    """What tells whether the service file was changed, where one is used."""
+    if "service=" not in address.replace(" ", "") and "PGSERVICE" not in os.environ:
+        return ()
+    found: list[tuple[int, int]] = []
+    own, common = os.environ.get("PGSERVICEFILE", "~/.pg_service.conf"), os.environ.get("PGSYSCONFDIR", "/etc")
+    for path in (own, os.path.join(common, "pg_service.conf")):
+        with contextlib.suppress(OSError):
+            state = os.stat(os.path.expanduser(path))
+            found.append((state.st_ino, state.st_mtime_ns))
+    return tuple(found)
 
 
 async def apart(work: Coroutine[Any, Any, T]) -> T:

@@ -33,6 +33,8 @@ _QUIET = (
 )
 _FUNCTION = re.compile(r":(?:funcid|opfuncid|aggfnoid|winfnoid) (\d+)")
 _OPERATOR = re.compile(r":opno (\d+)|:opnos \(o ([\d ]+)\)")
+_OTHER_PARAMETERS = re.compile(r'at or near "[:%?]')
+_OTHER_CLIENT = re.compile(r'at or near "(?:\\|describe"|desc"|use")', re.IGNORECASE)
 _BUILT_IN = 16384
 """The first oid that is not PostgreSQL's own."""
 
@@ -184,6 +186,10 @@ def _refusal(error: psycopg.Error, database: str) -> Problem:
     primary = error.diag.message_primary or ""
     if error.sqlstate == "42601" and "multiple commands" not in primary:
         found = problem(error, database, before=len(_DECLARE))
+        if _OTHER_PARAMETERS.search(primary):
+            return Invalid(found.what, "Parameters are written $1, $2 and so on.")
+        if _OTHER_CLIENT.search(primary):
+            return Invalid(found.what, "`list_objects` and `get_table` tell what there is.")
         return Invalid(
             found.what, "This takes one query: SELECT, WITH, VALUES, TABLE, EXPLAIN or SHOW; other tools change things."
         )

@@ -36,7 +36,7 @@ def unreachable(database: str, error: Exception) -> Unavailable:
     """The problem for a connection that could not be made; libpq's words hold no password."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     said = next((line for line in lines if "failed" in line or "FATAL" in line), lines[0] if lines else "no answer")
-    said = _PATH.sub(r'"\1"', said.removeprefix("connection failed: "))
+    said = _PATH.sub(r'"\1"', said.removeprefix("connection failed: ").removeprefix("connection is bad: "))
     what = f"The database `{database}` can't be reached: {quote(said, 300)}."
     for words, remedy in _REMEDIES:
         if re.search(words, said):
@@ -79,6 +79,11 @@ def problem(error: psycopg.Error, database: str, *, before: int = 0) -> Problem:
             return Refused(f"The role lacks a right: {said}.", more or "The operator can grant it.")
         case "42P01" | "3F000" | "42883" | "42703" | "42704":
             return NotFound(f"{said}{where}.", more or "`search_schema` finds names; quote those with capitals.")
+        case "08P01" if "bind message" in primary:
+            return Invalid(
+                f"The statement and its `parameters` do not go together: {said}.",
+                "Pass an array with one value for each of $1, $2 and so on.",
+            )
         case "42601" if "multiple commands" in primary:
             return Refused(f"One statement at a time: {said}.", "Send each by a call of its own.")
         case "53100" | "53200" | "53400" | "54000" | "54001" | "54011" | "54023":

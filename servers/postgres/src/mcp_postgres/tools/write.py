@@ -36,5 +36,8 @@ class SchemaTools:
 
     @tool("Change the schema", effect="destroy", seconds=LONGEST)
     async def edit_schema(self, sql: Sql, database: DatabaseName = None, dry_run: DryRun = False) -> Change:
-        """Run one CREATE, ALTER, DROP, COMMENT, GRANT, REVOKE or REFRESH in a transaction, and say what it changed."""
+        """Run one CREATE, ALTER, DROP, COMMENT, GRANT, REVOKE, REFRESH, REINDEX, ANALYZE or VACUUM.
+
+        In a transaction, unless VACUUM or CONCURRENTLY, which have no dry run. Says what changed.
+        """
         return await self.engine.change(self.policy.reshape(database, sql), dry_run=dry_run)
