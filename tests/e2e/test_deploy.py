@@ -142,7 +142,7 @@ async def test_replicas_behind_a_proxy(kind: str, bus: str, tmp_path: Path) -> N
         for revision in (LEGACY, MODERN) * 3:
             wire = await stack.enter_async_context(HttpWire(url, revision=revision))
             await wire.open()
-            await wire.subscribe("test://x")
+            await wire.subscribe("test://template/x/data")
             wires.append(wire)
         for _ in range(5):
             for wire in wires:
@@ -151,15 +151,15 @@ async def test_replicas_behind_a_proxy(kind: str, bus: str, tmp_path: Path) -> N
             while not all(any(m.get("method") == "notifications/resources/updated" for m in w.messages) for w in wires):
                 for replica in replicas:
                     async with HttpWire(replica.url, revision=MODERN) as direct:
-                        await direct.call("announce", uri="test://x")
+                        await direct.call("announce", uri="test://template/x/data")
                 await anyio.sleep(0.05)
         for wire in wires:
             wire.messages.clear()
         # Every change reaches everybody, wherever it was announced.
         for announcing in wires:
-            await announcing.call("announce", uri="test://x")
+            await announcing.call("announce", uri="test://template/x/data")
             for wire in wires:
-                await hears(wire, "test://x")
+                await hears(wire, "test://template/x/data")
         # A replica dies: the next calls work, and who listens again hears.
         replicas[0].process.kill()
         await replicas[0].ends()
@@ -169,9 +169,9 @@ async def test_replicas_behind_a_proxy(kind: str, bus: str, tmp_path: Path) -> N
             await _until_served(url, revision)
             wire = await stack.enter_async_context(HttpWire(url, revision=revision))
             await wire.open()
-            await wire.subscribe("test://x")
-            await wire.call("announce", uri="test://x")
-            await hears(wire, "test://x")
+            await wire.subscribe("test://template/x/data")
+            await wire.call("announce", uri="test://template/x/data")
+            await hears(wire, "test://template/x/data")
         async with httpx2.AsyncClient(trust_env=False) as client:
             for path in ("/metrics", "/%6detrics", "/metrics?x=y"):
                 assert (await client.get(url.replace("/mcp", path))).status_code == 404
