@@ -59,6 +59,18 @@ def test_manifests_agree_with_each_other() -> None:
     drain = int(next(value for name, value in found["ConfigMap"]["data"].items() if name.endswith("_DRAIN_SECONDS")))
     pause = container["lifecycle"]["preStop"]["sleep"]["seconds"]
     assert template["spec"]["terminationGracePeriodSeconds"] > drain + pause + 1
+    # Else the name of a Service could be read as a setting of the server's.
+    assert template["spec"]["enableServiceLinks"] is False
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert template["spec"]["securityContext"]["runAsNonRoot"] is True
+    assert {item["name"] for item in template["spec"]["volumes"]} == {"keys", "tmp"}
+    ports = {port["port"] for rule in found["NetworkPolicy"]["spec"]["ingress"] for port in rule["ports"]}
+    assert ports == {item["containerPort"] for item in container["ports"]}
+    assert all(rule["to"] for rule in found["NetworkPolicy"]["spec"]["egress"])
     settings = [*found["ConfigMap"]["data"], *(item["name"] for item in container["env"])]
     assert {name.removeprefix("MCP_WEATHER_").lower() for name in settings} <= Settings.model_fields.keys()
 
@@ -78,9 +90,10 @@ def test_compose_names_settings_and_files_that_exist() -> None:
 
 def test_the_page_names_settings_that_exist() -> None:
     page = (DEPLOY.parent / "docs" / "http.md").read_text("utf-8")
-    kind = importlib.import_module("mcp_fs.settings").Settings
+    kinds = [importlib.import_module(f"{package}.settings").Settings for package in ("mcp_fs", "mcp_github")]
+    known = {name for kind in kinds for name in kind.model_fields}
     for flag in re.findall(r"`--([a-z-]+)", page):
-        assert flag.replace("-", "_") in kind.model_fields, flag
+        assert flag.replace("-", "_") in known, flag
 
 
 @asynccontextmanager
@@ -121,7 +134,7 @@ async def proxied(kind: str, folder: Path, replicas: list[Subject]) -> AsyncGene
 async def test_replicas_behind_a_proxy(kind: str, bus: str, tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         service = await stack.enter_async_context(serving(bus))
-        command = [*DIAGNOSTIC, "--bus", service.url, "--trusted-proxy", "127.0.0.1"]
+        command = [*DIAGNOSTIC, "--bus", service.url, "--trusted-proxy", "127.0.0.1", "--metrics"]
         replicas = [await stack.enter_async_context(running(command)) for _ in range(2)]
         url = await stack.enter_async_context(proxied(kind, tmp_path, replicas))
         # Sessions of older clients stay whole, calls of newer ones go anywhere.
@@ -129,7 +142,7 @@ async def test_replicas_behind_a_proxy(kind: str, bus: str, tmp_path: Path) -> N
         for revision in (LEGACY, MODERN) * 3:
             wire = await stack.enter_async_context(HttpWire(url, revision=revision))
             await wire.open()
-            await wire.subscribe("test://x")
+            await wire.subscribe("test://template/x/data")
             wires.append(wire)
         for _ in range(5):
             for wire in wires:
@@ -138,15 +151,15 @@ async def test_replicas_behind_a_proxy(kind: str, bus: str, tmp_path: Path) -> N
             while not all(any(m.get("method") == "notifications/resources/updated" for m in w.messages) for w in wires):
                 for replica in replicas:
                     async with HttpWire(replica.url, revision=MODERN) as direct:
-                        await direct.call("announce", uri="test://x")
+                        await direct.call("announce", uri="test://template/x/data")
                 await anyio.sleep(0.05)
         for wire in wires:
             wire.messages.clear()
         # Every change reaches everybody, wherever it was announced.
         for announcing in wires:
-            await announcing.call("announce", uri="test://x")
+            await announcing.call("announce", uri="test://template/x/data")
             for wire in wires:
-                await hears(wire, "test://x")
+                await hears(wire, "test://template/x/data")
         # A replica dies: the next calls work, and who listens again hears.
         replicas[0].process.kill()
         await replicas[0].ends()
@@ -156,11 +169,12 @@ async def test_replicas_behind_a_proxy(kind: str, bus: str, tmp_path: Path) -> N
             await _until_served(url, revision)
             wire = await stack.enter_async_context(HttpWire(url, revision=revision))
             await wire.open()
-            await wire.subscribe("test://x")
-            await wire.call("announce", uri="test://x")
-            await hears(wire, "test://x")
+            await wire.subscribe("test://template/x/data")
+            await wire.call("announce", uri="test://template/x/data")
+            await hears(wire, "test://template/x/data")
         async with httpx2.AsyncClient(trust_env=False) as client:
-            assert (await client.get(url.replace("/mcp", "/metrics"))).status_code == 404
+            for path in ("/metrics", "/%6detrics", "/metrics?x=y"):
+                assert (await client.get(url.replace("/mcp", path))).status_code == 404
 
 
 async def _until_served(url: str, revision: str) -> None:

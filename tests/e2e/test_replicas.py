@@ -49,10 +49,10 @@ async def test_replicas_tell_each_other_and_survive_their_bus(kind: str) -> None
         other = await stack.enter_async_context(opened(there, LEGACY))
         near = [await stack.enter_async_context(opened(here, revision)) for revision in (LEGACY, MODERN)]
         far = [await stack.enter_async_context(opened(there, revision)) for revision in (LEGACY, MODERN)]
-        long = "test://" + "x" * 9_000
-        uris = [f"test://thing/{number}" for number in range(10)]
+        long = f"test://template/{'x' * 9_000}/data"
+        uris = [f"test://template/{number}/data" for number in range(10)]
         for wire in (*near, *far):
-            await subscribe(wire, *uris, long, "test://last")
+            await subscribe(wire, *uris, long, "test://template/last/data")
         await _connected(caller, far)
 
         # Every change, wherever it was announced, to everybody, of both eras.
@@ -89,9 +89,9 @@ async def test_replicas_tell_each_other_and_survive_their_bus(kind: str) -> None
             await subject.says("the bus is there again")
         for wire in (*near, *far):
             wire.messages.clear()
-        await caller.call("announce", uri="test://last")
+        await caller.call("announce", uri="test://template/last/data")
         for wire in far:
-            await hears(wire, "test://last")
+            await hears(wire, "test://template/last/data")
 
         # A replica that is killed takes its streams along; elsewhere they go on.
         there.process.send_signal(signal.SIGKILL)
@@ -112,7 +112,7 @@ async def _connected(caller: Wire, far: list[HttpWire]) -> None:
     for wire in far:
         with anyio.fail_after(60):
             while not any(message.get("method") == UPDATED for message in wire.messages):
-                await caller.call("announce", uri="test://last")
+                await caller.call("announce", uri="test://template/last/data")
                 await anyio.sleep(0.05)
         wire.messages.clear()
 
@@ -120,9 +120,9 @@ async def _connected(caller: Wire, far: list[HttpWire]) -> None:
 async def test_a_bus_that_never_was_holds_nothing_up(tmp_path: Path) -> None:
     async with running([*DIAGNOSTIC, "--bus", "redis://somebody:secret-word@127.0.0.1:1/0"]) as subject:
         async with opened(subject, MODERN) as wire:
-            await wire.subscribe("test://x")
-            assert not (await wire.call("announce", uri="test://x")).get("isError")
-            await hears(wire, "test://x")
+            await wire.subscribe("test://template/x/data")
+            assert not (await wire.call("announce", uri="test://template/x/data")).get("isError")
+            await hears(wire, "test://template/x/data")
         subject.process.terminate()
         assert await subject.ends() == 143
     assert "the bus is not there" in subject.said

@@ -135,7 +135,7 @@ async def follow(wire: HttpWire, uris: list[str]) -> None:
 
 @pytest.mark.parametrize("revision", ERAS)
 async def test_readers_that_do_not_read_harm_nobody(revision: str) -> None:
-    uris = [f"test://{number}/{'x' * 30_000}" for number in range(40)]
+    uris = [f"test://template/{number}{'x' * 30_000}/data" for number in range(40)]
     async with AsyncExitStack() as stack:
         subject = await stack.enter_async_context(running([*DIAGNOSTIC, "--metrics"]))
         caller = await stack.enter_async_context(HttpWire(subject.url, revision=MODERN))

@@ -30,9 +30,10 @@ from mcp_batteries.access import Access
 from mcp_batteries.assemble import Assembled
 from mcp_batteries.deferred import answers_deferred
 from mcp_batteries.errors import Invalid, quote, well_formed
-from mcp_batteries.gates import LOOPBACK, Asked, FrontGate, MessageGate, split_authority
+from mcp_batteries.gates import LOOPBACK, FrontGate, split_authority
 from mcp_batteries.listener import Listener, bind
 from mcp_batteries.logs import Seldom
+from mcp_batteries.messages import Asked, MessageGate
 from mcp_batteries.quota import Quota
 from mcp_batteries.refusals import Refusals
 from mcp_batteries.results import clean
