@@ -2,7 +2,8 @@
 
     python tests/benchmarks/bench_postgres.py [--quick] [--only peers|notices]
 
-Peers are `@modelcontextprotocol/server-postgres` of npm and `postgres-mcp` of PyPI, which starts with mcp 1 only.
+Peers are `@modelcontextprotocol/server-postgres` of npm and `postgres-mcp` of PyPI, whose requirements are locked and
+overridden in `postgres-mcp.txt`.
 Everybody is asked over stdio, in turns, for the same rows of the same PostgreSQL, the wheel's, on loopback.
 """
 
@@ -10,8 +11,8 @@ import json
 import os
 import shutil
 import statistics
+import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from contextlib import asynccontextmanager
@@ -39,6 +40,7 @@ INSERT INTO t SELECT g, 'name ' || g, g / 100.0, repeat('x', 50) FROM generate_s
 CREATE TABLE elsewhere (id integer);
 """
 OFFICIAL = "@modelcontextprotocol/server-postgres"
+LOCKED = Path(__file__).with_name("postgres-mcp.txt")
 OURS = [sys.executable, "-m", "mcp_postgres"]
 
 
@@ -50,7 +52,21 @@ class Peer:
     revision: str = "2024-11-05"
 
 
-def everybody(folder: Path) -> list[Peer]:
+def newer_python() -> str:
+    """A Python from 3.12 on that runs here, as postgres-mcp asks for; else what uv is to look for."""
+    if sys.version_info >= (3, 12):
+        return sys.executable
+    for minor in (14, 13, 12):
+        # pyenv has a name on the path for every version, which only runs if the version is switched on.
+        known = sorted(Path.home().glob(f".pyenv/versions/3.{minor}.*/bin/python"))
+        found = [*map(str, reversed(known)), shutil.which(f"python3.{minor}")]
+        for path in filter(None, found):
+            if subprocess.run([path, "--version"], capture_output=True).returncode == 0:
+                return path
+    return ">=3.12,<3.15"
+
+
+def everybody() -> list[Peer]:
     found = [
         Peer("mcp-postgres, read role", lambda base: [*OURS, base.url()], "query_rows", MODERN),
         Peer("mcp-postgres, superuser", lambda base: [*OURS, base.url("postgres")], "query_rows", MODERN),
@@ -61,29 +77,25 @@ def everybody(folder: Path) -> list[Peer]:
         found.append(Peer("server-postgres 0.6.2", lambda base: [npm.NODE, program, base.url()], "query"))
     except RuntimeError as error:
         click.echo(f"server-postgres is left out: {error}", err=True)
-    # It asks for Python 3.12 or later, and for a release of pglast that not every index has.
-    (folder / "overrides.txt").write_text("pglast>=7\n", "utf-8")
-    newer = ("python3.14", "python3.13", "python3.12")
-    python = sys.executable if sys.version_info >= (3, 12) else next(filter(None, map(shutil.which, newer)), "3.13")
     pro = [
         "uvx",
         "--quiet",
         "--python",
-        python,
+        newer_python(),
         "--overrides",
-        str(folder / "overrides.txt"),
+        str(LOCKED),
         "--with",
         "mcp<2",
         "postgres-mcp@0.3.0",
-        "--access-mode",
-        "restricted",
     ]
+    pro += ["--access-mode", "restricted"]
     found.append(Peer("postgres-mcp 0.3.0", lambda base: [*pro, base.url()], "execute_sql"))
     return found
 
 
 def tree(pid: int) -> list[int]:
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    # Of every thread: uvx starts its program from another than its first.
+    children = [child for file in Path(f"/proc/{pid}/task").glob("*/children") for child in file.read_text().split()]
     return [pid, *(item for child in children for item in tree(int(child)))]
 
 
@@ -168,12 +180,11 @@ async def run(rounds: int, only: str | None) -> None:
     if only in (None, "peers"):
         base = make(SCHEMA)
         found = {}
-        with tempfile.TemporaryDirectory(prefix="mcp-bench-") as folder:
-            for peer in everybody(Path(folder)):
-                try:
-                    found[peer.name] = await measure(peer, base, rounds)
-                except (Exception, BaseExceptionGroup) as error:
-                    click.echo(f"{peer.name}: {error!r}", err=True)
+        for peer in everybody():
+            try:
+                found[peer.name] = await measure(peer, base, rounds)
+            except (Exception, BaseExceptionGroup) as error:
+                click.echo(f"{peer.name}: {error!r}", err=True)
         table = Table("", *found)
         for row in next(iter(found.values())):
             table.add_row(row, *(f"{figures[row]:,.4g}" for figures in found.values()))

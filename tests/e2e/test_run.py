@@ -127,3 +127,15 @@ async def test_the_audit_log_holds_names_and_sizes_only(tmp_path: Path) -> None:
     assert lines[0]["bytes_out"] > 0 and lines[0]["ms"] >= 0
     assert "diary" not in text and "private-name" not in text
     assert os.name == "nt" or (log.stat().st_mode & 0o777) == 0o600
+
+
+def test_the_self_test_hands_on_the_environment_but_for_what_it_decides(tmp_path: Path) -> None:
+    """Tokens and proxies come as variables; a server that found `CHECK` there would check itself for ever."""
+    held = {"MCP_FS_FOLDERS": str(tmp_path), "MCP_FS_CHECK": "1", "MCP_FS_READ_ONLY": "1"}
+    (tmp_path / "sitecustomize.py").write_text(
+        f"import os\nif os.environ.get('SOME_TOKEN'):\n    open({str(tmp_path / 'seen')!r}, 'a').write('x')\n", "utf-8"
+    )
+    done = run(**held, SOME_TOKEN="t", PYTHONPATH=str(tmp_path), COLUMNS="200")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "8: read_text" in done.stdout
+    assert (tmp_path / "seen").read_text("utf-8") == "xx"

@@ -168,3 +168,11 @@ async def test_an_empty_file_is_not_edited_but_written(tmp_path: Path) -> None:
     async with serving(tmp_path) as client:
         failed, said = await call(client, "edit_file", path="empty", edits={"oldText": "", "newText": "x"})
         assert failed and "`write_file`" in said
+
+
+async def test_the_instructions_name_the_second_of_two_folders_of_one_name(tmp_path: Path) -> None:
+    for folder in ("a/same", "b/same"):
+        (tmp_path / folder).mkdir(parents=True)
+    async with serving(tmp_path / "a/same", tmp_path / "b/same") as client:
+        assert client.instructions is not None
+        assert f"{tmp_path}/a/same, {tmp_path}/b/same (as same-2)." in client.instructions

@@ -119,7 +119,7 @@ async def test_what_is_not_there_says_where_to_look(oracle: Oracle) -> None:
         for tool, arguments, words in (
             ("get_issue", {**O, "number": 9}, "`list_issues`"),
             ("get_pull_request", {**O, "number": 3}, "`get_issue`"),
-            ("list_reviews", {**O, "number": 3, "kind": "threads"}, "no pull request #3"),
+            ("list_reviews", {**O, "number": 3, "kind": "threads"}, "find pull request #3"),
             ("read_file", {**O, "path": "nope.txt"}, "`list_files`"),
             ("read_file", {**O, "path": "x.txt", "ref": "no"}, "No commit found for the ref no"),
             ("get_commit", {**O, "ref": "no"}, "`list_refs`"),

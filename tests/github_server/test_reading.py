@@ -50,6 +50,22 @@ async def test_large_texts_make_more_pages_of_bounded_size(oracle: Oracle) -> No
 
 
 @pytest.mark.anyio
+async def test_a_long_text_is_whole_on_its_own(oracle: Oracle) -> None:
+    body = "".join(f"{number:05}" for number in range(4000))
+    oracle.answer("GET", "/repos/octo/app/issues/3", issue(3, body=body))
+    oracle.answer("GET", "/repos/octo/app/pulls/5", {**sample("pulls/get"), "number": 5, "body": body})
+    oracle.pages("/repos/octo/app/issues/3/comments", [comment(n, body=f"{n}{body}") for n in (1, 2)])
+    async with served(oracle) as client:
+        for tool, number in (("get_issue", 3), ("get_pull_request", 5)):
+            found = await call(client, tool, **O, number=number)
+            assert len(found["data"]["body"]) < 8100 and "fields=body alone" in found["note"]
+            assert (await call(client, tool, **O, number=number, fields="body"))["data"] == {"body": body}
+        assert "fields=body alone" in (await call(client, "list_comments", **O, number=3))["note"]
+        rows, answers = await everything(client, "list_comments", **O, number=3, fields="body")
+        assert rows == [[f"1{body}"], [f"2{body}"]] and answers == 2
+
+
+@pytest.mark.anyio
 async def test_a_cursor_is_for_its_list_only(oracle: Oracle) -> None:
     oracle.pages("/repos/octo/app/issues", [issue(n) for n in range(1, 40)])
     async with served(oracle) as client:

@@ -129,8 +129,12 @@ def drop(folder: Path, name: str, text: str) -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("cache", ["disk", "memory"])
-async def test_a_signed_delivery_has_one_look_made(cache: str, oracle: Oracle, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("cache", "transport", "revision"), [("disk", "stdio", MODERN), ("memory", "http", "2025-11-25")]
+)
+async def test_a_signed_delivery_has_one_look_made(
+    cache: str, transport: str, revision: str, oracle: Oracle, tmp_path: Path
+) -> None:
     folder, secret = tmp_path / "inbox", tmp_path / "secret"
     folder.mkdir()
     secret.write_text(SECRET + "\n", "utf-8")
@@ -140,7 +144,7 @@ async def test_a_signed_delivery_has_one_look_made(cache: str, oracle: Oracle, t
         "--api-url", oracle.url, "--poll", "86400", "--cache", "memory" if cache == "memory" else str(tmp_path / "c"),
         "--inbox", str(folder), "--inbox-secret-file", str(secret),
     ]  # fmt: skip
-    async with connected("stdio", MODERN, "mcp_github", arguments) as wire:
+    async with connected(transport, revision, "mcp_github", arguments) as wire:
         for number in (3, 4):
             await wire.subscribe(f"github://octo/app/issues/{number}")
             assert (await read(wire, f"github://octo/app/issues/{number}"))["data"]["title"] == "old"

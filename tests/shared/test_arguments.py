@@ -152,6 +152,11 @@ def test_what_can_mean_one_thing_only_is_taken_as_that(sent: dict[str, Any], nam
     assert check_arguments("read_text", MODEL, SCHEMA, sent)[name] == meant
 
 
+@pytest.mark.parametrize(("given", "meant"), [("Name", "name"), (" SIZE ", "size")])
+def test_a_choice_is_taken_whatever_its_case(given: str, meant: str) -> None:
+    assert check_arguments("read_text", MODEL, SCHEMA, {"path": "a", "sort": given})["sort"] == meant
+
+
 def test_text_that_looks_like_json_stays_text() -> None:
     assert check_arguments("t", MODEL, SCHEMA, {"path": "[1, 2]"})["path"] == "[1, 2]"
 

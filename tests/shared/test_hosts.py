@@ -13,6 +13,7 @@ import yaml
 from mcp_batteries.hosts import entry, launch, place
 from mcp_batteries.settings import Host, load
 from mcp_fs.settings import Settings
+from mcp_postgres.settings import Settings as Database
 
 HOSTS = get_args(Host)
 
@@ -62,3 +63,13 @@ def test_on_windows_the_command_is_a_program(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "mcp-fs.exe").touch()
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python.exe"))
     assert launch("mcp-fs") == [str(tmp_path / "mcp-fs.exe")]
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_what_was_said_is_not_asked_for_again(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = "postgresql://reader:secret@db.example.org/shop"
+    said = entry(host, load(Database, [url]))
+    assert url in said and "MCP_POSTGRES_DATABASES" not in said
+    monkeypatch.setenv("MCP_POSTGRES_DATABASES", url)
+    held = entry(host, load(Database, []))
+    assert "MCP_POSTGRES_DATABASES" in held and "secret" not in held

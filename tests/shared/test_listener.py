@@ -5,7 +5,7 @@ import signal
 import socket
 import ssl
 import sys
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 import anyio
@@ -142,3 +142,14 @@ async def test_calls_have_the_time_they_were_given_to_end() -> None:
                 while True:
                     await (await anyio.connect_tcp(*subject.address)).aclose()
         assert await subject.ends() == 143
+
+
+async def test_too_many_connections_are_no_reason_to_restart_it() -> None:
+    """Kubernetes asks `/healthz` whether to; it is not ready for more, though."""
+    async with running([*TOY, "max_connections=3"]) as subject, AsyncExitStack() as stack:
+        for _ in range(5):
+            await stack.enter_async_context(await anyio.connect_tcp(*subject.address))
+        async with httpx2.AsyncClient(trust_env=False) as client:
+            assert (await client.get(subject.url.replace("/mcp", "/healthz"))).status_code == 200
+            assert (await client.get(subject.url.replace("/mcp", "/readyz"))).status_code == 503
+            assert (await client.post(subject.url, json={})).status_code == 503

@@ -12,7 +12,7 @@ import pytest
 from mcp_batteries.access.tokens import new_token
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.quota import Quota
-from mcp_batteries.testing.wire import MODERN, HttpWire
+from mcp_batteries.testing.wire import MODERN, HttpWire, Wire
 from shared.http_subject import TOY, Subject, running
 
 pytestmark = pytest.mark.anyio
@@ -198,3 +198,24 @@ async def test_one_caller_cannot_hold_all_streams(revision: str, tmp_path: Path)
             await bob.open()
             if revision == MODERN:
                 await bob.listen({"toolsListChanged": True})
+
+
+async def test_who_opens_sessions_and_closes_none_loses_the_oldest_and_nobody_else_any(tmp_path: Path) -> None:
+    async with limited(tmp_path, "--max-streams-each", "3") as (subject, people), AsyncExitStack() as stack:
+
+        async def opened(name: str) -> HttpWire:
+            wire = await stack.enter_async_context(HttpWire(subject.url, headers=people[name]))
+            await Wire.open(wire)
+            return wire
+
+        bob = await opened("bob")
+        alice = [await opened("alice") for _ in range(3)]
+        # Used since, so it is not the oldest.
+        assert (await alice[0].request("tools/list"))["tools"]
+        alice += [await opened("alice") for _ in range(2)]
+        for wire, status in zip((bob, *alice), (200, 200, 404, 404, 200, 200), strict=True):
+            message = wire.message("tools/list")
+            answer = await wire.send_raw(json.dumps(message).encode(), wire.headers_for(message))
+            assert answer.status_code == status
+            if status == 404:
+                del wire.headers["mcp-session-id"]

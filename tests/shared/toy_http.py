@@ -6,6 +6,7 @@ The arguments are fields of `HttpOptions`, as Python literals where they aren't 
 """
 
 import ast
+import logging
 import os
 import sys
 import threading
@@ -47,6 +48,8 @@ async def lifespan(_: MCPServer) -> AsyncIterator[None]:
 bus = InMemorySubscriptionBus()
 listen = ListenHandler(bus)
 server = MCPServer("toy", lifespan=lifespan, subscriptions=bus, log_level="WARNING")
+# The SDK's handler draws each traceback as a picture, which takes longer than anything here.
+logging.basicConfig(level="WARNING", force=True)
 lowlevel(server).add_request_handler("subscriptions/listen", SubscriptionsListenRequestParams, listen)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import tempfile
 import time
@@ -20,7 +21,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
-from mcp_batteries.settings import Settings
+from mcp_batteries.settings import Settings, variable
 
 __all__ = ["check"]
 
@@ -103,12 +104,22 @@ def check(package: str, settings: Settings) -> int:
     return 0 if report.ok else 1
 
 
+_OURS: dict[str, Any] = {"check": False, "transport": "stdio", "audit_file": None}
+
+
 def _quiet(settings: Settings) -> Settings:
-    return settings.model_copy(update={"check": False, "transport": "stdio", "audit_file": None})
+    return settings.model_copy(update=_OURS)
+
+
+def _named(settings: Settings) -> set[str]:
+    return {variable(type(settings), name) for name in _OURS}
 
 
 async def _try(package: str, settings: Settings, report: _Report, stderr: Any) -> None:
-    command = StdioServerParameters(command=sys.executable, args=["-m", package, *_quiet(settings).arguments()])
+    # Tokens, passwords, proxies and certificates are found there; the SDK by itself would hand on hardly any of it.
+    environment = {name: value for name, value in os.environ.items() if name not in _named(settings)}
+    words = ["-m", package, *_quiet(settings).arguments()]
+    command = StdioServerParameters(command=sys.executable, args=words, env=environment)
     started = time.perf_counter()
     report.begin("start")
     try:

@@ -28,6 +28,7 @@ from mcp_batteries.errors import Unavailable, quote
 from mcp_batteries.frames import Malformed, dump, error, parse
 from mcp_batteries.quota import Quota, Unwanted
 from mcp_batteries.refusals import Refusals, because
+from mcp_batteries.sdk import Sessions
 
 __all__ = ["LOOPBACK", "Answer", "Asked", "FrontGate", "MessageGate", "split_authority"]
 
@@ -166,6 +167,8 @@ class MessageGate(RequestBodyLimitMiddleware):
         json_response: True if the SDK answers with plain JSON. It does not look then whether the client left.
         asked: whether the caller may send this message.
         quota: how much of it, and when.
+        sessions: those of older clients.
+        sessions_each: how many of them one caller may have; one more ends the one that was used longest ago.
     """
 
     def __init__(
@@ -177,8 +180,11 @@ class MessageGate(RequestBodyLimitMiddleware):
         json_response: bool = False,
         asked: Asked = lambda scope, message: None,
         quota: Quota | None = None,
+        sessions: Sessions | None = None,
+        sessions_each: int = 256,
     ) -> None:
         super().__init__(app, max_body)
+        self._sessions, self._each, self._owners = sessions, sessions_each, dict[str, str]()
         self._quota = quota
         self._seconds, self._json, self._asked = seconds, json_response, asked
         self._in_flight: dict[tuple[str, str, str], anyio.Event] = {}
@@ -210,6 +216,10 @@ class MessageGate(RequestBodyLimitMiddleware):
             session = headers.get("mcp-session-id")
             if isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
                 self._cancelled(scope, session, message)
+            if session in self._owners:
+                self._owners[session] = self._owners.pop(session)
+            elif session is None and isinstance(message, JSONRPCRequest) and message.method == "initialize":
+                send = await self._opening(scope, send)
             with self._once(scope, session, request_id, send) as (watched, cancelled):
                 # A stream is held, not worked on.
                 works = isinstance(message, JSONRPCRequest) and message.method != "subscriptions/listen"
@@ -258,6 +268,28 @@ class MessageGate(RequestBodyLimitMiddleware):
 
     def _too_long(self) -> _Unfit:
         return _Unfit(413, f"A message has at most {self.max_body_size} bytes.")
+
+    async def _opening(self, scope: Scope, send: Send) -> Send:
+        """The `send` that answers who opens a session, and remembers whose it is.
+
+        Who opens many and closes none takes the place of nobody else.
+        """
+        who = caller_of(scope)
+        if self._sessions is not None:
+            there = self._sessions.ids
+            self._owners = {session: owner for session, owner in self._owners.items() if session in there}
+            theirs = [session for session, owner in self._owners.items() if owner == who]
+            if len(theirs) >= self._each:
+                await self._sessions.end(theirs[0])
+
+        async def noting(part: Message) -> None:
+            if part["type"] == "http.response.start":
+                session = Headers(raw=part["headers"]).get("mcp-session-id")
+                if session is not None:
+                    self._owners[session] = who
+            await send(part)
+
+        return noting
 
     @contextmanager
     def _once(

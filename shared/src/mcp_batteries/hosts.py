@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from mcp_batteries.settings import Asked, Settings
+from mcp_batteries.settings import Asked, Settings, variable
 
 __all__ = ["Input", "connecting", "entry", "launch", "place", "starting"]
 
@@ -94,7 +94,10 @@ def entry(host: str, settings: Settings) -> str:
     name = settings.COMMAND.removeprefix("mcp-")
     if settings.transport == "stdio":
         words = [*launch(settings.COMMAND), *quiet.arguments()]
-        return starting(host, name, words, [asked for asked in settings.ASKED if asked.variable])
+        said = {variable(type(settings), field) for field in quiet.given()}
+        return starting(
+            host, name, words, [asked for asked in settings.ASKED if asked.variable and asked.variable not in said]
+        )
     path = "mcp" if settings.transport == "http" else "sse"
     return connecting(host, name, f"http://{settings.host}:{settings.port}/{path}", sse=settings.transport == "sse")
 

@@ -36,7 +36,7 @@ from mcp_batteries.logs import Seldom
 from mcp_batteries.quota import Quota
 from mcp_batteries.refusals import Refusals
 from mcp_batteries.results import clean
-from mcp_batteries.sdk import count_sessions, end_sessions, lowlevel, tool_table
+from mcp_batteries.sdk import Sessions, lowlevel, tool_table
 
 if TYPE_CHECKING:
     from mcp_batteries.prometheus import Prometheus
@@ -85,7 +85,7 @@ class HttpOptions:
     max_parallel: int = 32
     """Calls of one caller at work at once; more of them wait."""
     max_streams_each: int = 256
-    """Streams of notices that one caller may hold open."""
+    """Streams of notices that one caller may hold open, and sessions of older clients."""
     max_sessions: int = 1_000
     idle_seconds: float = 30 * 60
     max_connections: int = 4_096
@@ -283,7 +283,7 @@ async def serve(server: MCPServer[Any], options: HttpOptions, on_shutdown: Calla
                     asyncio_server.close()
             if options.transport == "http":
                 with anyio.CancelScope(shield=True):
-                    await end_sessions(server.session_manager)
+                    await Sessions(server).end()
         return running.status
 
 
@@ -300,7 +300,7 @@ def _figures(server: MCPServer[Any]) -> Prometheus:
     from mcp_batteries.prometheus import Prometheus
 
     gauges: dict[str, tuple[str, Callable[[], float]]] = {
-        "mcp_sessions": ("Sessions of older clients that are open.", lambda: count_sessions(server)),
+        "mcp_sessions": ("Sessions of older clients that are open.", lambda: len(Sessions(server).ids)),
         "mcp_tasks": ("Tasks of the event loop.", lambda: len(asyncio.all_tasks())),
     }
     if isinstance(server, Assembled):
@@ -364,6 +364,8 @@ def _http_app(
         seconds=options.body_seconds,
         json_response=options.json_response,
         asked=asked,
+        sessions=Sessions(server),
+        sessions_each=options.max_streams_each,
         quota=Quota(
             calls=options.rate_calls,
             size=options.rate_bytes,

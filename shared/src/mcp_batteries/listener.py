@@ -221,6 +221,8 @@ def _protocol(seconds: float) -> type[asyncio.Protocol]:
             self.in_head = False
             self.head_came()
             problem = self.problem()
+            # Whoever restarts what does not answer would make too much to do into less to do it with.
+            self.limit_concurrency = None if self.url == b"/healthz" else self.config.limit_concurrency
             if problem is None:
                 super().on_headers_complete()
             else:

@@ -6,7 +6,7 @@ of these moves.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,9 +17,9 @@ from mcp.server.mcpserver import server as _module
 from mcp.server.mcpserver.tools import Tool
 from mcp.server.models import InitializationOptions
 from mcp.server.session import ServerSession
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.streamable_http import StreamableHTTPServerTransport
 
-__all__ = ["announce", "connection_of", "count_sessions", "end_sessions", "logging_untouched", "lowlevel", "tool_table"]
+__all__ = ["Sessions", "announce", "connection_of", "logging_untouched", "lowlevel", "tool_table"]
 
 
 def lowlevel(server: MCPServer[Any]) -> Server[Any]:
@@ -31,20 +31,30 @@ def lowlevel(server: MCPServer[Any]) -> Server[Any]:
     return server._lowlevel_server  # pyright: ignore[reportPrivateUsage]
 
 
-async def end_sessions(manager: StreamableHTTPSessionManager) -> None:
-    """End every session of Streamable HTTP as its client's DELETE would.
+class Sessions:
+    """The sessions of Streamable HTTP of `server`; its manager neither tells of them nor can be asked to end one."""
 
-    The manager can't be asked to. Left to its own end it waits a second for each call in flight, to write an
-    answer into a stream that it no longer reads.
-    """
-    for transport in list(manager._server_instances.values()):  # pyright: ignore[reportPrivateUsage]
-        await transport.terminate()
+    def __init__(self, server: MCPServer[Any]) -> None:
+        self._server = server
 
+    @property
+    def ids(self) -> Collection[str]:
+        """Of those that are open."""
+        return self._transports.keys()
 
-def count_sessions(server: MCPServer[Any]) -> int:
-    """Sessions of Streamable HTTP that are open; the manager tells nobody."""
-    manager = lowlevel(server)._session_manager  # pyright: ignore[reportPrivateUsage]
-    return 0 if manager is None else len(manager._server_instances)  # pyright: ignore[reportPrivateUsage]
+    async def end(self, *ids: str) -> None:
+        """End these as their clients' DELETE would, or all of them.
+
+        Left to its own end the manager waits a second for each call in flight, to write an answer into a stream that
+        it no longer reads.
+        """
+        for transport in [self._transports[key] for key in ids or list(self._transports) if key in self._transports]:
+            await transport.terminate()
+
+    @property
+    def _transports(self) -> dict[str, StreamableHTTPServerTransport]:
+        manager = lowlevel(self._server)._session_manager  # pyright: ignore[reportPrivateUsage]
+        return {} if manager is None else manager._server_instances  # pyright: ignore[reportPrivateUsage]
 
 
 def connection_of(session: ServerSession) -> Connection:

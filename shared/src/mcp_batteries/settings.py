@@ -128,7 +128,10 @@ class Settings(BaseModel):
     )
     max_streams: int = Field(1024, ge=1, le=100_000, description="Streams of notices open at once, over all clients.")
     max_streams_each: int = Field(
-        256, ge=1, le=100_000, description="Streams of notices that one caller over HTTP may hold open."
+        256,
+        ge=1,
+        le=100_000,
+        description="Streams of notices that one caller over HTTP may hold open, and sessions of older clients.",
     )
     allowed_host: tuple[str, ...] = Field(
         (),
@@ -180,14 +183,15 @@ class Settings(BaseModel):
         return self.arguments()
 
     def arguments(self) -> list[str]:
-        """The command line that gives these settings again: what differs from the defaults."""
+        """The command line that gives these settings again: what differs from the defaults.
+
+        A secret that came as a variable is not put where every process list and configuration file shows it.
+        """
         flags: list[str] = []
         plain: list[str] = []
-        for name, field in type(self).model_fields.items():
-            value = getattr(self, name)
+        for name in self.given():
+            field, value = type(self).model_fields[name], getattr(self, name)
             flag = "--" + name.replace("_", "-")
-            if value == field.default:
-                continue
             if any(isinstance(item, Positional) for item in field.metadata):
                 plain.extend(value)
             elif isinstance(value, tuple):
@@ -195,6 +199,21 @@ class Settings(BaseModel):
             else:
                 flags.extend([flag] if value is True else [flag, str(value)])
         return [*flags, *plain]
+
+    def given(self) -> list[str]:
+        """The fields that differ from their defaults, without the secrets that the environment holds."""
+        secrets = {asked.variable for asked in self.ASKED if asked.secret} & os.environ.keys()
+        return [
+            name
+            for name, field in type(self).model_fields.items()
+            if getattr(self, name) != field.default
+            and not ((held := variable(type(self), name)) in secrets and _is_of(getattr(self, name), os.environ[held]))
+        ]
+
+
+def _is_of(value: object, text: str) -> bool:
+    words = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
+    return all(str(word) in text for word in words)
 
 
 S = TypeVar("S", bound=Settings)

@@ -49,7 +49,10 @@ def build(settings: Settings) -> Assembled:
 
 
 def _instructions(policy: Policy) -> str:
-    folders = ", ".join(root.path for root in policy.roots)
+    # The second of two folders of one name has another, which only this tells.
+    folders = ", ".join(
+        root.path if root.path.endswith(root.name) else f"{root.path} (as {root.name})" for root in policy.roots
+    )
     relative = "it" if len(policy.roots) == 1 else "one of them, beginning with its name"
     return (
         f"Serves {folders}. Paths are relative to {relative}; absolute paths and file:// URIs inside work too, nothing "

@@ -24,7 +24,7 @@ from mcp_github.engine.inbox import Inbox
 from mcp_github.engine.issues import Issues
 from mcp_github.engine.labels import Labels
 from mcp_github.engine.notifications import Notifications
-from mcp_github.engine.projects import Projects
+from mcp_github.engine.projects import Projects, place_of
 from mcp_github.engine.pulls import Pulls
 from mcp_github.engine.releases import Releases
 from mcp_github.engine.remote import Remote
@@ -179,7 +179,7 @@ def destinations(policy: Policy, tool: str, values: Mapping[str, Any]) -> list[s
         return []
     places = [values.get("target") or values.get("repo"), values.get("sub_repo")]
     repos = [policy.repo(place).key for place in places if isinstance(place, str)]
-    return repos + ([f"the projects of {values['owner']}".lower()] if "owner" in values else [])
+    return repos + ([place_of(policy.owner(values["owner"]))] if "owner" in values else [])
 
 
 def acts(tool: str, values: Mapping[str, Any]) -> bool:

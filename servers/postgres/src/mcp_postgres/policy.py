@@ -122,7 +122,8 @@ class Policy:
         for address in addresses:
             named = _NAMED.fullmatch(address)
             wanted, address = (named["name"], named["rest"]) if named and named["name"] not in _WORDS else ("", address)
-            name = self._free_name(wanted or _name_in(address, environment))
+            own = _name_in(address, environment)
+            name = self._free_name(wanted or own)
             self.databases[name] = Database(name, address)
         if not self.databases:
             raise Unavailable(
@@ -228,13 +229,25 @@ _WORDS = ("dbname", "host", "hostaddr", "port", "user", "password", "service", "
 
 
 def _name_in(address: str, environment: Mapping[str, str]) -> str:
+    """The name of the database that `address` names.
+
+    Raises:
+        Unavailable: A character of the password would end it early: answers would tell its rest as a name or a port.
+    """
     if "://" in address:
         try:
-            found = unquote(urlsplit(address).path.lstrip("/"))
+            parts = urlsplit(address)
         except ValueError:
             raise Unavailable(
                 "A database's URL is not understood.", "Write postgresql://user@host:port/name."
             ) from None
+        hosts = parts.netloc.rpartition("@")[2].split(",")
+        if "@" in parts.path or not all(re.fullmatch(r"(\[[^]]*\]|[^:]*)(:\d*)?", host) for host in hosts):
+            raise Unavailable(
+                "A database's URL has an `@` behind its host, or no number for a port.",
+                "Write what a password has of / ? # @ : as %2F %3F %23 %40 %3A, or give it by PGPASSWORD.",
+            )
+        found = unquote(parts.path.lstrip("/"))
     else:
         word = re.search(r"\b(?:dbname|service)\s*=\s*'?([^'\s]+)", address)
         found = word[1] if word else ""

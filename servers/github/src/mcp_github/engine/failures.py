@@ -43,7 +43,9 @@ def problem(reply: Reply, what: str, gate: Gate, *, token: bool) -> Problem:
             hint = "" if token else " There is no token here, so private repositories can't be seen."
             gone = " It was there and is gone." if reply.status == 410 else ""
             why = "" if said in ("", "Not Found") else words
-            return NotFound(f"GitHub has no {what}, or hides it from this token.{gone}{why}{hint}", _scopes(reply))
+            return NotFound(
+                f"GitHub does not find {what}, or hides it from this token.{gone}{why}{hint}", _scopes(reply)
+            )
         case 405 | 409:
             return Conflict(f"GitHub could not do it for {what} as things are.{words}", "Look at it again.")
         case 406:
@@ -77,7 +79,7 @@ def graphql_problem(errors: list[Any], reply: Reply, what: str, gate: Gate) -> P
             gate.closed("graphql", until)
             return limited("graphql", until - time.time())
         case "NOT_FOUND":
-            return NotFound(f"GitHub has no {what}, or hides it from this token.{words}")
+            return NotFound(f"GitHub does not find {what}, or hides it from this token.{words}")
         case "FORBIDDEN" | "INSUFFICIENT_SCOPES":
             return Refused(f"The token may not do that to {what}.{words}", "The operator has to widen the token.")
         case "STALE_DATA":

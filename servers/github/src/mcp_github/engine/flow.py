@@ -65,6 +65,10 @@ class Flow:
         if len(self._public) > _KNOWN:
             self._public.popitem(last=False)
 
+    def known(self, key: str) -> bool:
+        """Whether `key` was public when it was last heard of; False if never."""
+        return self._public.get(key.lower(), (False, 0.0))[0]
+
     async def public(self, key: str) -> bool:
         """Whether anybody may read, and so perhaps write, `key`; what can't be found out counts as public."""
         known = self._public.get(key)

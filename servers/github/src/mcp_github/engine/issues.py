@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 
 from mcp_batteries.errors import Invalid, NotFound, quote
 from mcp_github.engine.api import Api
-from mcp_github.engine.pages import Shape, clipped, listing, names, pick
+from mcp_github.engine.pages import Shape, clipped, cut_note, listing, names, pick
 from mcp_github.engine.queries import NODE_PLACE, REPLY
 from mcp_github.engine.shapes import COMMENT, ISSUE, LABEL, MILESTONE, PERSON
 from mcp_github.models import Done, Listing, Record
@@ -45,7 +45,7 @@ class Issues:
         found = await self.api.get(where, what, repo=repo, hint=hint)
         wanted = fields or [name for name in ISSUE.getters if name not in ("repo", "draft", "is_pull_request")]
         data = ISSUE.record(found.data, wanted)
-        if data.get("body"):
+        if data.get("body") and len(wanted) > 1:
             data["body"] = pick(found.data, clipped("body", _BODY))
         if pick(found.data, "sub_issues_summary.total") and not fields:
             subs = await self.api.get(f"{where}/sub_issues", what, {"per_page": 50}, repo=repo)
@@ -53,7 +53,8 @@ class Issues:
         if url := found.data.get("parent_issue_url"):
             parts = str(url).split("/")
             data["parent"] = f"{parts[-4]}/{parts[-3]}#{parts[-1]}"
-        note = "This is a pull request: use get_pull_request." if "pull_request" in found.data else None
+        note = cut_note("body", data.values())
+        note = "This is a pull request: use get_pull_request." if "pull_request" in found.data else note
         return Record(uri=f"{repo.uri}/issues/{number}", note=note, removed=found.removed or None, data=data)
 
     def _child(self, item: dict[str, Any], repo: Repo) -> list[str]:

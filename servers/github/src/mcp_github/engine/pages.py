@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -13,7 +13,19 @@ from mcp_github.engine.api import Answer, Api, paging
 from mcp_github.models import Listing
 from mcp_github.policy import Repo
 
-__all__ = ["Getter", "Shape", "author", "clipped", "listing", "names", "pick", "plain", "rows_within", "trust"]
+__all__ = [
+    "Getter",
+    "Shape",
+    "author",
+    "clipped",
+    "cut_note",
+    "listing",
+    "names",
+    "pick",
+    "plain",
+    "rows_within",
+    "trust",
+]
 
 Getter = str | Callable[[Mapping[str, Any]], Any]
 
@@ -21,6 +33,7 @@ _PAGES = 4
 """Of GitHub's for one of ours, where some of what it lists is not shown."""
 _BODY = 1500
 """Characters of a text inside a list."""
+_CUT = " more characters]"
 _INSIDERS = {"OWNER", "MEMBER", "COLLABORATOR"}
 
 
@@ -51,11 +64,15 @@ class Shape:
         return list(dict.fromkeys(fields))
 
     def row(self, item: Mapping[str, Any], columns: Sequence[str]) -> list[Any]:
+        if len(columns) == 1:
+            getter = self.getters[columns[0]]
+            return [pick(item, getter.path if isinstance(getter, _Clipped) else getter)]
         return [pick(item, self.getters[name]) for name in columns]
 
     def record(self, item: Mapping[str, Any], fields: Sequence[str] | None = None) -> dict[str, Any]:
         """`item` trimmed, without what is not set."""
-        values = {name: pick(item, self.getters[name]) for name in self.choose(fields)}
+        columns = self.choose(fields)
+        values = dict(zip(columns, self.row(item, columns), strict=True))
         return {name: value for name, value in values.items() if value is not None and value != []}
 
 
@@ -71,16 +88,27 @@ def pick(item: Mapping[str, Any], getter: Getter) -> Any:
     return value
 
 
-def clipped(path: str, limit: int = _BODY) -> Getter:
-    """The text at `path`, cut with a word about it."""
+@dataclass(frozen=True)
+class _Clipped:
+    path: str
+    limit: int
 
-    def get(item: Mapping[str, Any]) -> Any:
-        text = pick(item, path)
-        if not isinstance(text, str) or len(text) <= limit:
+    def __call__(self, item: Mapping[str, Any]) -> Any:
+        text = pick(item, self.path)
+        if not isinstance(text, str) or len(text) <= self.limit:
             return text
-        return f"{text[:limit]}… [{len(text) - limit} more characters]"
+        return f"{text[: self.limit]}… [{len(text) - self.limit}{_CUT}"
 
-    return get
+
+def clipped(path: str, limit: int = _BODY) -> Getter:
+    """The text at `path`, cut with a word about it; whole where it is the only column."""
+    return _Clipped(path, limit)
+
+
+def cut_note(column: str, values: Iterable[Any]) -> str | None:
+    """How to get a text whole, if one of `values` was cut."""
+    cut = any(isinstance(value, str) and value.endswith(_CUT) for value in values)
+    return f"A text that was cut is whole with fields={column} alone." if cut else None
 
 
 def names(path: str, key: str = "name") -> Getter:
@@ -177,6 +205,8 @@ async def listing(
                 position = following
                 continue
         break
+    if note is None and "body" in columns:
+        note = cut_note("body", (row[columns.index("body")] for row in rows))
     return Listing(
         cursor=Cursor.encode("page", following, scope) if following else None,
         note=note,

@@ -13,7 +13,7 @@ from mcp_github.engine.shapes import ISSUE
 from mcp_github.models import Done, Listing
 from mcp_github.policy import Owner, Repo
 
-__all__ = ["Kind", "Projects"]
+__all__ = ["Kind", "Projects", "place_of"]
 
 Kind = Literal["projects", "fields", "items"]
 
@@ -65,6 +65,11 @@ ITEM = Shape(
 )  # fmt: skip
 
 
+def place_of(owner: Owner) -> str:
+    """What flow control knows the boards of `owner` by."""
+    return f"the projects of {owner.login}".lower()
+
+
 @dataclass(frozen=True)
 class Projects:
     api: Api
@@ -77,11 +82,13 @@ class Projects:
         where, what = await self._where(owner), f"the projects of `{owner.login}`"
         if kind == "projects":
             return await listing(
-                self.api, where, what, PROJECT, params={"q": query}, fields=fields, limit=limit, cursor=cursor
-            )
+                self.api, where, what, PROJECT, params={"q": query}, fields=fields, limit=limit, cursor=cursor,
+                keep=lambda item: self._shown(owner, item),
+            )  # fmt: skip
         if project is None:
             raise Invalid(f"The {kind} are those of a project.", "Pass its number as `project`.")
         where, what = f"{where}/{project}/{kind}", f"project #{project} of `{owner.login}`"
+        self._shown(owner, (await self.api.get(where.rpartition("/")[0], what, quiet=True)).data)
         if kind == "fields":
             return await listing(self.api, where, what, FIELD, fields=fields, limit=limit, cursor=cursor)
         ids = await self._field_ids(owner, project)
@@ -89,6 +96,13 @@ class Projects:
             self.api, where, what, ITEM, params={"q": query, "fields": ",".join(ids) or None}, fields=fields,
             limit=limit, cursor=cursor, keep=self._served,
         )  # fmt: skip
+
+    def _shown(self, owner: Owner, project: Mapping[str, Any]) -> bool:
+        """Put down that texts of a board are shown, which may be of anybody if it is public; True."""
+        flow, key = self.api.flow, place_of(owner)
+        flow.knows(key, public=bool(project.get("public", True)) or flow.known(key))
+        flow.saw(key)
+        return True
 
     def _served(self, item: Mapping[str, Any]) -> bool:
         full = _place(item)

@@ -11,7 +11,7 @@ from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
 from mcp_github.engine.api import Api
 from mcp_github.engine.files import Diff
 from mcp_github.engine.issues import check_thread, merged
-from mcp_github.engine.pages import author, clipped, listing, pick, rows_within, trust
+from mcp_github.engine.pages import author, clipped, cut_note, listing, pick, rows_within, trust
 from mcp_github.engine.queries import DRAFT, READY, RESOLVE, THREADS, UNRESOLVE
 from mcp_github.engine.shapes import CHECK, PULL, REVIEW
 from mcp_github.models import Done, Listing, Record
@@ -54,9 +54,10 @@ class Pulls:
         found = await self._found(repo, number)
         wanted = fields or list(PULL.getters)
         data = PULL.record(found.data, wanted)
-        if data.get("body"):
+        if data.get("body") and len(wanted) > 1:
             data["body"] = pick(found.data, clipped("body", _BODY))
-        return Record(uri=f"{repo.uri}/pulls/{number}", removed=found.removed or None, data=data)
+        note = cut_note("body", data.values())
+        return Record(uri=f"{repo.uri}/pulls/{number}", note=note, removed=found.removed or None, data=data)
 
     async def _found(self, repo: Repo, number: int, *, quiet: bool = False) -> Any:
         what = f"pull request #{number} of `{repo.full}`"

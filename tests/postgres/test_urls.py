@@ -1,0 +1,37 @@
+"""Addresses of databases: what a password's characters do to a URL is found before anything of it can be told."""
+
+import pytest
+
+from mcp_batteries.errors import Problem
+from mcp_batteries.settings import load
+from mcp_postgres.policy import Policy
+from mcp_postgres.settings import Settings
+
+
+def names(address: str) -> list[str]:
+    return list(Policy(load(Settings, [address]), environment={}).databases)
+
+
+@pytest.mark.parametrize("password", ["s3c/ret@x", "12/ret@x", "s3c?ret@x", "s3c#ret@x", "12/ret"])
+@pytest.mark.parametrize("form", ["postgresql://shop:{}@database/shop", "mine=postgresql://shop:{}@database/shop"])
+def test_a_password_that_ends_early_is_refused_and_not_told(form: str, password: str) -> None:
+    with pytest.raises(Problem, match="PGPASSWORD") as refused:
+        names(form.format(password))
+    assert "ret" not in str(refused.value) and "s3c" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [
+        ("postgresql://shop:s3c%2Fret%40x@database:5432/shop", "shop"),
+        ("postgresql://u:p@[::1]:5432/db", "db"),
+        ("postgresql://h1:1,h2:2/db?user=a@b", "db"),
+        ("postgresql:///db", "db"),
+        ("postgresql://u@h/my%40db", "my_db"),
+        ("mine=postgresql://h/db", "mine"),
+        ("host=h dbname=db", "db"),
+        ("postgres://h/", "postgres"),
+    ],
+)
+def test_other_addresses_are_taken(address: str, name: str) -> None:
+    assert names(address) == [name]
