@@ -37,5 +37,6 @@ INSERT INTO shop.item SELECT n / 10, n % 10, 'Item ' || n, n FROM generate_serie
 INSERT INTO shop.sale SELECT n, n % 10, 0, timestamptz '2026-01-01 08:00+00' + n * interval '1 minute', n % 90 + 0.95 FROM generate_series(10, 200000) n WHERE (n % 10) > 0;
 INSERT INTO visit SELECT date '2026-01-01' + n % 300, n FROM generate_series(1, 500) n;
 CREATE TABLE pair AS SELECT n % 100 AS a, n % 100 AS b FROM generate_series(1, 200000) n;
+ALTER TABLE pair SET (parallel_workers = 2);
 ANALYZE;
 `;

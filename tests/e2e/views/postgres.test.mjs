@@ -85,6 +85,20 @@ test("a plan that was run says where the time went and which estimates were wron
   await host.close();
 });
 
+test("workers run beside each other: their times do not add up to more than the whole", async () => {
+  const host = await browser.open(server);
+  const { view } = await host.show("explain_query", { sql: "SELECT count(*) FROM pair WHERE a + b > 0", analyze: true });
+  await view.locator("li", { hasText: /^Gather/ }).first().waitFor();
+  const shares = await view.locator("svg.share rect").evaluateAll((bars) => bars.map((bar) => Number(bar.getAttribute("width"))));
+  const sum = shares.reduce((all, share) => all + share, 0);
+  assert.ok(sum <= 100 + 0.5 * shares.length + 5, `${shares}`);
+  assert.ok(Math.max(...shares) > 5, `${shares}`);
+  const text = (await server.client.callTool({ name: "explain_query", arguments: { sql: "SELECT count(*) FROM pair WHERE a + b > 0", analyze: true } })).content[0].text;
+  assert.match(text, /^ +Gather: .*, 2 workers/m);
+  host.clean();
+  await host.close();
+});
+
 test("rows are paged through the server's own cursor", async () => {
   const host = await browser.open(server);
   const { view } = await host.show("query_rows", { sql: "SELECT id, at, price FROM shop.sale ORDER BY id" });
