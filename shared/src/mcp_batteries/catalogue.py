@@ -258,7 +258,7 @@ def prompt_entry(method: _Method, declared: DeclaredPrompt) -> Prompt:
 
 
 def _one_spelling(uri: str) -> str:
-    """`uri` with its scheme in lower case (RFC 3986, 6.2.2.1), a `file:` one with an empty host (RFC 8089, section 2)."""
+    """`uri` with its scheme in lower case (RFC 3986, 6.2.2.1), a `file:` one with an empty host (RFC 8089, 2)."""
     scheme, colon, rest = uri.partition(":")
     scheme = scheme.lower()
     if scheme == "file":
