@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 from mcp import Client
-from mcp_types import PromptReference, ResourceTemplateReference, TextContent
+from mcp.shared.exceptions import MCPError
+from mcp_types import PromptReference, ResourceTemplateReference, TextContent, TextResourceContents
 
 from mcp_fs.server import build
 from mcp_fs.settings import Settings
@@ -176,3 +177,14 @@ async def test_the_instructions_name_the_second_of_two_folders_of_one_name(tmp_p
     async with serving(tmp_path / "a/same", tmp_path / "b/same") as client:
         assert client.instructions is not None
         assert f"{tmp_path}/a/same, {tmp_path}/b/same (as same-2)." in client.instructions
+
+
+async def test_a_file_is_read_by_every_spelling_of_its_uri(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("it", "utf-8")
+    async with serving(tmp_path) as client:
+        for before in ("file://", "file:", "FILE://", "file://localhost", "File://LOCALHOST"):
+            found = (await client.read_resource(f"{before}{tmp_path}/a.txt")).contents[0]
+            assert isinstance(found, TextResourceContents) and found.text == "it"
+        for other in (f"file://elsewhere{tmp_path}/a.txt", f"http:{tmp_path}/a.txt", f"{tmp_path}/a.txt"):
+            with pytest.raises(MCPError):
+                await client.read_resource(other)

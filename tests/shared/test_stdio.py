@@ -85,6 +85,69 @@ async def test_what_comes_in_cut_is_repaired_and_served() -> None:
             assert text_of(answer["result"]) == heard
 
 
+def spoken(revision: str, *lines: Any) -> list[Any]:
+    """What the toy says to `lines` behind a handshake, and then to the end of input."""
+    client = {"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    handshake = [asks(0, "initialize", **client), {"jsonrpc": "2.0", "method": "notifications/initialized"}]
+    sent = "".join(json.dumps(line) + "\n" for line in [*handshake, *lines])
+    done = subprocess.run(TOY, input=sent.encode(), capture_output=True, timeout=60, check=True)
+    said = [json.loads(line) for line in done.stdout.splitlines()]
+    assert said[0]["result"]["protocolVersion"] == revision
+    return said[1:]
+
+
+def asks(number: Any, method: str, **params: Any) -> Message:
+    return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+
+
+def test_the_revision_with_batches_has_them_answered_as_one() -> None:
+    echo = asks("a", "tools/call", name="echo", arguments={"text": "one"})
+    notice = {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}
+    wrong = {"jsonrpc": "2.0", "id": 7, "method": 5}
+    first, second, *rest = sorted(
+        spoken(
+            "2025-03-26",
+            [notice],
+            [echo, notice, asks(1, "ping"), wrong, 3, asks(2, "initialize")],
+            [wrong],
+            asks(9, "ping"),
+        ),
+        key=lambda said: (isinstance(said, dict), -len(said)),
+    )
+    answers = {said["id"]: said.get("result", {}).get("content") or said.get("error", {}).get("code") for said in first}
+    assert len(first) == 5 and answers == {
+        "a": [{"type": "text", "text": "one"}], 1: None, 7: -32600, None: -32600, 2: -32600,
+    }  # fmt: skip
+    assert [said["id"] for said in second] == [7]
+    assert [said["id"] for said in rest] == [9]
+
+
+def test_a_batch_goes_out_without_the_call_that_was_cancelled() -> None:
+    slow = asks("slow", "tools/call", name="slow", arguments={"seconds": 60})
+    cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "slow"}}
+    assert [[said["id"] for said in one] for one in spoken("2025-03-26", [asks(1, "ping"), slow], cancelled)] == [[1]]
+
+
+def test_a_batch_does_not_take_the_answers_of_other_calls() -> None:
+    slow = asks("slow", "tools/call", name="slow", arguments={"seconds": 0.2})
+    batch, call = sorted(spoken("2025-03-26", slow, [slow, asks(1, "ping")]), key=lambda said: isinstance(said, dict))
+    assert {said["id"]: "error" in said for said in batch} == {"slow": True, 1: False}
+    assert call["id"] == "slow" and "result" in call
+
+
+def test_a_batch_of_too_many_calls_is_answered_whole() -> None:
+    calls = [asks(number, "tools/call", name="slow", arguments={"seconds": 0.01}) for number in range(2100)]
+    (batch,) = spoken("2025-03-26", calls)
+    assert sorted(said["id"] for said in batch) == list(range(2100))
+    assert {said["error"]["code"] for said in batch if "error" in said} <= {-32000}
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-06-18", "2025-11-25"])
+def test_other_revisions_have_no_batches(revision: str) -> None:
+    (said,) = spoken(revision, [asks(1, "ping"), asks(2, "ping")])
+    assert said["id"] is None and said["error"]["code"] == -32600
+
+
 @pytest.mark.anyio
 async def test_stray_output_stays_off_the_wire() -> None:
     async with toy() as wire:

@@ -162,23 +162,23 @@ class Catalogue:
 
     def missing(self, uri: str) -> NotFound | None:
         """That nothing here has a URI of this form, and which forms there are; None for one that may exist."""
-        if (
-            uri in self.views
-            or uri in self.fixed
-            or any(item.pattern.match(uri) is not None for item in self.templates)
-        ):
+        same = _one_spelling(uri)
+        if same in self.views or same in self.fixed:
+            return None
+        if any(item.pattern.match(same) is not None for item in self.templates):
             return None
         shapes = ", ".join(f"`{template.declared.uri}`" for template in self.templates)
         return NotFound(f"No resource has the URI {quote(uri)}.", f"URIs here look like {shapes}." if shapes else "")
 
     def _reader(self, uri: str) -> tuple[_Method, dict[str, Any]]:
-        if uri in self.views:
-            view = self.views[uri]
+        same = _one_spelling(uri)
+        if same in self.views:
+            view = self.views[same]
             return lambda: in_thread(lambda stop: view.contents()), {}
-        if uri in self.fixed:
-            return self.fixed[uri][1], {}
+        if same in self.fixed:
+            return self.fixed[same][1], {}
         for template in self.templates:
-            values = template.pattern.match(uri)
+            values = template.pattern.match(same)
             if values is not None:
                 wanted = inspect.signature(template.method).parameters
                 return template.method, {name: value for name, value in values.items() if name in wanted}
@@ -255,6 +255,18 @@ def prompt_entry(method: _Method, declared: DeclaredPrompt) -> Prompt:
     ]
     name = getattr(method, "__name__", "")
     return Prompt(name=name, title=declared.title, description=inspect.getdoc(method), arguments=arguments)
+
+
+def _one_spelling(uri: str) -> str:
+    """`uri` with its scheme in lower case (RFC 3986, 6.2.2.1), a `file:` one with an empty host (RFC 8089, 2)."""
+    scheme, colon, rest = uri.partition(":")
+    scheme = scheme.lower()
+    if scheme == "file":
+        if rest.lower().startswith("//localhost/"):
+            rest = "//" + rest[len("//localhost") :]
+        elif rest.startswith("/") and not rest.startswith("//"):
+            rest = "//" + rest
+    return f"{scheme}{colon}{rest}" if colon else uri
 
 
 def _description(annotation: Any) -> str | None:

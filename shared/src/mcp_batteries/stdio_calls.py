@@ -7,10 +7,11 @@ from mcp.shared.dispatcher import coerce_request_id
 from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCRequest, RequestId
 
 from mcp_batteries.frames import Malformed
+from mcp_batteries.stdio_batches import Batches
 
-__all__ = ["Calls"]
+__all__ = ["BUSY", "Calls"]
 
-_BUSY = -32000
+BUSY = -32000
 """Implementation-defined server error (JSON-RPC 2.0, section 5.1): too many calls in flight."""
 
 
@@ -23,6 +24,7 @@ class Calls:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
+        self.batches = Batches()
         self._methods: dict[RequestId, str] = {}
         self._questions: set[RequestId] = set()
         self._change = anyio.Event()
@@ -38,9 +40,13 @@ class Calls:
             raise Malformed(INVALID_REQUEST, "Invalid request: this `id` is already in flight.", request.id)
         if len(self._methods) >= self._limit:
             raise Malformed(
-                _BUSY, f"Too many calls in flight (the limit is {self._limit}): await some answers.", request.id
+                BUSY, f"Too many calls in flight (the limit is {self._limit}): await some answers.", request.id
             )
         self._methods[key] = request.method
+
+    def holds(self, request_id: RequestId) -> bool:
+        """Whether a request of this id is in flight."""
+        return coerce_request_id(request_id) in self._methods
 
     def leave(self, request_id: RequestId | None) -> None:
         """Count a request out: answered, or cancelled by the client and thus never answered."""

@@ -25,8 +25,8 @@ from mcp_types.jsonrpc import (
     RequestId,
 )
 
-from mcp_batteries.frames import Malformed, error, parse, peek_id
-from mcp_batteries.stdio_calls import Calls
+from mcp_batteries.frames import Malformed, dump, error, parse, peek_id
+from mcp_batteries.stdio_calls import BUSY, Calls
 from mcp_batteries.stdio_writer import Writer
 
 __all__ = ["Reader"]
@@ -124,19 +124,33 @@ class Reader:
                 )
             if not line or line.isspace():
                 return None
+            if (batch := self._calls.batches.members(line, self._calls.holds)) is not None:
+                self._lines.extendleft(reversed(batch[0]))
+                await self._writer.put(batch[1])
+                return None
             message = parse(line)
             if isinstance(message, JSONRPCRequest):
                 self._calls.enter(message)
+                if message.method == "initialize":
+                    self._calls.batches.negotiate(message)
             elif isinstance(message, JSONRPCNotification):
                 if message.method == "notifications/cancelled":
-                    self._calls.leave(as_request_id((message.params or {}).get("requestId")))
+                    given_up = (message.params or {}).get("requestId")
+                    self._calls.leave(as_request_id(given_up))
+                    await self._writer.put(self._calls.batches.dropped(given_up))
             else:
                 self._calls.told(message.id)
             return message
         except Malformed as wrong:
             answer = error(wrong.request_id, wrong.code, wrong.message)
+        except anyio.BrokenResourceError:
+            self._stopping = True
+            return None
         try:
-            await self._writer.refuse(answer)
+            if answer.error.code == BUSY:
+                await self._writer.put(self._calls.batches.answered(answer.id, dump(answer)))
+            else:
+                await self._writer.refuse(answer)
         except anyio.BrokenResourceError:
             self._stopping = True
         return None

@@ -55,7 +55,10 @@ class Writer:
         if isinstance(message, JSONRPCRequest):
             self._calls.ask(message.id)
         try:
-            await self._write(dump(message))
+            data = dump(message)
+            if isinstance(message, JSONRPCResponse | JSONRPCError):
+                data = self._calls.batches.answered(message.id, data)
+            await self.put(data)
         finally:
             if isinstance(message, JSONRPCResponse | JSONRPCError):
                 self._calls.leave(message.id)
@@ -63,6 +66,15 @@ class Writer:
     async def refuse(self, answer: JSONRPCError) -> None:
         """Write the answer to a line that never became a call, whatever call may have the same id."""
         await self._write(dump(answer))
+
+    async def put(self, data: bytes) -> None:
+        """Write a line as it is, if there is any.
+
+        Raises:
+            anyio.BrokenResourceError: Nobody reads any more.
+        """
+        if data:
+            await self._write(data)
 
     def is_read(self) -> bool:
         """False once the other end is closed."""
