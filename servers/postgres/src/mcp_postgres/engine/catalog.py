@@ -29,7 +29,7 @@ SELECT coalesce(json_agg(x ORDER BY x.name), '[]')::text FROM (
 
 _TABLES = f"""
 SELECT coalesce(json_agg(x), '[]')::text FROM (
-    SELECT c.oid::text, n.nspname AS schema, c.relname AS name, {_SPELLED} AS spelled, {_KIND} AS kind,
+    SELECT n.nspname AS schema, c.relname AS name, c.oid::text, {_SPELLED} AS spelled, {_KIND} AS kind,
         obj_description(c.oid, 'pg_class') AS comment,
         CASE WHEN c.relkind = 'p' THEN (SELECT sum(greatest(l.reltuples, 0)) FROM pg_partition_tree(c.oid) t
             JOIN pg_class l ON l.oid = t.relid WHERE t.isleaf) ELSE c.reltuples END::bigint AS rows,
