@@ -65,8 +65,14 @@ async def test_schemas_rows_and_keys(tmp_path: Path) -> None:
 
 @pytest.mark.anyio
 async def test_names_are_completed(tmp_path: Path) -> None:
-    async with served(make(tmp_path / "app.db"), make(tmp_path / "another.db")) as wire:
+    odd = make(tmp_path / "another.db")
+    run(odd, 'CREATE TABLE "odd / name" ("é ü")')
+    async with served(make(tmp_path / "app.db"), odd) as wire:
         rows = "sqlite://{database}/{table}{?column,value,limit}"
+        for typed in ("od", "odd%20", "odd%20%2F%20name"):
+            assert await complete(wire, rows, "table", typed, database="another") == ["odd%20%2F%20name"]
+        offered = {"database": "another", "table": "odd%20%2F%20name"}
+        assert await complete(wire, rows, "column", "%C3%A9", **offered) == ["%C3%A9%20%C3%BC"]
         assert await complete(wire, rows, "database", "a") == ["app", "another"]
         assert await complete(wire, rows, "table", "", database="app") == ["f", "fv", "t", "u", "v"]
         assert await complete(wire, rows, "column", "n", database="app", table="t") == ["name"]

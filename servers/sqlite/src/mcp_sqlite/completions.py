@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 from mcp_batteries.declare import completes
 from mcp_batteries.errors import Problem
@@ -31,16 +32,17 @@ class Completions:
     @completes("table", of="resource")
     async def table(self, typed: str, others: Mapping[str, str]) -> list[str]:
         """Tables and views of the database named before, as a URI spells them."""
-        return await self._names(typed, others.get("database"), None)
+        return await self._in_uri(typed, others, None)
 
     @completes("column", of="resource")
     async def column(self, typed: str, others: Mapping[str, str]) -> list[str]:
         """Columns of the table named before."""
-        return await self._names(typed, others.get("database"), others.get("table", ""))
+        return await self._in_uri(typed, others, unquote(others.get("table", "")))
 
-    async def _names(self, typed: str, database: str | None, table: str | None) -> list[str]:
+    async def _in_uri(self, typed: str, others: Mapping[str, str], table: str | None) -> list[str]:
+        # What was completed before comes back as it was offered: escaped.
         try:
-            where = self.policy.database(database)
-            return [escaped(name) for name in await self.engine.names(where, typed, table=table)]
+            where = self.policy.database(others.get("database"))
+            return [escaped(name) for name in await self.engine.names(where, unquote(typed), table=table)]
         except Problem:
             return []
