@@ -28,8 +28,6 @@ SCENARIOS = {
         "server-initialize",
         "server-session-lifecycle",
         "ping",
-        "resources-subscribe",
-        "resources-unsubscribe",
     },
     "2026-07-28": {
         *COMMON,
