@@ -44,6 +44,8 @@ NEED_A_FIXTURE = {
     "sep-2575-missing-capability-http-400",
     "sep-2575-server-sends-prompts-list-changed-on-subscription",
     "sep-2575-server-sends-tools-list-changed-on-subscription",
+    "sep-2575-http-server-no-independent-requests-on-stream",
+    "sep-2575-server-no-log-without-loglevel",
 }
 ON_THE_WIRE = "wire-schema-valid"
 DIAGNOSTIC = [sys.executable, str(Path(__file__).parent / "diagnostic"), "--transport", "http", "--port", "0"]

@@ -96,6 +96,12 @@ class Asking:
         """Ask with choices."""
         return f"Elicitation completed: {await elicited(ctx, 'Which?', Choices)}"
 
+    @tool("Elicitation after progress")
+    async def test_streaming_elicitation(self, ctx: Context) -> InputRequiredResult:
+        """Tell how far it is, then ask."""
+        await ctx.report_progress(1, 2, "half")
+        return InputRequiredResult(input_requests={"user_name": question("What is your name?", "name")})
+
     @tool("Input: a question")
     async def test_input_required_result_elicitation(self, ctx: Context) -> str | InputRequiredResult:
         """Ask for a name."""

@@ -82,6 +82,12 @@ class Plain:
             await anyio.sleep(STEP_SECONDS)
         return "Logged."
 
+    @tool("Logging, once")
+    async def test_logging_tool(self, ctx: Context) -> str:
+        """Log a message."""
+        await ctx.info("Only for those who asked for a level.")
+        return "Logged."
+
     @tool("Progress")
     async def test_tool_with_progress(self, ctx: Context) -> str:
         """Report progress three times."""
