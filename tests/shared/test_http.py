@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 import httpx2
@@ -142,6 +143,47 @@ async def test_an_answer_is_a_stream_only_where_something_comes_before_it(
             assert answer.headers["content-type"].partition(";")[0] == kind
             assert ("half way" in answer.text) == (tool == "progress")
             assert "notifications/progress" in answer.text or json.loads(answer.text)["id"] == request_id
+
+
+async def sent_together(wire: HttpWire, messages: object, **headers: str) -> tuple[int, list[dict[str, Any]]]:
+    """The status, and the messages of the stream."""
+    head = {**wire.headers_for({"method": "ping"}), **headers}
+    head.pop("mcp-protocol-version", None)
+    answer = await wire.client.post(wire.url, json=messages, headers={**head, **headers})
+    lines = [line.removeprefix("data: ") for line in answer.text.splitlines() if line.startswith("data: ")]
+    return answer.status_code, [json.loads(line) for line in lines]
+
+
+async def test_the_revision_with_arrays_has_each_message_answered() -> None:
+    async with running(TOY) as subject, opened(subject, "2025-03-26") as wire:
+        echo = {"name": "echo", "arguments": {"text": "one"}}
+        progress = {"name": "progress", "arguments": {}, "_meta": {"progressToken": "half"}}
+        status, said = await sent_together(
+            wire,
+            [
+                {"jsonrpc": "2.0", "id": 101, "method": "tools/call", "params": echo},
+                {"jsonrpc": "2.0", "id": "two", "method": "tools/call", "params": progress},
+                {"jsonrpc": "2.0", "id": 101, "method": "ping"},
+                {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}},
+                {"jsonrpc": "2.0", "id": 3, "method": "no/such"},
+                [[1]],
+                5,
+            ],
+        )
+        assert status == 200
+        answers = [message for message in said if "method" not in message]
+        assert sorted(str(answer.get("id")) for answer in answers) == ["101", "101", "3", "None", "None", "two"]
+        assert sum("result" in answer for answer in answers) == 2
+        assert [message["params"]["progressToken"] for message in said if "method" in message] == ["half"]
+        notice = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}
+        assert await sent_together(wire, [notice, notice]) == (202, [])
+        ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+        assert (await sent_together(wire, [ping], **{"mcp-session-id": "gone"}))[0] == 404
+        for odd in ([], [ping] * 1001):
+            assert (await sent_together(wire, odd))[0] == 400
+        # Later revisions took arrays out again.
+        assert (await sent_together(wire, [ping], **{"mcp-protocol-version": "2025-06-18"}))[0] == 400
+        assert await wire.call("echo", text="next")
 
 
 async def test_a_call_that_lasts_gets_its_stream_before_its_answer() -> None:

@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from mcp_batteries.audit import identity
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.frames import Malformed, dump, error, parse
+from mcp_batteries.http_batches import answer_each, members
 from mcp_batteries.quota import Quota, Unwanted
 from mcp_batteries.refusals import because
 from mcp_batteries.sdk import Sessions
@@ -85,6 +86,10 @@ class MessageGate(RequestBodyLimitMiddleware):
                 return
             if _holds_too_much(body):
                 raise _Unfit(413, f"A message holds at most {_MAX_VALUES:,} values.")
+            several = members(headers, body)
+            if several is not None:
+                await answer_each(self, several, scope, receive, send)
+                return
             message = parse(body)
             refusal = self._asked(scope, message)
             if refusal is not None:
