@@ -32,3 +32,11 @@ def every_request_to_github_is_one_it_knows() -> Generator[None]:
     yield
     oracle = sys.modules.get("github_server.oracle.server")
     assert oracle is None or oracle.violations == []
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what `tools/list` of each server weighs, whichever process looked."""
+    for report in terminalreporter.getreports("passed"):
+        for name, value in report.user_properties:
+            if name == "bytes":
+                terminalreporter.write_line(str(value))

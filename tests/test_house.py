@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -54,15 +55,16 @@ def test_a_member_is_rebuilt_when_its_code_changes(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", PUBLISHED, ids=lambda folder: folder.name)
-def test_readme_and_snapshot_are_current(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_readme_and_snapshot_are_current(
+    folder: Path, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
     package = package_of(folder)
     kind = importlib.import_module(f"{package}.settings").Settings
     (tmp_path / "sample").mkdir()
     settings = load(kind, kind.documented(str(tmp_path / "sample")))
     seen = snapshot(importlib.import_module(f"{package}.server").build(settings))
     seen["resources"] = []
-    with capsys.disabled():
-        print(f"\n{kind.COMMAND}: {seen['bytes']}")
+    record_property("bytes", f"{kind.COMMAND}: {seen['bytes']}")
     assert json.loads((ROOT / f"tests/snapshots/{kind.COMMAND}.json").read_text("utf-8")) == seen, "run `just docs`"
     readme = (folder / "README.md").read_text("utf-8")
     for place, table in tables(kind, seen).items():
