@@ -162,7 +162,7 @@ class DatabaseWatcher:
                 async with watched.turn:
                     taken = await self._look(watched)
                 # A look that takes long is not taken often.
-                pause = min(max(self._seconds, 10 * taken - self._seconds), _BACK_OFF)
+                pause = min(max(self._seconds, 4 * taken), _BACK_OFF)
             except Problem as problem:
                 logger.info("Not looked at: %s", problem)
                 watched.gate = watched.catalogue = None
