@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Hashable
 
 import anyio
 
 from mcp_batteries.remote import DiskStore, RemoteSource, open_store
-from mcp_batteries.watcher import FileWatcher
+from mcp_batteries.watcher import follow_file
 from mcp_weather.engine.documents import current_key
 from mcp_weather.engine.places import SavedPlaces
 from mcp_weather.policy import Place, Policy
@@ -55,31 +54,14 @@ class PlacesWatcher:
         pass
 
     async def run(self, changed: Callable[[Collection[Hashable]], None]) -> None:
-        if self._saved.path is None:
-            await anyio.sleep_forever()
-            return
-        path = self._saved.path
-        wake = anyio.Event()
+        async def read_again() -> None:
+            if await anyio.to_thread.run_sync(self._saved.refresh):
+                changed([PLACES])
+                await self._remote.reconsider()
 
-        def touched(_: Collection[Hashable]) -> None:
-            wake.set()
-
-        watcher = FileWatcher([os.path.dirname(path)], locate=lambda uri: None, probe=_probe)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(watcher.run, touched)
-            await watcher.add([path])
-            while True:
-                # First the watch, then the look: what comes between is seen.
-                if await anyio.to_thread.run_sync(self._saved.refresh):
-                    changed([PLACES])
-                    await self._remote.reconsider()
-                await wake.wait()
-                wake = anyio.Event()
-
-
-def _probe(path: str) -> Hashable | None:
-    found = os.stat(path)
-    return (found.st_mtime_ns, found.st_size, found.st_ino)
+        if self._saved.path is not None:
+            await follow_file(self._saved.path, read_again)
+        await anyio.sleep_forever()
 
 
 def demonstration(settings: Settings) -> tuple[str, Callable[[], None]] | None:
