@@ -142,7 +142,10 @@ class Catalogue:
     async def _read(self, ctx: ServerRequestContext[Any], params: ReadResourceRequestParams) -> ReadResourceResult:
         uri = str(params.uri)
         try:
-            method, values = self._reader(uri)
+            if (found := self._reader(uri)) is None:
+                nothing = self._nothing(uri)
+                raise _to_mcp_error(nothing) from nothing
+            method, values = found
             if "uri" in inspect.signature(method).parameters:
                 values["uri"] = uri
             contents = await _contained(method(**values))
@@ -162,15 +165,13 @@ class Catalogue:
 
     def missing(self, uri: str) -> NotFound | None:
         """That nothing here has a URI of this form, and which forms there are; None for one that may exist."""
-        same = _one_spelling(uri)
-        if same in self.views or same in self.fixed:
-            return None
-        if any(item.pattern.match(same) is not None for item in self.templates):
-            return None
+        return None if self._reader(uri) is not None else self._nothing(uri)
+
+    def _nothing(self, uri: str) -> NotFound:
         shapes = ", ".join(f"`{template.declared.uri}`" for template in self.templates)
         return NotFound(f"No resource has the URI {quote(uri)}.", f"URIs here look like {shapes}." if shapes else "")
 
-    def _reader(self, uri: str) -> tuple[_Method, dict[str, Any]]:
+    def _reader(self, uri: str) -> tuple[_Method, dict[str, Any]] | None:
         same = _one_spelling(uri)
         if same in self.views:
             view = self.views[same]
@@ -182,8 +183,7 @@ class Catalogue:
             if values is not None:
                 wanted = inspect.signature(template.method).parameters
                 return template.method, {name: value for name, value in values.items() if name in wanted}
-        missing = self.missing(uri) or NotFound(f"No resource has the URI {quote(uri)}.")
-        raise _to_mcp_error(missing) from missing
+        return None
 
     async def _prompt(
         self, ctx: ServerRequestContext[Any], params: GetPromptRequestParams

@@ -30,11 +30,11 @@ _RESULT = re.compile(r'\{"jsonrpc":"2\.0","id":(?:-?\d+|"(?:[^"\\]|\\.)*+"),"(?:
 
 class _Deferred(EventSourceResponse):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        sender, self.data_sender_callable = self.data_sender_callable, None
+        sender = self.data_sender_callable
         if scope["method"] != "POST" or sender is None:
-            self.data_sender_callable = sender
             await super().__call__(scope, receive, send)
             return
+        self.data_sender_callable = None
         events = aiter(cast("AsyncIterable[dict[str, str]]", self.body_iterator))
         first: dict[str, str] = {}
         answered = False

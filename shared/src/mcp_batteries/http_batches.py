@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mcp_batteries.frames import Malformed, parse
 
-__all__ = ["answer_each", "members"]
+__all__ = ["answer_each", "given", "members"]
 
 _REVISION = "2025-03-26"
 _MOST = 1_000
@@ -51,7 +51,7 @@ async def answer_each(app: ASGIApp, messages: list[bytes], scope: Scope, receive
     answers = _Answers(send)
 
     async def answer(message: bytes) -> None:
-        await app(scope, _given(message, receive), answers.of(message))
+        await app(scope, given(message, receive), answers.of(message))
 
     async with anyio.create_task_group() as tasks:
         for message in messages:
@@ -59,17 +59,18 @@ async def answer_each(app: ASGIApp, messages: list[bytes], scope: Scope, receive
     await answers.finish()
 
 
-def _given(body: bytes, receive: Receive) -> Receive:
+def given(body: bytes, receive: Receive) -> Receive:
+    """The `receive` of a request whose body is known to be `body`."""
     first = True
 
-    async def given() -> Message:
+    async def receive_it() -> Message:
         nonlocal first
         if not first:
             return await receive()
         first = False
         return {"type": "http.request", "body": body, "more_body": False}
 
-    return given
+    return receive_it
 
 
 class _Answers:

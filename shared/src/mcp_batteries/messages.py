@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from mcp_batteries.audit import identity
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.frames import Malformed, dump, error, parse
-from mcp_batteries.http_batches import answer_each, members
+from mcp_batteries.http_batches import answer_each, given, members
 from mcp_batteries.quota import Quota, Unwanted
 from mcp_batteries.refusals import because
 from mcp_batteries.sdk import Sessions
@@ -214,15 +214,7 @@ class MessageGate(RequestBodyLimitMiddleware):
 
     async def _pass(self, scope: Scope, message: JSONRPCMessage, receive: Receive, send: Send) -> None:
         # What had to be repaired, or could be read in two ways, goes on in one.
-        body, first = dump(message), True
-
-        async def replay() -> Message:
-            nonlocal first
-            if not first:
-                return await receive()
-            first = False
-            return {"type": "http.request", "body": body, "more_body": False}
-
+        replay = given(dump(message), receive)
         version = Headers(scope=scope).get("mcp-protocol-version", HANDSHAKE_PROTOCOL_VERSIONS[0])
         if not self._json or version in HANDSHAKE_PROTOCOL_VERSIONS:
             await self.app(scope, replay, send)
