@@ -209,7 +209,7 @@ async def answers_http(docker: Engine, server: Member, command: Sequence[str]) -
                         await anyio.sleep(0.05)
             seconds = time.perf_counter() - started
             assert (await wire.request("tools/list"))["tools"]
-        docker("exec", container, "/opt/venv/bin/python", "-m", "mcp_batteries.health")
+        docker("exec", container, "/opt/venv/bin/python", "-m", "mcp_batteries.transports.http.health")
     finally:
         docker("stop", "--time", "10", container)
     return seconds

@@ -29,7 +29,7 @@ sys.path[:0] = [str(Path(__file__).parents[1])]
 from e2e import npm  # noqa: E402
 from e2e.serving import TRANSPORTS, connected  # noqa: E402
 from mcp_batteries.testing.wire import MODERN, StdioWire  # noqa: E402
-from mcp_postgres.grants import notify_sql  # noqa: E402
+from mcp_postgres.role_sql import notify_sql  # noqa: E402
 from postgres.serving import Base, make  # noqa: E402
 
 ONE = "SELECT * FROM t WHERE id = 4711"

@@ -21,7 +21,7 @@ import anyio
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from bench_http import MODERN, Client
 
-from mcp_batteries.access.tokens import new_token
+from mcp_batteries.transports.http.auth.tokens import new_token
 from shared.http_subject import running
 
 CALL: dict[str, object] = {"name": "run_calculation", "arguments": {"expression": "1 + 1"}}

@@ -23,8 +23,8 @@ import httpx2
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from mcp_batteries.access.tokens import new_token
 from mcp_batteries.testing.wire import MODERN, HttpWire, WireClosed, WireError
+from mcp_batteries.transports.http.auth.tokens import new_token
 from shared.http_subject import Subject, running
 
 LEGACY = "2025-11-25"

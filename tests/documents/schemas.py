@@ -13,7 +13,7 @@ Where a host ignores an unknown key, a documented entry with one is still a mist
 
 from typing import Any
 
-from mcp_batteries.hosts import place
+from mcp_batteries.cli.hosts import place
 
 Schema = dict[str, Any]
 

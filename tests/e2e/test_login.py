@@ -21,8 +21,8 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from e2e.login import CLIENT, Issuer, Key, Person, issuing
-from mcp_batteries.access.issuer import Issuer as Verifier
 from mcp_batteries.testing.wire import MODERN, HttpWire, Wire
+from mcp_batteries.transports.http.auth.issuer import Issuer as Verifier
 from shared.certificates import certificate
 from shared.http_subject import Subject, running
 

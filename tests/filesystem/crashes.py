@@ -22,10 +22,10 @@ from typing import Any
 from filesystem.places import Told
 from mcp_batteries.errors import Problem
 from mcp_batteries.limits import Stop
-from mcp_fs.engine import handles_posix, leftovers, syscalls, tree, write
-from mcp_fs.engine.edit import Replacement, replace
-from mcp_fs.engine.patch import apply_hunks, parse
-from mcp_fs.engine.transaction import Change, change_files
+from mcp_fs.engine.files import handles_posix, leftovers, syscalls, tree, write
+from mcp_fs.engine.files.edit import Replacement, replace
+from mcp_fs.engine.files.patch import apply_hunks, parse
+from mcp_fs.engine.files.transaction import Change, change_files
 from mcp_fs.policy import Policy
 
 COUNTED = ("open", "write", "fsync", "fchmod", "fchown", "setxattr", "rename", "link", "unlink", "mkdir", "rmdir")

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from filesystem.places import Ground, ground, stop
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge
-from mcp_fs.engine import transaction
-from mcp_fs.engine.edit import Replacement, lines_of, replace, unified_diff
-from mcp_fs.engine.patch import apply_hunks, parse
-from mcp_fs.engine.text import content_hash
-from mcp_fs.engine.transaction import Change, change_files
+from mcp_fs.engine.files import transaction
+from mcp_fs.engine.files.edit import Replacement, lines_of, replace, unified_diff
+from mcp_fs.engine.files.patch import apply_hunks, parse
+from mcp_fs.engine.files.text import content_hash
+from mcp_fs.engine.files.transaction import Change, change_files
 from mcp_fs.models import Edited
 from mcp_fs.tools.write import Edit, WriteTools
 

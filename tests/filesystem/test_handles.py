@@ -13,7 +13,7 @@ import pytest
 
 from filesystem.places import Ground, Told, ground
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, Unavailable
-from mcp_fs.engine import handles, syscalls
+from mcp_fs.engine.files import handles, syscalls
 from mcp_fs.policy import Policy
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX handles")

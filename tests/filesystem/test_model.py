@@ -13,9 +13,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from filesystem.places import Told, stop
 from mcp_batteries.errors import Problem
-from mcp_fs.engine import tree, write
-from mcp_fs.engine.edit import Replacement, replace
-from mcp_fs.engine.transaction import Change, change_files
+from mcp_fs.engine.files import tree, write
+from mcp_fs.engine.files.edit import Replacement, replace
+from mcp_fs.engine.files.transaction import Change, change_files
 from mcp_fs.policy import Policy
 
 paths = st.lists(st.sampled_from(["a", "b", "é", "c d"]), min_size=1, max_size=3).map("/".join)

@@ -15,18 +15,18 @@ from hypothesis import strategies as st
 
 from filesystem.reading import fill, served
 from mcp_batteries.limits import Stop
-from mcp_fs.engine import ripgrep
-from mcp_fs.engine import search as search_module
 from mcp_fs.engine import walk as walk_module
-from mcp_fs.engine.find import find
-from mcp_fs.engine.glob import GlobError, translate
-from mcp_fs.engine.grep import grep
-from mcp_fs.engine.hints import byte_pattern, wide_pattern
+from mcp_fs.engine.files.read import LineIndex, Part, read_part
+from mcp_fs.engine.files.text import is_utf8, sniff
 from mcp_fs.engine.listing import list_folder
-from mcp_fs.engine.read import LineIndex, Part, read_part
-from mcp_fs.engine.regex import byte_search, line_search, path_set
-from mcp_fs.engine.search import Query, search
-from mcp_fs.engine.text import is_utf8, sniff
+from mcp_fs.engine.search import contents as search_module
+from mcp_fs.engine.search import ripgrep
+from mcp_fs.engine.search.contents import Query, search
+from mcp_fs.engine.search.find import find
+from mcp_fs.engine.search.glob import GlobError, translate
+from mcp_fs.engine.search.grep import grep
+from mcp_fs.engine.search.prefilter import byte_pattern, wide_pattern
+from mcp_fs.engine.search.regex import byte_search, line_search, path_set
 from mcp_fs.engine.walk import Filter
 from mcp_fs.policy import Readable
 

@@ -14,8 +14,8 @@ import pytest
 
 from filesystem.places import Ground, ground, stop
 from mcp_batteries.errors import Conflict, Problem
-from mcp_fs.engine import handles, syscalls, tree, write
-from mcp_fs.engine.handles_posix import Folder
+from mcp_fs.engine.files import handles, syscalls, tree, write
+from mcp_fs.engine.files.handles_posix import Folder
 from mcp_fs.tools.write import WriteTools
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="POSIX links")]

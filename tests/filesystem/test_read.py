@@ -15,11 +15,11 @@ from filesystem.reading import fill, on_linux, served
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, TooLarge
 from mcp_batteries.limits import Stop
 from mcp_fs.engine import media
+from mcp_fs.engine.files.lines import Lines
+from mcp_fs.engine.files.read import LineIndex, Part, read_part, read_parts
+from mcp_fs.engine.files.text import content_hash
 from mcp_fs.engine.info import info
-from mcp_fs.engine.lines import Lines
 from mcp_fs.engine.media import mime_type, view
-from mcp_fs.engine.read import LineIndex, Part, read_part, read_parts
-from mcp_fs.engine.text import content_hash
 from mcp_fs.models import TextSlice
 from mcp_fs.resources import Resources
 from mcp_fs.tools.read import ReadTools

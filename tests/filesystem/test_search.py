@@ -14,14 +14,14 @@ import pytest
 from filesystem.reading import fill, on_linux, served
 from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop, Stopped, in_thread
-from mcp_fs.engine import ripgrep
-from mcp_fs.engine import search as search_module
-from mcp_fs.engine.find import find
-from mcp_fs.engine.glob import path_glob, translate
-from mcp_fs.engine.hints import byte_pattern
-from mcp_fs.engine.read import LineIndex, Part, read_part
-from mcp_fs.engine.regex import path_set
-from mcp_fs.engine.search import Query, search
+from mcp_fs.engine.files.read import LineIndex, Part, read_part
+from mcp_fs.engine.search import contents as search_module
+from mcp_fs.engine.search import ripgrep
+from mcp_fs.engine.search.contents import Query, search
+from mcp_fs.engine.search.find import find
+from mcp_fs.engine.search.glob import path_glob, translate
+from mcp_fs.engine.search.prefilter import byte_pattern
+from mcp_fs.engine.search.regex import path_set
 from mcp_fs.engine.walk import Filter
 from mcp_fs.models import FoundFiles, Matches
 from mcp_fs.tools.search import SearchTools

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_batteries.errors import Invalid
-from mcp_fs.engine.text import SAMPLE_BYTES, Encoding, content_hash, decode, encode, sniff
+from mcp_fs.engine.files.text import SAMPLE_BYTES, Encoding, content_hash, decode, encode, sniff
 
 GERMAN = "Ärger über größere Übel\nSchöne Grüße\n"
 CHINESE = "这是一个测试文件，用来检查编码。\n第二行文字\n"
@@ -127,7 +127,7 @@ def test_utf_8_without_control_characters_is_utf_8(text: str) -> None:
 
 
 def test_reading_utf_8_loads_no_detector() -> None:
-    code = "import sys; from mcp_fs.engine.text import decode; decode(b'x'); print('charset_normalizer' in sys.modules)"
+    code = "import sys; from mcp_fs.engine.files.text import decode; decode(b'x'); print('charset_normalizer' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 

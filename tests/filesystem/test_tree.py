@@ -17,7 +17,7 @@ import pytest
 from filesystem.places import Ground, Told, ground, stop
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
 from mcp_batteries.limits import Stop, Stopped
-from mcp_fs.engine import handles_posix, tree
+from mcp_fs.engine.files import handles_posix, tree
 from mcp_fs.models import Moved
 from mcp_fs.policy import Policy
 from mcp_fs.tools.write import WriteTools

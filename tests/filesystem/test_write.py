@@ -18,11 +18,11 @@ import pytest
 from filesystem.places import Ground, Told, ground, stop
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused
 from mcp_batteries.limits import Stop, Stopped
-from mcp_fs.engine import leftovers, write
-from mcp_fs.engine.handles import resolve
-from mcp_fs.engine.leftovers import PREFIX, clean_leftovers
-from mcp_fs.engine.locks import locked
-from mcp_fs.engine.text import content_hash
+from mcp_fs.engine.files import leftovers, write
+from mcp_fs.engine.files.handles import resolve
+from mcp_fs.engine.files.leftovers import PREFIX, clean_leftovers
+from mcp_fs.engine.files.locks import locked
+from mcp_fs.engine.files.text import content_hash
 from mcp_fs.models import Written
 from mcp_fs.policy import Policy
 from mcp_fs.upkeep import tidied

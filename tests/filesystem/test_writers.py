@@ -8,19 +8,19 @@ import pytest
 
 from filesystem.places import Ground, Told, ground, stop
 from mcp_batteries.errors import Conflict, Refused, Unavailable
-from mcp_fs.engine import locks, tree
-from mcp_fs.engine.edit import Replacement, replace
-from mcp_fs.engine.handles import resolve
-from mcp_fs.engine.transaction import Change, change_files
-from mcp_fs.engine.write import write_file
+from mcp_fs.engine.files import locks, tree
+from mcp_fs.engine.files.edit import Replacement, replace
+from mcp_fs.engine.files.handles import resolve
+from mcp_fs.engine.files.transaction import Change, change_files
+from mcp_fs.engine.files.write import write_file
 from mcp_fs.policy import Policy
 
 ADDER = """
 import sys
 from functools import partial
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.edit import Replacement, replace
-from mcp_fs.engine.transaction import Change, change_files
+from mcp_fs.engine.files.edit import Replacement, replace
+from mcp_fs.engine.files.transaction import Change, change_files
 from mcp_fs.policy import Policy
 from filesystem.places import Told
 

@@ -20,7 +20,7 @@ from github_server.oracle import Oracle
 from github_server.serving import call, refused, served
 from github_server.world import sample
 from mcp_github.engine import artifacts
-from mcp_github.engine.window import Window
+from mcp_github.engine.line_pages import Window
 
 pytestmark = pytest.mark.anyio
 ON = ("--toolsets", "actions")

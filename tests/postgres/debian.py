@@ -20,7 +20,7 @@ import anyio
 import pytest
 
 from mcp_postgres.engine.cluster import Cluster
-from mcp_postgres.engine.keeper import free_port
+from mcp_postgres.engine.demo_process import free_port
 from postgres import serving
 from postgres.authority import Authority
 from postgres.serving import Base, inside, make, served, text_of

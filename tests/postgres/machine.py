@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 
-from mcp_postgres.engine import keeper
+from mcp_postgres.engine import demo_process as keeper
 from mcp_postgres.engine.cluster import _programs
 from postgres.serving import PROGRAMS
 

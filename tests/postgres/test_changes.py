@@ -7,7 +7,7 @@ import pytest
 
 from e2e.serving import TRANSPORTS, connected
 from mcp_batteries.testing.wire import MODERN, Wire
-from mcp_postgres.grants import notify_sql
+from mcp_postgres.role_sql import notify_sql
 from postgres.serving import Base, cluster, make, served
 
 UPDATED = "notifications/resources/updated"

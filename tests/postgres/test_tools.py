@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mcp_batteries.testing.wire import StdioWire
-from mcp_postgres.engine import keeper
+from mcp_postgres.engine import demo_process as keeper
 from mcp_postgres.engine.cluster import _programs
 from postgres.serving import Base, cluster, inside, make, served, text_of
 

@@ -13,9 +13,9 @@ import anyio
 import httpx2
 import pytest
 
-from mcp_batteries.access.tokens import Tokens, new_token
 from mcp_batteries.errors import Invalid, Unavailable
 from mcp_batteries.testing.wire import MODERN, HttpWire, WireError
+from mcp_batteries.transports.http.auth.tokens import Tokens, new_token
 from shared.http_subject import Subject, running
 
 ERAS = ("2025-11-25", MODERN)

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field, create_model
 
-from mcp_batteries.arguments import check_arguments, slim
 from mcp_batteries.errors import Invalid
+from mcp_batteries.server.arguments import check_arguments, slim
 
 
 class Edit(BaseModel):

@@ -13,9 +13,9 @@ from mcp.shared.subscriptions import (
     ToolsListChanged,
 )
 
-from mcp_batteries.buses import connect
-from mcp_batteries.buses.remote import RemoteBus
 from mcp_batteries.errors import Invalid
+from mcp_batteries.replicas import connect
+from mcp_batteries.replicas.bus import RemoteBus
 
 pytestmark = pytest.mark.anyio
 

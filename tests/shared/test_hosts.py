@@ -10,7 +10,7 @@ from typing import Any, get_args
 import pytest
 import yaml
 
-from mcp_batteries.hosts import entry, launch, place
+from mcp_batteries.cli.hosts import entry, launch, place
 from mcp_batteries.settings import Host, load
 from mcp_fs.settings import Settings
 from mcp_postgres.settings import Settings as Database

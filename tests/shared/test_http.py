@@ -14,10 +14,10 @@ import httpx2
 import pytest
 
 from mcp_batteries.errors import Invalid, Refused, Unavailable
-from mcp_batteries.gates import split_authority
-from mcp_batteries.http import HttpOptions, serve
-from mcp_batteries.listener import bind
 from mcp_batteries.testing.wire import MODERN, HttpWire, WireClosed, WireError
+from mcp_batteries.transports.http.host_check import split_authority
+from mcp_batteries.transports.http.serve import HttpOptions, serve
+from mcp_batteries.transports.http.uvicorn_server import bind
 from shared.http_subject import FILES, TOY, Subject, running
 from shared.toy_http import server
 

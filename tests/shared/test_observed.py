@@ -20,9 +20,9 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from prometheus_client.parser import text_string_to_metric_families
 
-from mcp_batteries.access.tokens import new_token
-from mcp_batteries.logs import JsonFormatter
+from mcp_batteries.observability.logs import JsonFormatter
 from mcp_batteries.testing.wire import MODERN, HttpWire, WireError
+from mcp_batteries.transports.http.auth.tokens import new_token
 from shared.http_subject import running
 
 ERAS = ("2025-11-25", MODERN)
@@ -245,7 +245,15 @@ def test_of_an_exception_a_line_has_the_place_and_not_the_words() -> None:
 
 
 async def test_nothing_of_this_is_imported_unless_asked_for(tmp_path: Path) -> None:
-    heavy = ["opentelemetry.sdk", "prometheus_client", "redis", "nats", "psycopg", "jwt", "mcp_batteries.access.guard"]
+    heavy = [
+        "opentelemetry.sdk",
+        "prometheus_client",
+        "redis",
+        "nats",
+        "psycopg",
+        "jwt",
+        "mcp_batteries.transports.http.auth.guard",
+    ]
     code = (
         "import sys, runpy\n"
         "from mcp_batteries.settings import load\n"

@@ -9,10 +9,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from mcp_batteries.access.tokens import new_token
 from mcp_batteries.errors import Unavailable
-from mcp_batteries.quota import Quota
 from mcp_batteries.testing.wire import MODERN, HttpWire, Wire
+from mcp_batteries.transports.http.auth.tokens import new_token
+from mcp_batteries.transports.http.quota import Quota
 from shared.http_subject import TOY, Subject, running
 
 pytestmark = pytest.mark.anyio

@@ -16,8 +16,8 @@ import anyio
 import pytest
 from mcp_types.jsonrpc import JSONRPCNotification, JSONRPCResponse
 
-from mcp_batteries.frames import Malformed, dump, parse, peek_id
 from mcp_batteries.testing.wire import MODERN, Message, StdioWire, WireError
+from mcp_batteries.transports.jsonrpc import Malformed, dump, parse, peek_id
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows serves through the SDK's transport")
 
@@ -518,7 +518,7 @@ def test_the_flags_of_a_shared_pipe_come_back() -> None:
 
 
 CLAIMS = """
-from mcp_batteries import stdio
+from mcp_batteries.transports.stdio import serve as stdio
 import os, sys
 before = set(sys.modules)
 claim = stdio.claim()
@@ -550,7 +550,7 @@ FAILS = """
 import anyio
 from contextlib import asynccontextmanager
 from mcp.server.lowlevel import Server
-from mcp_batteries import stdio
+from mcp_batteries.transports.stdio import serve as stdio
 
 @asynccontextmanager
 async def lifespan(_):

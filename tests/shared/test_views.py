@@ -21,11 +21,11 @@ from mcp_types import TextResourceContents
 
 from contract.cases import CASES
 from e2e import npm
-from mcp_batteries.assemble import Assembled, assemble
-from mcp_batteries.declare import tool
+from mcp_batteries.server.assemble import Assembled, assemble
+from mcp_batteries.server.declare import tool
+from mcp_batteries.server.views import TABLE
 from mcp_batteries.settings import Settings
 from mcp_batteries.testing.wire import MODERN, StdioWire
-from mcp_batteries.views import TABLE
 
 ROOT = Path(__file__).parents[2]
 VIEWS = ROOT / "shared" / "views"

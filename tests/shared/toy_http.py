@@ -22,9 +22,9 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.exceptions import MCPError
 from mcp_types import SubscriptionsListenRequestParams
 
-from mcp_batteries import http
 from mcp_batteries.errors import Problem
 from mcp_batteries.sdk import lowlevel
+from mcp_batteries.transports.http import serve as http
 
 NOT_UTF8 = os.fsdecode(b"caf\xe9.txt")
 """Text as `os.listdir` gives it for a name that is not UTF-8."""

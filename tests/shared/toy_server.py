@@ -1,6 +1,6 @@
 """A server that misbehaves on request, run through the hardened transport: the subject of the stdio tests."""
 
-from mcp_batteries import stdio
+from mcp_batteries.transports.stdio import serve as stdio
 
 _claim = stdio.claim() if __name__ == "__main__" else None
 

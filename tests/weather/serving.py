@@ -11,8 +11,8 @@ from e2e.serving import connected
 from mcp_batteries.remote import Cache, MemoryStore
 from mcp_batteries.settings import load
 from mcp_batteries.testing.wire import Wire
-from mcp_weather.engine.documents import scope_of
 from mcp_weather.engine.places import SavedPlaces
+from mcp_weather.engine.queries import scope_of
 from mcp_weather.engine.service import Engine
 from mcp_weather.engine.upstream import Upstream as Fetcher
 from mcp_weather.policy import Place, Policy

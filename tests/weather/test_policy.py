@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from mcp_batteries.errors import Invalid, Problem
 from mcp_weather.engine.budget import weight
-from mcp_weather.engine.documents import archive_key, current_key, daily_key, hourly_key
 from mcp_weather.engine.nws import may_cover
 from mcp_weather.engine.places import SavedPlaces
+from mcp_weather.engine.queries import archive_key, current_key, daily_key, hourly_key
 from mcp_weather.policy import Days, Name, Place, Policy
 
 HOME = Place("Home", 47.37, 8.55, None, None, "saved as home")

@@ -10,9 +10,9 @@ from mcp_types import TextResourceContents
 from pydantic import Field
 from simpleeval import SimpleEval
 
-from mcp_batteries.assemble import Assembled, assemble
-from mcp_batteries.declare import prompt, resource, tool
 from mcp_batteries.errors import Invalid, NotFound, quote
+from mcp_batteries.server.assemble import Assembled, assemble
+from mcp_batteries.server.declare import prompt, resource, tool
 from mcp_example.changes import Clock
 from mcp_example.settings import Settings
 

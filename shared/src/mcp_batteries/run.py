@@ -41,8 +41,8 @@ def _run(package: str, settings: Settings) -> int:
         print(f"{settings.COMMAND} {version(settings.COMMAND)}")  # noqa: T201
         return 0
     if settings.new_token:
-        from mcp_batteries.access.tokens import new_token
         from mcp_batteries.errors import Problem
+        from mcp_batteries.transports.http.auth.tokens import new_token
 
         try:
             token, line = new_token(settings.new_token)
@@ -53,7 +53,7 @@ def _run(package: str, settings: Settings) -> int:
         print(f"The token, shown this once: {token}", file=sys.stderr)  # noqa: T201
         return 0
     if settings.print_config:
-        from mcp_batteries.hosts import entry, place
+        from mcp_batteries.cli.hosts import entry, place
 
         try:
             print(entry(settings.print_config, settings))  # noqa: T201
@@ -62,7 +62,7 @@ def _run(package: str, settings: Settings) -> int:
         print(f"Goes into: {place(settings.print_config)}", file=sys.stderr)  # noqa: T201
         return 0
     if settings.check:
-        from mcp_batteries.check import check
+        from mcp_batteries.cli.check import check
 
         return check(package, settings)
     if (printout := settings.printout()) is not None:
@@ -76,13 +76,13 @@ def _serve(package: str, settings: Settings) -> int:
     if settings.transport == "stdio":
         if sys.stdin is not None and sys.stdin.isatty():
             _greet(settings)
-        from mcp_batteries import stdio
+        from mcp_batteries.transports.stdio import serve as stdio
 
         # From here on nothing but protocol messages can reach the client, whatever an import prints.
         claim = stdio.claim()
     logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
     if settings.log_format == "json":
-        from mcp_batteries.logs import JsonFormatter
+        from mcp_batteries.observability.logs import JsonFormatter
 
         for handler in logging.getLogger().handlers:
             handler.setFormatter(JsonFormatter())
@@ -98,12 +98,12 @@ def _serve(package: str, settings: Settings) -> int:
     gc.enable()
     try:
         if settings.transport == "stdio":
-            from mcp_batteries import stdio
             from mcp_batteries.sdk import lowlevel
+            from mcp_batteries.transports.stdio import serve as stdio
 
             arguments = (lowlevel(server), server.changes.options(server), claim)
             return anyio.run(stdio.serve, *arguments, backend_options=loop_options(settings))
-        from mcp_batteries import http
+        from mcp_batteries.transports.http import serve as http
 
         return anyio.run(
             http.serve, server, http.options(settings), server.changes.close, backend_options=loop_options(settings)
@@ -126,7 +126,7 @@ def loop_options(settings: Settings) -> dict[str, Any]:
 
 
 def _greet(settings: Settings) -> None:
-    from mcp_batteries.hosts import entry
+    from mcp_batteries.cli.hosts import entry
 
     first = (settings.__doc__ or "").partition("\n")[0]
     print(  # noqa: T201

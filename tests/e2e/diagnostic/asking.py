@@ -18,8 +18,8 @@ from mcp_types import (
 )
 from pydantic import BaseModel, Field
 
-from mcp_batteries.declare import tool
 from mcp_batteries.errors import Unavailable
+from mcp_batteries.server.declare import tool
 
 
 class Reply(BaseModel):

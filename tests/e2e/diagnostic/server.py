@@ -8,9 +8,9 @@ from mcp_types import EmptyResult, SetLevelRequestParams
 from diagnostic.asking import Asking
 from diagnostic.plain import Plain
 from diagnostic.settings import Settings
-from mcp_batteries.assemble import Assembled, assemble
-from mcp_batteries.catalogue import entry
 from mcp_batteries.sdk import lowlevel, tool_table
+from mcp_batteries.server.assemble import Assembled, assemble
+from mcp_batteries.server.catalog import entry
 
 SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -53,6 +53,6 @@ def build(settings: Settings) -> Assembled:
     )
     plain.server = server
     tool_table(server)["json_schema_2020_12_tool"].parameters = SCHEMA
-    server.catalogue.tools = [entry(tool) for tool in tool_table(server).values()]
+    server.catalog.tools = [entry(tool) for tool in tool_table(server).values()]
     lowlevel(server).add_request_handler("logging/setLevel", SetLevelRequestParams, set_level)
     return server

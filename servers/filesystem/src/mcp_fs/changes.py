@@ -7,8 +7,8 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from mcp_batteries.errors import Problem
-from mcp_batteries.watcher import FileWatcher
-from mcp_fs.engine.handles import resolve, status
+from mcp_batteries.subscriptions.file_watcher import FileWatcher
+from mcp_fs.engine.files.handles import resolve, status
 from mcp_fs.engine.names import may_have_another_spelling
 from mcp_fs.policy import Policy, Readable
 from mcp_fs.settings import Settings

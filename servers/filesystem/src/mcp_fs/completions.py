@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
-from mcp_batteries.declare import completes
 from mcp_batteries.errors import Problem
 from mcp_batteries.limits import Stop, in_thread
-from mcp_fs.engine.handles import open_folder
+from mcp_batteries.server.declare import completes
+from mcp_fs.engine.files.handles import open_folder
 from mcp_fs.engine.names import folded
 from mcp_fs.policy import Policy, Readable
 

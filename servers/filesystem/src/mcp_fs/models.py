@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcp_batteries.errors import Problem
-from mcp_batteries.results import DataResult, TextResult
+from mcp_batteries.server.results import DataResult, TextResult
 
 __all__ = [
     "Edited",

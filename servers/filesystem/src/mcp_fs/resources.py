@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 from mcp_types import BlobResourceContents, Resource, TextResourceContents
 
-from mcp_batteries.declare import lists_resources, resource
 from mcp_batteries.errors import Problem, TooLarge, quote
 from mcp_batteries.limits import Stop, in_thread
-from mcp_fs.engine.handles import open_file, open_folder, status
+from mcp_batteries.server.declare import lists_resources, resource
+from mcp_fs.engine.files.cached_read import warm
+from mcp_fs.engine.files.handles import open_file, open_folder, status
+from mcp_fs.engine.files.text import SAMPLE_BYTES, decode, sniff
 from mcp_fs.engine.media import MOST_WHOLE, mime_type
-from mcp_fs.engine.text import SAMPLE_BYTES, decode, sniff
-from mcp_fs.engine.warm import warm
 from mcp_fs.policy import Policy, Readable
 
 __all__ = ["Resources"]

@@ -10,7 +10,7 @@ import anyio
 
 from mcp_batteries.errors import Problem
 from mcp_batteries.limits import in_thread
-from mcp_fs.engine.leftovers import clean_leftovers
+from mcp_fs.engine.files.leftovers import clean_leftovers
 from mcp_fs.policy import Policy
 
 __all__ = ["tidied"]

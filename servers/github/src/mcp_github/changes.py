@@ -8,7 +8,7 @@ import anyio
 import anyio.to_thread
 
 from mcp_batteries.remote import RemoteSource
-from mcp_batteries.watcher import FileWatcher, follow_file
+from mcp_batteries.subscriptions.file_watcher import FileWatcher, follow_file
 from mcp_github.engine.inbox import Hint, Inbox
 from mcp_github.engine.remote import Remote
 from mcp_github.engine.subjects import WATCH_LIST, Subject, subject

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from mcp_batteries.declare import completes
 from mcp_batteries.errors import Problem
+from mcp_batteries.server.declare import completes
 from mcp_github.engine.api import Api
 from mcp_github.policy import Policy, Repo
 

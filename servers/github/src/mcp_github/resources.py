@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, unquote
 
 from mcp_types import BlobResourceContents, Resource, TextResourceContents
 
-from mcp_batteries.declare import lists_resources, resource
+from mcp_batteries.server.declare import lists_resources, resource
 from mcp_github.engine.actions import Actions
 from mcp_github.engine.api import from_cache
 from mcp_github.engine.files import Files

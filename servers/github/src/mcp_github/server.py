@@ -8,8 +8,8 @@ from typing import Any
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
-from mcp_batteries.assemble import Assembled, assemble
-from mcp_batteries.audit import whose
+from mcp_batteries.observability.audit import whose
+from mcp_batteries.server.assemble import Assembled, assemble
 from mcp_github.changes import Deliveries, Followed, WatchListFollower
 from mcp_github.completions import Completions
 from mcp_github.engine.actions import Actions
@@ -18,7 +18,6 @@ from mcp_github.engine.artifacts import Artifacts
 from mcp_github.engine.commits import Commits
 from mcp_github.engine.discussions import Discussions
 from mcp_github.engine.files import Files
-from mcp_github.engine.flow import reader
 from mcp_github.engine.gists import GISTS, Gists
 from mcp_github.engine.inbox import Inbox
 from mcp_github.engine.issues import Issues
@@ -31,6 +30,7 @@ from mcp_github.engine.remote import Remote
 from mcp_github.engine.repositories import Repositories
 from mcp_github.engine.security import Security
 from mcp_github.engine.stars import Stars
+from mcp_github.engine.taint import reader
 from mcp_github.engine.watchlist import WatchList
 from mcp_github.policy import Policy
 from mcp_github.prompts import Prompts

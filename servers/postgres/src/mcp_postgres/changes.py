@@ -17,9 +17,9 @@ import anyio
 import psycopg
 
 from mcp_batteries.errors import Problem
-from mcp_batteries.rows import RowPage
+from mcp_batteries.sql.rows import RowPage
+from mcp_postgres.engine.admission import Limits, opening
 from mcp_postgres.engine.connections import apart
-from mcp_postgres.engine.gate import Limits, opening
 from mcp_postgres.engine.service import Engine
 from mcp_postgres.policy import Database, Policy, Subject
 from mcp_postgres.resources import Resources

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_batteries.rows import RowPage, compact, count, size
+from mcp_batteries.sql.rows import RowPage, compact, count, size
 
 __all__ = ["Catalog", "Change", "Hits", "Plan", "Report", "RowPage", "TableInfo"]
 

@@ -17,7 +17,7 @@ from typing import Any, Protocol, cast
 from urllib.parse import parse_qsl, quote_from_bytes, unquote, urlsplit
 
 from mcp_batteries.errors import Invalid, NotFound, Refused, Unavailable, quote
-from mcp_batteries.rows import bare_sql
+from mcp_batteries.sql.rows import bare_sql
 
 __all__ = [
     "MAX_SQL", "Database", "Parameters", "Policy", "PolicySettings", "ReadStatement", "SchemaStatement", "Subject",

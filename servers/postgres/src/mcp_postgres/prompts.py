@@ -8,8 +8,8 @@ from typing import Annotated
 from mcp_types import EmbeddedResource, PromptMessage, TextContent
 from pydantic import Field
 
-from mcp_batteries.declare import prompt
 from mcp_batteries.errors import quote
+from mcp_batteries.server.declare import prompt
 from mcp_postgres.policy import Policy, escaped
 from mcp_postgres.resources import Resources
 

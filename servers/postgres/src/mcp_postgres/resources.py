@@ -7,10 +7,10 @@ from urllib.parse import unquote
 
 from mcp_types import Resource, TextResourceContents
 
-from mcp_batteries.declare import lists_resources, resource
 from mcp_batteries.errors import NotFound, Unavailable, quote
-from mcp_batteries.rows import RowPage
-from mcp_batteries.saved import SavedQueries, SavedQuery
+from mcp_batteries.server.declare import lists_resources, resource
+from mcp_batteries.sql.rows import RowPage
+from mcp_batteries.sql.saved_queries import SavedQueries, SavedQuery
 from mcp_postgres.engine.service import Engine
 from mcp_postgres.policy import Policy, ReadStatement, Subject
 

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
-from mcp_batteries.assemble import Assembled, assemble
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES
-from mcp_batteries.rows import RowPage
-from mcp_batteries.saved import SavedQueries, SavedQuery
-from mcp_batteries.saved_tools import SavedTools
+from mcp_batteries.server.assemble import Assembled, assemble
+from mcp_batteries.sql.rows import RowPage
+from mcp_batteries.sql.saved_queries import SavedQueries, SavedQuery
+from mcp_batteries.sql.saved_query_tools import SavedTools
 from mcp_postgres.changes import DatabaseWatcher
 from mcp_postgres.completions import Completions
-from mcp_postgres.engine.gate import Limits
+from mcp_postgres.engine.admission import Limits
 from mcp_postgres.engine.service import Engine
 from mcp_postgres.policy import Policy
 from mcp_postgres.prompts import Prompts

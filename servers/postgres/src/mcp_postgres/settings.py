@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 
 from mcp_batteries.settings import Asked, Positional
 from mcp_batteries.settings import Settings as Common
-from mcp_postgres import grants
+from mcp_postgres import role_sql as grants
 
 __all__ = ["Settings"]
 

@@ -16,7 +16,7 @@ from typing import Any
 import anyio
 
 from mcp_batteries.errors import Problem
-from mcp_batteries.watcher import FileWatcher
+from mcp_batteries.subscriptions.file_watcher import FileWatcher
 from mcp_sqlite.engine.service import Engine
 from mcp_sqlite.policy import Database, Policy, Subject
 from mcp_sqlite.resources import Resources

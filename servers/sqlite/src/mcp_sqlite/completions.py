@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from mcp_batteries.declare import completes
 from mcp_batteries.errors import Problem
+from mcp_batteries.server.declare import completes
 from mcp_sqlite.engine.service import Engine
 from mcp_sqlite.policy import Policy, escaped
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_batteries.limits import clip
-from mcp_batteries.rows import RowPage, compact, count
+from mcp_batteries.sql.rows import RowPage, compact, count
 
 __all__ = ["Backup", "Catalog", "Change", "Check", "Export", "Hits", "Import", "Plan", "RowPage", "TableInfo"]
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from urllib.parse import parse_qsl, quote_from_bytes, unquote
 
 from mcp_batteries.errors import Invalid, NotFound, Refused, Unavailable, quote
-from mcp_batteries.rows import bare_sql
+from mcp_batteries.sql.rows import bare_sql
 
 __all__ = [
     "MAX_SQL",

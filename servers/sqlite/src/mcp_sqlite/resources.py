@@ -10,9 +10,9 @@ from urllib.parse import unquote
 
 from mcp_types import Resource, TextResourceContents
 
-from mcp_batteries.declare import lists_resources, resource
 from mcp_batteries.errors import NotFound, quote
-from mcp_batteries.saved import SavedQueries, SavedQuery
+from mcp_batteries.server.declare import lists_resources, resource
+from mcp_batteries.sql.saved_queries import SavedQueries, SavedQuery
 from mcp_sqlite.engine.insights import Insights
 from mcp_sqlite.engine.service import Engine
 from mcp_sqlite.policy import Policy, ReadStatement, Subject

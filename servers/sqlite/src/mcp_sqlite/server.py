@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
-from mcp_batteries.assemble import Assembled, assemble
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES
-from mcp_batteries.rows import RowPage
-from mcp_batteries.saved import SavedQueries, SavedQuery
-from mcp_batteries.saved_tools import SavedTools
+from mcp_batteries.server.assemble import Assembled, assemble
+from mcp_batteries.sql.rows import RowPage
+from mcp_batteries.sql.saved_queries import SavedQueries, SavedQuery
+from mcp_batteries.sql.saved_query_tools import SavedTools
 from mcp_sqlite.changes import DatabaseWatcher
 from mcp_sqlite.completions import Completions
 from mcp_sqlite.engine import demo

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Hashable
 import anyio
 
 from mcp_batteries.remote import DiskStore, RemoteSource, open_store
-from mcp_batteries.watcher import follow_file
-from mcp_weather.engine.documents import current_key
+from mcp_batteries.subscriptions.file_watcher import follow_file
 from mcp_weather.engine.places import SavedPlaces
+from mcp_weather.engine.queries import current_key
 from mcp_weather.policy import Place, Policy
 from mcp_weather.resources import PLACES, PROBLEM, Resources
 from mcp_weather.settings import Settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mcp_batteries.declare import completes
+from mcp_batteries.server.declare import completes
 from mcp_weather.engine.service import Engine
 from mcp_weather.policy import Policy
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from mcp_types import Resource, TextResourceContents
 from pydantic import BaseModel
 
-from mcp_batteries.declare import lists_resources, resource
 from mcp_batteries.errors import NotFound, quote
-from mcp_batteries.results import Lasting
+from mcp_batteries.server.declare import lists_resources, resource
+from mcp_batteries.server.results import Lasting
 from mcp_weather.engine.places import SavedPlaces
 from mcp_weather.engine.series import Units
 from mcp_weather.engine.service import Engine

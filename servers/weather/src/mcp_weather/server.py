@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from mcp_batteries.assemble import Assembled, assemble
 from mcp_batteries.remote import Cache, open_store
+from mcp_batteries.server.assemble import Assembled, assemble
 from mcp_weather.changes import PlacesWatcher, identity, weather_source
 from mcp_weather.completions import Completions
-from mcp_weather.engine.documents import scope_of
 from mcp_weather.engine.places import SavedPlaces
+from mcp_weather.engine.queries import scope_of
 from mcp_weather.engine.service import Engine
 from mcp_weather.engine.upstream import Upstream
 from mcp_weather.policy import Policy

@@ -27,7 +27,7 @@ from filelock import FileLock, Timeout
 
 from mcp_batteries.errors import Refused, Unavailable
 from mcp_batteries.remote.store import Entry
-from mcp_batteries.watcher import FileWatcher
+from mcp_batteries.subscriptions.file_watcher import FileWatcher
 
 __all__ = ["DiskStore"]
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mcp_batteries.assemble import Assembled
+from mcp_batteries.server.assemble import Assembled
 from mcp_batteries.settings import Settings, load
 
 __all__ = ["Case"]

@@ -17,7 +17,7 @@ from typing import Any
 import anyio
 from mcp import Client
 
-from mcp_batteries.assemble import Assembled
+from mcp_batteries.server.assemble import Assembled
 from mcp_batteries.settings import Positional, Settings, load, variable
 from mcp_batteries.testing.bundles import manifest, registry_entry
 from mcp_batteries.testing.members import Member, members, package_of

@@ -1,6 +1,6 @@
 """The generated pages of `docs/hosts`: one per host, an entry for each server and each way to install it.
 
-The entries come from `mcp_batteries.hosts`, the code behind `--print-config`; the tests start what each of them says.
+The entries come from `mcp_batteries.cli.hosts`, the code behind `--print-config`; the tests start what each of them says.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, get_args
 from urllib.parse import quote, urlencode
 
-from mcp_batteries.hosts import Input, connecting, place, starting
+from mcp_batteries.cli.hosts import Input, connecting, place, starting
 from mcp_batteries.settings import Host
 from mcp_batteries.testing.members import Member
 

@@ -6,10 +6,10 @@ import os
 import stat
 
 from mcp_batteries.errors import Problem
-from mcp_fs.engine.handles import open_file, open_folder, read_link, status
+from mcp_fs.engine.files.handles import open_file, open_folder, read_link, status
+from mcp_fs.engine.files.text import SAMPLE_BYTES, content_hash, sniff
 from mcp_fs.engine.listing import moment
 from mcp_fs.engine.media import mime_type
-from mcp_fs.engine.text import SAMPLE_BYTES, content_hash, sniff
 from mcp_fs.models import FileInfo
 from mcp_fs.policy import Readable
 

@@ -17,8 +17,8 @@ from typing import Literal
 
 from mcp_batteries.errors import Problem
 from mcp_batteries.limits import Cursor, Stop
-from mcp_fs.engine.handles import Folder, open_folder, status
-from mcp_fs.engine.ignore import IGNORE_FILES, Rules
+from mcp_fs.engine.files.handles import Folder, open_folder, status
+from mcp_fs.engine.search.ignore import IGNORE_FILES, Rules
 from mcp_fs.engine.walk import Filter, Skipped, page_bytes, shown, spoken, walk
 from mcp_fs.models import Entry, FolderPage, Tree, counted
 from mcp_fs.policy import Readable

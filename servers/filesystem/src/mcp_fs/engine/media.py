@@ -15,8 +15,8 @@ from typing import Any, BinaryIO
 
 from mcp_batteries.errors import Invalid, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES
-from mcp_fs.engine.handles import open_file
-from mcp_fs.engine.text import SAMPLE_BYTES, sniff
+from mcp_fs.engine.files.handles import open_file
+from mcp_fs.engine.files.text import SAMPLE_BYTES, sniff
 from mcp_fs.engine.walk import spoken
 from mcp_fs.models import Media, counted
 from mcp_fs.policy import Readable

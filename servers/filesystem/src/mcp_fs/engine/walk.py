@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from mcp_batteries.errors import Problem
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
-from mcp_fs.engine.handles import Folder, open_folder
-from mcp_fs.engine.ignore import Rules
+from mcp_fs.engine.files.handles import Folder, open_folder
+from mcp_fs.engine.search.ignore import Rules
 from mcp_fs.models import is_one_line
 from mcp_fs.policy import Readable
 

@@ -17,19 +17,19 @@ from mcp_types import (
 )
 from pydantic import Field
 
-from mcp_batteries.declare import tool
 from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop, in_thread
+from mcp_batteries.server.declare import tool
+from mcp_fs.engine.files.cached_read import warm
+from mcp_fs.engine.files.read import MAX_PAGE_BYTES, LineIndex, Part, read_part, read_parts
 from mcp_fs.engine.info import info
 from mcp_fs.engine.listing import Sort, list_folder, list_roots, list_tree
 from mcp_fs.engine.media import view
-from mcp_fs.engine.read import MAX_PAGE_BYTES, LineIndex, Part, read_part, read_parts
 from mcp_fs.engine.walk import Filter
-from mcp_fs.engine.warm import warm
 from mcp_fs.models import FileInfo, FileSlices, FolderPage, Media, TextSlice, Tree
 from mcp_fs.policy import Policy, Readable
 from mcp_fs.tools.arguments import RelativePath
-from mcp_fs.tools.starts import starts
+from mcp_fs.tools.search_roots import starts
 from mcp_fs.tools.views import MEDIA, TREE
 
 __all__ = ["ReadTools"]

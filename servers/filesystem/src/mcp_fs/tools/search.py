@@ -8,16 +8,16 @@ from typing import Annotated, Literal
 from mcp.server.mcpserver import Context
 from pydantic import Field
 
-from mcp_batteries.declare import tool
 from mcp_batteries.limits import in_thread
-from mcp_fs.engine import ripgrep
-from mcp_fs.engine.find import find
-from mcp_fs.engine.search import Query, search
+from mcp_batteries.server.declare import tool
+from mcp_fs.engine.search import ripgrep
+from mcp_fs.engine.search.contents import Query, search
+from mcp_fs.engine.search.find import find
 from mcp_fs.engine.walk import Filter
 from mcp_fs.models import FoundFiles, Matches
 from mcp_fs.policy import Policy
 from mcp_fs.tools.arguments import RelativePath
-from mcp_fs.tools.starts import starts
+from mcp_fs.tools.search_roots import starts
 
 __all__ = ["SearchTools"]
 

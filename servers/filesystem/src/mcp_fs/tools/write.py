@@ -8,15 +8,15 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mcp_batteries.declare import tool
 from mcp_batteries.errors import Invalid, Problem, quote
 from mcp_batteries.limits import Stop, in_thread
-from mcp_fs.engine import tree
-from mcp_fs.engine.edit import Replacement, replace
-from mcp_fs.engine.handles import status
-from mcp_fs.engine.patch import FilePatch, apply_hunks, parse
-from mcp_fs.engine.transaction import Change, change_files
-from mcp_fs.engine.write import write_file
+from mcp_batteries.server.declare import tool
+from mcp_fs.engine.files import tree
+from mcp_fs.engine.files.edit import Replacement, replace
+from mcp_fs.engine.files.handles import status
+from mcp_fs.engine.files.patch import FilePatch, apply_hunks, parse
+from mcp_fs.engine.files.transaction import Change, change_files
+from mcp_fs.engine.files.write import write_file
 from mcp_fs.models import Edited, Moved, Written
 from mcp_fs.policy import Policy, Writable
 from mcp_fs.tools.arguments import DryRun, Overwrite, RelativePath

@@ -8,9 +8,9 @@ from typing import Any, Literal, cast
 
 from mcp_batteries.errors import Invalid, NotFound, Refused, Unavailable
 from mcp_github.engine.api import Api
+from mcp_github.engine.line_pages import Window
 from mcp_github.engine.pages import Shape, clipped, listing, plain
 from mcp_github.engine.repositories import default_branch, refuse_workflows, sha_of
-from mcp_github.engine.window import Window
 from mcp_github.models import Done, Listing, Record, Text
 from mcp_github.policy import Ref, Repo, WriteRepo
 

@@ -19,7 +19,7 @@ import httpx2
 from mcp_batteries.errors import NotFound, Refused, TooLarge, Unavailable
 from mcp_github.engine import failures
 from mcp_github.engine.client import Client, ClientSettings, Request
-from mcp_github.engine.flow import Flow
+from mcp_github.engine.taint import Flow
 from mcp_github.engine.text import scrub
 from mcp_github.policy import Policy, Repo, WriteRepo
 

@@ -15,8 +15,8 @@ from typing import IO
 from mcp_batteries.errors import Invalid, NotFound, TooLarge, quote
 from mcp_batteries.limits import Stop, in_thread
 from mcp_github.engine.api import Api
+from mcp_github.engine.line_pages import Window
 from mcp_github.engine.text import scrub_text
-from mcp_github.engine.window import Window
 from mcp_github.models import Text
 from mcp_github.policy import FilePath, Repo
 

@@ -23,7 +23,7 @@ from mcp_batteries.errors import Conflict, Problem, Refused, Unavailable
 from mcp_batteries.limits import Stop, in_thread
 from mcp_github.engine import failures
 from mcp_github.engine.gate import Gate
-from mcp_github.engine.reply import VERSION, Reply
+from mcp_github.engine.response import VERSION, Reply
 from mcp_github.engine.tokens import Credentials, TokenSettings
 from mcp_github.policy import Policy
 

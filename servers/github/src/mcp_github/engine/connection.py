@@ -14,7 +14,7 @@ import requests
 from requests.adapters import HTTPAdapter
 
 from mcp_batteries.errors import TooLarge
-from mcp_github.engine.reply import Reply
+from mcp_github.engine.response import Reply
 
 __all__ = ["Connection", "Early", "Stalled"]
 

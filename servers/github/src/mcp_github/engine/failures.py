@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote
 from mcp_github.engine.gate import EVERYTHING, Gate, limited
-from mcp_github.engine.reply import Reply
+from mcp_github.engine.response import Reply
 from mcp_github.engine.text import scrub_text
 
 __all__ = ["graphql_problem", "problem"]

@@ -13,8 +13,8 @@ from typing import Any, cast
 from mcp_batteries.errors import Invalid, NotFound, TooLarge, Unavailable, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
 from mcp_github.engine.api import Api, paging
+from mcp_github.engine.fields import TREE
 from mcp_github.engine.pages import rows_within
-from mcp_github.engine.shapes import TREE
 from mcp_github.engine.text import scrub_text
 from mcp_github.models import Listing, Text
 from mcp_github.policy import FilePath, Ref, Repo

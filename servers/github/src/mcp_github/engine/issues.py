@@ -8,9 +8,9 @@ from typing import Any, Literal, cast
 
 from mcp_batteries.errors import Invalid, NotFound, quote
 from mcp_github.engine.api import Api
+from mcp_github.engine.fields import COMMENT, ISSUE, LABEL, MILESTONE, PERSON
 from mcp_github.engine.pages import Shape, clipped, cut_note, listing, names, pick
 from mcp_github.engine.queries import NODE_PLACE, REPLY
-from mcp_github.engine.shapes import COMMENT, ISSUE, LABEL, MILESTONE, PERSON
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Owner, Repo, WriteRepo
 

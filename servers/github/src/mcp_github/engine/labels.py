@@ -8,7 +8,7 @@ from urllib.parse import quote as percent
 
 from mcp_batteries.errors import Invalid, quote
 from mcp_github.engine.api import Api
-from mcp_github.engine.shapes import LABEL, MILESTONE
+from mcp_github.engine.fields import LABEL, MILESTONE
 from mcp_github.models import Done
 from mcp_github.policy import WriteRepo
 

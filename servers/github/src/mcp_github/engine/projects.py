@@ -8,8 +8,8 @@ from typing import Any, Literal, cast
 
 from mcp_batteries.errors import Invalid, NotFound, quote
 from mcp_github.engine.api import Api
+from mcp_github.engine.fields import ISSUE
 from mcp_github.engine.pages import Shape, listing, names, pick, plain
-from mcp_github.engine.shapes import ISSUE
 from mcp_github.models import Done, Listing
 from mcp_github.policy import Owner, Repo
 

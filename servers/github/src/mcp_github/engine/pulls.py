@@ -9,11 +9,11 @@ from typing import Any, Literal, cast
 from mcp_batteries.errors import Conflict, Invalid, Refused, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
 from mcp_github.engine.api import Api
+from mcp_github.engine.fields import CHECK, PULL, REVIEW
 from mcp_github.engine.files import Diff
 from mcp_github.engine.issues import check_thread, merged
 from mcp_github.engine.pages import author, clipped, cut_note, listing, pick, rows_within, trust
 from mcp_github.engine.queries import DRAFT, READY, RESOLVE, THREADS, UNRESOLVE
-from mcp_github.engine.shapes import CHECK, PULL, REVIEW
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Ref, Repo, WriteRepo
 

@@ -20,7 +20,7 @@ from mcp_batteries.remote import Cache, Failed, Fresh, NotModified, Outcome, Val
 from mcp_github.engine.api import Api
 from mcp_github.engine.client import Request
 from mcp_github.engine.pages import pick
-from mcp_github.engine.reply import Reply
+from mcp_github.engine.response import Reply
 from mcp_github.engine.subjects import Subject
 
 __all__ = ["Remote"]

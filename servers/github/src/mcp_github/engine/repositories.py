@@ -8,9 +8,7 @@ from typing import Any, Literal, cast
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused, quote
 from mcp_github.engine.api import Answer, Api
-from mcp_github.engine.files import COMPARED
-from mcp_github.engine.pages import Shape, clipped, listing, pick
-from mcp_github.engine.shapes import (
+from mcp_github.engine.fields import (
     BRANCH,
     CODE,
     COMMIT,
@@ -23,6 +21,8 @@ from mcp_github.engine.shapes import (
     TEAM,
     TOPIC,
 )
+from mcp_github.engine.files import COMPARED
+from mcp_github.engine.pages import Shape, clipped, listing, pick
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Owner, Ref, Repo, WriteRepo
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcp_github.engine.api import Api
+from mcp_github.engine.fields import REPOSITORY
 from mcp_github.engine.pages import Shape, listing
-from mcp_github.engine.shapes import REPOSITORY
 from mcp_github.models import Done, Listing
 from mcp_github.policy import Owner, WriteRepo
 

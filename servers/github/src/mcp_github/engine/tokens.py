@@ -12,7 +12,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from mcp_batteries.errors import Problem, Unavailable
-from mcp_github.engine.reply import VERSION
+from mcp_github.engine.response import VERSION
 from mcp_github.policy import Api
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from mcp_batteries.errors import Problem
-from mcp_batteries.kept import KeptFile
+from mcp_batteries.subscriptions.config_file import ConfigFile
 from mcp_github.engine.subjects import number_of, subject
 from mcp_github.policy import Policy
 
@@ -15,7 +15,7 @@ _PLACES = {"repositories": "", "issues": "issues", "pull_requests": "pulls", "ru
 _MOST = 1000
 
 
-class WatchList(KeptFile[str]):
+class WatchList(ConfigFile[str]):
     """What each URI is called that the file lists: `repositories = ["owner/name"]`, and `issues`, `pull_requests` and
     `runs` as `["owner/name#1"]`.
     """

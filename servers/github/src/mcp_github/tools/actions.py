@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from mcp_batteries.declare import tool
+from mcp_batteries.server.declare import tool
 from mcp_github.engine.actions import Actions, Kind, RunAction
 from mcp_github.engine.artifacts import Artifacts
 from mcp_github.models import Done, Listing, Record, Text

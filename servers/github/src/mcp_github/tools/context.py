@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from mcp_batteries.declare import tool
 from mcp_batteries.errors import Invalid
+from mcp_batteries.server.declare import tool
 from mcp_github.engine.repositories import Repositories
 from mcp_github.models import Listing, Record
 from mcp_github.policy import Policy

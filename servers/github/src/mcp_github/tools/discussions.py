@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from mcp_batteries.declare import tool
 from mcp_batteries.errors import Invalid
+from mcp_batteries.server.declare import tool
 from mcp_github.engine.discussions import Discussions
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Policy

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from mcp_batteries.declare import tool
 from mcp_batteries.errors import Invalid
+from mcp_batteries.server.declare import tool
 from mcp_github.engine.gists import Gists
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Policy

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from mcp_batteries.declare import tool
+from mcp_batteries.server.declare import tool
 from mcp_github.engine.issues import Issues, Options, SubIssue
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Policy

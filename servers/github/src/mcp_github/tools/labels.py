@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from mcp_batteries.declare import tool
 from mcp_batteries.errors import Invalid
+from mcp_batteries.server.declare import tool
 from mcp_github.engine.labels import Labels
 from mcp_github.models import Done
 from mcp_github.policy import Policy

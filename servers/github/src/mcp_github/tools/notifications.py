@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from mcp_batteries.declare import tool
 from mcp_batteries.errors import Invalid
+from mcp_batteries.server.declare import tool
 from mcp_github.engine.notifications import Action, Notifications
 from mcp_github.models import Done, Listing
 from mcp_github.policy import Policy

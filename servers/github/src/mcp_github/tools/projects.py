@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from mcp_batteries.declare import tool
+from mcp_batteries.server.declare import tool
 from mcp_github.engine.projects import Kind, Projects
 from mcp_github.models import Done, Listing
 from mcp_github.policy import Policy

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from mcp_batteries.declare import tool
+from mcp_batteries.server.declare import tool
 from mcp_github.engine.pulls import Event, Pulls, ReviewComment
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Policy

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from mcp_types import BlobResourceContents, EmbeddedResource, ImageContent
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from mcp_batteries.declare import tool
+from mcp_batteries.server.declare import tool
 from mcp_github.engine.commits import Commits, FileChange
 from mcp_github.engine.files import Binary, Files
 from mcp_github.engine.pulls import Pulls

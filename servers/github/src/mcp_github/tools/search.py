@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from mcp_batteries.declare import tool
+from mcp_batteries.server.declare import tool
 from mcp_github.engine.repositories import Kind, Repositories
 from mcp_github.models import Listing
 from mcp_github.tools.arguments import Cursor, Fields, Limit, OptionalRepo

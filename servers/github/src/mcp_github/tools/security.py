@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from mcp_batteries.declare import tool
+from mcp_batteries.server.declare import tool
 from mcp_github.engine.security import Alerts, Security
 from mcp_github.models import Listing, Record
 from mcp_github.policy import Policy

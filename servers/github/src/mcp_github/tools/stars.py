@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mcp_batteries.declare import tool
+from mcp_batteries.server.declare import tool
 from mcp_github.engine.stars import Stars
 from mcp_github.models import Done, Listing
 from mcp_github.policy import Policy

@@ -14,10 +14,10 @@ import re
 import psycopg
 
 from mcp_batteries.errors import Invalid, Problem, Refused, Unavailable, quote
+from mcp_postgres.engine.admission import Limits, judge, opening
 from mcp_postgres.engine.cells import Column, Lines
 from mcp_postgres.engine.connections import Connections, Session
-from mcp_postgres.engine.gate import Limits, judge, opening
-from mcp_postgres.engine.trouble import problem
+from mcp_postgres.engine.errors import problem
 from mcp_postgres.models import Change
 from mcp_postgres.policy import SchemaStatement, WriteStatement
 

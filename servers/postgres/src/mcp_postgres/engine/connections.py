@@ -25,8 +25,8 @@ from psycopg.types.none import NoneDumper
 from psycopg.types.string import StrDumperUnknown, TextLoader
 
 from mcp_batteries.errors import Problem, Unavailable
+from mcp_postgres.engine.errors import problem, unreachable
 from mcp_postgres.engine.role import ROLE, Role
-from mcp_postgres.engine.trouble import problem, unreachable
 from mcp_postgres.policy import Database
 
 __all__ = ["Connections", "Session", "apart"]

@@ -20,11 +20,11 @@ from psycopg import pq
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.limits import Cursor
-from mcp_batteries.rows import RowPage
+from mcp_batteries.sql.rows import RowPage
+from mcp_postgres.engine.admission import Limits, admit, opening
 from mcp_postgres.engine.cells import Column, Lines, wrapped
 from mcp_postgres.engine.connections import Connections, Session
-from mcp_postgres.engine.gate import Limits, admit, opening
-from mcp_postgres.engine.trouble import problem
+from mcp_postgres.engine.errors import problem
 from mcp_postgres.policy import ReadStatement
 
 __all__ = ["Pages"]

@@ -10,9 +10,9 @@ from typing import Any, cast
 import psycopg
 
 from mcp_batteries.errors import Invalid, Refused, quote
+from mcp_postgres.engine.admission import admit
 from mcp_postgres.engine.connections import Session
-from mcp_postgres.engine.gate import admit
-from mcp_postgres.engine.trouble import problem
+from mcp_postgres.engine.errors import problem
 from mcp_postgres.models import Plan
 from mcp_postgres.policy import ReadStatement
 

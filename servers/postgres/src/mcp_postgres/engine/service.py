@@ -11,13 +11,13 @@ import anyio.to_thread
 
 from mcp_batteries.errors import Invalid, NotFound, Problem, Unavailable, quote
 from mcp_batteries.limits import Cursor
-from mcp_batteries.rows import RowPage
+from mcp_batteries.sql.rows import RowPage
 from mcp_postgres.engine import catalog, health, workload
+from mcp_postgres.engine.admission import Limits, admit, opening
 from mcp_postgres.engine.change import change_rows, change_schema
 from mcp_postgres.engine.cluster import Cluster
 from mcp_postgres.engine.connections import Connections, Session, apart
 from mcp_postgres.engine.demo import SCRIPT
-from mcp_postgres.engine.gate import Limits, admit, opening
 from mcp_postgres.engine.pages import Pages
 from mcp_postgres.engine.plan import explained
 from mcp_postgres.engine.role import WRITABLE

@@ -12,10 +12,10 @@ from typing import Any, cast
 import psycopg
 
 from mcp_batteries.errors import Invalid, Refused, quote
-from mcp_batteries.rows import size
+from mcp_batteries.sql.rows import size
 from mcp_postgres.engine.connections import Session
+from mcp_postgres.engine.errors import problem
 from mcp_postgres.engine.plan import HYPOPG, HYPOPG_FIX, needs, plan_of
-from mcp_postgres.engine.trouble import problem
 from mcp_postgres.models import Report
 from mcp_postgres.policy import Database, ReadStatement
 

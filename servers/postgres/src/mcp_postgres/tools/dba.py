@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from mcp_batteries.declare import tool
+from mcp_batteries.server.declare import tool
 from mcp_postgres.engine.health import AREAS
 from mcp_postgres.engine.service import Engine
 from mcp_postgres.models import Report

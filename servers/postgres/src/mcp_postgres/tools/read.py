@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from mcp_batteries.declare import tool
 from mcp_batteries.errors import Invalid
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES
-from mcp_batteries.views import DIAGRAM, PLAN, TABLE
+from mcp_batteries.server.declare import tool
+from mcp_batteries.server.views import DIAGRAM, PLAN, TABLE
 from mcp_postgres.engine.service import Engine
 from mcp_postgres.models import Catalog, Hits, Plan, RowPage, TableInfo
 from mcp_postgres.policy import Database, Policy

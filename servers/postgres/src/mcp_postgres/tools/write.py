@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mcp_batteries.declare import tool
+from mcp_batteries.server.declare import tool
 from mcp_postgres.engine.service import Engine
 from mcp_postgres.models import Change
 from mcp_postgres.policy import Policy

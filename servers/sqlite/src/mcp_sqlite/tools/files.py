@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mcp_batteries.declare import tool
+from mcp_batteries.server.declare import tool
 from mcp_sqlite.engine.service import Engine
 from mcp_sqlite.models import Backup, Export, Import
 from mcp_sqlite.policy import Policy

@@ -7,10 +7,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from mcp_batteries.declare import tool
 from mcp_batteries.errors import Invalid
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES
-from mcp_batteries.views import DIAGRAM, PLAN, TABLE
+from mcp_batteries.server.declare import tool
+from mcp_batteries.server.views import DIAGRAM, PLAN, TABLE
 from mcp_sqlite.engine.service import Engine
 from mcp_sqlite.models import Catalog, Check, Hits, Plan, RowPage, TableInfo
 from mcp_sqlite.policy import Database, Policy

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, cast
 
 from mcp_batteries.errors import Problem
-from mcp_batteries.kept import KeptFile
+from mcp_batteries.subscriptions.config_file import ConfigFile
 from mcp_weather.policy import Place, Policy
 
 __all__ = ["SavedPlaces"]
 
 
-class SavedPlaces(KeptFile[Place]):
+class SavedPlaces(ConfigFile[Place]):
     """The places in the TOML file `path`, one table each: `[home]` with `latitude`, `longitude` and perhaps `name`."""
 
     def __init__(self, path: str | None) -> None:

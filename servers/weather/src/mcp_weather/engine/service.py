@@ -13,10 +13,10 @@ import anyio
 from mcp_batteries.errors import NotFound, Problem, Unavailable
 from mcp_batteries.limits import in_thread
 from mcp_batteries.remote import Cache, Snapshot
-from mcp_weather.engine import documents as ask
 from mcp_weather.engine import nws
+from mcp_weather.engine import queries as ask
 from mcp_weather.engine.astronomy import sky
-from mcp_weather.engine.documents import Group, Model
+from mcp_weather.engine.queries import Group, Model
 from mcp_weather.engine.series import Units, convert, origin, reading, table, today, zone_of
 from mcp_weather.models import (
     AirQuality,

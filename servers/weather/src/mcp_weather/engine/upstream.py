@@ -20,7 +20,7 @@ import anyio
 from mcp_batteries.errors import Invalid, quote
 from mcp_batteries.remote import Failed, Fresh, NotModified, Outcome, Store, Validators
 from mcp_weather.engine.budget import Budget
-from mcp_weather.engine.documents import service_of
+from mcp_weather.engine.queries import service_of
 from mcp_weather.settings import Settings
 
 if TYPE_CHECKING:

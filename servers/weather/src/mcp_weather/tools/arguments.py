@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from mcp_weather.engine.documents import Group, Model
+from mcp_weather.engine.queries import Group, Model
 from mcp_weather.engine.series import Units
 
 __all__ = ["Day", "Groups", "Hours", "Models", "PlaceText", "UnitSystem"]

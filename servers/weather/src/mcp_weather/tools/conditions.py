@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from mcp_batteries.declare import tool
+from mcp_batteries.server.declare import tool
 from mcp_weather.engine.series import Units
 from mcp_weather.engine.service import Engine
 from mcp_weather.models import AirQuality, Alerts, Astronomy, History, Marine

@@ -10,12 +10,12 @@ from typing import Annotated, Literal
 from mcp_types import CallToolResult, ImageContent, TextContent
 from pydantic import Field
 
-from mcp_batteries.declare import tool
 from mcp_batteries.errors import Invalid
 from mcp_batteries.limits import in_thread
-from mcp_batteries.views import FORECAST
+from mcp_batteries.server.declare import tool
+from mcp_batteries.server.views import FORECAST
 from mcp_weather.engine import plot
-from mcp_weather.engine.documents import Group, Model
+from mcp_weather.engine.queries import Group, Model
 from mcp_weather.engine.series import Units
 from mcp_weather.engine.service import Engine
 from mcp_weather.models import Forecast, Picture, Weather

@@ -1,0 +1,200 @@
+"""Places to handles: the one way from a trusted place to the kernel, and from its errors to ours.
+
+Everything that touches files goes through `resolve` or what stands on it here. The handle that was opened is
+the handle that is used; no path is looked up twice, so nothing can be swapped in between.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import BinaryIO, TypeVar
+
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote
+from mcp_fs.engine.suggestions import advice
+from mcp_fs.policy import Readable, Root
+
+if sys.platform == "win32":
+    from mcp_fs.engine.files import handles_windows as _platform
+    from mcp_fs.engine.files.handles_windows import Folder, Spot
+else:
+    from mcp_fs.engine.files import handles_posix as _platform
+    from mcp_fs.engine.files.handles_posix import Folder, Spot
+
+__all__ = [
+    "Folder",
+    "Spot",
+    "not_a_file",
+    "open_file",
+    "open_folder",
+    "open_regular",
+    "problem",
+    "read_link",
+    "resolve",
+    "status",
+    "told",
+]
+
+P = TypeVar("P", bound=Readable)
+
+# Neither waits for a writer of a FIFO nor takes a terminal; fstat then tells what was opened.
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFLNK: "a link",
+}
+
+
+@contextmanager
+def resolve(place: P, *, follow: bool = True) -> Generator[Spot[P]]:
+    """The spot of `place`, an open folder and one name in it; the name need not exist.
+
+    An `OSError` raised in the body is told as a `Problem` with this place.
+
+    Args:
+        follow: whether a link in the last name is followed; those before it always are.
+
+    Raises:
+        Refused: a link leads outside the served folders, or to a protected secret.
+        NotFound: a folder on the way does not exist.
+    """
+    _refuse_replaced(place.root)
+    with told(place):
+        spot = _platform.resolve(place, follow=follow)
+        try:
+            yield spot
+        finally:
+            spot.folder.close()
+
+
+def _refuse_replaced(root: Root) -> None:
+    """Raise for a served folder that was moved, removed or replaced: neither it nor what stands there now is meant."""
+    if root.fd < 0:
+        return
+    try:
+        now = os.stat(root.real)
+    except FileNotFoundError:
+        now = None
+    except OSError:
+        return
+    then = os.fstat(root.fd)
+    if now is None or (now.st_dev, now.st_ino) != (then.st_dev, then.st_ino):
+        raise Unavailable(
+            f"The served folder {quote(root.name)} was moved, removed or replaced since the server started.",
+            "The operator can restart the server, which then serves what is there now.",
+        )
+
+
+def open_file(place: Readable) -> BinaryIO:
+    """The regular file at `place`, open for reading, unbuffered; links are followed beneath the served folders.
+
+    Raises:
+        NotFound: there is none.
+        Refused: it is a folder, a pipe, a socket or a device; none of them is waited for.
+    """
+    with resolve(place) as spot:
+        return open_regular(spot.folder, spot.name, place)
+
+
+def open_regular(folder: Folder[P], name: str, shown: Readable | None = None) -> BinaryIO:
+    """The regular file `name` of an open folder, as `open_file`; `name` may not be a link.
+
+    Args:
+        shown: how the caller knows it, for messages.
+
+    Raises:
+        OSError: it can't be opened.
+    """
+    place = shown or folder.place / name
+    fd = folder.open(name, _READ)
+    try:
+        kind = stat.S_IFMT(os.fstat(fd).st_mode)
+        if kind != stat.S_IFREG:
+            raise not_a_file(place, kind)
+        return os.fdopen(fd, "rb", buffering=0)
+    except BaseException:
+        os.close(fd)
+        raise
+
+
+def open_folder(place: P) -> Folder[P]:
+    """The folder at `place`, open for listing; close it (`with`)."""
+    with resolve(place) as spot:
+        return spot.folder.folder(spot.name)
+
+
+def status(place: Readable, *, follow: bool = True) -> os.stat_result:
+    """What stat(2) says of `place`, or lstat(2)."""
+    with resolve(place, follow=follow) as spot:
+        found = spot.folder.stat(spot.name)
+        if follow and stat.S_ISLNK(found.st_mode):  # put there since the way was resolved
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        return found
+
+
+def read_link(place: Readable) -> str:
+    """The text of the link at `place`."""
+    with resolve(place, follow=False) as spot:
+        return spot.folder.read_link(spot.name)
+
+
+def not_a_file(place: Readable, kind: int) -> Problem:
+    """The refusal for a place of the file type `kind` (as `stat.S_IFMT`) where a regular file is needed."""
+    fix = "Use `list_directory` to see what is in it." if kind == stat.S_IFDIR else "Only regular files are served."
+    return Refused(f"{quote(place.display)} is {_KINDS.get(kind, 'no regular file')}, not a file.", fix)
+
+
+@contextmanager
+def told(place: Readable) -> Generator[None]:
+    """Turn an `OSError` of the body into a `Problem` about `place`, without the kernel's paths."""
+    try:
+        yield
+    except OSError as error:
+        raise problem(error, place) from error
+
+
+def problem(error: OSError, place: Readable, outcome: str = "") -> Problem:
+    """What an `OSError` about `place` means to a caller.
+
+    Args:
+        outcome: what it left behind, a few words; for changes that failed.
+    """
+    shown = quote(place.display)
+    end = f"; {outcome}." if outcome else "."
+    match error.errno:
+        case errno.ENOENT:
+            return NotFound(f"{shown} does not exist{end}", advice(place))
+        case errno.ENOTDIR:
+            return NotFound(f"{shown} is not a folder, or lies below a file{end}", "Files are read with `read_text`.")
+        case errno.EISDIR:
+            return not_a_file(place, stat.S_IFDIR)
+        case errno.EEXIST:
+            return Conflict(f"{shown} exists already{end}", "Choose another name.")
+        case errno.ENOTEMPTY:
+            return Conflict(f"{shown} is a folder that is not empty{end}", "Choose another name.")
+        case errno.EACCES | errno.EPERM | errno.EROFS:
+            return Refused(f"The operating system does not allow this on {shown}: {error.strerror}{end}")
+        case errno.ENXIO | errno.ENODEV | errno.EOPNOTSUPP:
+            return Refused(f"{shown} is a pipe, a socket or a device{end}", "Only regular files are served.")
+        case errno.ELOOP | errno.EMLINK:
+            return Invalid(f"{shown} runs through too many links, or is being changed now{end}")
+        case errno.ENAMETOOLONG:
+            return Invalid(f"{shown} is too long a name{end}", "Most file systems take 255 bytes a name.")
+        case errno.EILSEQ | errno.EINVAL:
+            return Invalid(f"{shown} is not a name this file system can hold{end}")
+        case errno.ENOSPC | errno.EDQUOT:
+            return TooLarge(f"There is no space left for {shown}{end}", "Free some space first.")
+        case errno.EFBIG:
+            return TooLarge(f"{shown} would be larger than the file system allows{end}")
+        case errno.EMFILE | errno.ENFILE:
+            return Unavailable(f"Too many files are open just now{end}", "Try again shortly.")
+        case _:
+            return Unavailable(f"{shown} failed: {error.strerror or type(error).__name__}{end}")

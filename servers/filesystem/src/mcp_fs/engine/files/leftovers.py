@@ -1,0 +1,146 @@
+"""Temporary entries: how they are told from others' files, and what happens to those a crash has left.
+
+A temporary entry has a name that nobody else uses and is locked, by flock(2), as long as the process that made
+it is at work on it. What is older than this process and locked by none is a leftover. They are looked for in all
+of the served folders at the start, as far as that is cheap, and in each folder when it is first written to.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+import sys
+import time
+from contextlib import suppress
+from typing import Any
+
+from mcp_batteries.errors import Problem
+from mcp_batteries.limits import Stop
+from mcp_fs.engine.files.handles import Folder, resolve
+from mcp_fs.policy import Policy, Readable
+
+if sys.platform != "win32":
+    from fcntl import LOCK_EX, LOCK_NB, flock
+
+__all__ = ["PREFIX", "clean_leftovers", "clean_once", "hold", "remove_all", "remove_quietly", "temporary_name"]
+
+PREFIX = ".~mcp-fs-"
+"""How temporary names begin; hidden, and nobody else's."""
+
+_STARTED = time.time()
+
+
+def temporary_name() -> str:
+    """A name that is free and that every server like this one knows as temporary."""
+    return f"{PREFIX}{secrets.token_hex(8)}"
+
+
+def hold(fd: int) -> None:
+    """Tell other processes, as long as `fd` is open, that a temporary entry is no leftover."""
+    with suppress(OSError):
+        _lock(fd)
+
+
+def _lock(fd: int) -> None:
+    """Raises `OSError` when another process has it; on Windows what is open can't be removed anyway."""
+    if sys.platform != "win32":
+        flock(fd, LOCK_EX | LOCK_NB)
+
+
+def clean_leftovers(policy: Policy, stop: Stop, most: int = 100_000) -> int:
+    """Remove the temporary files that crashed processes left below the served folders; how many there were.
+
+    Looks at no more than `most` entries: a folder beyond that is cleaned when it is next written to. Links are
+    not followed. A file that a living process holds, or that is younger than this process, stays.
+    """
+    cleaner = _Cleaner(stop, most)
+    for root in policy.roots:
+        with suppress(Problem), resolve(policy.top(root)) as spot, spot.folder.folder(spot.name) as folder:
+            cleaner.clean(folder, depth=0)
+    return cleaner.removed
+
+
+class _Cleaner:
+    def __init__(self, stop: Stop, most: int) -> None:
+        self.stop, self.left, self.removed = stop, most, 0
+
+    def clean(self, folder: Folder[Readable], depth: int) -> None:
+        self.stop.check()
+        _note_clean(folder)
+        inner: list[str] = []
+        for entry in folder.scan():
+            self.left -= 1
+            if entry.name.startswith(PREFIX):
+                self.removed += _remove_leftover(folder, entry.name)
+            elif self.left > 0 and depth < 100 and entry.is_dir(follow_symlinks=False):
+                inner.append(entry.name)
+        for name in inner:
+            if self.left > 0:
+                with suppress(Problem, OSError), folder.folder(name) as below:
+                    self.clean(below, depth + 1)
+
+
+_cleaned: set[tuple[int, int]] = set()
+
+
+def clean_once(folder: Folder[Any]) -> None:
+    if _note_clean(folder):
+        with suppress(OSError):
+            for name in folder.names():
+                if name.startswith(PREFIX):
+                    _remove_leftover(folder, name)
+
+
+def _note_clean(folder: Folder[Any]) -> bool:
+    """True the first time a folder is met."""
+    found = folder.stat(".")
+    identity = (found.st_dev, found.st_ino)
+    if identity in _cleaned:
+        return False
+    if len(_cleaned) >= 10_000:
+        _cleaned.clear()
+    _cleaned.add(identity)
+    return True
+
+
+def _remove_leftover(folder: Folder[Any], name: str) -> bool:
+    try:
+        found = folder.stat(name)
+        if found.st_ctime >= _STARTED:
+            return False
+        if stat.S_ISLNK(found.st_mode):
+            folder.remove(name)
+            return True
+        fd = folder.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        try:
+            _lock(fd)
+        finally:
+            os.close(fd)
+        remove_all(folder, name)
+    except (OSError, Problem):  # a folder of somebody's that only has such a name may hold what is protected
+        return False
+    return True
+
+
+def remove_all(folder: Folder[Any], name: str, stop: Stop | None = None) -> None:
+    """Remove the entry `name` with all that is in it; links are removed, not followed.
+
+    Raises:
+        OSError: something could not be removed; what was before it is gone.
+    """
+    if stop is not None:
+        stop.check()
+    if not stat.S_ISDIR(folder.stat(name).st_mode):
+        folder.remove(name)
+        return
+    with folder.folder(name) as inner:
+        for below in inner.names():
+            remove_all(inner, below, stop)
+    folder.remove_folder(name)
+
+
+def remove_quietly(folder: Folder[Any], name: str) -> None:
+    """`remove_all` for a temporary entry that may be gone already."""
+    with suppress(OSError, Problem):
+        remove_all(folder, name)

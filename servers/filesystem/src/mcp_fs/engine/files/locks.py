@@ -1,0 +1,117 @@
+"""One writer at a time for each file, however it is reached: what keeps edits in flight from losing each other.
+
+Calls of one process meet at the name, before there need be a file. Processes meet at the file itself, by flock(2):
+who holds the lock of the file that stands at the name may replace it, and whoever waited looks again whether it
+still stands there. Programs that know nothing of this are noticed by `Staged.check_unchanged`.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import threading
+import time
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from weakref import WeakValueDictionary
+
+from mcp_batteries.errors import Unavailable, quote
+from mcp_batteries.limits import Stop
+from mcp_fs.engine.files.handles import Spot
+from mcp_fs.engine.names import folded
+from mcp_fs.policy import Readable
+
+if sys.platform != "win32":
+    from fcntl import LOCK_EX, LOCK_NB, flock
+
+__all__ = ["locked"]
+
+_LOOK = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+_PATIENCE = 10.0  # seconds for another process, whose change takes a few milliseconds
+
+
+class _Lock:
+    __slots__ = ("__weakref__", "held")
+
+    def __init__(self) -> None:
+        self.held = threading.Lock()
+
+
+_locks: WeakValueDictionary[tuple[int, int, str], _Lock] = WeakValueDictionary()
+_locks_guard = threading.Lock()
+
+
+@contextmanager
+def locked(spots: Sequence[Spot[Any]], stop: Stop) -> Generator[None]:
+    """Hold, against every other call and every other server process, the names at `spots`.
+
+    A name is its folder's identity and its spelling as any file system might fold it, so that two ways to one
+    file meet here.
+
+    Raises:
+        Unavailable: another process holds one of the files for more than 10 seconds.
+    """
+    with ExitStack() as stack:
+        for lock in _of(spots):
+            while not lock.held.acquire(timeout=0.05):
+                stop.check()
+            stack.callback(lock.held.release)
+        if sys.platform != "win32":  # there a file that another process has open can't be replaced
+            _hold_files(spots, stop, stack)
+        yield
+
+
+def _of(spots: Iterable[Spot[Readable]]) -> list[_Lock]:
+    keys = set[tuple[int, int, str]]()
+    for spot in spots:
+        folder = spot.folder.stat(".")
+        keys.add((folder.st_dev, folder.st_ino, folded(spot.name).casefold()))
+    with _locks_guard:  # one order for all, so that two calls can't wait for each other
+        return [_locks.setdefault(key, _Lock()) for key in sorted(keys)]
+
+
+if sys.platform != "win32":
+
+    def _hold_files(spots: Iterable[Spot[Readable]], stop: Stop, stack: ExitStack) -> None:
+        """Hold the regular files at `spots` until `stack` ends; what is no such file needs no lock."""
+        files = {(found.st_dev, found.st_ino): spot for spot in spots if (found := _regular(spot)) is not None}
+        held = set[tuple[int, int]]()
+        deadline = time.monotonic() + _PATIENCE
+        for _, spot in sorted(files.items(), key=lambda item: item[0]):
+            while (found := _regular(spot)) is not None and (found.st_dev, found.st_ino) not in held:
+                try:
+                    fd = spot.folder.open(spot.name, _LOOK)
+                except OSError:
+                    break  # one that can't be read can't be edited either
+                stack.callback(os.close, fd)
+                if not _flock(fd, spot, stop, deadline):
+                    break
+                found = os.fstat(fd)
+                held.add((found.st_dev, found.st_ino))
+
+    def _flock(fd: int, spot: Spot[Readable], stop: Stop, deadline: float) -> bool:
+        """Wait for the lock; False where the file system knows none."""
+        while True:
+            try:
+                flock(fd, LOCK_EX | LOCK_NB)
+            except BlockingIOError:
+                stop.check()
+                if time.monotonic() > deadline:
+                    raise Unavailable(
+                        f"Another program holds a lock on {quote(spot.place.display)}.",
+                        "Try again when it has finished; nothing was changed.",
+                    ) from None
+                time.sleep(0.005)
+            except OSError:
+                return False
+            else:
+                return True
+
+    def _regular(spot: Spot[Readable]) -> os.stat_result | None:
+        try:
+            found = spot.folder.stat(spot.name)
+        except OSError:
+            return None
+        return found if stat.S_ISREG(found.st_mode) else None

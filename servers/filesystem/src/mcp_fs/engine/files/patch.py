@@ -1,0 +1,200 @@
+"""Unified diffs applied strictly: what a hunk says stands there has to stand there.
+
+Only two things are forgiven, because models can't count: the lengths in a hunk's header, and its line number as
+long as its text is at one place only. No context is ever skipped.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mcp_batteries.errors import Conflict, Invalid, NotFound
+from mcp_batteries.limits import Stop
+from mcp_fs.engine.files.edit import lines_of, nearest
+
+__all__ = ["FilePatch", "apply_hunks", "parse"]
+
+_HEADER = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(.*)", re.DOTALL)
+_NONE = "/dev/null"
+_HOW = "Send a unified diff with its `---` and `+++` lines, as `diff -u` and git write it."
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """Lines without their ends; `line` is where they should begin, from 1.
+
+    `old_open` and `new_open` tell that the last line has no end, in the old text and in the new.
+    """
+
+    line: int
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+    old_open: bool
+    new_open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FilePatch:
+    """What a diff does to one file.
+
+    Attributes:
+        path: without the `a/` or `b/` of git.
+        written: as the diff has it.
+    """
+
+    path: str
+    written: str
+    creates: bool
+    deletes: bool
+    hunks: tuple[Hunk, ...]
+
+
+def parse(patch: str) -> list[FilePatch]:
+    """The files of a unified diff, in order.
+
+    Raises:
+        Invalid: it is none, or does what text can't: renames, modes, binary contents.
+    """
+    # Half of its cost is compiling its expressions: paid by the first patch, not by every start.
+    from unidiff.errors import UnidiffParseError
+    from unidiff.patch import PatchSet
+
+    try:
+        files = PatchSet(_recounted(patch))
+    except UnidiffParseError as error:
+        raise Invalid(f"The patch can't be read: {error}.", _HOW) from None
+    if not files:
+        raise Invalid("The patch names no file.", _HOW)
+    patches: list[FilePatch] = []
+    for file in files:
+        path = _unquoted(file.path)
+        if file.is_binary_file or file.is_rename or not (file or file.is_added_file or file.is_removed_file):
+            raise Invalid(f"The patch does to `{path}` what is not text.", "Use `move_file` to rename.")
+        hunks: list[Hunk] = []
+        for hunk in file:
+            marks = [line.line_type for line in hunk]
+            ends = [marks[index - 1] for index, mark in enumerate(marks) if mark == "\\" and index]
+            hunks.append(
+                Hunk(
+                    hunk.source_start,
+                    tuple(_bare(line.value) for line in hunk if line.line_type in " -"),
+                    tuple(_bare(line.value) for line in hunk if line.line_type in " +"),
+                    any(mark in " -" for mark in ends),
+                    any(mark in " +" for mark in ends),
+                )
+            )
+        written = _unquoted(file.target_file if file.source_file == _NONE else file.source_file)
+        patches.append(FilePatch(path, written, file.source_file == _NONE, file.target_file == _NONE, tuple(hunks)))
+    return patches
+
+
+def apply_hunks(text: str, patch: FilePatch, shown: str, stop: Stop) -> str:
+    """`text` with the hunks applied, its line ends kept.
+
+    Raises:
+        NotFound: what a hunk expects is not there; quotes the nearest.
+        Conflict: it is at several places and at none of them by its line number.
+        Invalid: a hunk expects nothing, so that it could go anywhere.
+    """
+    lines, shift, after = lines_of(text), 0, 0
+    bare = [_bare(line) for line in lines]
+    for number, hunk in enumerate(patch.hunks, 1):
+        stop.check()
+        which = f"Hunk {number} of {shown}"
+        if not hunk.old and lines:
+            raise Invalid(f"{which} has no context.", "Make the diff with at least one unchanged line.")
+        start = _position(bare, hunk, max(after, hunk.line - 1 + shift), after, which, stop)
+        end = start + len(hunk.old)
+        if hunk.old and end == len(lines) and hunk.old_open and lines[-1] != bare[-1]:
+            raise NotFound(f"{which}: its last line has a line end in the file and none in the patch.")
+        new = _ended(hunk, lines, start, end)
+        lines[start:end] = new
+        bare[start:end] = hunk.new
+        after = start + len(new)
+        shift += len(hunk.new) - len(hunk.old)
+    return "".join(lines)
+
+
+def _position(bare: list[str], hunk: Hunk, line: int, after: int, which: str, stop: Stop) -> int:
+    size, old = len(hunk.old), list(hunk.old)
+    if bare[line : line + size] == old:
+        return line
+    places = [
+        start
+        for start in range(after, len(bare) - size + 1)
+        if bare[start] == old[0] and bare[start : start + size] == old
+    ]
+    if len(places) == 1:
+        return places[0]
+    if places:
+        found = ", ".join(str(place + 1) for place in places[:10])
+        raise Conflict(f"{which}: its lines are at {found}, not at line {hunk.line}.", "Correct the line number.")
+    raise NotFound(f"{which}: its lines are not in the file.", nearest("\n".join(bare), "\n".join(old), stop))
+
+
+def _ended(hunk: Hunk, lines: Sequence[str], start: int, end: int) -> list[str]:
+    """The new lines with the ends of the old ones they stand for, else those of their neighbours."""
+    near = [line[len(_bare(line)) :] for line in (*lines[start:end], *lines[max(0, start - 1) : start], *lines[:1])]
+    usual = next((mark for mark in near if mark), "\n")
+    kept = {_bare(line): line[len(_bare(line)) :] or usual for line in reversed(lines[start:end])}
+    new = [line + kept.get(line, usual) for line in hunk.new]
+    at_end = end == len(lines)
+    was_open = at_end and bool(lines) and lines[-1] == _bare(lines[-1]) and not hunk.old_open
+    if new and at_end and (hunk.new_open or was_open):
+        new[-1] = _bare(new[-1])
+    return new
+
+
+def _bare(line: str) -> str:
+    return line.removesuffix("\n").removesuffix("\r")
+
+
+def _unquoted(path: str) -> str:
+    """A path as git writes it: names with special characters in quotes, their bytes as in C."""
+    if len(path) > 1 and path[0] == path[-1] == '"':
+        return os.fsdecode(path[1:-1].encode("ascii", "replace").decode("unicode_escape").encode("latin-1"))
+    return path
+
+
+def _recounted(patch: str) -> str:
+    """`patch` with the lengths in its hunk headers set to what follows them."""
+    lines = patch.replace("\r\n", "\n").removesuffix("\n").split("\n")
+    result: list[str] = []
+    index = 0
+    while index < len(lines):
+        header = _HEADER.fullmatch(lines[index])
+        if header is None:
+            result.append(lines[index])
+            index += 1
+            continue
+        end = index + 1
+        while end < len(lines) and not _ends_hunk(lines, end):
+            end += 1
+        body = lines[index + 1 : end]
+        told = (int(header[2] or 1), int(header[4] or 1))
+        while body and not body[-1] and (_count(body, " -"), _count(body, " +")) != told:
+            body.pop()  # blank lines behind a diff are no context
+        start = f"@@ -{header[1]},{_count(body, ' -')} +{header[3]},{_count(body, ' +')} @@{header[5]}"
+        result += [start, *(line or " " for line in body)]
+        index = end
+    return "\n".join([*result, ""])
+
+
+def _ends_hunk(lines: Sequence[str], index: int) -> bool:
+    line = lines[index]
+    if line[:1] not in ("", " ", "+", "-", "\\"):
+        return True
+    following = lines[index + 1 : index + 3]
+    return (
+        line.startswith("--- ")
+        and len(following) == 2
+        and following[0].startswith("+++ ")
+        and following[1].startswith("@@ ")
+    )
+
+
+def _count(body: Sequence[str], marks: str) -> int:
+    return sum(1 for line in body if (line[:1] or " ") in marks)

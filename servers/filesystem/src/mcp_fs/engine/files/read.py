@@ -1,0 +1,235 @@
+"""Parts of text files of any size, in memory that does not grow with the file.
+
+Lines are found as bytes, in blocks, and only what goes into the answer is decoded. A page ends between lines;
+a line longer than a page is cut between characters, and the answer names the column where it goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from bisect import bisect_right
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+
+from mcp_batteries.errors import Invalid, Problem, TooLarge, quote
+from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
+from mcp_fs.engine.files.handles import open_file
+from mcp_fs.engine.files.lines import LONGEST_CHARACTER, Lines
+from mcp_fs.engine.files.text import content_hash
+from mcp_fs.models import FileSlices, TextSlice, counted
+from mcp_fs.policy import Readable
+
+__all__ = ["MAX_PAGE_BYTES", "LineIndex", "Part", "read_part", "read_parts"]
+
+MAX_PAGE_BYTES = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Which lines of a file are wanted.
+
+    Attributes:
+        start_line: first line, from 1.
+        start_column: byte of that line to begin with, from 1.
+        end_line: last line, included; None for as many as fit.
+        tail: this many last lines instead.
+        max_bytes: bytes of the file in one answer.
+        numbers: whether each line begins with its number and a tab.
+    """
+
+    start_line: int = 1
+    start_column: int = 1
+    end_line: int | None = None
+    tail: int | None = None
+    max_bytes: int = DEFAULT_PAGE_BYTES
+    numbers: bool = False
+
+
+class LineIndex:
+    """Where lines begin in files read lately, so that the next page of a large file is found at once.
+
+    A file that was changed has another modification time or size and is counted anew. Thread-safe.
+    """
+
+    def __init__(self, files: int = 64, marks: int = 1024) -> None:
+        self._files: OrderedDict[tuple[int, ...], list[tuple[int, int]]] = OrderedDict()
+        self._most_files, self._most_marks = files, marks
+        self._lock = threading.Lock()
+
+    def before(self, status: os.stat_result, line: int) -> tuple[int, int] | None:
+        """The nearest known (line, byte offset) at or before `line`."""
+        with self._lock:
+            marks = self._files.get(_version(status), [])
+            index = bisect_right(marks, (line, 1 << 62))
+            return marks[index - 1] if index else None
+
+    def learn(self, status: os.stat_result, line: int, offset: int) -> None:
+        with self._lock:
+            marks = self._files.setdefault(_version(status), [])
+            self._files.move_to_end(_version(status))
+            index = bisect_right(marks, (line, offset))
+            if not index or marks[index - 1] != (line, offset):
+                marks.insert(index, (line, offset))
+            if len(marks) > self._most_marks:
+                del marks[::2]
+            while len(self._files) > self._most_files:
+                self._files.popitem(last=False)
+
+
+def read_part(place: Readable, part: Part, index: LineIndex, stop: Stop) -> TextSlice:
+    """The wanted lines of the text file at `place`, at most a page of them.
+
+    Raises:
+        Invalid: the file is binary, or has fewer lines.
+        Problem: it can't be opened.
+    """
+    with open_file(place) as file:
+        lines = Lines(place, file, stop)
+        return _page(lines, part, index) if part.tail is None else _tail(lines, part, part.tail)
+
+
+def read_parts(places: list[tuple[str, Readable | Problem]], part: Part, index: LineIndex, stop: Stop) -> FileSlices:
+    """The beginnings of several files, each with its own outcome, within one page altogether.
+
+    What a short file leaves of its share goes to those after it.
+
+    Args:
+        places: for each file the caller's spelling and the place, or why there is none.
+    """
+    left, outcomes = part.max_bytes, list[tuple[str, TextSlice | Problem]]()
+    for number, (name, place) in enumerate(places):
+        stop.check()
+        if isinstance(place, Problem):
+            outcomes.append((name, place))
+            continue
+        share = left // (len(places) - number)
+        try:
+            if not share:
+                raise TooLarge(f"`max_bytes` leaves nothing for {quote(name)}.", "Raise it, or name fewer files.")
+            piece = read_part(place, Part(max_bytes=share, numbers=part.numbers), index, stop)
+        except Problem as problem:
+            outcomes.append((name, problem))
+            continue
+        left = max(0, left - piece.bytes_shown)
+        outcomes.append((name, piece))
+    return FileSlices(tuple(outcomes))
+
+
+def _page(lines: Lines, part: Part, index: LineIndex) -> TextSlice:
+    line, offset = index.before(lines.status, part.start_line) or (1, lines.start)
+    skipped, offset = lines.skip(offset, part.start_line - line)
+    has_line = offset < lines.size or part.start_line == 1
+    if line + skipped < part.start_line or not has_line:
+        total = lines.total if lines.total is not None else lines.count(lines.start, lines.size)
+        raise Invalid(
+            f"{quote(lines.path)} has {counted(total, 'line')}.", f"Use a `start_line` up to {max(total, 1)}."
+        )
+    if part.end_line is not None and part.end_line < part.start_line:
+        raise Invalid("`end_line` lies before `start_line`.", "Leave it out to read on from `start_line`.")
+    begin = _column(lines, offset, part) if part.start_column > 1 else offset
+    piece = _taken(lines, begin, begin - offset + 1, part.start_line, part)
+    if piece.next_line is not None:
+        index.learn(lines.status, piece.next_line, begin + piece.bytes_shown)
+    index.learn(lines.status, part.start_line, offset)
+    return piece
+
+
+def _column(lines: Lines, offset: int, part: Part) -> int:
+    """Where the part's first column lies, in the line at `offset`."""
+    begin = offset + part.start_column - 1
+    end = lines.line_end(offset, min(begin, lines.size))
+    if end is None and begin < lines.size:
+        return lines.boundary(offset, begin)
+    end = lines.size if end is None else end
+    after = f", or `start_line={part.start_line + 1}`" if end < lines.size else ""
+    raise Invalid(
+        f"Line {part.start_line} of {quote(lines.path)} has {counted(end - offset, 'byte')}.",
+        f"Use a smaller `start_column`{after}.",
+    )
+
+
+def _tail(lines: Lines, part: Part, wanted: int) -> TextSlice:
+    """The last lines; when they are more than a page, the last of them, and of one line its end."""
+    begin, held = lines.size, 0
+    numbered = lines.total is not None or part.numbers
+    for at, begins in lines.backwards():
+        # Where a line of more than a page begins matters only to who can tell its number.
+        if lines.size - at > part.max_bytes and (held or not (begins or numbered)):
+            break
+        if begins:
+            begin, held = at, held + 1
+            if held == wanted:
+                break
+    first = lines.count(lines.start, begin) + 1 if numbered else None
+    part = replace(part, end_line=None)
+    if held and lines.size - begin <= part.max_bytes:
+        return _taken(lines, begin, 1, first, part, None if held == wanted or begin == lines.start else wanted)
+    cut = lines.boundary(begin if held else lines.start, lines.size - part.max_bytes)
+    return _taken(lines, cut, cut - begin + 1 if held else None, first, part, wanted)
+
+
+def _taken(
+    lines: Lines, begin: int, column: int | None, first: int | None, part: Part, asked: int | None = None
+) -> TextSlice:
+    """A page from `begin` on: the byte `column` of the line `first`, as far as they are known."""
+    data = lines.at(begin, part.max_bytes + LONGEST_CHARACTER)
+    limit = min(len(data), part.max_bytes)
+    if 0 < limit < LONGEST_CHARACTER:
+        limit = lines.whole_characters(data, limit)
+    at_end = limit == len(data) < part.max_bytes + LONGEST_CHARACTER
+    ended = lines.held(data, begin, limit)
+    wanted = None if part.end_line is None else part.end_line - part.start_line + 1
+    complete, more = True, False
+    if wanted is not None and ended >= wanted:
+        shown, ended = lines.nth_end(data, begin, wanted), wanted
+    elif at_end:
+        shown = limit
+    else:
+        shown, more = lines.last_end(data, begin, limit), True
+        if not shown:
+            shown, complete = lines.whole_characters(data, limit), False
+    text = (data if shown == len(data) else data[:shown]).decode(lines.encoding.name, "replace")
+    held = ended + (bool(text) and not text.endswith("\n"))
+    to_end = at_end and shown == len(data)
+    last = None if first is None else first + max(held, 1) - 1
+    total = last if to_end and text and last is not None else lines.total
+    whole = to_end and begin == lines.start
+    following = None
+    if not complete and last is not None and wanted != 1 and lines.goes_on(begin + shown):
+        following = last + 1
+    return TextSlice(
+        path=lines.path,
+        body=_numbered(text, first) if part.numbers and first is not None else text,
+        encoding=str(lines.encoding),
+        first=first,
+        last=last,
+        total=total,
+        size=lines.size,
+        bytes_shown=shown,
+        column=column,
+        end_line=part.end_line,
+        next_line=last + 1 if more and complete and last is not None else None,
+        next_column=None if complete or column is None else column + shown,
+        following=following,
+        lines_shown=held,
+        lines_asked=asked,
+        replaced="\ufffd" in text and "\ufffd".encode(lines.encoding.name, "replace") not in data,
+        unterminated=to_end and bool(text) and not text.endswith("\n"),
+        hash=content_hash(lines.at(0, lines.start) + data) if whole else None,
+    )
+
+
+def _version(status: os.stat_result) -> tuple[int, ...]:
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def _numbered(text: str, first: int) -> str:
+    # Not splitlines: form feeds and the like are no line ends here, as for every editor.
+    return "".join(f"{number}\t{line}" for number, line in enumerate(_split(text), first))
+
+
+def _split(text: str) -> list[str]:
+    lines = [line + "\n" for line in text.split("\n")]
+    lines[-1] = lines[-1][:-1]
+    return lines if lines[-1] else lines[:-1]

@@ -1,0 +1,201 @@
+"""Read, change and write files under their locks: one or several, all or nothing.
+
+Everything that can fail by itself, reading, matching, encoding, writing the new contents to disk, is done for
+all files before the first is replaced. What is left are renames; when one of them fails, those before it are
+taken back. A crash between two renames leaves some files new and the others old, each whole: no file system
+offers more.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+
+from mcp_batteries.errors import Conflict, Invalid, Refused, TooLarge, Unavailable, quote
+from mcp_batteries.limits import Stop
+from mcp_fs.engine.files.edit import unified_diff
+from mcp_fs.engine.files.handles import Spot, open_regular, problem
+from mcp_fs.engine.files.leftovers import PREFIX, temporary_name
+from mcp_fs.engine.files.locks import locked
+from mcp_fs.engine.files.text import Decoded, content_hash, decode, encode
+from mcp_fs.engine.files.write import Staged, regular_status, stage, writing_to
+from mcp_fs.models import Edited
+from mcp_fs.policy import Writable
+
+__all__ = ["MOST_BYTES", "Change", "change_files"]
+
+MOST_BYTES = 32 * 1024 * 1024
+"""Size of the largest file that is edited; it is held in memory a few times."""
+
+_HASH = re.compile("[0-9a-fA-F]{8,64}")
+_NEW = Decoded("", "utf-8", bom=False, newline="\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is to become of one file.
+
+    Attributes:
+        revise: its text to its new text.
+        creates: whether the file must not exist yet, or be empty.
+        deletes: whether the file goes when the new text is empty.
+        expected_hash: hash the file must have, or its first digits.
+    """
+
+    place: Writable
+    revise: Callable[[str], str]
+    creates: bool = False
+    deletes: bool = False
+    expected_hash: str | None = None
+
+
+@dataclass(slots=True)
+class _Prepared:
+    change: Change
+    spot: Spot[Writable]
+    old: os.stat_result | None
+    data: bytes | None
+    diff: str
+
+    @property
+    def line(self) -> tuple[str, str, str | None]:
+        did = "deleted" if self.data is None else "created" if self.old is None else "edited"
+        return self.change.place.display, did, None if self.data is None else content_hash(self.data)
+
+
+def change_files(changes: Sequence[Change], *, dry_run: bool, stop: Stop) -> Edited:
+    """Make all changes or none.
+
+    Raises:
+        Conflict: a hash differs, a file exists that is to be created, or one changed while it was edited.
+        Refused: a file is not text in any known encoding.
+        Problem: whatever `revise` raises; nothing was written.
+    """
+    with ExitStack() as stack:
+        spots = [stack.enter_context(writing_to(change.place)) for change in changes]
+        stack.enter_context(locked(spots, stop))
+        prepared = [_prepare(change, spot, stop) for change, spot in zip(changes, spots, strict=True)]
+        existing = [(item.old.st_dev, item.old.st_ino) for item in prepared if item.old is not None]
+        if len({spot.place for spot in spots}) < len(spots) or len(set(existing)) < len(existing):
+            raise Invalid("One file is named twice.", "Put all of its changes into one.")
+        notes: list[str] = []
+        if not dry_run:
+            staged = [
+                stack.enter_context(stage(item.spot, item.data or b"", item.old, item.change.place))
+                for item in prepared
+            ]
+            stop.check()
+            for item in staged:
+                item.check_unchanged()
+            _commit(prepared, staged)
+            notes = [f"{item.shown.display}: {note}" for item in staged for note in item.notes]
+        return Edited([item.line for item in prepared], "\n".join(item.diff for item in prepared), dry_run, notes)
+
+
+def _prepare(change: Change, spot: Spot[Writable], stop: Stop) -> _Prepared:
+    stop.check()
+    place = change.place
+    shown = quote(place.display)
+    old = regular_status(spot, place)
+    if old is None and not change.creates:
+        raise problem(FileNotFoundError(2, ""), place)
+    decoded = _NEW
+    if old is not None:
+        if old.st_size > MOST_BYTES:
+            raise TooLarge(f"{shown} has {old.st_size:,} bytes; up to {MOST_BYTES:,} can be edited.")
+        with open_regular(spot.folder, spot.name, place) as file:
+            old = os.fstat(file.fileno())
+            data = file.read()
+        if change.creates and data:
+            raise Conflict(f"{shown} exists already.", "Edit it, or choose another name.")
+        digest = content_hash(data)
+        if change.expected_hash is not None and not _HASH.fullmatch(change.expected_hash):
+            raise Invalid(
+                f"`expected_hash` {quote(change.expected_hash)} is no hash.",
+                "Give at least 8 of the hexadecimal digits that reading the file shows.",
+            )
+        if change.expected_hash is not None and not _same_hash(digest, change.expected_hash):
+            raise Conflict(f"{shown} has changed: its hash is `{digest}`.", "Read it again, then repeat the edit.")
+        found = decode(data)
+        if found is None:
+            raise Refused(f"{shown} is not text.", "Replace it as a whole with `write_file`.")
+        decoded = found
+    new = change.revise(decoded.text)
+    gone = change.deletes and not new
+    if change.deletes and new:
+        raise Conflict(f"{shown} holds more than the patch removes.", "Read it again, then make the patch anew.")
+    diff = unified_diff(decoded.text, new, place.display, created=old is None, deleted=gone)
+    return _Prepared(change, spot, old, None if gone else encode(new, decoded), diff)
+
+
+def _same_hash(digest: str, expected: str) -> bool:
+    return digest.startswith(expected.lower()) or expected.lower().startswith(digest)
+
+
+def _commit(prepared: Sequence[_Prepared], staged: Sequence[Staged]) -> None:
+    """Do the renames; after a failure, undo them and say what came of it."""
+    if len(staged) == 1 and prepared[0].data is not None:
+        staged[0].commit(replace=prepared[0].old is not None)
+        return
+    undo: list[tuple[Staged, Callable[[], None]]] = []
+    with ExitStack() as backups:
+        try:
+            for item, new in zip(prepared, staged, strict=True):
+                undo.append((new, _put(item, new, backups)))
+        except Exception:
+            _take_back(undo, backups)
+            raise
+    for new in staged:
+        new.make_durable()
+
+
+def _put(item: _Prepared, new: Staged, backups: ExitStack) -> Callable[[], None]:
+    """Bring one file to its new state; how to bring it back."""
+    folder, name = new.folder, new.name
+    if item.old is None:
+        new.put(replace=False)
+        return lambda: folder.remove(name)
+    backup = temporary_name()
+    try:
+        if item.data is None:
+            folder.rename(name, folder, backup)
+        else:
+            folder.add_name(name, backup)
+    except OSError as error:
+        raise problem(error, new.shown, "it was not changed") from error
+    restore = _Restore(new, backup)
+    backups.callback(restore.forget)
+    if item.data is not None:
+        new.put(replace=True)
+    return restore
+
+
+def _take_back(undo: Sequence[tuple[Staged, Callable[[], None]]], backups: ExitStack) -> None:
+    stuck: list[str] = []
+    for new, back in reversed(undo):
+        try:
+            back()
+        except OSError:
+            stuck.append(quote(new.shown.display))
+    if stuck:
+        backups.pop_all()  # the only copies of the old contents
+        raise Unavailable(
+            f"The change failed half-way and could not be taken back in {', '.join(stuck)}.",
+            f"Read these files first; until the next start, their old contents are beside them as `{PREFIX}...`.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Restore:
+    new: Staged
+    backup: str
+
+    def __call__(self) -> None:
+        self.new.folder.rename(self.backup, self.new.folder, self.new.name)
+
+    def forget(self) -> None:
+        with suppress(OSError):
+            self.new.folder.remove(self.backup)

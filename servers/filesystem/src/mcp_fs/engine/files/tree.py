@@ -1,0 +1,363 @@
+"""Creating, copying, moving and deleting entries: by handle at both ends, links as the links they are.
+
+Nothing is ever replaced by accident: whether a name is free is decided by the kernel in the same step that takes
+it, so of two moves to one name one fails.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+
+from mcp_batteries.errors import Conflict, Invalid, Refused, TooLarge, Unavailable, quote
+from mcp_batteries.limits import Stop
+from mcp_fs.engine.files.handles import Folder, Spot, not_a_file, open_regular, problem, resolve, told
+from mcp_fs.engine.files.leftovers import hold, remove_all, remove_quietly, temporary_name
+from mcp_fs.engine.files.locks import locked
+from mcp_fs.engine.files.write import confirm, inherit_new, regular_status, stage, sync, write_all, writing_to
+from mcp_fs.engine.names import folded
+from mcp_fs.models import Moved
+from mcp_fs.policy import Readable, Writable
+
+__all__ = ["MOST_ENTRIES", "copy", "create_folder", "delete", "move"]
+
+MOST_ENTRIES = 100_000
+"""Entries that one call copies or deletes."""
+
+_BLOCK = 1 << 20
+_MOST_DEPTH = 200  # one open descriptor each
+
+
+def create_folder(place: Writable, stop: Stop) -> Moved:
+    """Create the folder at `place` and those above it that are missing; one that exists is fine.
+
+    Raises:
+        Conflict: something else has the name.
+    """
+    created, there = False, place
+    for depth in range(1, len(place.parts) + 1):
+        stop.check()
+        step = place.at(place.root, place.parts[:depth])
+        with writing_to(step) as spot:
+            there = spot.place  # an existing name may be spelled another way
+            try:
+                spot.folder.make_folder(spot.name)
+            except FileExistsError:
+                if not stat.S_ISDIR(spot.folder.stat(spot.name).st_mode):
+                    raise Conflict(f"{quote(step.display)} exists and is not a folder.") from None
+            else:
+                created = True
+                confirm(spot.folder, step, "created")
+    return Moved("created" if created else "already there:", there.display, uri=there.uri)
+
+
+def copy(source: Readable, target: Writable, *, overwrite: bool, stop: Stop) -> Moved:
+    """Copy a file, a folder with all that is in it, or a link as a link.
+
+    A folder appears whole or not at all. Protected secrets in it are left out, and the answer says so.
+
+    Args:
+        overwrite: whether a file may be replaced; a folder never is.
+
+    Raises:
+        Conflict: the target exists.
+        TooLarge: the folder has more than 100,000 entries.
+    """
+    with resolve(source, follow=False) as start, writing_to(target, follow=False) as end, locked([end], stop):
+        with told(source):
+            found = start.folder.stat(start.name)
+        if stat.S_ISREG(found.st_mode):
+            notes = _copy_file(start, source, end, target, overwrite, stop)
+        else:
+            skipped = _copy_other(start, source, end, target, found, stop)
+            more = f" and {len(skipped) - 10} more" if len(skipped) > 10 else ""
+            notes = [f"without {', '.join(skipped[:10])}{more}"] if skipped else []
+        confirm(end.folder, target, "copied to")
+    return Moved("copied", source.display, target.display, target.uri, notes)
+
+
+def move(source: Writable, target: Writable, *, overwrite: bool, stop: Stop) -> Moved:
+    """Rename a file, a folder or a link, also to another served folder or file system.
+
+    Args:
+        overwrite: whether a file may be replaced; a folder only when it is empty.
+
+    Raises:
+        Conflict: the target exists.
+        Refused: the source is a served folder itself, or a folder whose name is what protects secrets in it.
+    """
+    if source.policy.shelters(source.parts) and source.name != target.name:
+        raise Refused(
+            f"{quote(source.display)} may hold credentials, which are known by the folder's name.",
+            "Only the operator can rename it.",
+        )
+    with resolve(source, follow=False) as start, writing_to(target, follow=False) as end, locked([start, end], stop):
+        _refuse_root(start.place)
+        with told(source):
+            found = start.folder.stat(start.name)
+        respelled = _is_same(start, end)
+        try:
+            if respelled:
+                start.folder.rename(start.name, end.folder, target.name)
+            elif overwrite:
+                start.folder.rename(start.name, end.folder, end.name)
+            else:
+                start.folder.rename_new(start.name, end.folder, end.name)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise _move_problem(error, source, target, found, end, overwrite) from error
+            _move_across(start, source, end, target, overwrite, stop)
+        for folder in (end.folder, start.folder):
+            confirm(folder, target, "moved to")
+    return Moved("moved", source.display, target.display, target.uri)
+
+
+def delete(place: Writable, *, recursive: bool, trash: bool, stop: Stop) -> Moved:
+    """Delete a file, a link (never what it points to), or a folder.
+
+    Args:
+        recursive: whether a folder that is not empty goes with all that is in it.
+        trash: whether it goes to the desktop's trash instead, from where a person can bring it back.
+
+    Raises:
+        Conflict: the folder is not empty.
+        Refused: it is a served folder itself, or holds a protected secret.
+        TooLarge: the folder has more than 100,000 entries.
+    """
+    with resolve(place, follow=False) as spot, locked([spot], stop):
+        _refuse_root(spot.place)
+        count = 0
+        if stat.S_ISDIR(spot.folder.stat(spot.name).st_mode):
+            with spot.folder.folder(spot.name) as folder:
+                count = _Census(stop).count(folder)
+            if count and not recursive:
+                raise Conflict(
+                    f"{quote(place.display)} is a folder that is not empty.",
+                    "Set `recursive` to delete it with all that is in it.",
+                )
+        notes = [f"with {count:,} entries"] if count else []
+        if trash:
+            _to_trash(spot, place)
+            return Moved("moved to the trash:", place.display, notes=notes)
+        try:
+            remove_all(spot.folder, spot.name, stop)
+        except OSError as error:
+            raise problem(error, place, "part of it is gone" if count else "") from error
+        confirm(spot.folder, place, "deleted")
+    return Moved("deleted", place.display, notes=notes)
+
+
+def _refuse_root(place: Readable) -> None:
+    above = _path(place)
+    for root in place.policy.roots:
+        if _path(place.policy.top(root))[: len(above)] == above:
+            what = "is a served folder itself" if root.real == place.root.real and not place.parts else None
+            raise Refused(
+                f"{quote(place.display)} {what or f'holds the served folder {quote(root.name)}'}.",
+                "Name something in it.",
+            )
+
+
+def _is_same(start: Spot[Writable], end: Spot[Writable]) -> bool:
+    """Whether both are one entry, found by two spellings of its name."""
+    try:
+        one, other = start.folder.stat(start.name), end.folder.stat(end.name)
+    except FileNotFoundError:
+        return False
+    above, below = start.folder.stat("."), end.folder.stat(".")
+    alike = folded(start.name).casefold() == folded(end.name).casefold()
+    return alike and os.path.samestat(one, other) and os.path.samestat(above, below)
+
+
+def _taken(target: Writable, there: os.stat_result, outcome: str, *, overwrite: bool) -> Conflict:
+    """The answer when something has the target's name already; `overwrite` when that can't be replaced at all."""
+    shown = quote(target.display)
+    if stat.S_ISDIR(there.st_mode):
+        return Conflict(
+            f"{shown} is a folder that exists already; {outcome}.",
+            f"Name the place in it, such as `{target.display}/NAME`; a full folder is never replaced.",
+        )
+    if overwrite:
+        return Conflict(f"{shown} exists already; {outcome}.", "Choose another name, or delete that first.")
+    return Conflict(f"{shown} exists already; {outcome}.", "Set `overwrite` to replace it, or choose another name.")
+
+
+def _move_problem(
+    error: OSError, source: Writable, target: Writable, found: os.stat_result, end: Spot[Writable], overwrite: bool
+) -> Exception:
+    if error.errno == errno.EINVAL and stat.S_ISDIR(found.st_mode):
+        return Invalid(f"{quote(source.display)} can't be moved into itself.", "Choose a place outside of it.")
+    if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.EISDIR):
+        with suppress(OSError):
+            return _taken(target, end.folder.stat(end.name), "nothing was moved", overwrite=overwrite)
+    if error.errno == errno.ENOTDIR and stat.S_ISDIR(found.st_mode):
+        return Conflict(
+            f"{quote(target.display)} is a file, which a folder can't replace; nothing was moved.",
+            "Choose another name, or delete the file first.",
+        )
+    return problem(error, source if error.errno == errno.ENOENT else target, "nothing was moved")
+
+
+def _copy_file(
+    start: Spot[Readable], source: Readable, end: Spot[Writable], target: Writable, overwrite: bool, stop: Stop
+) -> list[str]:
+    old = regular_status(end, target)
+    if old is not None and not overwrite:
+        raise _taken(target, old, "nothing was copied", overwrite=False)
+    with open_regular(start.folder, start.name, source) as file:
+        if old is not None and os.path.samestat(old, os.fstat(file.fileno())):
+            raise Invalid(f"{quote(source.display)} and {quote(target.display)} are one file.")
+        with stage(end, _blocks(file.fileno(), stop), old, target, like=file.fileno()) as staged:
+            staged.put(replace=overwrite)
+    return staged.notes
+
+
+def _copy_other(
+    start: Spot[Readable],
+    source: Readable,
+    end: Spot[Writable],
+    target: Writable,
+    found: os.stat_result,
+    stop: Stop,
+) -> list[str]:
+    """Copy a link or a folder: under a temporary name first, so that it appears in one step."""
+    temporary = temporary_name()
+    skipped: list[str] = []
+    with ExitStack() as stack:
+        stack.callback(remove_quietly, end.folder, temporary)
+        if stat.S_ISLNK(found.st_mode):
+            end.folder.make_link(start.folder.read_link(start.name), temporary)
+        elif stat.S_ISDIR(found.st_mode):
+            folder = stack.enter_context(start.folder.folder(start.name))
+            if _path(end.folder.place)[: len(_path(folder.place))] == _path(folder.place):
+                raise Invalid(f"{quote(source.display)} can't be copied into itself.", "Choose a place outside of it.")
+            end.folder.make_folder(temporary, 0o700)
+            with end.folder.folder(temporary) as made:
+                hold(made.fd)
+                skipped = _Copier(stop).copy(folder, made)
+                made.set_mode(stat.S_IMODE(found.st_mode))
+        else:
+            raise not_a_file(source, stat.S_IFMT(found.st_mode))
+        try:
+            end.folder.rename_new(temporary, end.folder, end.name)
+        except FileExistsError as error:
+            with told(target):
+                raise _taken(target, end.folder.stat(end.name), "nothing was copied", overwrite=True) from error
+        except OSError as error:
+            raise problem(error, target, "nothing was copied") from error
+    return skipped
+
+
+def _path(place: Readable) -> list[str]:
+    return [*place.root.real.split(os.sep), *place.parts] if place.root.real != os.sep else ["", *place.parts]
+
+
+class _Census:
+    """Counts what is in a folder, up to the limit of one call, and refuses protected secrets."""
+
+    def __init__(self, stop: Stop) -> None:
+        self.stop, self.seen = stop, 0
+
+    def count(self, folder: Folder[Writable], depth: int = 0) -> int:
+        for entry in folder.scan():
+            self.note(folder.place, depth)
+            inner = folder.place / entry.name
+            if entry.is_dir(follow_symlinks=False):
+                with folder.folder(inner.name) as below:
+                    self.count(below, depth + 1)
+        return self.seen
+
+    def note(self, place: Readable, depth: int) -> None:
+        self.stop.check()
+        self.seen += 1
+        if self.seen > MOST_ENTRIES or depth > _MOST_DEPTH:
+            raise TooLarge(
+                f"{quote(place.display)} is part of more than {MOST_ENTRIES:,} entries or {_MOST_DEPTH} levels.",
+                "Do its subfolders one by one.",
+            )
+
+
+class _Copier(_Census):
+    """Copies what is in a folder; what it left out, secrets and what is no file, link or folder, is in `skipped`."""
+
+    def __init__(self, stop: Stop) -> None:
+        super().__init__(stop)
+        self.skipped: list[str] = []
+
+    def copy(self, source: Folder[Readable], target: Folder[Writable], depth: int = 0) -> list[str]:
+        for entry in source.scan():
+            self.note(source.place, depth)
+            if source.place.policy.protected((*source.place.parts, entry.name)):
+                self.skipped.append(entry.name)
+            elif entry.is_symlink():
+                target.make_link(source.read_link(entry.name), entry.name)
+            elif entry.is_dir():
+                target.make_folder(entry.name, 0o700)
+                with source.folder(entry.name) as inner, target.folder(entry.name) as made:
+                    self.copy(inner, made, depth + 1)
+                    made.set_mode(stat.S_IMODE(entry.stat(follow_symlinks=False).st_mode))
+            elif entry.is_file():
+                self.file(source, target, entry.name)
+            else:
+                self.skipped.append(entry.name)
+        target.sync()
+        return self.skipped
+
+    def file(self, source: Folder[Readable], target: Folder[Writable], name: str) -> None:
+        fd = target.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+        try:
+            with open_regular(source, name) as file:
+                for block in _blocks(file.fileno(), self.stop):
+                    write_all(fd, block)
+                inherit_new(fd, file.fileno())
+            sync(fd)
+        finally:
+            os.close(fd)
+
+
+def _blocks(fd: int, stop: Stop) -> Iterator[bytes]:
+    while block := os.read(fd, _BLOCK):
+        stop.check()
+        yield block
+
+
+def _move_across(
+    start: Spot[Writable], source: Writable, end: Spot[Writable], target: Writable, overwrite: bool, stop: Stop
+) -> None:
+    """Move between file systems: copy all of it, then delete the old one."""
+    found = start.folder.stat(start.name)
+    if stat.S_ISREG(found.st_mode):
+        _copy_file(start, source, end, target, overwrite, stop)
+    else:
+        if stat.S_ISDIR(found.st_mode):
+            with start.folder.folder(start.name) as folder:
+                _Census(stop).count(folder)  # refuses what would be left out of the copy, and lost
+        if skipped := _copy_other(start, source, end, target, found, stop):
+            remove_all(end.folder, end.name)
+            raise Refused(f"{quote(source.display)} holds what can't be copied: {', '.join(skipped[:5])}.")
+    confirm(end.folder, target, "copied to")
+    try:
+        remove_all(start.folder, start.name, stop)
+    except OSError as error:
+        raise Unavailable(
+            f"{quote(source.display)} was copied to {quote(target.display)}, but not all of it could be removed: "
+            f"{error.strerror}.",
+            "Delete the rest of it when nothing uses it.",
+        ) from error
+
+
+def _to_trash(spot: Spot[Writable], place: Writable) -> None:
+    from send2trash import send2trash  # loads a desktop's libraries where there are any
+
+    # The library takes nothing but a path. It is the one that was resolved, and it is looked at once more: who
+    # swaps a folder on the way in this very moment can have another file trashed, from where it can be fetched.
+    path = os.path.join(spot.folder.place.root.real, *spot.folder.place.parts, spot.name)
+    if not os.path.samestat(os.lstat(path), spot.folder.stat(spot.name)):
+        raise Conflict(f"{quote(place.display)} is being moved by somebody else.", "Try again.")
+    try:
+        send2trash(path)
+    except OSError as error:
+        raise Unavailable(f"{quote(place.display)} can't be put into the trash here.", "Delete it without.") from error

@@ -1,0 +1,340 @@
+"""Files written so that every moment of a crash leaves the old content or the new one, whole.
+
+A new content is built beside the file in a private temporary file, made durable, given what the old file had
+(owner, mode, attributes) and only then renamed over it; the folder is made durable last. Until the rename
+nothing has happened; after it everything has.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Generator, Iterable
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable, quote
+from mcp_batteries.limits import Stop
+from mcp_fs.engine.files.handles import Folder, Spot, not_a_file, problem, resolve
+from mcp_fs.engine.files.leftovers import clean_once, hold, remove_quietly, temporary_name
+from mcp_fs.engine.files.locks import locked
+from mcp_fs.engine.files.text import content_hash
+from mcp_fs.models import Written
+from mcp_fs.policy import Readable, Writable
+
+if sys.platform == "darwin":
+    # There fsync(2) leaves the data in the drive's own memory.
+    from fcntl import F_FULLFSYNC as _FULL_SYNC
+    from fcntl import fcntl
+
+    from mcp_fs.engine.files.syscalls import copy_metadata
+
+__all__ = [
+    "Staged",
+    "confirm",
+    "copy_attributes",
+    "inherit_new",
+    "regular_status",
+    "stage",
+    "sync",
+    "write_all",
+    "write_file",
+    "writing_to",
+]
+
+_UMASK = os.umask(0o077)  # can only be read by setting it, which no thread should meet: done at import
+os.umask(_UMASK)
+_BINARY = getattr(os, "O_BINARY", 0)
+
+
+def write_file(place: Writable, content: str | bytes, *, overwrite: bool, stop: Stop) -> Written:
+    """Create the file at `place`, or with `overwrite` replace what it holds; text is written as UTF-8.
+
+    A link is followed beneath the served folders and stays a link.
+
+    Raises:
+        Conflict: the file exists and `overwrite` is not set.
+        NotFound: the folder does not exist.
+        Refused: something that is no regular file is there.
+    """
+    try:
+        data = content.encode() if isinstance(content, str) else content
+    except UnicodeEncodeError:
+        raise Invalid("The content holds a lone surrogate, which no text file can.") from None
+    with writing_to(place) as spot, locked([spot], stop):
+        old = regular_status(spot, place)
+        if old is not None and not overwrite:
+            raise Conflict(
+                f"{quote(place.display)} exists already.",
+                "Change it with `edit_file`, or set `overwrite` to replace all of it.",
+            )
+        with stage(spot, data, old, place) as staged:
+            staged.commit(replace=overwrite)
+        there = spot.place  # an existing name may be spelled another way
+    return Written(there.display, there.uri, old is None, len(data), content_hash(data), tuple(staged.notes))
+
+
+@contextmanager
+def writing_to(place: Writable, *, follow: bool = True) -> Generator[Spot[Writable]]:
+    """The spot of an entry to be made or changed; as `resolve`, saying which folder is missing."""
+    with ExitStack() as stack:
+        try:
+            spot = stack.enter_context(resolve(place, follow=follow))
+        except NotFound as missing:
+            above = _kind(place.parent) if place.parts else stat.S_IFDIR
+            if above is not None and above != stat.S_IFDIR:
+                raise Conflict(
+                    f"{quote(place.parent.display)} is a file; nothing can be made below it.", "Choose another path."
+                ) from missing
+            if above is None:
+                raise NotFound(
+                    f"The folder {quote(place.parent.display)} does not exist.",
+                    "Create it first, with `create_directory`.",
+                ) from missing
+            raise
+        yield spot
+
+
+def regular_status(spot: Spot[Writable], place: Readable) -> os.stat_result | None:
+    """lstat(2) of the regular file at the spot, None when there is nothing.
+
+    Raises:
+        Refused: there is something else.
+    """
+    try:
+        found = spot.folder.stat(spot.name)
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        raise not_a_file(place, stat.S_IFMT(found.st_mode))
+    return found
+
+
+def same_file(one: os.stat_result, other: os.stat_result) -> bool:
+    """Whether nobody has changed or replaced the file between two looks at it."""
+    return (one.st_dev, one.st_ino, one.st_size, one.st_mtime_ns) == (
+        other.st_dev,
+        other.st_ino,
+        other.st_size,
+        other.st_mtime_ns,
+    )
+
+
+@dataclass
+class Staged:
+    """A finished, durable temporary file that waits to take the place of `name`.
+
+    Attributes:
+        old: what stood there when it was made; None for nothing.
+        notes: what could not be kept, for the answer.
+    """
+
+    folder: Folder[Writable]
+    name: str
+    temporary: str
+    identity: tuple[int, int]
+    old: os.stat_result | None
+    shown: Readable
+    notes: list[str] = field(default_factory=list[str])
+
+    def commit(self, *, replace: bool) -> None:
+        """Rename over the old file and make the folder durable.
+
+        Args:
+            replace: whether a file that has appeared since may be replaced.
+
+        Raises:
+            Conflict: the name was taken, or the file changed, after `old` was looked at.
+            Unavailable: the rename is done, but the disk does not confirm it.
+        """
+        self.put(replace=replace)
+        self.make_durable()
+
+    def put(self, *, replace: bool) -> None:
+        """The rename alone."""
+        try:
+            if self.old is None and not replace:
+                self.folder.rename_new(self.temporary, self.folder, self.name)
+            else:
+                self.folder.rename(self.temporary, self.folder, self.name)
+        except OSError as error:
+            if not self.arrived():
+                raise problem(error, self.shown, "nothing was changed") from error
+
+    def check_unchanged(self) -> None:
+        """Return when the old file is still the one that was read.
+
+        Raises:
+            Conflict: another process has changed, replaced or removed it.
+        """
+        try:
+            now = self.folder.stat(self.name)
+        except FileNotFoundError:
+            now = None
+        if (now is None) != (self.old is None) or (now and self.old and not same_file(now, self.old)):
+            raise Conflict(
+                f"{quote(self.shown.display)} was changed by somebody else meanwhile; nothing was written.",
+                "Read it again, then repeat the change.",
+            )
+
+    def arrived(self) -> bool:
+        """Whether the rename has happened after all: a failing disk may report either way."""
+        with suppress(OSError):
+            found = self.folder.stat(self.name)
+            return (found.st_dev, found.st_ino) == self.identity
+        return False
+
+    def make_durable(self) -> None:
+        confirm(self.folder, self.shown, "written")
+
+
+def confirm(folder: Folder[Any], shown: Readable, did: str) -> None:
+    """Make the entries of a folder durable after a change.
+
+    Args:
+        did: what was done to `shown`, for the message.
+
+    Raises:
+        Unavailable: it is done, but the disk does not confirm it.
+    """
+    try:
+        folder.sync()
+    except OSError as error:
+        raise Unavailable(
+            f"{quote(shown.display)} was {did}, but the disk does not confirm it: {error.strerror}.",
+            "Look at what is there now; a power failure may bring the old state back.",
+        ) from error
+
+
+@contextmanager
+def stage(
+    spot: Spot[Writable],
+    data: bytes | Iterable[bytes],
+    old: os.stat_result | None,
+    shown: Readable,
+    *,
+    like: int | None = None,
+) -> Generator[Staged]:
+    """The temporary file for the spot, holding `data`, removed at the end unless it was committed.
+
+    Args:
+        old: status of the file it is to replace, whose owner, mode and attributes it gets; None for a new one.
+        shown: how the caller knows the file, for messages.
+        like: descriptor of a file whose mode and attributes a new one gets.
+
+    Raises:
+        TooLarge: no space.
+        Problem: the temporary file can't be written; nothing was changed.
+    """
+    clean_once(spot.folder)
+    temporary = temporary_name()
+    with ExitStack() as stack:
+        try:
+            fd = spot.folder.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY, 0o600)
+            stack.callback(remove_quietly, spot.folder, temporary)
+            file = stack.enter_context(os.fdopen(fd, "wb", buffering=0))
+            hold(fd)
+            for block in (data,) if isinstance(data, bytes) else data:
+                write_all(fd, block)
+            notes = _inherit(fd, spot, old, like)
+            sync(fd)
+            made = os.fstat(fd)
+            if sys.platform == "win32":
+                file.close()  # what is open there can't be renamed
+        except OSError as error:
+            raise problem(error, shown, "nothing was changed") from error
+        yield Staged(spot.folder, spot.name, temporary, (made.st_dev, made.st_ino), old, shown, notes)
+
+
+def sync(fd: int) -> None:
+    """Make an open file durable."""
+    if sys.platform == "darwin":
+        with suppress(OSError):  # the file system may know no such thing
+            fcntl(fd, _FULL_SYNC)
+            return
+    os.fsync(fd)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """All of `data`, in as many writes as the kernel makes of it."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def _inherit(fd: int, spot: Spot[Writable], old: os.stat_result | None, like: int | None) -> list[str]:
+    """Give the new file what the old one had, on its handle; what could not be kept, in words."""
+    if sys.platform == "win32":
+        return []
+    if old is None:
+        inherit_new(fd, like)
+        return []
+    notes: list[str] = []
+    mode = stat.S_IMODE(old.st_mode)
+    if (old.st_uid, old.st_gid) != (os.geteuid(), os.fstat(fd).st_gid):
+        try:
+            os.fchown(fd, old.st_uid, old.st_gid)
+        except PermissionError:
+            with suppress(PermissionError):
+                os.fchown(fd, -1, old.st_gid)
+            notes.append("it belongs to another user now: the old owner could not be kept")
+            mode &= ~(stat.S_ISUID | stat.S_ISGID)
+    if not _copy_attributes(fd, spot):
+        notes.append("some extended attributes could not be kept")
+    os.fchmod(fd, mode)
+    if old.st_nlink > 1:
+        notes.append(f"it had {old.st_nlink} hard links; the other names keep the old content")
+    return notes
+
+
+def inherit_new(fd: int, like: int | None) -> None:
+    """Give a new file the mode of any new file or, as cp(1) does, mode and attributes of the one it copies."""
+    mode = 0o666
+    if like is not None:
+        copy_attributes(like, fd)
+        mode = os.fstat(like).st_mode & 0o777
+    if sys.platform != "win32":
+        os.fchmod(fd, mode & ~_UMASK)
+
+
+def _copy_attributes(fd: int, spot: Spot[Writable]) -> bool:
+    """Extended attributes, and with them access control lists; False when one is lost."""
+    try:
+        source = spot.folder.open(spot.name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    except OSError:
+        return False
+    try:
+        return copy_attributes(source, fd)
+    finally:
+        os.close(source)
+
+
+def copy_attributes(source: int, target: int) -> bool:
+    """Give one open file the extended attributes of another; False when one is lost."""
+    if sys.platform == "darwin":
+        return copy_metadata(source, target)
+    if sys.platform != "linux":
+        return True
+    kept = True
+    try:
+        names = os.listxattr(source)
+    except OSError:
+        return True  # this file system knows none
+    for name in names:
+        try:
+            os.setxattr(target, name, os.getxattr(source, name))
+        except OSError:
+            # A label the system gives by itself is no loss.
+            kept = kept and name.startswith(("security.", "trusted."))
+    return kept
+
+
+def _kind(place: Readable) -> int | None:
+    """File type, as `stat.S_IFMT`, of what is there; None for nothing."""
+    try:
+        with resolve(place) as spot:
+            return stat.S_IFMT(spot.folder.stat(spot.name).st_mode)
+    except Problem:
+        return None

@@ -1,0 +1,91 @@
+"""Names that match a glob, over everything a walk sees."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+
+from mcp_batteries.limits import Cursor, Stop
+from mcp_fs.engine.search.selection import choosers
+from mcp_fs.engine.walk import Filter, Skipped, Visit, order, page_bytes, shown, walk
+from mcp_fs.models import FoundFiles
+from mcp_fs.policy import Readable
+
+__all__ = ["find"]
+
+_Key = tuple[int, int, tuple[tuple[bool, str], ...]]
+_Position = tuple[int, list[str], int]  # number of the start, names below it, modification time in ns
+
+
+def find(
+    starts: Sequence[Readable],
+    glob: str,
+    stop: Stop,
+    *,
+    newest_first: bool = False,
+    wanted: Filter | None = None,
+    limit: int = 200,
+    cursor: str | None = None,
+) -> FoundFiles:
+    """A page of the files below `starts` whose path matches `glob`; of the folders when it ends in a slash.
+
+    A page has `limit` paths, or fewer when they are long.
+
+    All of them are found for each page, so that the number is known; only a page of them is kept.
+
+    Args:
+        glob: without a slash in it a name at any depth, else a path below the start.
+        newest_first: sort by modification time instead of the order of `walk`.
+
+    Raises:
+        Invalid: the glob or the cursor can't be read.
+        Problem: a start can't be opened.
+    """
+    wanted = wanted or Filter()
+    scope = [[start.uri for start in starts], glob, newest_first, str(wanted)]
+    after = None if cursor is None else _key(Cursor.decode("find", cursor, scope), newest_first)
+    meant = choosers(starts, glob)
+    skipped, total = Skipped(), 0
+
+    def keyed() -> Iterator[tuple[_Key, _Position, str]]:
+        nonlocal total
+        for number, start in enumerate(starts):
+            chooses = meant[number]
+            for visit in walk(start, wanted, stop, skipped):
+                stop.progress = (total, None, f"{total:,} found")
+                prefix = "".join(part + "/" for part in visit.parts)
+                for name in visit.folders if glob.endswith("/") else visit.files:
+                    if not chooses(prefix + name):
+                        continue
+                    total += 1
+                    position = (number, [*visit.parts, name], _modified(visit, name) if newest_first else 0)
+                    key = _key(position, newest_first)
+                    if after is None or key > after:
+                        yield key, position, shown(visit.folder.place, name)
+
+    page = heapq.nsmallest(limit + 1, keyed())
+    slash = "/" if glob.endswith("/") else ""
+    paths, left = list[str](), page_bytes(limit)
+    for _, _, path in page[:limit]:
+        left -= len(path.encode("utf-8", "replace")) + len(slash) + 1
+        if paths and left < 0:
+            break
+        paths.append(path + slash)
+    last = page[len(paths) - 1][1] if len(page) > len(paths) else None
+    cursor = None if last is None else Cursor.encode("find", last, scope)
+    notes = skipped.notes()
+    if not total and after is None:
+        notes = [*notes, "a glob is a whole name or path, in its case: `*part*` fits a part, `name/` a folder"]
+    return FoundFiles(tuple(paths), total, notes, cursor)
+
+
+def _key(position: _Position, newest_first: bool) -> _Key:
+    number, parts, modified = position
+    return (-modified if newest_first else 0, number, order(tuple(parts)))
+
+
+def _modified(visit: Visit, name: str) -> int:
+    try:
+        return visit.folder.stat(name).st_mtime_ns
+    except OSError:
+        return 0  # removed since

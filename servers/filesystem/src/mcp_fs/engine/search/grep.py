@@ -1,0 +1,194 @@
+"""The matching lines of one open file, block by block, whatever encoding it is text in."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from mcp_batteries.limits import Stop
+from mcp_fs.engine.files.text import SAMPLE_BYTES, Encoding, is_utf8, marked, sniff
+from mcp_fs.engine.search.regex import LineSearch
+from mcp_fs.models import Match
+
+__all__ = ["Hits", "grep"]
+
+_BLOCK = 4 * 1024 * 1024
+_LONGEST_LINE = 64 * 1024 * 1024
+_SHOWN_BYTES = 300
+_BEFORE_HIT = 80
+
+
+@dataclass(slots=True)
+class Hits:
+    """What a file holds of a search.
+
+    Attributes:
+        lines: matching lines and their context, in order.
+        more: whether more lines match than were wanted.
+        too_long: whether a line longer than 64 MiB was not searched.
+        binary: whether it is no text and was not searched.
+    """
+
+    lines: list[Match] = field(default_factory=list[Match])
+    more: bool = False
+    too_long: bool = False
+    binary: bool = False
+
+    def first(self, matches: int, size: int) -> tuple[Sequence[Match], int, bool]:
+        """(lines, matches among them, whether some were cut): at most so many matches and, but for one, bytes.
+
+        The context that follows the last match is kept with it.
+        """
+        taken = end = 0
+        for index, line in enumerate(self.lines):
+            if line.hit:
+                if taken == matches or (taken and size < 0):
+                    return self.lines[:end], taken, True
+                taken, end = taken + 1, index + 1
+            elif end == index and taken and line.line == self.lines[index - 1].line + 1:
+                end = index + 1
+            size -= len(line.text)
+        return self.lines, taken, False
+
+
+def grep(
+    fd: int,
+    find: LineSearch,
+    context: int,
+    most: int,
+    after_line: int,
+    stop: Stop,
+    may_match: Callable[[bytes], bool] = lambda text: True,
+) -> Hits:
+    """The first `most` lines that match, from behind `after_line` on; none in a binary file.
+
+    Its first 64 KiB tell what encoding a file is in, as when it is read.
+
+    Args:
+        may_match: asked with bytes of a file that is not UTF-8 before its encoding is looked for.
+
+    Raises:
+        OSError: it can't be read.
+    """
+    hits = Hits()
+    first, count, owed = 1, 0, 0  # number of the block's first line, matches so far, lines still due after the last
+    before: list[tuple[int, bytes]] = []  # the last lines of the block before
+    last = b""
+    for block in _blocks(fd, hits, stop, may_match):
+        stop.check()
+        first += last.count(b"\n")
+        at, line, shown_to, last = 0, first, 0, block
+        while at < len(block):
+            found = find(block, at)
+            begin = len(block) if found is None else block.rfind(b"\n", 0, found[0]) + 1
+            for offset, text in _forward(block, shown_to, begin, owed):
+                hits.lines.append(_match(line + block.count(b"\n", at, offset), text, None))
+                owed, shown_to = owed - 1, offset + len(text) + 1
+            if found is None or begin == len(block):
+                break
+            line += block.count(b"\n", at, begin)
+            end = block.find(b"\n", found[1])
+            end = len(block) if end < 0 else end
+            if line > after_line:
+                if count == most:
+                    hits.more = True
+                    return hits
+                if context:
+                    near = [*before] if not shown_to else []
+                    near += [(line - back, text) for back, text in _backward(block, begin, shown_to, context)]
+                    known = max(hits.lines[-1].line if hits.lines else 0, after_line)
+                    hits.lines += [_match(number, text, None) for number, text in near[-context:] if number > known]
+                hits.lines.append(_match(line, block[begin:end], found[0] - begin))
+                count, owed = count + 1, context
+            line, at = line + 1, end + 1
+            shown_to = at
+        if context:
+            lines = first + block.count(b"\n")
+            tail = [(lines - back, text) for back, text in _backward(block, len(block), 0, context)]
+            before = [*before, *tail][-context:]
+    return hits
+
+
+def _blocks(fd: int, hits: Hits, stop: Stop, may_match: Callable[[bytes], bool]) -> Iterator[bytes]:
+    """The file as UTF-8 without its mark, in blocks of whole lines ended by plain line feeds."""
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode):
+        return
+    # Whether it is text at all is told before more of it is read.
+    wanted = min(max(status.st_size, 4096), SAMPLE_BYTES) + 1
+    data = os.read(fd, wanted)
+    at_end = len(data) < wanted
+    encoding, decoder = None, None
+    if b"\0" in data or not data.isascii():
+        encoding = marked(data) or _unmarked(data, hits, may_match if at_end else None)
+    if hits.binary:
+        return
+    if encoding is not None:
+        data = data[len(encoding.bom) :]
+        if encoding.name != "utf-8":
+            decoder = codecs.getincrementaldecoder(encoding.name)("replace")
+            data = decoder.decode(data, at_end).encode("utf-8", "replace")
+    while not at_end:
+        end = data.rfind(b"\n") + 1
+        if end:
+            yield _plain(data[:end])
+        elif len(data) > _LONGEST_LINE:
+            hits.too_long = True
+            return
+        stop.check()
+        chunk = os.read(fd, _BLOCK)
+        at_end = not chunk
+        if decoder is not None:
+            chunk = decoder.decode(chunk, at_end).encode("utf-8", "replace")
+        data = data[end:] + chunk
+    if data:
+        yield _plain(data)
+
+
+def _unmarked(data: bytes, hits: Hits, may_match: Callable[[bytes], bool] | None) -> Encoding | None:
+    """The encoding to decode the file that begins with `data` from; None for one that is searched as it is."""
+    sample = data[:SAMPLE_BYTES]
+    if b"\0" in sample:
+        encoding = sniff(sample)
+        hits.binary = encoding is None
+        return encoding
+    if is_utf8(sample) or (may_match is not None and not may_match(_plain(data))):
+        return None
+    return sniff(sample)
+
+
+def _plain(data: bytes) -> bytes:
+    # Looking for one byte first is ten times as fast as looking for two.
+    return data.replace(b"\r\n", b"\n") if b"\r" in data else data
+
+
+def _forward(block: bytes, begin: int, end: int, most: int) -> Iterator[tuple[int, bytes]]:
+    """(offset, text) of up to `most` lines in [begin, end)."""
+    while begin < end and most:
+        close = block.find(b"\n", begin, end)
+        close = end if close < 0 else close
+        yield begin, block[begin:close]
+        begin, most = close + 1, most - 1
+
+
+def _backward(block: bytes, begin: int, end: int, most: int) -> list[tuple[int, bytes]]:
+    """(how many lines back, text) of up to `most` lines before the one at `begin`, not before `end`, in order."""
+    lines: list[tuple[int, bytes]] = []
+    while begin > end and len(lines) < most:
+        start = block.rfind(b"\n", 0, begin - 1) + 1
+        lines.append((len(lines) + 1, block[start : begin - 1]))
+        begin = start
+    return lines[::-1]
+
+
+def _match(line: int, text: bytes, hit: int | None) -> Match:
+    column = None
+    if len(text) > _SHOWN_BYTES:
+        begin = max(0, min((hit or 0) - _BEFORE_HIT, len(text) - _SHOWN_BYTES))
+        while begin and 0x80 <= text[begin] < 0xC0:
+            begin -= 1
+        text, column = text[begin : begin + _SHOWN_BYTES], begin + 1
+    return Match(line, text.decode("utf-8", "replace"), hit is not None, column)

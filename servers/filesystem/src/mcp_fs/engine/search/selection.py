@@ -1,0 +1,110 @@
+"""Which paths a caller's glob means: below which start, and in which spelling.
+
+A glob holds from the searched folder on. Callers also write it as they write paths, from the top of the file
+system or of what is served; and a name may be composed another way than they type it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+from mcp_batteries.errors import Invalid, NotFound, Problem, quote
+from mcp_fs.engine.files.handles import status
+from mcp_fs.engine.names import folded, may_have_another_spelling
+from mcp_fs.engine.search.glob import path_glob, translate
+from mcp_fs.engine.search.regex import path_set
+from mcp_fs.policy import Readable
+
+__all__ = ["Chooser", "bare_names", "chooser", "choosers"]
+
+Chooser = Callable[[str], bool]
+"""Whether a path below a start is meant."""
+
+_SPECIAL = frozenset("*?[{\\")
+
+
+def choosers(starts: Sequence[Readable], glob: str) -> list[Chooser]:
+    """For each of `starts`, which paths below it `glob` means.
+
+    Raises:
+        Invalid: it can't be read, or means nothing below any of them.
+    """
+    glob = folded(glob)
+    if not glob.strip("/"):
+        raise Invalid(f"The glob {quote(glob)} names nothing.", "Use `*` for everything.")
+    if glob[:6].lower() == "file:/":
+        raise Invalid(f"The glob {quote(glob)} is a URI.", "Use the path alone.")
+    if ".." in glob.split("/"):
+        raise Invalid(
+            f"The glob {quote(glob)} leads out of the searched folder.", "Name the folder to search as `path`."
+        )
+    if glob.startswith("/"):
+        below = [_below(start, glob) for start in starts]
+        if any(part is not None for part in below):
+            return [_nothing if part is None else chooser([part]) for part in below]
+        _refuse_elsewhere(starts, glob)
+    return [chooser([glob, *_again(start, glob)]) for start in starts]
+
+
+def chooser(globs: Sequence[str]) -> Chooser:
+    """Whether a path fits one of `globs`, whatever way it is composed."""
+    whole = [path_glob(glob) for glob in globs]
+    matching = path_set([translate(glob, utf8=True) for glob in whole])
+    matching_bytes = path_set([translate(glob) for glob in whole])
+
+    def chooses(path: str) -> bool:
+        path = folded(path)
+        try:
+            return bool(matching(path.encode()))
+        except UnicodeEncodeError:
+            return bool(matching_bytes(os.fsencode(path)))
+
+    return chooses
+
+
+def bare_names(glob: str) -> list[str]:
+    """`glob` for who compares names byte by byte and knows no slashes; nothing when it would miss some."""
+    exact = glob.isascii() and not may_have_another_spelling(glob) and not _SPECIAL.intersection(glob) - {"*", "{"}
+    return [glob] if exact and "/" not in glob else []
+
+
+def _nothing(_: str) -> bool:
+    return False
+
+
+def _below(start: Readable, glob: str) -> str | None:
+    """The rest of a glob that begins with the absolute path of `start`; None for another."""
+    for top in (start.root.path, start.root.real):
+        base = folded(os.path.join(top, *start.parts).rstrip("/")) + "/"
+        if glob.startswith(base):
+            # An anchor, so that a bare name stays one of the start's own.
+            return "/" + glob.removeprefix(base) if glob != base else "**"
+    return None
+
+
+def _again(start: Readable, glob: str) -> list[str]:
+    """The rest of a glob that begins with the path of `start` as answers tell it, which may also be a path below it."""
+    said = folded(start.display) + "/"
+    return ["/" + glob.removeprefix(said)] if glob.startswith(said) and glob != said else []
+
+
+def _refuse_elsewhere(starts: Sequence[Readable], glob: str) -> None:
+    """Return when a glob with a slash in front may mean something directly below one of `starts`."""
+    name = glob.split("/")[1]
+    if _SPECIAL.intersection(name):
+        return
+    for start in starts:
+        try:
+            status(start / name, follow=False)
+        except NotFound:
+            continue
+        except Problem:
+            return
+        else:
+            return
+    shown = ", ".join(quote(start.display) for start in starts[:3])
+    raise Invalid(
+        f"The glob {quote(glob)} means nothing below {shown}, the searched folder.",
+        "Leave out the first slash, or name the folder as `path`.",
+    )

@@ -1,0 +1,59 @@
+"""Log lines for machines, one JSON object each, on standard error; and no more of them than somebody can read.
+
+Of an exception they hold the kinds and the places: its words may quote what a file, a row or a caller said.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+import traceback
+from datetime import UTC, datetime
+
+__all__ = ["JsonFormatter", "RateLimitFilter"]
+
+
+class JsonFormatter(logging.Formatter):
+    """`time` (UTC, RFC 3339), `level`, `logger`, `message`; of an exception `error` and `at`, the innermost last."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, object] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info and record.exc_info[1] is not None:
+            error = record.exc_info[1]
+            frames = traceback.extract_tb(error.__traceback__)
+            line["error"] = type(error).__qualname__
+            line["at"] = [f"{_module(frame.filename)}:{frame.lineno} {frame.name}" for frame in frames[-12:]]
+        return json.dumps(line, default=str)
+
+
+class RateLimitFilter(logging.Filter):
+    """Lets through what one place in the code says once in `seconds`, with how often it said so meanwhile.
+
+    For lines of libraries that every client can cause, as often as it likes.
+    """
+
+    def __init__(self, seconds: float = 60) -> None:
+        super().__init__()
+        self._seconds = seconds
+        self._said: dict[tuple[str, int], tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        place, now = (record.pathname, record.lineno), time.monotonic()
+        last, unsaid = self._said.get(place, (-float("inf"), 0))
+        if now - last < self._seconds:
+            self._said[place] = (last, unsaid + 1)
+            return False
+        self._said[place] = (now, 0)
+        if unsaid:
+            record.msg, record.args = f"{record.getMessage()} ({unsaid} more since the last)", None
+        return True
+
+
+def _module(path: str) -> str:
+    return "/".join(path.replace("\\", "/").rsplit("/", 2)[-2:])

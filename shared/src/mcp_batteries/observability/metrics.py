@@ -1,0 +1,68 @@
+"""What is counted of every request, once, for whoever wants to hear it: Prometheus, OpenTelemetry, or both.
+
+Names and figures only. What a caller can make up (the name of a tool that does not exist) is no name here: it would
+be contents, and without end.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from typing import Any, Protocol
+
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp_types import CallToolResult
+from mcp_types.methods import SPEC_CLIENT_METHODS
+
+__all__ = ["Metrics", "Sink"]
+
+_STREAMS = frozenset({"subscriptions/listen"})
+"""They last as long as somebody listens: how long says nothing about this server."""
+
+
+class Sink(Protocol):
+    """Takes one finished request: its method, its tool or "", "ok" or what went wrong, and seconds."""
+
+    def __call__(self, method: str, tool: str, outcome: str, seconds: float) -> None: ...
+
+
+class Metrics:
+    """Middleware that tells `sinks` of every request.
+
+    Args:
+        tools: the names of the tools there are now.
+    """
+
+    def __init__(self, tools: Callable[[], Collection[str]], sinks: list[Sink]) -> None:
+        self._tools, self._sinks = tools, sinks
+
+    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        if ctx.request_id is None or ctx.method in _STREAMS:
+            return await call_next(ctx)
+        began, outcome = time.perf_counter(), "cancelled"
+        try:
+            result = await call_next(ctx)
+            match result:
+                case CallToolResult(is_error=True) | {"isError": True}:
+                    outcome = "tool_error"
+                case _:
+                    outcome = "ok"
+            return result
+        except MCPError as error:
+            outcome = str(error.error.code)
+            raise
+        except Exception:
+            outcome = "failed"
+            raise
+        finally:
+            seconds = time.perf_counter() - began
+            method = ctx.method if ctx.method in SPEC_CLIENT_METHODS else "other"
+            for sink in self._sinks:
+                sink(method, self._tool(ctx), outcome, seconds)
+
+    def _tool(self, ctx: ServerRequestContext[Any, Any]) -> str:
+        if ctx.method != "tools/call":
+            return ""
+        name = (ctx.params or {}).get("name")
+        return name if isinstance(name, str) and name in self._tools() else "unknown"

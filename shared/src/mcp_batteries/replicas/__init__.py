@@ -1,0 +1,49 @@
+"""Between replicas: what one announces, the subscribers of all others hear.
+
+Each adapter is what an official client library needs to send bytes to everybody and to receive them; the rest
+(`remote`) is the same for all. Imported only where `--bus` asks for it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from mcp_batteries.errors import Invalid
+
+if TYPE_CHECKING:
+    from mcp_batteries.replicas.bus import RemoteBus
+
+__all__ = ["connect"]
+
+_KINDS = {
+    "redis": ("redis", "redis"),
+    "rediss": ("redis", "redis"),
+    "valkey": ("redis", "redis"),
+    "nats": ("nats", "nats"),
+    "tls": ("nats", "nats"),
+    "postgresql": ("postgresql", "postgres"),
+    "postgres": ("postgresql", "postgres"),
+}
+"""Scheme to module and extra."""
+
+
+def connect(url: str, name: str) -> RemoteBus:
+    """The bus at `url` for the replicas of the server `name`; it connects once `RemoteBus.running` is entered.
+
+    Raises:
+        Invalid: There is no such kind of bus, or its library is not installed.
+    """
+    scheme = urlsplit(url).scheme
+    if scheme not in _KINDS:
+        # Not its words: it may hold a password.
+        raise Invalid("--bus takes a URL of another kind.", "Give redis://, nats:// or postgresql://.")
+    module, extra = _KINDS[scheme]
+    from mcp_batteries.replicas.bus import RemoteBus
+
+    try:
+        link = import_module(f"mcp_batteries.replicas.{module}").link
+    except ImportError:
+        raise Invalid(f"--bus {scheme}:// needs a library.", f"Install this server with the extra `{extra}`.") from None
+    return RemoteBus(link(url, f"mcp.{name}.changes"))

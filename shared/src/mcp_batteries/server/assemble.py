@@ -1,0 +1,224 @@
+"""Rooms to server: the one place where what is declared becomes what is served."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from difflib import get_close_matches
+from typing import Any, Protocol
+
+from mcp.server.apps import Apps
+from mcp.server.context import ServerMiddleware
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.tools import Tool
+from mcp.server.request_state import RequestStateSecurity
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS, CallToolResult, InputRequiredResult
+
+from mcp_batteries.errors import Invalid, Unavailable, quote
+from mcp_batteries.observability.audit import Audit
+from mcp_batteries.sdk import logging_untouched, tool_table
+from mcp_batteries.server.catalog import Catalog, entry, prompt_entry
+from mcp_batteries.server.declare import (
+    Completes,
+    DeclaredPrompt,
+    DeclaredResource,
+    DeclaredTool,
+    ListsResources,
+    declarations,
+)
+from mcp_batteries.server.tool import Guard, strict_tool
+from mcp_batteries.subscriptions.hub import Changes, Source
+
+__all__ = ["Assembled", "ServerSettings", "assemble"]
+
+
+class ServerSettings(Protocol):
+    """What `assemble` needs of a server's settings."""
+
+    @property
+    def read_only(self) -> bool: ...
+
+    @property
+    def confirm(self) -> bool: ...
+
+    @property
+    def audit_file(self) -> str | None: ...
+
+    @property
+    def max_streams(self) -> int: ...
+
+    @property
+    def telemetry(self) -> bool: ...
+
+    @property
+    def bus(self) -> str | None: ...
+
+    @property
+    def state_key_file(self) -> str | None: ...
+
+
+class Assembled(MCPServer[Any]):
+    """An `MCPServer` made from rooms, with the change hub that serves its subscriptions."""
+
+    changes: Changes
+    catalog: Catalog
+    audit: Audit | None
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """Call a tool by name.
+
+        Raises:
+            MCPError: There is none; by the specification that is an error of the protocol (tools, "Error handling").
+        """
+        table = tool_table(self)
+        if name not in table:
+            near = " or ".join(f"`{item}`" for item in get_close_matches(name.lower(), table, n=3))
+            fix = f"Did you mean {near}?" if near else "`tools/list` has those there are."
+            raise MCPError(INVALID_PARAMS, f"There is no tool {quote(name)}. {fix}")
+        return await super().call_tool(name, arguments, context)
+
+    async def offer(self, tools: Sequence[Tool], instead_of: Collection[str] = ()) -> None:
+        """Offer `tools` beside those the rooms declare, and no longer those named in `instead_of`; tell clients.
+
+        Raises:
+            ValueError: another tool has one of the names.
+        """
+        table = tool_table(self)
+        if taken := sorted(tool.name for tool in tools if tool.name in table and tool.name not in instead_of):
+            raise ValueError(f"declared more than once: {', '.join(taken)}")
+        for name in instead_of:
+            table.pop(name, None)
+        table.update({tool.name: tool for tool in tools})
+        self.catalog.tools = [entry(tool) for tool in table.values()]
+        await self.changes.tools_changed()
+
+
+def assemble(
+    name: str,
+    settings: ServerSettings,
+    *,
+    rooms: Sequence[object],
+    opens: Sequence[AbstractAsyncContextManager[Any]] = (),
+    sources: Sequence[Source] = (),
+    middleware: Sequence[ServerMiddleware[Any]] = (),
+    guard: Guard | None = None,
+    title: str,
+    version: str,
+    instructions: str,
+) -> Assembled:
+    """The server that offers everything `rooms` declare.
+
+    Args:
+        name: the command's name, as clients and logs know the server.
+        settings: decides what is offered; read-only offers no tool that is not `effect="read"`.
+        rooms: objects with marked methods; their order is the order of the lists.
+        opens: entered, in order, before the first request and left, in reverse, after the last.
+        sources: tell the hub when what resources show has changed.
+        middleware: wraps every message, the first outermost, inside the audit log.
+        guard: asked before each call that does more than read; may refuse, or have the person asked.
+        instructions: for the model: what is served and how to begin, a few sentences.
+
+    Raises:
+        ValueError: two rooms offer the same name.
+    """
+    catalog = Catalog()
+    tools: list[Tool] = []
+    for room in rooms:
+        for declared, method in declarations(room):
+            match declared:
+                case DeclaredTool():
+                    if declared.effect == "read" or not settings.read_only:
+                        if declared.view is not None:
+                            catalog.views[declared.view.uri] = declared.view
+                        tools.append(strict_tool(method, declared, confirm=settings.confirm, guard=guard))
+                case DeclaredResource():
+                    catalog.add_resource(declared, method)
+                case DeclaredPrompt():
+                    catalog.prompts[getattr(method, "__name__", "")] = (
+                        prompt_entry(method, declared),
+                        method,
+                    )
+                case Completes():
+                    catalog.completions[declared.of, declared.argument] = method
+                case ListsResources():
+                    catalog.listings.append(method)
+    names = [tool.name for tool in tools]
+    if twice := sorted({item for item in names if names.count(item) > 1}):
+        raise ValueError(f"declared more than once: {', '.join(twice)}")
+    catalog.tools = [entry(tool) for tool in tools]
+
+    bus = None
+    if settings.bus:
+        from mcp_batteries.replicas import connect
+
+        bus = connect(settings.bus, name)
+        opens = [bus.running(), *opens]
+    changes = Changes(sources, bus=bus, max_streams=settings.max_streams, missing=catalog.missing)
+    if bus is not None:
+        bus.on_gap = changes.look_again
+    audit = Audit(settings.audit_file, catalog.arguments) if settings.audit_file else None
+    if settings.telemetry:
+        from mcp_batteries.observability.metrics import Metrics
+        from mcp_batteries.observability.otel import Telemetry
+
+        telemetry = Telemetry(name, version, lambda method, name: catalog.arguments(method, name) is not None)
+        middleware = [Metrics(lambda: {tool.name for tool in catalog.tools}, [telemetry]), *middleware]
+        opens = [telemetry.running(), *opens]
+    with logging_untouched():
+        server = Assembled(
+            name,
+            title=title,
+            version=version,
+            instructions=instructions,
+            tools=tools,
+            subscriptions=changes.bus,
+            request_state_security=_state_security(settings.state_key_file),
+            middleware=[*([audit] if audit else []), *middleware],
+            extensions=[Apps()] if catalog.views else [],
+            lifespan=_lifespan([*([audit] if audit else []), *opens], changes),
+        )
+    server.changes, server.catalog, server.audit = changes, catalog, audit
+    catalog.install(server)
+    changes.install(server)
+    return server
+
+
+def _state_security(path: str | None) -> RequestStateSecurity | None:
+    """What guards the state a client carries from a question to its answer, with the keys all replicas share.
+
+    Raises:
+        Invalid: The file holds no keys that could be used.
+        Unavailable: The file cannot be read.
+    """
+    if path is None:
+        return None  # The SDK makes a key of this process's own.
+    try:
+        with open(path, encoding="utf-8") as file:
+            keys = [line.strip() for line in file if line.strip() and not line.startswith("#")]
+        return RequestStateSecurity(keys=keys)
+    except OSError as problem:
+        raise Unavailable(
+            f"The file of state keys cannot be read: {problem.strerror}.", "Make one with `openssl rand -hex 32`."
+        ) from None
+    except ValueError:
+        raise Invalid(
+            "The file of state keys holds one key per line, each of 32 bytes or more and none twice.",
+            "Make a key with `openssl rand -hex 32`.",
+        ) from None
+
+
+def _lifespan(
+    opens: Sequence[AbstractAsyncContextManager[Any]], changes: Changes
+) -> Callable[[MCPServer[Any]], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def lifespan(_: MCPServer[Any]) -> AsyncGenerator[None]:
+        async with AsyncExitStack() as stack:
+            for resource in opens:
+                await stack.enter_async_context(resource)
+            await stack.enter_async_context(changes.running())
+            yield
+
+    return lifespan

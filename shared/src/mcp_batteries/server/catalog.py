@@ -1,0 +1,331 @@
+"""What a server lists, reads, prompts and completes: the handlers behind everything but `tools/call`.
+
+They stand on the low-level server because `MCPServer`'s own handlers ignore list cursors, read exactly one
+content per resource, and answer a mistaken prompt argument as a defect.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, cast, get_args, get_origin, get_type_hints
+
+from mcp.server.context import ServerRequestContext
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.tools import Tool
+from mcp.shared.exceptions import MCPError
+from mcp.shared.uri_template import UriTemplate
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    BlobResourceContents,
+    CompleteRequestParams,
+    CompleteResult,
+    Completion,
+    GetPromptRequestParams,
+    GetPromptResult,
+    InputRequiredResult,
+    ListPromptsResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    Prompt,
+    PromptArgument,
+    PromptMessage,
+    PromptReference,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+    Resource,
+    ResourceTemplate,
+    ResourceTemplateReference,
+    TextContent,
+    TextResourceContents,
+)
+from mcp_types import Tool as ToolEntry
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic.fields import FieldInfo
+
+from mcp_batteries.errors import Invalid, NotFound, Problem, Unavailable, quote, well_formed
+from mcp_batteries.limits import Cursor, in_thread
+from mcp_batteries.sdk import lowlevel
+from mcp_batteries.server.declare import DeclaredPrompt, DeclaredResource
+from mcp_batteries.server.results import Lasting
+from mcp_batteries.server.views import View, listed
+
+__all__ = ["PAGE", "RESOURCE_NOT_FOUND", "Catalog", "entry", "prompt_entry"]
+
+logger = logging.getLogger(__name__)
+
+PAGE = 100
+"""Entries of one page of a list, and the protocol's cap for completion values."""
+
+RESOURCE_NOT_FOUND = -32002
+"""The code of the handshake revisions (2024-11-05 to 2025-11-25); 2026-07-28 uses -32602 (SEP-2164)."""
+
+_REQUEST = "request"
+"""A prompt's parameter of this name takes the whole request, for what the client was asked before."""
+
+_Method = Callable[..., Awaitable[Any]]
+
+
+@dataclass(frozen=True)
+class _Template:
+    pattern: UriTemplate
+    declared: DeclaredResource
+    method: _Method
+
+
+@dataclass
+class Catalog:
+    """Everything the rooms declared, and the handlers that serve it."""
+
+    tools: list[ToolEntry] = field(default_factory=list[ToolEntry])
+    views: dict[str, View] = field(default_factory=dict[str, View])
+    fixed: dict[str, tuple[DeclaredResource, _Method]] = field(default_factory=dict[str, Any])
+    templates: list[_Template] = field(default_factory=list[_Template])
+    listings: list[_Method] = field(default_factory=list[_Method])
+    prompts: dict[str, tuple[Prompt, _Method]] = field(default_factory=dict[str, Any])
+    completions: dict[tuple[str, str], _Method] = field(default_factory=dict[tuple[str, str], _Method])
+
+    def add_resource(self, declared: DeclaredResource, method: _Method) -> None:
+        if UriTemplate.is_template(declared.uri):
+            self.templates.append(_Template(UriTemplate.parse(declared.uri), declared, method))
+        else:
+            self.fixed[declared.uri] = (declared, method)
+
+    def arguments(self, method: str, name: str) -> Collection[str] | None:
+        """The arguments of the tool or prompt that `method` would find under `name`; None if there is none."""
+        if method == "tools/call":
+            return next((tool.input_schema.get("properties", {}) for tool in self.tools if tool.name == name), None)
+        if method == "prompts/get" and name in self.prompts:
+            return [argument.name for argument in self.prompts[name][0].arguments or ()]
+        return None
+
+    def install(self, server: MCPServer[Any]) -> None:
+        """Put the handlers on the low-level server of `server`."""
+        low = lowlevel(server)
+        low.add_request_handler("tools/list", PaginatedRequestParams, self._list_tools)
+        low.add_request_handler("resources/list", PaginatedRequestParams, self._list_resources)
+        low.add_request_handler("resources/templates/list", PaginatedRequestParams, self._list_templates)
+        low.add_request_handler("resources/read", ReadResourceRequestParams, self._read)
+        low.add_request_handler("prompts/list", PaginatedRequestParams, self._list_prompts)
+        low.add_request_handler("prompts/get", GetPromptRequestParams, self._prompt)
+        low.add_request_handler("completion/complete", CompleteRequestParams, self._complete)
+
+    async def _list_tools(self, ctx: ServerRequestContext[Any], params: PaginatedRequestParams) -> ListToolsResult:
+        items, more = _page("tools", listed(self.tools, ctx), params.cursor)
+        return ListToolsResult(tools=items, next_cursor=more)
+
+    async def _list_resources(
+        self, ctx: ServerRequestContext[Any], params: PaginatedRequestParams
+    ) -> ListResourcesResult:
+        entries = [_resource_entry(declared) for declared, _ in self.fixed.values()]
+        for listing in self.listings:
+            entries.extend(await _contained(listing()))
+        items, more = _page("resources", entries, params.cursor)
+        return ListResourcesResult(resources=items, next_cursor=more)
+
+    async def _list_templates(
+        self, ctx: ServerRequestContext[Any], params: PaginatedRequestParams
+    ) -> ListResourceTemplatesResult:
+        entries = [_template_entry(template.declared) for template in self.templates]
+        items, more = _page("templates", entries, params.cursor)
+        return ListResourceTemplatesResult(resource_templates=items, next_cursor=more)
+
+    async def _list_prompts(self, ctx: ServerRequestContext[Any], params: PaginatedRequestParams) -> ListPromptsResult:
+        items, more = _page("prompts", [prompt for prompt, _ in self.prompts.values()], params.cursor)
+        return ListPromptsResult(prompts=items, next_cursor=more)
+
+    async def _read(self, ctx: ServerRequestContext[Any], params: ReadResourceRequestParams) -> ReadResourceResult:
+        uri = str(params.uri)
+        try:
+            if (found := self._reader(uri)) is None:
+                nothing = self._nothing(uri)
+                raise _to_mcp_error(nothing) from nothing
+            method, values = found
+            if "uri" in inspect.signature(method).parameters:
+                values["uri"] = uri
+            contents = await _contained(method(**values))
+        except MCPError as error:
+            data = {"uri": well_formed(uri)}
+            legacy = ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS
+            missing = isinstance(error.__cause__, NotFound)
+            code = RESOURCE_NOT_FOUND if legacy and missing else error.error.code
+            raise MCPError(code=code, message=error.error.message, data=data) from error
+        ttl: dict[str, Any] = {}
+        if isinstance(contents, Lasting):
+            ttl = {"ttl_ms": int(contents.seconds * 1000), "cache_scope": "public" if contents.public else "private"}
+            contents = contents.contents
+        if isinstance(contents, TextResourceContents | BlobResourceContents):
+            contents = [contents]
+        return ReadResourceResult(contents=list(contents), **ttl)
+
+    def missing(self, uri: str) -> NotFound | None:
+        """That nothing here has a URI of this form, and which forms there are; None for one that may exist."""
+        return None if self._reader(uri) is not None else self._nothing(uri)
+
+    def _nothing(self, uri: str) -> NotFound:
+        shapes = ", ".join(f"`{template.declared.uri}`" for template in self.templates)
+        return NotFound(f"No resource has the URI {quote(uri)}.", f"URIs here look like {shapes}." if shapes else "")
+
+    def _reader(self, uri: str) -> tuple[_Method, dict[str, Any]] | None:
+        same = _one_spelling(uri)
+        if same in self.views:
+            view = self.views[same]
+            return lambda: in_thread(lambda stop: view.contents()), {}
+        if same in self.fixed:
+            return self.fixed[same][1], {}
+        for template in self.templates:
+            values = template.pattern.match(same)
+            if values is not None:
+                wanted = inspect.signature(template.method).parameters
+                return template.method, {name: value for name, value in values.items() if name in wanted}
+        return None
+
+    async def _prompt(
+        self, ctx: ServerRequestContext[Any], params: GetPromptRequestParams
+    ) -> GetPromptResult | InputRequiredResult:
+        if params.name not in self.prompts:
+            names = ", ".join(f"`{name}`" for name in self.prompts)
+            raise _to_mcp_error(NotFound(f"There is no prompt {quote(params.name)}.", f"There are: {names}."))
+        prompt, method = self.prompts[params.name]
+        given = params.arguments or {}
+        arguments = {argument.name: bool(argument.required) for argument in prompt.arguments or []}
+        wrong = [f"there is no argument {quote(name)}" for name in given if name not in arguments]
+        wrong += [f"`{name}` is required" for name, required in arguments.items() if required and not given.get(name)]
+        if wrong:
+            valid = ", ".join(f"`{name}`" for name in arguments) or "none"
+            raise _to_mcp_error(Invalid(f"Prompt `{prompt.name}`: {'; '.join(wrong)}.", f"Its arguments are: {valid}."))
+        values: dict[str, Any] = {name: value for name, value in given.items() if value}
+        if _REQUEST in inspect.signature(method).parameters:
+            values[_REQUEST] = params
+        result = await _contained(method(**values))
+        if isinstance(result, InputRequiredResult):
+            return result
+        return GetPromptResult(description=prompt.description, messages=_messages(result))
+
+    async def _complete(self, ctx: ServerRequestContext[Any], params: CompleteRequestParams) -> CompleteResult:
+        match params.ref:
+            case PromptReference(name=name) if name in self.prompts:
+                kind, known = "prompt", {argument.name for argument in self.prompts[name][0].arguments or []}
+            case ResourceTemplateReference(uri=uri) if any(uri == item.declared.uri for item in self.templates):
+                kind, known = "resource", set(UriTemplate.parse(uri).variable_names)
+            case _:
+                raise MCPError(INVALID_PARAMS, "There is no such prompt or resource template to complete.")
+        if params.argument.name not in known:
+            valid = ", ".join(f"`{name}`" for name in sorted(known)) or "none"
+            raise MCPError(
+                INVALID_PARAMS,
+                f"It has no argument {quote(params.argument.name)}. Its arguments are: {valid}.",
+            )
+        method = self.completions.get((kind, params.argument.name))
+        others = dict(params.context.arguments or {}) if params.context else {}
+        values: Sequence[str] = await _contained(method(params.argument.value, others)) if method else []
+        shown = [well_formed(value) for value in values[:PAGE]]
+        return CompleteResult(completion=Completion(values=shown, total=len(values), has_more=len(values) > PAGE))
+
+
+def entry(tool: Tool) -> ToolEntry:
+    """The `tools/list` entry of `tool`."""
+    return ToolEntry(
+        name=tool.name,
+        title=tool.title,
+        description=tool.description,
+        input_schema=tool.parameters,
+        output_schema=tool.output_schema,
+        annotations=tool.annotations,
+        _meta=tool.meta,
+    )
+
+
+def prompt_entry(method: _Method, declared: DeclaredPrompt) -> Prompt:
+    """The `prompts/list` entry of a marked method; its parameters are the arguments, all strings."""
+    hints = get_type_hints(method, include_extras=True)
+    arguments = [
+        PromptArgument(
+            name=name,
+            description=_description(hints.get(name)),
+            required=parameter.default is inspect.Parameter.empty,
+        )
+        for name, parameter in inspect.signature(method).parameters.items()
+        if name != _REQUEST
+    ]
+    name = getattr(method, "__name__", "")
+    return Prompt(name=name, title=declared.title, description=inspect.getdoc(method), arguments=arguments)
+
+
+def _one_spelling(uri: str) -> str:
+    """`uri` with its scheme in lower case (RFC 3986, 6.2.2.1), a `file:` one with an empty host (RFC 8089, 2)."""
+    scheme, colon, rest = uri.partition(":")
+    scheme = scheme.lower()
+    if scheme == "file":
+        if rest.lower().startswith("//localhost/"):
+            rest = "//" + rest[len("//localhost") :]
+        elif rest.startswith("/") and not rest.startswith("//"):
+            rest = "//" + rest
+    return f"{scheme}{colon}{rest}" if colon else uri
+
+
+def _description(annotation: Any) -> str | None:
+    if get_origin(annotation) is Annotated:
+        for extra in get_args(annotation)[1:]:
+            if isinstance(extra, FieldInfo):
+                return extra.description
+    return None
+
+
+def _resource_entry(declared: DeclaredResource) -> Resource:
+    return Resource(uri=declared.uri, name=declared.name, title=declared.title, mime_type=declared.mime_type)
+
+
+def _template_entry(declared: DeclaredResource) -> ResourceTemplate:
+    return ResourceTemplate(
+        uri_template=declared.uri, name=declared.name, title=declared.title, mime_type=declared.mime_type
+    )
+
+
+def _messages(result: Any) -> list[PromptMessage]:
+    items = cast("Sequence[Any]", result if isinstance(result, list | tuple) else [result])
+    return [
+        item
+        if isinstance(item, PromptMessage)
+        else PromptMessage(
+            role="user",
+            content=TextContent(type="text", text=well_formed(item)) if isinstance(item, str) else item,
+        )
+        for item in items
+    ]
+
+
+def _page(kind: str, items: Sequence[Any], cursor: str | None) -> tuple[list[Any], str | None]:
+    start = 0
+    if cursor is not None:
+        try:
+            start = int(Cursor.decode(kind, cursor))
+        except Invalid as problem:
+            raise _to_mcp_error(problem) from problem
+    more = Cursor.encode(kind, start + PAGE) if start + PAGE < len(items) else None
+    return list(items[start : start + PAGE]), more
+
+
+async def _contained(work: Awaitable[Any]) -> Any:
+    """Await `work`; a `Problem` becomes the JSON-RPC error with its text, with the problem as its cause.
+
+    Any other exception is a defect: the SDK would send its text to handshake-era clients.
+    """
+    try:
+        return await work
+    except Problem as problem:
+        raise _to_mcp_error(problem) from problem
+    except MCPError:
+        raise
+    except Exception as defect:
+        logger.exception("a handler raised")
+        raise MCPError(INTERNAL_ERROR, "The server failed on this request and has logged the reason.") from defect
+
+
+def _to_mcp_error(problem: Problem) -> MCPError:
+    return MCPError(INTERNAL_ERROR if isinstance(problem, Unavailable) else INVALID_PARAMS, str(problem))

@@ -1,0 +1,167 @@
+"""How a room says what it offers: decorators that only mark methods.
+
+A room is a small class, usually a frozen dataclass holding its policy and engine. Its marked bound methods
+become tools, resources, prompts and completions when `assemble` walks the rooms; nothing is registered at
+import, and a method stays an ordinary method that a test can call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from mcp_types import ToolAnnotations
+
+from mcp_batteries.server.views import View
+
+__all__ = [
+    "Completes",
+    "Declared",
+    "DeclaredPrompt",
+    "DeclaredResource",
+    "DeclaredTool",
+    "Effect",
+    "ListsResources",
+    "completes",
+    "declarations",
+    "hints",
+    "lists_resources",
+    "prompt",
+    "resource",
+    "tool",
+]
+
+Effect = Literal["read", "write", "destroy"]
+"""read: changes nothing. write: adds, loses nothing. destroy: can replace or remove what was there."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+_MARK = "__mcp_batteries__"
+
+
+@dataclass(frozen=True)
+class DeclaredTool:
+    title: str
+    effect: Effect
+    idempotent: bool
+    open_world: bool
+    seconds: float
+    view: View | None = None
+    app_only: bool = False
+
+
+@dataclass(frozen=True)
+class DeclaredResource:
+    uri: str
+    name: str
+    title: str
+    mime_type: str | None
+
+
+@dataclass(frozen=True)
+class DeclaredPrompt:
+    title: str
+
+
+@dataclass(frozen=True)
+class Completes:
+    argument: str
+    of: Literal["prompt", "resource"]
+
+
+@dataclass(frozen=True)
+class ListsResources:
+    pass
+
+
+Declared = DeclaredTool | DeclaredResource | DeclaredPrompt | Completes | ListsResources
+
+
+def tool(
+    title: str,
+    effect: Effect = "read",
+    *,
+    idempotent: bool | None = None,
+    open_world: bool = False,
+    seconds: float = 60.0,
+    view: View | None = None,
+    app_only: bool = False,
+) -> Callable[[F], F]:
+    """Mark an `async def` method as a tool; its name, docstring and annotations are what the model reads.
+
+    Args:
+        title: for people, in sentence case.
+        effect: decides all four hints and whether read-only mode hides the tool.
+        idempotent: whether a repeated call changes nothing more; by default only for `read`.
+        open_world: whether it reaches systems beyond this server's own data.
+        seconds: the call's time limit; the work behind it is stopped, not only forgotten.
+        view: the page that shows its result in hosts that can.
+        app_only: for views alone; the model never sees it.
+    """
+    repeatable = effect == "read" if idempotent is None else idempotent
+    return _mark(DeclaredTool(title, effect, repeatable, open_world, seconds, view, app_only))
+
+
+def resource(uri: str, *, name: str, title: str, mime_type: str | None = None) -> Callable[[F], F]:
+    """Mark an `async def` method as the reader of a URI or an RFC 6570 template.
+
+    The method takes the template's variables and, when it names a parameter `uri`, the URI as it was sent
+    (percent-encoded bytes intact). It returns `TextResourceContents`/`BlobResourceContents`, one or a list, or a
+    `results.Lasting` with them.
+    """
+    return _mark(DeclaredResource(uri, name, title, mime_type))
+
+
+def lists_resources(method: F) -> F:
+    """Mark an `async def` method that returns the `Resource` entries known only at run time."""
+    return _mark(ListsResources())(method)
+
+
+def prompt(title: str) -> Callable[[F], F]:
+    """Mark an `async def` method as a prompt: string arguments in, text or messages out.
+
+    One that asks the user first names a parameter `request` for the `GetPromptRequestParams`, and returns an
+    `InputRequiredResult` until they hold the answers.
+    """
+    return _mark(DeclaredPrompt(title))
+
+
+def completes(argument: str, *, of: Literal["prompt", "resource"]) -> Callable[[F], F]:
+    """Mark `async def (typed, others) -> list[str]` as the completion of every argument of this name.
+
+    Args:
+        argument: the name of a prompt's argument or of a resource template's variable.
+        of: which of the two.
+
+    The method gets what the person has typed so far and the arguments already filled in.
+    """
+    return _mark(Completes(argument, of))
+
+
+def hints(declared: DeclaredTool) -> ToolAnnotations:
+    """The four MCP hints that follow from an effect."""
+    return ToolAnnotations(
+        read_only_hint=declared.effect == "read",
+        destructive_hint=declared.effect == "destroy",
+        idempotent_hint=declared.idempotent,
+        open_world_hint=declared.open_world,
+    )
+
+
+def declarations(room: object) -> Iterator[tuple[Declared, Callable[..., Any]]]:
+    """The marked methods of `room`, bound, in the order they are written; base classes first."""
+    seen: set[str] = set()
+    for cls in reversed(type(room).__mro__):
+        for name, member in vars(cls).items():
+            declared = getattr(member, _MARK, None)
+            if declared is not None and name not in seen:
+                seen.add(name)
+                yield declared, getattr(room, name)
+
+
+def _mark(declared: Declared) -> Callable[[F], F]:
+    def mark(method: F) -> F:
+        setattr(method, _MARK, declared)
+        return method
+
+    return mark

@@ -1,0 +1,135 @@
+"""Saved queries as tools that come, change and go with their files."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Hashable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Annotated, Any
+
+import anyio
+from pydantic import Field
+
+from mcp_batteries.server.assemble import Assembled
+from mcp_batteries.server.declare import DeclaredTool
+from mcp_batteries.server.tool import StrictTool, strict_tool
+from mcp_batteries.server.views import TABLE
+from mcp_batteries.sql.rows import RowPage
+from mcp_batteries.sql.saved_queries import SavedQueries, SavedQuery
+from mcp_batteries.subscriptions.file_watcher import FileWatcher
+
+__all__ = ["SavedTools"]
+
+_TYPES = {"text": str, "integer": int, "real": float}
+
+
+class SavedTools:
+    """Keeps the server's tools what the folder of queries says; entered with the server.
+
+    Args:
+        run: the first page of a query's rows, for the values a caller gave.
+        uri: of the resource that shows a query's rows.
+        seconds: the time limit of a call.
+    """
+
+    def __init__(
+        self,
+        queries: SavedQueries,
+        run: Callable[[SavedQuery, Mapping[str, Any]], Awaitable[RowPage]],
+        uri: Callable[[str], str],
+        seconds: float,
+    ) -> None:
+        self._queries, self._run, self._uri, self._seconds = queries, run, uri, seconds
+        self.server: Assembled | None = None
+        """Set once it is built."""
+        self._watcher = FileWatcher([queries.folder], locate=lambda uri: None, probe=_probe)
+        self._wake = anyio.Event()
+        self._watched: set[str] = set()
+        self._blocks: list[AbstractAsyncContextManager[None]] = []
+
+    async def __aenter__(self) -> None:
+        block = self._running()
+        await block.__aenter__()
+        self._blocks.append(block)
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._blocks.pop().__aexit__(None, None, None)
+
+    @asynccontextmanager
+    async def _running(self) -> AsyncGenerator[None]:
+        if self._blocks:
+            yield
+            return
+        await self._refresh()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._watcher.run, self._touched)
+            tasks.start_soon(self._follow)
+            yield
+            tasks.cancel_scope.cancel()
+        self._watched.clear()
+
+    def _touched(self, paths: Collection[Hashable]) -> None:
+        self._wake.set()
+
+    async def _follow(self) -> None:
+        while True:
+            # First the watch, then the look: what comes between is seen.
+            self._wake = anyio.Event()
+            paths = {self._queries.folder, *self._queries.files()}
+            if new := paths - self._watched:
+                await self._watcher.add(new)
+            if gone := self._watched - paths:
+                self._watcher.discard(gone)
+            self._watched = paths
+            await self._refresh()
+            await self._wake.wait()
+
+    async def _refresh(self) -> None:
+        before = {_tool_name(name) for name in self._queries.found}
+        changed = await self._queries.refresh()
+        if not changed or self.server is None:
+            return
+        await self.server.offer([self._tool(query) for query in self._queries.found.values()], before)
+        for name in changed:
+            await self.server.changes.updated(self._uri(name))
+        await self.server.changes.list_changed()
+
+    def _tool(self, query: SavedQuery) -> StrictTool:
+        async def run(**values: Any) -> RowPage:
+            return await self._run(query, {name: value for name, value in values.items() if value is not None})
+
+        annotations: dict[str, Any] = {
+            item.name: Annotated[_TYPES[item.kind], Field(description=item.description)] for item in query.parameters
+        }
+        run.__name__ = _tool_name(query.name)
+        run.__annotations__ = {**annotations, "return": RowPage}
+        run.__signature__ = inspect.Signature(  # pyright: ignore[reportFunctionMemberAccess]
+            [
+                inspect.Parameter(
+                    item.name,
+                    inspect.Parameter.KEYWORD_ONLY,
+                    default=inspect.Parameter.empty if item.default is None else item.default,
+                    annotation=annotations[item.name],
+                )
+                for item in query.parameters
+            ],
+            return_annotation=RowPage,
+        )
+        broken = (
+            ""
+            if query.complaint is None
+            else f"\n\nThe file is broken, this is its last good version: {query.complaint}"
+        )
+        run.__doc__ = query.description.rstrip(".") + "." + broken[:120]
+        title = query.name.replace("_", " ").capitalize()
+        return strict_tool(run, DeclaredTool(title, "read", True, False, self._seconds, TABLE))
+
+
+def _tool_name(name: str) -> str:
+    return f"run_{name}"
+
+
+def _probe(path: str) -> Hashable | None:
+    found = os.stat(path)
+    return (found.st_mtime_ns, found.st_size, found.st_ino)

@@ -1,0 +1,64 @@
+"""A TOML file that the operator keeps: read again when it changes, and never worse than its last good version."""
+
+from __future__ import annotations
+
+import logging
+import tomllib
+from abc import ABC, abstractmethod
+from typing import Any, Generic, TypeVar
+
+__all__ = ["ConfigFile"]
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class ConfigFile(ABC, Generic[T]):
+    """What the file `path` lists; nothing where there is none.
+
+    Args:
+        title: what it is called in the log.
+
+    Attributes:
+        problem: why the file as it is now cannot be used; None if it can.
+    """
+
+    def __init__(self, path: str | None, title: str) -> None:
+        self.path, self._title = path, title
+        self.problem: str | None = None
+        self._found: dict[str, T] = {}
+        self.refresh()
+
+    def all(self) -> dict[str, T]:
+        """The entries of the last good version."""
+        return self._found
+
+    def refresh(self) -> bool:
+        """Read the file again; whether anything a client can see has changed. Blocks for a moment."""
+        if self.path is None:
+            return False
+        before = (self._found, self.problem)
+        try:
+            with open(self.path, "rb") as file:
+                self._found, self.problem = self.entries(tomllib.load(file)), None
+        except FileNotFoundError:
+            self.problem = "it does not exist."
+        except OSError as error:
+            self.problem = f"it cannot be read: {error.strerror}."
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            self.problem = f"it is not TOML: {error}."
+        except ValueError as error:
+            self.problem = str(error)
+        changed = (self._found, self.problem) != before
+        if changed and self.problem:
+            logger.warning("%s is not used: %s", self._title, self.problem)
+        return changed
+
+    @abstractmethod
+    def entries(self, given: dict[str, Any]) -> dict[str, T]:
+        """What the file says, from its tables and values.
+
+        Raises:
+            ValueError: It cannot mean anything; with the reason as a sentence.
+        """

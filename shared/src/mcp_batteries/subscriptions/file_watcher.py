@@ -1,0 +1,465 @@
+"""A source of changes for files and folders.
+
+Watches the folders on the way to what somebody subscribed to, none below them and no file, so that a save by
+rename, a file deleted and made again, and a moved or late parent are all seen, and a tree of any size costs nothing.
+What an event names is looked at, and told only if it really differs from what was last seen.
+
+The watching is watchfiles' `RustNotify`, used directly: constructing it returns with the watches armed. It cannot
+be given another folder later. So there are three: a small one, replaced whenever a folder comes along, and two larger
+ones, replaced when they take over what the smaller have gathered. Each costs one thread that sleeps.
+
+Where the kernel reports nothing, the things subscribed to are looked at twice a second.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import time
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Sequence
+from typing import TypeVar
+
+import anyio
+import anyio.to_thread
+from watchfiles._rust_notify import RustNotify, WatchfilesRustInternalError
+
+from mcp_batteries.errors import Problem
+from mcp_batteries.subscriptions.watch_paths import WatchPath, WatchPaths, fold
+
+__all__ = ["FileWatcher", "follow_file"]
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_SETTLE_SECONDS = 0.2
+
+_STEP_MS = 5
+_DEBOUNCE_MS = 20
+_MODIFIED = 2
+
+_OVERLAP_STEPS = _DEBOUNCE_MS // _STEP_MS + 3
+"""How long a replaced watcher goes on, to hand over what it had heard. In steps: a busy machine counts no time."""
+_MOST_ENDING = 32
+"""Replaced watchers at once: each is an inotify instance, of which a user may have 128."""
+_LEVELS = 3
+_FEW = 16
+"""Folders for which the smallest watcher may be replaced, however few there are in all."""
+_MOST_TRIES = 10
+
+_COARSE_NS = 20_000_000
+"""Two changes closer than this may leave one time stamp: a tick of the slowest kernel clock, doubled."""
+_DOUBT_SECONDS = 0.1
+"""Until when the event of such a second change is here."""
+
+_POLL_SECONDS = 0.5
+_FLOOD = 1000
+"""Events at once from which the kernel's queue (fs.inotify.max_queued_events) may have lost some."""
+_MOST_STRIKES = 3
+
+_UNSEEN = object()
+_Look = tuple[Hashable | None, bool]
+"""What is there, and whether a change of it could follow that looks the same."""
+
+
+class _Lease:
+    """One path somebody subscribed to, and how it was when last looked at."""
+
+    __slots__ = ("doubted_until", "path", "state", "trail")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.trail = WatchPath()
+        self.state: Hashable | None = _UNSEEN
+        self.doubted_until = 0.0
+
+
+class _Watch:
+    """Armed watches on `folders`; constructed and read on worker threads."""
+
+    def __init__(self, folders: Iterable[str]) -> None:
+        # The outer ones first: what happens to an inner one before it is armed is then an event.
+        self.folders = sorted(folders, key=len)
+        self._notify = RustNotify(self.folders, False, False, 0, False, False)
+        self._steps_left = math.inf
+
+    def read(self) -> set[tuple[int, str]] | None:
+        """Wait for events; None at the end."""
+        events = self._notify.watch(_DEBOUNCE_MS, _STEP_MS, 0, self)
+        return None if isinstance(events, str) else events
+
+    def end(self, after_steps: int = 0) -> None:
+        self._steps_left = min(self._steps_left, after_steps)
+
+    @property
+    def ending(self) -> bool:
+        return self._steps_left < math.inf
+
+    def is_set(self) -> bool:
+        """What `RustNotify` asks in each step; the answer "yes" makes it forget what it has not yet reported."""
+        self._steps_left -= 1
+        return self._steps_left < 0
+
+
+class FileWatcher:
+    """The source of changes for what lies at and below `roots`.
+
+    Args:
+        roots: absolute paths of the served folders; a change of what lies directly in one changes `resources/list`.
+        locate: the absolute path behind a URI, beneath one of `roots` as it is spelled there, undecodable bytes as
+            `os.fsdecode` has them; None if the URI is of another kind. Raises `Problem` if it may not be watched.
+        probe: called on a worker thread with such a path: a value that differs whenever the thing there does; None
+            if there is none. `Problem`, `OSError` and `ValueError` count as none.
+        poll: True never asks the kernel; by default that is left to the environment variable
+            WATCHFILES_FORCE_POLLING, as in every program that uses watchfiles.
+        exact: True if `probe` looks at the contents, so that what looks the same is the same, however close in time.
+    """
+
+    def __init__(
+        self,
+        roots: Sequence[str],
+        locate: Callable[[str], str | None],
+        probe: Callable[[str], Hashable | None],
+        *,
+        poll: bool | None = None,
+        exact: bool = False,
+    ) -> None:
+        self._exact = exact
+        self.list_keys: Collection[Hashable] = tuple(roots)
+        self._locate, self._probe = locate, probe
+        self._only_polls = poll if poll is not None else _environment_polls()
+        self._trails = WatchPaths(roots)
+        self._changed: Callable[[Collection[Hashable]], None] = lambda keys: None
+        self._rounds = 0
+        self._said: set[str] = set()
+        self._watches: set[_Watch] = set()
+        self._running = anyio.Event()
+        self._wake = anyio.Event()
+        self._poll_wake = anyio.Event()
+        self._ended = anyio.Event()
+        self._arming = anyio.Lock()
+        self._reset()
+
+    def _reset(self) -> None:
+        self._leases: dict[Hashable, _Lease] = {}
+        self._at: defaultdict[str, set[_Lease]] = defaultdict(set)
+        """By folded place: whom it touches if something happens there."""
+        self._ways: defaultdict[tuple[str, ...], set[_Lease]] = defaultdict(set)
+        """By the folders of a trail: who shares it."""
+        self._on_way: Counter[str] = Counter()
+        """By folded folder: in how many of `_ways` it is."""
+        self._armed: dict[str, _Watch] = {}
+        self._moved: set[str] = set()
+        """Folders that were moved or removed since `_arm` last began."""
+        self._levels: list[_Watch | None] = [None] * _LEVELS
+        self._polled: set[_Lease] = set()
+        self._stale: set[_Lease] = set()
+        self._flooded = self._outgrown = self._exhausted = False
+        self._strikes: Counter[str] = Counter()
+        self._unheard: set[str] = set()
+
+    def key(self, uri: str) -> Hashable | None:
+        return self._locate(uri)
+
+    async def add(self, keys: Collection[Hashable]) -> None:
+        await self._running.wait()
+        rounds = self._rounds
+        leases = [self._leases.setdefault(key, _Lease(str(key))) for key in keys]
+        await self._renew(leases)
+        if rounds != self._rounds:
+            # An event may have named one of them before its place was known here.
+            await self._check(leases)
+
+    def discard(self, keys: Collection[Hashable]) -> None:
+        for key in keys:
+            if lease := self._leases.pop(key, None):
+                self._leave(lease)
+        if not self._leases:
+            self._end_watches()
+            self._reset()
+        elif len(self._armed) > 2 * len(self._on_way) + _FEW:
+            self._outgrown = True
+            self._wake.set()
+
+    async def run(self, changed: Callable[[Collection[Hashable]], None]) -> None:
+        self._changed = changed
+        self._threads = anyio.CapacityLimiter(_MOST_ENDING + 8)
+        try:
+            async with anyio.create_task_group() as self._tasks:
+                self._tasks.start_soon(self._tend)
+                self._tasks.start_soon(self._poll)
+                self._running.set()
+        finally:
+            self._running = anyio.Event()
+            self._end_watches()
+            self._reset()
+
+    def _end_watches(self) -> None:
+        for watch in self._watches:
+            watch.end()
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._threads)
+
+    # What is there
+
+    async def _renew(self, leases: Collection[_Lease]) -> None:
+        """Look at `leases` until all folders on their ways are watched; tell what differs."""
+        async with self._arming:
+            for _ in range(_MOST_TRIES):
+                trails, found = await self._in_thread(lambda: self._look_around(leases))
+                for lease, trail in zip(leases, trails, strict=True):
+                    if self._is_leased(lease) and not (
+                        trail == lease.trail and self._unheard.isdisjoint(trail.folders)
+                    ):
+                        self._leave(lease)
+                        self._enter(lease, trail)
+                self._record(leases, found)
+                ways = {lease.trail.folders for lease in leases}
+                missing = {folder for way in ways for folder in way} - self._armed.keys()
+                if not missing:
+                    return
+                if not await self._arm(missing):
+                    break
+            # The watches cannot be had, or the folders are never twice the same.
+            for lease in leases:
+                if self._is_leased(lease) and not self._armed.keys() >= set(lease.trail.folders):
+                    self._leave(lease)
+                    self._polled.add(lease)
+                    self._poll_wake.set()
+
+    async def _check(self, leases: Collection[_Lease], *, named: bool = False) -> None:
+        """Look at `leases` and tell what differs; of those an event has `named`, also what may differ unseen."""
+        found = await self._in_thread(lambda: [self._look(lease, lease.trail) for lease in leases])
+        self._record(leases, found, named=named)
+
+    def _look_around(self, leases: Iterable[_Lease]) -> tuple[list[WatchPath], list[_Look]]:
+        trails = [self._trails.follow(lease.path) for lease in leases]
+        return trails, [self._look(lease, trail) for lease, trail in zip(leases, trails, strict=True)]
+
+    def _look(self, lease: _Lease, trail: WatchPath) -> _Look:
+        now = time.time_ns()
+        try:
+            state = self._probe(lease.path)
+        except (OSError, ValueError, Problem):
+            return None, False
+        try:
+            return state, not self._exact and abs(now - os.lstat(trail.names[-1]).st_ctime_ns) < _COARSE_NS
+        except (OSError, ValueError, IndexError):
+            return state, False
+
+    def _record(self, leases: Iterable[_Lease], found: Iterable[_Look], *, named: bool = False) -> None:
+        now = time.monotonic()
+        changed: list[Hashable] = []
+        for lease, (state, fresh) in zip(leases, found, strict=True):
+            if self._is_leased(lease) and (state != lease.state or (named and now < lease.doubted_until)):
+                if lease.state is not _UNSEEN:
+                    changed.append(lease.path)
+                lease.state = state
+                lease.doubted_until = now + _DOUBT_SECONDS if fresh else 0.0
+        if changed:
+            self._changed(changed)
+
+    # Who is where
+
+    def _is_leased(self, lease: _Lease) -> bool:
+        return self._leases.get(lease.path) is lease
+
+    def _enter(self, lease: _Lease, trail: WatchPath) -> None:
+        if self._only_polls or not trail.told or not self._unheard.isdisjoint(trail.folders):
+            reason = "as asked for" if self._only_polls else "the system reports no changes of it"
+            self._say(f"Some of what is watched is looked at twice a second: {reason}.")
+            self._polled.add(lease)
+            self._poll_wake.set()
+            return
+        lease.trail = trail
+        for name in trail.names:
+            self._at[fold(name)].add(lease)
+        if trail.folders not in self._ways:
+            self._on_way.update(map(fold, trail.folders))
+        self._ways[trail.folders].add(lease)
+
+    def _leave(self, lease: _Lease) -> None:
+        trail, lease.trail = lease.trail, WatchPath()
+        self._polled.discard(lease)
+        self._stale.discard(lease)
+        for name in trail.names:
+            self._at[fold(name)].discard(lease)
+            if not self._at[fold(name)]:
+                del self._at[fold(name)]
+        if trail.folders:
+            self._ways[trail.folders].discard(lease)
+            if not self._ways[trail.folders]:
+                del self._ways[trail.folders]
+                self._on_way.subtract(map(fold, trail.folders))
+                for folder in map(fold, trail.folders):
+                    if not self._on_way[folder]:
+                        del self._on_way[folder]
+
+    # What happens
+
+    async def _arm(self, missing: set[str], *, everything: bool = False) -> bool:
+        """Watch `missing` as well; False if no more can be watched."""
+        if self._exhausted:
+            return False
+        # With n folders that come one by one, each is armed about 3/2 n^(1/3) times.
+        grain = max(_FEW, round(len(self._on_way) ** (1 / _LEVELS)))
+        level, folders = 0, missing | self._needed(0)
+        while level < _LEVELS - 1 and (everything or len(folders) > grain ** (level + 1)):
+            level += 1
+            folders |= self._needed(level)
+        self._moved.clear()
+        try:
+            watch = await self._in_thread(lambda: _watch(folders))
+        except (FileNotFoundError, PermissionError):
+            return True
+        except (OSError, WatchfilesRustInternalError) as error:
+            self._exhausted = True
+            self._say(f"No more folders can be watched, the rest is looked at twice a second: {error}")
+            return False
+        if not self._leases:
+            return True  # All gone meanwhile, and all watchers with them.
+        for old in filter(None, self._levels[: level + 1]):
+            for folder in old.folders:
+                if self._armed.get(folder) is old:
+                    del self._armed[folder]
+            old.end(_OVERLAP_STEPS)
+        self._levels[: level + 1] = [None] * level + [watch]
+        self._armed.update({folder: watch for folder in watch.folders if fold(folder) not in self._moved})
+        self._watches.add(watch)
+        self._tasks.start_soon(self._follow, watch)
+        while len(self._watches) > _MOST_ENDING:
+            await self._ended.wait()
+        return True
+
+    def _needed(self, level: int) -> set[str]:
+        watch = self._levels[level]
+        return {folder for folder in watch.folders if fold(folder) in self._on_way} if watch else set()
+
+    async def _follow(self, watch: _Watch) -> None:
+        try:
+            while (events := await self._in_thread(watch.read)) is not None:
+                await self._hear(events, watch)
+        except WatchfilesRustInternalError as error:
+            self._deafened(watch, str(error))
+        finally:
+            watch.end()
+            self._watches.discard(watch)
+            self._ended.set()
+            self._ended = anyio.Event()
+
+    async def _hear(self, events: set[tuple[int, str]], watch: _Watch) -> None:
+        self._rounds += 1
+        touched: set[_Lease] = set()
+        moved: set[str] = set()
+        for kind, path in events:
+            place = fold(path)
+            touched |= self._at.get(place, _NOBODY)
+            if kind != _MODIFIED:
+                self._stale |= self._at.get(place, _NOBODY)
+                touched |= self._at.get(fold(os.path.dirname(path)), _NOBODY)
+                if place in self._on_way:
+                    moved.add(place)
+        if moved:
+            self._moved |= moved
+            for folders, leases in self._ways.items():
+                for position, folder in enumerate(folders):
+                    if fold(folder) in moved:
+                        self._stale |= leases
+                        for inner in folders[position:]:
+                            self._armed.pop(inner, None)
+                        break
+        self._flooded = self._flooded or len(events) >= _FLOOD
+        if self._stale or self._flooded:
+            self._wake.set()
+        if touched:
+            await self._check(touched, named=not watch.ending)
+
+    def _deafened(self, watch: _Watch, error: str) -> None:
+        """Go on without `watch`: a name that is not UTF-8 has broken it for good, and its last events are lost."""
+        culprit = max((folder for folder in watch.folders if f'"{folder}{os.sep}' in error), key=len, default="")
+        self._strikes[culprit] += 1
+        if self._strikes[culprit] > _MOST_STRIKES:
+            self._exhausted = self._exhausted or not culprit
+            self._unheard.add(culprit)
+            self._say(f"Some of what is watched is looked at twice a second: {error}")
+        for folder in watch.folders:
+            if self._armed.get(folder) is watch:
+                del self._armed[folder]
+        self._levels = [None if at is watch else at for at in self._levels]
+        self._stale.update(*self._ways.values())
+        self._wake.set()
+
+    async def _tend(self) -> None:
+        """What an event leaves to do: arm what has moved, look everywhere after a flood, let go of what is too much."""
+        while True:
+            await self._wake.wait()
+            self._wake = anyio.Event()
+            if self._stale:
+                leases, self._stale = self._stale, set()
+                await self._renew(leases)
+            if self._flooded:
+                self._flooded = False
+                await anyio.sleep(_POLL_SECONDS)
+                await self._check(set[_Lease]().union(*self._ways.values()))
+            if self._outgrown:
+                self._outgrown = False
+                async with self._arming:
+                    await self._arm(set(), everything=True)
+
+    async def _poll(self) -> None:
+        while True:
+            await self._poll_wake.wait()
+            if self._polled:
+                started = anyio.current_time()
+                await self._check(list(self._polled))
+                # A tenth of one thread at most, however many there are.
+                await anyio.sleep(max(_POLL_SECONDS, 9 * (anyio.current_time() - started)))
+            else:
+                self._poll_wake = anyio.Event()
+
+    def _say(self, what: str) -> None:
+        if what not in self._said:
+            self._said.add(what)
+            logger.warning("%s", what)
+
+
+_NOBODY: frozenset[_Lease] = frozenset()
+
+
+def _watch(folders: Iterable[str]) -> _Watch:
+    return _Watch([folder for folder in folders if os.path.isdir(folder)])
+
+
+def _environment_polls() -> bool:
+    value = os.environ.get("WATCHFILES_FORCE_POLLING", "")
+    return bool(value) and value.lower() not in ("false", "disable", "disabled")
+
+
+async def follow_file(path: str, changed: Callable[[], Awaitable[None]]) -> None:
+    """Await `changed` soon after each change of one file that the operator keeps, and once at the beginning.
+
+    The beginning counts because of what changed before the watch stood; soon after, because an editor that
+    writes in place has finished by then. Until cancelled.
+    """
+    wake = anyio.Event()
+
+    def state(path: str) -> Hashable:
+        found = os.stat(path)
+        return found.st_ino, found.st_mtime_ns, found.st_size
+
+    def noticed(keys: Collection[Hashable]) -> None:
+        wake.set()
+
+    path = os.path.abspath(path)  # noqa: ASYNC240 - looks at nothing but the words
+    watcher = FileWatcher([os.path.dirname(path)], lambda uri: uri, state)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watcher.run, noticed)
+        await watcher.add([path])
+        while True:
+            await changed()
+            await wake.wait()
+            await anyio.sleep(_SETTLE_SECONDS)
+            wake = anyio.Event()

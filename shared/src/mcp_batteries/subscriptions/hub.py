@@ -1,0 +1,275 @@
+"""The one hub between a world that changes and the clients that asked to be told.
+
+Two eras of the protocol ask in two ways. `resources/subscribe` and a call of `resources/list` stand for as long as
+a legacy connection lives (2024-11-05 to 2025-11-25); a `subscriptions/listen` request stands for as long as it is
+open (2026-07-28). Both become leases (`leases`), which know no eras.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio.lowlevel
+from mcp.server.connection import Connection
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import NotificationOptions
+from mcp.server.mcpserver import MCPServer
+from mcp.server.models import InitializationOptions
+from mcp.server.subscriptions import (
+    SUBSCRIPTION_ID_META_KEY,
+    InMemorySubscriptionBus,
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+    ServerEvent,
+    SubscriptionBus,
+    ToolsListChanged,
+)
+from mcp.shared.exceptions import MCPError
+from mcp.shared.subscriptions import event_to_notification
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    EmptyResult,
+    PaginatedRequestParams,
+    SubscribeRequestParams,
+    SubscriptionFilter,
+    SubscriptionsAcknowledgedNotification,
+    SubscriptionsAcknowledgedNotificationParams,
+    SubscriptionsListenRequestParams,
+    SubscriptionsListenResult,
+    UnsubscribeRequestParams,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from mcp_batteries.errors import NotFound, Problem, TooLarge, Unavailable, quote, well_formed
+from mcp_batteries.sdk import announce, connection_of, lowlevel
+from mcp_batteries.server.catalog import RESOURCE_NOT_FOUND
+from mcp_batteries.subscriptions.subscribers import REST_SECONDS, Source, Subscriber, Subscribers
+
+__all__ = ["MAX_STREAMS", "MAX_URIS", "REST_SECONDS", "Changes", "Source"]
+
+logger = logging.getLogger(__name__)
+
+MAX_URIS = 10_000
+"""Subscriptions of one legacy connection, and URIs of one `subscriptions/listen`."""
+
+MAX_STREAMS = 1024
+"""`subscriptions/listen` requests open at once, over all clients, by default: the SDK's own bound."""
+
+_REREADS_TOO_EARLY = ("Visual Studio Code", "VSCodium", "code-server")
+"""How clients call themselves that answer their own reads from a cache for 3 s, right after a notice too."""
+_ECHO_SECONDS = 3.5
+
+_LIST = ResourcesListChanged()
+_TOOLS = ToolsListChanged()
+_Context = ServerRequestContext[Any, Any]
+
+
+class Changes:
+    """The hub of one server; `running` must be entered while it serves.
+
+    Args:
+        sources: asked in this order whose a URI is. A URI that is nobody's may be subscribed to all the same, unless
+            it is `missing`; it changes when `updated` says so.
+        missing: tells why there can't be a resource of this URI; None if there can.
+        bus: carries what tools announce (`updated`, `ctx.notify_resource_updated`) between replicas; by default it
+            ends in this process. What sources notice stays here: each replica watches for itself.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[Source] = (),
+        *,
+        bus: SubscriptionBus | None = None,
+        max_streams: int = MAX_STREAMS,
+        missing: Callable[[str], Problem | None] = lambda uri: None,
+    ) -> None:
+        self.bus: SubscriptionBus = bus or InMemorySubscriptionBus()
+        self._subscribers = Subscribers(sources, missing)
+        self._connections: dict[Connection, Subscriber] = {}
+        self._streams: set[Subscriber] = set()
+        self._closed, self._max_streams = False, max_streams
+
+    def install(self, server: MCPServer[Any]) -> None:
+        """Serve subscriptions on `server`, once, after its `resources/list` handler stands."""
+        low = lowlevel(server)
+        low.add_request_handler("resources/subscribe", SubscribeRequestParams, self._subscribe)
+        low.add_request_handler("resources/unsubscribe", UnsubscribeRequestParams, self._unsubscribe)
+        low.add_request_handler("subscriptions/listen", SubscriptionsListenRequestParams, self._listen)
+        if lists := low.get_request_handler("resources/list"):
+            serve = lists.handler
+
+            async def listed(ctx: _Context, params: PaginatedRequestParams) -> Any:
+                # First the watch, then the list: what comes between is in one or the other.
+                await self._follow_list(ctx)
+                return await serve(ctx, params)
+
+            low.add_request_handler("resources/list", PaginatedRequestParams, listed)
+        if tools := low.get_request_handler("tools/list"):
+            serve_tools = tools.handler
+
+            async def tools_listed(ctx: _Context, params: PaginatedRequestParams) -> Any:
+                await self._follow_list(ctx, _TOOLS)
+                return await serve_tools(ctx, params)
+
+            low.add_request_handler("tools/list", PaginatedRequestParams, tools_listed)
+        announce(server, NotificationOptions(resources_changed=True, tools_changed=True))
+        self.bus.subscribe(self._subscribers.announce)
+
+    def options(self, server: MCPServer[Any]) -> InitializationOptions:
+        """What `server` answers to `initialize`, with `listChanged` as it is."""
+        return lowlevel(server).create_initialization_options()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """Watch and tell for as long as the block lasts.
+
+        It may be entered several times at once: the SDK's SSE transport has a lifespan for each connection.
+        """
+        async with self._subscribers.running():
+            yield
+
+    def close(self) -> None:
+        """End all `subscriptions/listen` streams, each with its last notices and its result; open no new ones."""
+        self._closed = True
+        self._subscribers.hurry()
+        for subscriber in self._streams:
+            subscriber.end()
+
+    @property
+    def streams(self) -> int:
+        """`subscriptions/listen` requests that are open."""
+        return len(self._streams)
+
+    @property
+    def subscriptions(self) -> int:
+        """Things that can change of which somebody wants to hear."""
+        return len(self._subscribers)
+
+    def look_again(self) -> None:
+        """Tell this process's subscribers that whatever they watch may have changed."""
+        self._subscribers.announce_everything()
+
+    async def updated(self, uri: str) -> None:
+        """Announce that the resource at `uri` changed, for what no source notices."""
+        await self.bus.publish(ResourceUpdated(uri))
+
+    async def list_changed(self) -> None:
+        """Announce that `resources/list` has another answer."""
+        await self.bus.publish(_LIST)
+
+    async def tools_changed(self) -> None:
+        """Announce that `tools/list` has another answer."""
+        await self.bus.publish(_TOOLS)
+
+    async def _subscribe(self, ctx: _Context, params: SubscribeRequestParams) -> EmptyResult:
+        subscriber = self._subscriber(connection_of(ctx.session))
+        uri = str(params.uri)
+        try:
+            if uri not in subscriber.uris and len(subscriber.uris) >= MAX_URIS:
+                raise TooLarge(f"This connection has {MAX_URIS:,} subscriptions, the limit.", "Unsubscribe from some.")
+            topic = self._subscribers.lease_uri(subscriber, uri)
+            await topic.settled()
+            if topic.failed:
+                self._subscribers.release_uri(subscriber, uri)
+                raise Unavailable(f"{quote(uri)} cannot be watched now.", "Read it again when you need it.")
+        except Problem as problem:
+            code = RESOURCE_NOT_FOUND if isinstance(problem, NotFound) else INVALID_PARAMS
+            raise MCPError(code=code, message=str(problem), data={"uri": well_formed(uri)}) from problem
+        return EmptyResult()
+
+    async def _unsubscribe(self, ctx: _Context, params: UnsubscribeRequestParams) -> EmptyResult:
+        if subscriber := self._connections.get(connection_of(ctx.session)):
+            self._subscribers.release_uri(subscriber, str(params.uri))
+        return EmptyResult()
+
+    async def _follow_list(self, ctx: _Context, event: ServerEvent = _LIST) -> None:
+        if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            return
+        for topic in self._subscribers.lease_event(self._subscriber(connection_of(ctx.session)), event):
+            await topic.settled()
+
+    def _subscriber(self, connection: Connection) -> Subscriber:
+        """The subscriber of a legacy connection, which ends with it."""
+        if connection in self._connections:
+            return self._connections[connection]
+
+        async def send(event: ServerEvent) -> None:
+            if isinstance(event, ResourceUpdated):
+                await connection.send_resource_updated(event.uri)
+            elif isinstance(event, ToolsListChanged):
+                await connection.send_tool_list_changed()
+            else:
+                await connection.send_resource_list_changed()
+
+        def drop() -> None:
+            del self._connections[connection]
+            self._subscribers.dismiss(subscriber)
+
+        client = connection.client_params.client_info.name if connection.client_params else ""
+        echo = _ECHO_SECONDS if client.startswith(_REREADS_TOO_EARLY) else 0.0
+        subscriber = self._connections[connection] = Subscriber(send, echo=echo)
+        connection.exit_stack.callback(drop)
+        self._subscribers.attend(subscriber)
+        return subscriber
+
+    async def _listen(self, ctx: _Context, params: SubscriptionsListenRequestParams) -> SubscriptionsListenResult:
+        # The SDK's own handler buffers every event and ends a stream with 1,024 unread ones, which one `git checkout`
+        # below a large subscription reaches; this one merges them, and leases before it acknowledges.
+        if ctx.request_id is None:
+            raise MCPError(code=INVALID_REQUEST, message="`subscriptions/listen` needs a request id.")
+        if len(self._streams) >= self._max_streams:
+            raise MCPError(code=INTERNAL_ERROR, message=f"{self._max_streams:,} streams are open, the limit.")
+        stream, meta = ctx.request_id, {SUBSCRIPTION_ID_META_KEY: ctx.request_id}
+
+        async def send(event: ServerEvent) -> None:
+            await ctx.session.send_notification(event_to_notification(event, meta), related_request_id=stream)
+
+        subscriber = Subscriber(send)
+        self._streams.add(subscriber)
+        try:
+            honoured = await self._lease_filter(subscriber, params.notifications)
+            acknowledged = SubscriptionsAcknowledgedNotificationParams(notifications=honoured, _meta=meta)
+            await ctx.session.send_notification(
+                SubscriptionsAcknowledgedNotification(params=acknowledged), related_request_id=stream
+            )
+            if self._closed:
+                subscriber.end()
+            await subscriber.pump()
+        finally:
+            self._streams.discard(subscriber)
+            self._subscribers.release_all(subscriber)
+        return SubscriptionsListenResult(_meta=meta)
+
+    async def _lease_filter(self, subscriber: Subscriber, asked: SubscriptionFilter) -> SubscriptionFilter:
+        """Lease what `asked` names; the part of it that was granted, for the acknowledgement."""
+        for wanted, event in (
+            (asked.tools_list_changed, ToolsListChanged()),
+            (asked.prompts_list_changed, PromptsListChanged()),
+            (asked.resources_list_changed, _LIST),
+        ):
+            if wanted:
+                self._subscribers.lease_event(subscriber, event)
+        uris = list(dict.fromkeys(asked.resource_subscriptions or ()))
+        for number, uri in enumerate(uris[:MAX_URIS]):
+            if number % 256 == 255:
+                await anyio.lowlevel.checkpoint()
+            try:
+                self._subscribers.lease_uri(subscriber, uri)
+            except Problem as problem:
+                logger.info("Not watched: %s", problem)
+        for topic in list(subscriber.topics):
+            await topic.settled()
+        for uri in [uri for uri, topic in subscriber.uris.items() if topic.failed]:
+            self._subscribers.release_uri(subscriber, uri)
+        return SubscriptionFilter(
+            tools_list_changed=asked.tools_list_changed or None,
+            prompts_list_changed=asked.prompts_list_changed or None,
+            resources_list_changed=asked.resources_list_changed or None,
+            resource_subscriptions=[uri for uri in uris if uri in subscriber.uris] or None,
+        )

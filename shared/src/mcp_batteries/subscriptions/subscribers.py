@@ -1,0 +1,390 @@
+"""Who is told of what, and that only what somebody wants to know is watched. Knows events, but no requests.
+
+A `Subscriber` leases topics. A topic is one thing that can change, known by its key to the `Source` that watches it;
+the source watches from a topic's first lease to its last. A change is told at once, then the topic rests for
+`REST_SECONDS`, and whatever happens meanwhile is told as one change at the end of the rest.
+
+Each subscriber has a task of its own that sends, and holds a notice at most once: a subscriber that stalls delays
+nobody and needs no more memory than its leases.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Hashable, Sequence
+from contextlib import asynccontextmanager
+from typing import Protocol
+
+import anyio
+from anyio.abc import TaskGroup
+from mcp.shared.subscriptions import ResourcesListChanged, ResourceUpdated, ServerEvent
+
+from mcp_batteries.errors import Problem
+
+__all__ = ["REST_SECONDS", "Source", "Subscriber", "Subscribers", "Topic"]
+
+logger = logging.getLogger(__name__)
+
+REST_SECONDS = 0.05
+"""Between two notices of one topic, so that a burst is a handful of notices."""
+
+_LIST = ResourcesListChanged()
+
+
+class Source(Protocol):
+    """Something that notices changes, as a server's `changes.py` makes it.
+
+    `add` and `discard` are called one at a time, and a key is not added twice without a `discard` in between.
+    """
+
+    @property
+    def list_keys(self) -> Collection[Hashable]:
+        """Keys whose change means that `resources/list` has another answer."""
+        ...
+
+    def key(self, uri: str) -> Hashable | None:
+        """The one key for all spellings of `uri`; None if it is not this source's.
+
+        Raises:
+            Problem: It may not be watched.
+        """
+        ...
+
+    async def add(self, keys: Collection[Hashable]) -> None:
+        """Watch `keys`; return once no later change can go unnoticed."""
+        ...
+
+    def discard(self, keys: Collection[Hashable]) -> None:
+        """Stop watching `keys`."""
+        ...
+
+    async def run(self, changed: Callable[[Collection[Hashable]], None]) -> None:
+        """Call `changed` with the keys that changed, on the event loop, until cancelled; then nothing is watched."""
+        ...
+
+
+class Subscriber:
+    """Who is told: a legacy connection, or a stream of the modern era.
+
+    Args:
+        send: sends one notice; returns when the transport has taken it.
+        echo: seconds after which an update is told again, unless another came meanwhile; 0 for never.
+    """
+
+    def __init__(self, send: Callable[[ServerEvent], Awaitable[None]], *, echo: float = 0.0) -> None:
+        self.topics: set[Topic] = set()
+        self.uris: dict[str, Topic] = {}
+        self._send, self._echo = send, echo
+        self._pending: dict[ServerEvent, None] = {}
+        self._echoes: dict[ServerEvent, float] = {}
+        """When to tell again, soonest first."""
+        self._wake = anyio.Event()
+        self._ending = False
+        self._scope = anyio.CancelScope()
+
+    def push(self, event: ServerEvent) -> None:
+        self._pending[event] = None
+        if self._echo and isinstance(event, ResourceUpdated):
+            self._echoes.pop(event, None)
+            self._echoes[event] = anyio.current_time() + self._echo
+        self._wake.set()
+
+    def forget(self, event: ServerEvent) -> None:
+        self._pending.pop(event, None)
+        self._echoes.pop(event, None)
+
+    def end(self) -> None:
+        """Let `pump` return once everything is told."""
+        self._ending = True
+        self._wake.set()
+
+    def stop(self) -> None:
+        """End `pump` now, even in the middle of sending."""
+        self._pending.clear()
+        self._echoes.clear()
+        self.end()
+        self._scope.cancel()
+
+    async def pump(self) -> None:
+        """Send what is pushed, until ended."""
+        with anyio.CancelScope() as self._scope:
+            while True:
+                while self._pending:
+                    event = next(iter(self._pending))
+                    del self._pending[event]
+                    await self._send(event)
+                if self._ending:
+                    return
+                self._wake = anyio.Event()
+                with anyio.move_on_after(self._until_echo()):
+                    await self._wake.wait()
+                while self._echoes and self._until_echo() <= 0:
+                    event = next(iter(self._echoes))
+                    del self._echoes[event]
+                    self._pending[event] = None
+
+    def _until_echo(self) -> float:
+        return next(iter(self._echoes.values()), math.inf) - anyio.current_time()
+
+
+class Topic:
+    """One thing that can change, and who wants to hear which notices when it does."""
+
+    __slots__ = ("audience", "changed_again", "failed", "key", "resting", "unsettled", "watched")
+
+    def __init__(self, watched: Watched | None, key: Hashable) -> None:
+        self.watched, self.key = watched, key
+        self.audience: dict[Subscriber, tuple[ServerEvent, ...]] = {}
+        self.unsettled = None if watched is None else anyio.Event()
+        self.failed = False
+        self.resting = False
+        self.changed_again = False
+
+    def settle(self, *, failed: bool = False) -> None:
+        self.failed = failed
+        if self.unsettled is not None:
+            self.unsettled.set()
+            self.unsettled = None
+
+    async def settled(self) -> None:
+        """Return once it is watched, has `failed` to be, or need not be any more."""
+        if self.unsettled is not None:
+            await self.unsettled.wait()
+
+    def tell(self) -> None:
+        for subscriber, events in self.audience.items():
+            for event in events:
+                subscriber.push(event)
+
+
+class Watched:
+    """A source, the keys it watches, and the keys for which that may have to change."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.keys: set[Hashable] = set()
+        self.dirty: dict[Hashable, None] = {}
+        self.wake = anyio.Event()
+
+    def touch(self, key: Hashable) -> None:
+        self.dirty[key] = None
+        self.wake.set()
+
+
+class Subscribers:
+    """All topics of a server, and the tasks that serve them while `running` is entered."""
+
+    def __init__(self, sources: Sequence[Source], missing: Callable[[str], Problem | None]) -> None:
+        self._sources = [Watched(source) for source in sources]
+        self._missing = missing
+        self._topics: dict[tuple[Watched | None, Hashable], Topic] = {}
+        self._subscribers: set[Subscriber] = set()
+        self._resting: deque[tuple[float, Topic]] = deque()
+        self._rest_wake = anyio.Event()
+        self._turn = anyio.Lock()
+        self._tasks: TaskGroup | None = None
+        self._blocks = 0
+
+    def lease_uri(self, subscriber: Subscriber, uri: str) -> Topic:
+        """Let `subscriber` hear that `uri` was updated.
+
+        Raises:
+            Problem: It may not be watched, or nobody's URI can't be a resource's.
+        """
+        if uri not in subscriber.uris:
+            watched, key = self._place(uri)
+            if watched is None and (problem := self._missing(uri)) is not None:
+                raise problem
+            subscriber.uris[uri] = self._lease(subscriber, watched, key, ResourceUpdated(uri))
+        return subscriber.uris[uri]
+
+    def lease_event(self, subscriber: Subscriber, event: ServerEvent) -> list[Topic]:
+        """Let `subscriber` hear `event` whenever it is announced, and keep watched what may cause it."""
+        topics = [self._lease(subscriber, None, event, event)]
+        if event == _LIST:
+            for watched in self._sources:
+                topics += [self._lease(subscriber, watched, key, None) for key in watched.source.list_keys]
+        return topics
+
+    def release_uri(self, subscriber: Subscriber, uri: str) -> None:
+        topic = subscriber.uris.pop(uri, None)
+        if topic is None:
+            return
+        event = ResourceUpdated(uri)
+        subscriber.forget(event)
+        left = topic.audience[subscriber] = tuple(other for other in topic.audience[subscriber] if other != event)
+        is_listed = topic.watched is not None and topic.key in topic.watched.source.list_keys
+        if not left and not is_listed:
+            self._release(subscriber, topic)
+
+    def release_all(self, subscriber: Subscriber) -> None:
+        for topic in list(subscriber.topics):
+            self._release(subscriber, topic)
+        subscriber.uris.clear()
+
+    def attend(self, subscriber: Subscriber) -> None:
+        """Pump `subscriber` in the background until `dismiss`."""
+        self._subscribers.add(subscriber)
+        if self._tasks is not None:
+            self._tasks.start_soon(self._pump, subscriber)
+
+    def dismiss(self, subscriber: Subscriber) -> None:
+        self._subscribers.discard(subscriber)
+        subscriber.stop()
+        self.release_all(subscriber)
+
+    def announce(self, event: ServerEvent) -> None:
+        """Tell of `event` under whatever spelling of its URI it was asked for."""
+        place: tuple[Watched | None, Hashable] = (None, event)
+        if isinstance(event, ResourceUpdated):
+            try:
+                place = self._place(event.uri)
+            except Problem:
+                return
+        self._changed(self._topics.get(place))
+
+    def __len__(self) -> int:
+        """The topics that are leased."""
+        return len(self._topics)
+
+    def announce_everything(self) -> None:
+        """Tell every subscriber of every topic: any of them may have changed unseen."""
+        for topic in list(self._topics.values()):
+            self._changed(topic)
+
+    def hurry(self) -> None:
+        """Tell now what waits for the end of a rest."""
+        for _, topic in self._resting:
+            if topic.changed_again:
+                topic.changed_again = False
+                topic.tell()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """Watch and tell for as long as the block lasts; of several blocks one does it, then the next takes over."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._run)
+            self._blocks += 1
+            try:
+                yield
+            finally:
+                self._blocks -= 1
+                tasks.cancel_scope.cancel()
+
+    def _place(self, uri: str) -> tuple[Watched | None, Hashable]:
+        for watched in self._sources:
+            if (key := watched.source.key(uri)) is not None:
+                return watched, key
+        return None, uri
+
+    def _lease(
+        self, subscriber: Subscriber, watched: Watched | None, key: Hashable, event: ServerEvent | None
+    ) -> Topic:
+        if not self._blocks:
+            raise RuntimeError("`Changes.running` must be entered for as long as the server serves")
+        topic = self._topics.get((watched, key))
+        if topic is None:
+            topic = self._topics[watched, key] = Topic(watched, key)
+            if watched is not None:
+                watched.touch(key)
+        events = topic.audience.setdefault(subscriber, ())
+        subscriber.topics.add(topic)
+        if event is not None and event not in events:
+            topic.audience[subscriber] = (*events, event)
+        return topic
+
+    def _release(self, subscriber: Subscriber, topic: Topic) -> None:
+        subscriber.topics.discard(topic)
+        del topic.audience[subscriber]
+        if not topic.audience:
+            del self._topics[topic.watched, topic.key]
+            topic.settle()
+            if topic.watched is not None:
+                topic.watched.touch(topic.key)
+
+    async def _run(self) -> None:
+        async with self._turn:
+            try:
+                async with anyio.create_task_group() as tasks:
+                    self._tasks = tasks
+                    tasks.start_soon(self._wake_rested)
+                    for subscriber in self._subscribers:
+                        tasks.start_soon(self._pump, subscriber)
+                    for watched in self._sources:
+                        tasks.start_soon(self._watch, watched)
+                        tasks.start_soon(self._settle, watched)
+            finally:
+                self._tasks = None
+                for watched in self._sources:
+                    watched.keys.clear()
+                    watched.dirty.update(dict.fromkeys(key for at, key in self._topics if at is watched))
+                    watched.wake.set()
+
+    async def _pump(self, subscriber: Subscriber) -> None:
+        try:
+            await subscriber.pump()
+        except Exception:
+            # Its connection is the one that suffers, and learns of it by itself.
+            logger.exception("A connection takes no notices any more.")
+
+    async def _watch(self, watched: Watched) -> None:
+        def changed(keys: Collection[Hashable]) -> None:
+            for key in keys:
+                self._changed(self._topics.get((watched, key)))
+                if key in watched.source.list_keys:
+                    self._changed(self._topics.get((None, _LIST)))
+
+        try:
+            await watched.source.run(changed)
+        except Exception:
+            # One source that fails is no reason to stop serving what the others watch.
+            logger.exception("A source of changes failed; what it watched is not announced any more.")
+
+    async def _settle(self, watched: Watched) -> None:
+        """Keep the source watching what is leased, in batches, whatever came and went meanwhile."""
+        while True:
+            await watched.wake.wait()
+            watched.wake = anyio.Event()
+            dirty, watched.dirty = watched.dirty, {}
+            leased = [key for key in dirty if (watched, key) in self._topics and key not in watched.keys]
+            unleased = [key for key in dirty if (watched, key) not in self._topics and key in watched.keys]
+            failed = False
+            if unleased:
+                watched.keys.difference_update(unleased)
+                watched.source.discard(unleased)
+            if leased:
+                try:
+                    await watched.source.add(leased)
+                    watched.keys.update(leased)
+                except Exception:
+                    logger.exception("A source of changes cannot watch %d of what was asked for.", len(leased))
+                    failed = True
+                    watched.source.discard(leased)
+            for key in dirty:
+                if (topic := self._topics.get((watched, key))) is not None:
+                    topic.settle(failed=failed and key not in watched.keys)
+
+    def _changed(self, topic: Topic | None) -> None:
+        if topic is None:
+            return
+        if topic.resting:
+            topic.changed_again = True
+            return
+        topic.tell()
+        topic.resting = True
+        self._resting.append((anyio.current_time() + REST_SECONDS, topic))
+        self._rest_wake.set()
+
+    async def _wake_rested(self) -> None:
+        while True:
+            while not self._resting:
+                self._rest_wake = anyio.Event()
+                await self._rest_wake.wait()
+            await anyio.sleep_until(self._resting[0][0])
+            _, topic = self._resting.popleft()
+            topic.resting = False
+            if topic.changed_again:
+                topic.changed_again = False
+                self._changed(topic)

@@ -1,0 +1,123 @@
+"""Arrays of messages over HTTP, which 2025-03-26 alone has: each member is served as if it came alone.
+
+The answers go out as events of one stream, each as soon as it is known, beside what else its call has to say.
+(MCP 2025-03-26, Streamable HTTP, "Sending Messages to the Server".)
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+import anyio
+from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCRequest
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from mcp_batteries.transports.jsonrpc import Malformed, parse
+
+__all__ = ["answer_each", "given", "members"]
+
+_REVISION = "2025-03-26"
+_MOST = 1_000
+_STREAM = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache, no-transform")]
+
+
+def members(headers: Headers, body: bytes) -> list[bytes] | None:
+    """The messages in the array that `body` is; None for anything else, and for clients of other revisions.
+
+    Raises:
+        Malformed: it holds what can't come in an array, or too much.
+    """
+    if body.lstrip()[:1] != b"[" or "mcp-session-id" not in headers:
+        return None
+    # What came before 2025-06-18 does not name its revision.
+    if headers.get("mcp-protocol-version", _REVISION) != _REVISION:
+        return None
+    try:
+        found = cast("list[Any]", json.loads(body))
+    except (ValueError, RecursionError):
+        return None
+    if not found:
+        return None
+    if len(found) > _MOST:
+        raise Malformed(INVALID_REQUEST, f"Invalid request: an array holds at most {_MOST:,} messages.")
+    # An array in the array is no message, like a number.
+    return [json.dumps(member if isinstance(member, dict) else 0).encode() for member in found]
+
+
+async def answer_each(app: ASGIApp, messages: list[bytes], scope: Scope, receive: Receive, send: Send) -> None:
+    """Have `app` answer each of `messages`, all at once."""
+    answers = _Answers(send)
+
+    async def answer(message: bytes) -> None:
+        await app(scope, given(message, receive), answers.of(message))
+
+    async with anyio.create_task_group() as tasks:
+        for message in messages:
+            tasks.start_soon(answer, message)
+    await answers.finish()
+
+
+def given(body: bytes, receive: Receive) -> Receive:
+    """The `receive` of a request whose body is known to be `body`."""
+    first = True
+
+    async def receive_it() -> Message:
+        nonlocal first
+        if not first:
+            return await receive()
+        first = False
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return receive_it
+
+
+class _Answers:
+    """One stream of many answers; a plain status where there is none, or no session that could give one."""
+
+    def __init__(self, send: Send) -> None:
+        self._send, self._started, self._gone = send, False, b""
+
+    def of(self, message: bytes) -> Send:
+        """The `send` for the answer to `message`."""
+        start: Message = {}
+        plain = bytearray()
+
+        async def send(part: Message) -> None:
+            if part["type"] == "http.response.start":
+                start.update(part)
+                return
+            body = part.get("body", b"")
+            if Headers(raw=start["headers"]).get("content-type", "").startswith("text/event-stream"):
+                await self._write(body)
+                return
+            plain.extend(body)
+            if part.get("more_body", False) or not plain:
+                return
+            if start["status"] == 404:
+                self._gone = bytes(plain)
+            elif _is_request(message):
+                await self._write(b"event: message\r\ndata: " + bytes(plain).strip() + b"\r\n\r\n")
+
+        return send
+
+    async def _write(self, event: bytes) -> None:
+        if not self._started:
+            self._started = True
+            await self._send({"type": "http.response.start", "status": 200, "headers": _STREAM})
+        await self._send({"type": "http.response.body", "body": event, "more_body": True})
+
+    async def finish(self) -> None:
+        if not self._started:
+            kind = [(b"content-type", b"application/json")] if self._gone else []
+            start = {"type": "http.response.start", "status": 404 if self._gone else 202, "headers": kind}
+            await self._send(start)
+        await self._send({"type": "http.response.body", "body": b"" if self._started else self._gone})
+
+
+def _is_request(message: bytes) -> bool:
+    try:
+        return isinstance(parse(message), JSONRPCRequest)
+    except Malformed:
+        return True  # It is told what is wrong with it.

@@ -1,0 +1,283 @@
+"""What every message over HTTP passes behind authentication, next to the SDK: one at a time, and well formed."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+
+import anyio
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.transport_security import RequestBodyLimitMiddleware
+from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, RequestId
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from mcp_batteries.errors import Unavailable
+from mcp_batteries.observability.audit import identity
+from mcp_batteries.sdk import Sessions
+from mcp_batteries.transports.http.batches import answer_each, given, members
+from mcp_batteries.transports.http.quota import Quota, Unwanted
+from mcp_batteries.transports.http.rejections import set_reason
+from mcp_batteries.transports.jsonrpc import Malformed, dump, error, parse
+
+__all__ = ["Asked", "BodyCheck"]
+
+_MAX_VALUES = 100_000
+"""Of one message: 4 MiB can hold a million lists, which cost everybody seconds to read."""
+
+Asked = Callable[[Scope, JSONRPCMessage], "Response | None"]
+"""Looks at a message that is well formed; the answer that refuses it, or None."""
+
+
+class BodyCheck(RequestBodyLimitMiddleware):
+    """Answers what is no JSON-RPC message, so that the SDK sees only such that are.
+
+    Left alone, the SDK lets clients wait for ever that ask twice under one id, and quotes its validation library
+    at those who send what is no message. This stands where the SDK has its limit for bodies, and is one.
+
+    Args:
+        max_body: longest message in bytes.
+        seconds: within which a body has to arrive.
+        json_response: True if the SDK answers with plain JSON. It does not look then whether the client left.
+        asked: whether the caller may send this message.
+        quota: how much of it, and when.
+        sessions: those of older clients.
+        sessions_each: how many of them one caller may have; one more ends the one that was used longest ago.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        max_body: int,
+        seconds: float,
+        json_response: bool = False,
+        asked: Asked = lambda scope, message: None,
+        quota: Quota | None = None,
+        sessions: Sessions | None = None,
+        sessions_each: int = 256,
+    ) -> None:
+        super().__init__(app, max_body)
+        self._sessions, self._each, self._owners = sessions, sessions_each, dict[str, str]()
+        self._quota = quota
+        self._seconds, self._json, self._asked = seconds, json_response, asked
+        self._in_flight: dict[tuple[str, str, str], anyio.Event] = {}
+        """By caller, session and id; set once the call is cancelled."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # The SDK answers nothing at all when asked for a history of events, which is not kept, and knows media
+        # types in small letters only.
+        kept = [item for item in scope["headers"] if item[0] != b"last-event-id"]
+        kept = [(name, value.lower() if name == b"content-type" else value) for name, value in kept]
+        scope, headers = {**scope, "headers": kept}, Headers(raw=kept)
+        request_id = None
+        try:
+            if scope["method"] != "POST":
+                with self._holding(scope, scope["method"] == "GET"):
+                    await self.app(scope, receive, send)
+                return
+            body = await self._body(headers, receive)
+            if body is None:
+                return
+            if _holds_too_much(body):
+                raise _Unfit(413, f"A message holds at most {_MAX_VALUES:,} values.")
+            several = members(headers, body)
+            if several is not None:
+                await answer_each(self, several, scope, receive, send)
+                return
+            message = parse(body)
+            refusal = self._asked(scope, message)
+            if refusal is not None:
+                await refusal(scope, receive, send)
+                return
+            request_id = message.id if isinstance(message, JSONRPCRequest) else None
+            session = headers.get("mcp-session-id")
+            if isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
+                self._cancelled(scope, session, message)
+            if session in self._owners:
+                self._owners[session] = self._owners.pop(session)
+            elif session is None and isinstance(message, JSONRPCRequest) and message.method == "initialize":
+                send = await self._opening(scope, send)
+            with self._once(scope, session, request_id, send) as (watched, cancelled):
+                # A stream is held, not worked on.
+                works = isinstance(message, JSONRPCRequest) and message.method != "subscriptions/listen"
+                if self._quota is None or not works:
+                    with self._holding(scope, isinstance(message, JSONRPCRequest)):
+                        await self._pass(scope, message, receive, watched)
+                    return
+                # A client of 2026-07-28 cancels a call by leaving, and has no other way.
+                over = cancelled.wait if cancelled is not None else partial(_gone, receive)
+                async with self._quota.turn(caller_of(scope), len(body), over) as spend:
+                    await self._pass(scope, message, receive, _counted(watched, spend))
+        except Unwanted:
+            await Response(status_code=202)(scope, receive, send)
+        except Unavailable as problem:
+            set_reason(scope, problem.what)
+            wait = {"retry-after": str(math.ceil(problem.retry_after or 1))}
+            await _Unfit(429, str(problem), request_id=request_id, headers=wait).response(scope, receive, send)
+        except Malformed as unfit:
+            await _Unfit(400, unfit.message, unfit.code, unfit.request_id).response(scope, receive, send)
+        except _Unfit as unfit:
+            await unfit.response(scope, receive, send)
+
+    def _holding(self, scope: Scope, stream: bool) -> AbstractContextManager[None]:
+        return self._quota.holding(caller_of(scope)) if self._quota is not None and stream else nullcontext()
+
+    async def _body(self, headers: Headers, receive: Receive) -> bytes | None:
+        """The whole body, or None if the client left."""
+        kind = headers.get("content-type", "").partition(";")[0].strip()
+        if kind != "application/json" or headers.get("content-encoding", "identity") != "identity":
+            raise _Unfit(415, "A message is application/json, in no other encoding.")
+        declared = headers.get("content-length", "0")
+        if len(declared) > 15 or (declared.isdecimal() and int(declared) > self.max_body_size):
+            raise self._too_long()
+        body = bytearray()
+        with anyio.move_on_after(self._seconds):
+            while True:
+                part = await receive()
+                if part["type"] == "http.disconnect":
+                    return None
+                body += part.get("body", b"")
+                if len(body) > self.max_body_size:
+                    raise self._too_long()
+                if not part.get("more_body", False):
+                    return bytes(body)
+        raise _Unfit(408, f"The message did not arrive within {self._seconds:g} s.")
+
+    def _too_long(self) -> _Unfit:
+        return _Unfit(413, f"A message has at most {self.max_body_size} bytes.")
+
+    async def _opening(self, scope: Scope, send: Send) -> Send:
+        """The `send` that answers who opens a session, and remembers whose it is.
+
+        Who opens many and closes none takes the place of nobody else.
+        """
+        who = caller_of(scope)
+        if self._sessions is not None:
+            there = self._sessions.ids
+            self._owners = {session: owner for session, owner in self._owners.items() if session in there}
+            theirs = [session for session, owner in self._owners.items() if owner == who]
+            if len(theirs) >= self._each:
+                await self._sessions.end(theirs[0])
+
+        async def noting(part: Message) -> None:
+            if part["type"] == "http.response.start":
+                session = Headers(raw=part["headers"]).get("mcp-session-id")
+                if session is not None:
+                    self._owners[session] = who
+            await send(part)
+
+        return noting
+
+    @contextmanager
+    def _once(
+        self, scope: Scope, session: str | None, request_id: RequestId | None, send: Send
+    ) -> Generator[tuple[Send, anyio.Event | None]]:
+        """The `send` to answer with, and what is set when the request is cancelled.
+
+        No other request of this id in `session` is let in before the answer.
+        """
+        if session is None or request_id is None:
+            yield send, None
+            return
+        key, mark = (caller_of(scope), session, str(request_id)), anyio.Event()
+        if key in self._in_flight:
+            raise _Unfit(400, "A request with this `id` is still in flight.", request_id=request_id)
+        self._in_flight[key] = mark
+
+        def release() -> None:
+            if self._in_flight.get(key) is mark:
+                del self._in_flight[key]
+
+        async def watched(part: Message) -> None:
+            # Before the client can know of it, or its next request could come too early.
+            if part["type"] == "http.response.body" and not part.get("more_body", False):
+                release()
+            await send(part)
+
+        try:
+            yield watched, mark
+        finally:
+            release()
+
+    def _cancelled(self, scope: Scope, session: str | None, message: JSONRPCNotification) -> None:
+        # The SDK does not know of calls that still wait for their turn.
+        request_id = (message.params or {}).get("requestId")
+        mark = self._in_flight.get((caller_of(scope), session or "", str(request_id)))
+        if mark is not None:
+            mark.set()
+
+    async def _pass(self, scope: Scope, message: JSONRPCMessage, receive: Receive, send: Send) -> None:
+        # What had to be repaired, or could be read in two ways, goes on in one.
+        replay = given(dump(message), receive)
+        version = Headers(scope=scope).get("mcp-protocol-version", HANDSHAKE_PROTOCOL_VERSIONS[0])
+        if not self._json or version in HANDSHAKE_PROTOCOL_VERSIONS:
+            await self.app(scope, replay, send)
+            return
+        # Since 2026-07-28 to close the connection is to cancel the call (Streamable HTTP, "Cancellation").
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_cancel_when_gone, receive, tasks.cancel_scope)
+            await self.app(scope, replay, send)
+            tasks.cancel_scope.cancel()
+
+
+class _Unfit(Exception):
+    """Raised for a body that is not passed on; carries the answer."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        code: int = INVALID_REQUEST,
+        request_id: RequestId | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        body = json.loads(dump(error(request_id, code, message)))
+        body.setdefault("id", None)  # JSON-RPC 2.0, section 5: null if the id could not be told.
+        self.response = Response(json.dumps(body), status, headers, media_type="application/json")
+        if status == 408:
+            self.response.headers["connection"] = "close"
+
+
+def caller_of(scope: Scope) -> str:
+    """Whose limits count: the owner of the token, or the address where none is asked for."""
+    user = scope.get("user")
+    if isinstance(user, AuthenticatedUser):
+        return f"token {identity(user.access_token)}"
+    return f"address {scope['client'][0] if scope.get('client') else ''}"
+
+
+def _holds_too_much(body: bytes) -> bool:
+    """Whether `body` holds more values than `_MAX_VALUES`; it need not be JSON."""
+
+    def values(text: bytes) -> int:
+        return text.count(b",") + text.count(b"[") + text.count(b"{")
+
+    if values(body) <= _MAX_VALUES:
+        return False
+    # Without what strings say, such as the lines of a file to write.
+    quotes = body.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+    return values(b"".join(quotes[::2])) > _MAX_VALUES
+
+
+def _counted(send: Send, spend: Callable[[int], None]) -> Send:
+    async def counted(part: Message) -> None:
+        spend(len(part.get("body", b"")))
+        await send(part)
+
+    return counted
+
+
+async def _cancel_when_gone(receive: Receive, scope: anyio.CancelScope) -> None:
+    await _gone(receive)
+    scope.cancel()
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

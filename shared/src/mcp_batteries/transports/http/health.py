@@ -1,0 +1,51 @@
+"""The image's health check: is the server that this container runs still answering?
+
+    /opt/venv/bin/python -m mcp_batteries.transports.http.health
+
+`serve` beside the interpreter is a link to the server's command; the first process's own command line and environment
+say how it is reached. Over stdio there is no one to ask but its client, so a server on stdio is healthy as long as it
+runs.
+"""
+
+from __future__ import annotations
+
+import http.client
+import importlib
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from mcp_batteries.settings import Settings, load
+
+__all__ = ["healthy"]
+
+_SECONDS = 3.0
+
+
+def healthy(settings: Settings) -> bool:
+    """Whether a server with these settings answers on this machine."""
+    if settings.transport == "stdio":
+        return True
+    everywhere = settings.host in ("0.0.0.0", "::")  # noqa: S104
+    host = "127.0.0.1" if everywhere else settings.host
+    connection = http.client.HTTPConnection(host, settings.port, timeout=_SECONDS)
+    try:
+        connection.request("GET", "/health")
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _main() -> int:
+    command = Path(sys.executable).with_name("serve").readlink().name
+    (script,) = entry_points(group="console_scripts", name=command)
+    words = Path("/proc/1/cmdline").read_bytes().decode().rstrip("\0").split("\0")
+    start = next(number for number, word in enumerate(words) if Path(word).name in (command, "serve"))
+    kind: type[Settings] = importlib.import_module(f"{script.value.partition('.')[0]}.settings").Settings
+    return 0 if healthy(load(kind, words[start + 1 :])) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(_main())

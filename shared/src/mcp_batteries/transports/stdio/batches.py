@@ -1,0 +1,92 @@
+"""Arrays of messages, which 2025-03-26 alone has: each member is served as if it came alone, the answers go out as one.
+
+(JSON-RPC 2.0, section 6; MCP 2025-03-26, basic, "Batching". Later revisions took them out again.)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, cast
+
+from mcp.shared.dispatcher import as_request_id, coerce_request_id
+from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCRequest, RequestId
+
+from mcp_batteries.transports.jsonrpc import Malformed, dump, error, parse
+
+__all__ = ["Batches"]
+
+_REVISION = "2025-03-26"
+_BLANKS = b" \t\r\xef\xbb\xbf"
+
+
+class Batches:
+    """The arrays on one pipe whose answers are not complete."""
+
+    def __init__(self) -> None:
+        self._wanted = False
+        self._open: dict[RequestId, _Batch] = {}
+
+    def negotiate(self, request: JSONRPCRequest) -> None:
+        """Take arrays from now on if this `initialize` asks for the one revision that has them."""
+        self._wanted = (request.params or {}).get("protocolVersion") == _REVISION
+
+    def members(self, line: bytes, in_flight: Callable[[RequestId], bool]) -> tuple[list[bytes], bytes] | None:
+        """The messages in the array that `line` is, and what can be answered at once; None for anything else."""
+        if not self._wanted or line.lstrip(_BLANKS)[:1] != b"[":
+            return None
+        try:
+            found = cast("object", json.loads(line.decode("utf-8-sig", "replace")))
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(found, list) or not found:
+            return None
+        batch, messages = _Batch(), list[bytes]()
+        for member in cast("list[Any]", found):
+            text = json.dumps(member).encode()
+            try:
+                message = parse(text)
+                if isinstance(message, JSONRPCRequest):
+                    if message.method == "initialize":
+                        raise Malformed(INVALID_REQUEST, "Invalid request: `initialize` comes alone.", message.id)
+                    key = coerce_request_id(message.id)
+                    if key in self._open or in_flight(message.id):
+                        raise Malformed(INVALID_REQUEST, "Invalid request: this `id` is already in flight.", message.id)
+                    self._open[key] = batch
+                    batch.missing.add(key)
+                messages.append(text)
+            except Malformed as wrong:
+                batch.answers.append(dump(error(wrong.request_id, wrong.code, wrong.message)).strip())
+        return messages, batch.whole()
+
+    def answered(self, request_id: RequestId | None, data: bytes) -> bytes:
+        """What to write instead of the answer `data`: itself, nothing yet, or the whole array it completes."""
+        key = None if request_id is None else coerce_request_id(request_id)
+        batch = None if key is None else self._open.pop(key, None)
+        if batch is None or key is None:
+            return data
+        batch.missing.discard(key)
+        batch.answers.append(data.strip())
+        return batch.whole()
+
+    def dropped(self, request_id: object) -> bytes:
+        """What to write now that the client gave up one of its calls: the array, if only that answer was missing."""
+        key = as_request_id(request_id)
+        key = None if key is None else coerce_request_id(key)
+        batch = None if key is None else self._open.pop(key, None)
+        if batch is None or key is None:
+            return b""
+        batch.missing.discard(key)
+        return batch.whole()
+
+
+class _Batch:
+    """The answers to one array so far, and the ids of those to come."""
+
+    def __init__(self) -> None:
+        self.missing: set[RequestId] = set()
+        self.answers: list[bytes] = []
+
+    def whole(self) -> bytes:
+        """The array as a line; empty while an answer is missing, and where none is due."""
+        return b"[" + b",".join(self.answers) + b"]\n" if self.answers and not self.missing else b""

@@ -1,0 +1,73 @@
+"""The calls in flight on one pipe: how many, under which ids, and when the last of them is answered."""
+
+from __future__ import annotations
+
+import anyio
+from mcp.shared.dispatcher import coerce_request_id
+from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCRequest, RequestId
+
+from mcp_batteries.transports.jsonrpc import Malformed
+from mcp_batteries.transports.stdio.batches import Batches
+
+__all__ = ["BUSY", "Calls"]
+
+BUSY = -32000
+"""Implementation-defined server error (JSON-RPC 2.0, section 5.1): too many calls in flight."""
+
+
+class Calls:
+    """The requests that were handed to the server and not answered yet.
+
+    Args:
+        limit: how many there may be at once.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.batches = Batches()
+        self._methods: dict[RequestId, str] = {}
+        self._questions: set[RequestId] = set()
+        self._change = anyio.Event()
+
+    def enter(self, request: JSONRPCRequest) -> None:
+        """Count `request` in.
+
+        Raises:
+            Malformed: Its id is in use, or there are too many calls.
+        """
+        key = coerce_request_id(request.id)
+        if key in self._methods:
+            raise Malformed(INVALID_REQUEST, "Invalid request: this `id` is already in flight.", request.id)
+        if len(self._methods) >= self._limit:
+            raise Malformed(
+                BUSY, f"Too many calls in flight (the limit is {self._limit}): await some answers.", request.id
+            )
+        self._methods[key] = request.method
+
+    def holds(self, request_id: RequestId) -> bool:
+        """Whether a request of this id is in flight."""
+        return coerce_request_id(request_id) in self._methods
+
+    def leave(self, request_id: RequestId | None) -> None:
+        """Count a request out: answered, or cancelled by the client and thus never answered."""
+        if request_id is not None and self._methods.pop(coerce_request_id(request_id), None) is not None:
+            self._change.set()
+
+    def ask(self, request_id: RequestId) -> None:
+        """The server asks the client something with a request of its own."""
+        self._questions.add(coerce_request_id(request_id))
+        self._change.set()
+
+    def told(self, request_id: RequestId | None) -> None:
+        """The client answered a request of the server's."""
+        if request_id is not None:
+            self._questions.discard(coerce_request_id(request_id))
+
+    async def drained(self) -> RequestId | None:
+        """A question that the client, gone by now, will never answer; None once all calls are answered."""
+        while not self._questions:
+            if all(method == "subscriptions/listen" for method in self._methods.values()):
+                return None
+            self._change = anyio.Event()
+            await self._change.wait()
+        return self._questions.pop()

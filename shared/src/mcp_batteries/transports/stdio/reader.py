@@ -1,0 +1,223 @@
+"""The way in of the stdio transport: every line is handed to the server, answered here, or blank.
+
+`Server.run` takes anything that can be iterated. The SDK's own reader spends a thread hop on each line and drops
+what it can't parse; this one reads on the event loop. asyncio only, for its descriptor callbacks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import deque
+from types import TracebackType
+from typing import Self
+
+import anyio
+import anyio.to_thread
+from mcp.shared.dispatcher import as_request_id
+from mcp.shared.message import SessionMessage
+from mcp_types.jsonrpc import (
+    CONNECTION_CLOSED,
+    INVALID_REQUEST,
+    JSONRPCMessage,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    RequestId,
+)
+
+from mcp_batteries.transports.jsonrpc import Malformed, dump, error, parse, peek_id
+from mcp_batteries.transports.stdio.in_flight import BUSY, Calls
+from mcp_batteries.transports.stdio.writer import Writer
+
+__all__ = ["Reader"]
+
+_CHUNK = 256 * 1024
+_PEEK = 4096
+
+
+class Reader:
+    """Messages in: every line is handed on, answered here, or blank.
+
+    Args:
+        descriptor: where from. What can't be waited for (a regular file) is read on a thread.
+        writer: takes the answers to lines that are no messages. Reading waits for it, so a client that
+            sends and never reads is held back instead of filling the memory.
+        max_line: the longest line in bytes; longer ones are skipped and answered.
+        drain_seconds: how long calls may go on after the end of input.
+    """
+
+    def __init__(self, descriptor: int, writer: Writer, calls: Calls, *, max_line: int, drain_seconds: float) -> None:
+        self._descriptor, self._writer, self._calls = descriptor, writer, calls
+        self._max_line, self._drain_seconds = max_line, drain_seconds
+        self._loop = asyncio.get_running_loop()
+        self._chunk = b""
+        self._wake: asyncio.Future[None] | None = None
+        self._watching = False
+        self._pollable = True
+        self._at_end = False
+        self._lines: deque[bytes | tuple[bytes, bytes]] = deque()
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._stopping = False
+        self._drain_until: float | None = None
+        self.ended = anyio.Event()
+        """Set when no further message will be handed on."""
+
+    def stop(self) -> None:
+        """Hand on no further message, drain nothing. From the event loop's thread."""
+        self._stopping = True
+        self._rouse()
+
+    async def receive(self) -> SessionMessage:
+        """The next message.
+
+        Raises:
+            anyio.EndOfStream: The input ended and its calls are answered, or `stop` was called.
+        """
+        while not self._stopping:
+            if self._lines:
+                message = await self._admit(self._lines.popleft())
+                if message is not None:
+                    return SessionMessage(message)
+            elif chunk := await self._read():
+                self._split(chunk)
+            elif self._size:
+                self._split(b"\n")
+            elif (question := await self._drain()) is not None:
+                return SessionMessage(error(question, CONNECTION_CLOSED, "The client has left."))
+            else:
+                break
+        await self.aclose()
+        raise anyio.EndOfStream
+
+    async def aclose(self) -> None:
+        self._watch(False)
+        self._stopping = True
+        self.ended.set()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def _admit(self, line: bytes | tuple[bytes, bytes]) -> JSONRPCMessage | None:
+        """The message in `line` if the server is to have it; what is wrong with it is answered here."""
+        try:
+            if isinstance(line, tuple):
+                raise Malformed(
+                    INVALID_REQUEST, f"Invalid request: a line over {self._max_line} bytes.", peek_id(*line)
+                )
+            if not line or line.isspace():
+                return None
+            if (batch := self._calls.batches.members(line, self._calls.holds)) is not None:
+                self._lines.extendleft(reversed(batch[0]))
+                await self._writer.put(batch[1])
+                return None
+            message = parse(line)
+            if isinstance(message, JSONRPCRequest):
+                self._calls.enter(message)
+                if message.method == "initialize":
+                    self._calls.batches.negotiate(message)
+            elif isinstance(message, JSONRPCNotification):
+                if message.method == "notifications/cancelled":
+                    given_up = (message.params or {}).get("requestId")
+                    self._calls.leave(as_request_id(given_up))
+                    await self._writer.put(self._calls.batches.dropped(given_up))
+            else:
+                self._calls.told(message.id)
+            return message
+        except Malformed as wrong:
+            answer = error(wrong.request_id, wrong.code, wrong.message)
+        except anyio.BrokenResourceError:
+            self._stopping = True
+            return None
+        try:
+            if answer.error.code == BUSY:
+                await self._writer.put(self._calls.batches.answered(answer.id, dump(answer)))
+            else:
+                await self._writer.refuse(answer)
+        except anyio.BrokenResourceError:
+            self._stopping = True
+        return None
+
+    async def _drain(self) -> RequestId | None:
+        """See the calls in flight through; a question to answer in the client's place, if one comes up."""
+        if self._drain_until is None:
+            self._drain_until = self._loop.time() + self._drain_seconds
+        if not self._stopping and self._writer.is_read():
+            with anyio.CancelScope(deadline=self._drain_until):
+                return await self._calls.drained()
+        return None
+
+    def _split(self, chunk: bytes) -> None:
+        first, *others = chunk.split(b"\n")
+        self._parts.append(first)
+        self._size += len(first)
+        for line in others:
+            self._lines.append(self._line())
+            self._parts, self._size = [line], len(line)
+        if self._size > self._max_line:
+            # Of a line that will be skipped only the ends are kept: its id may stand there.
+            held = b"".join(self._parts)
+            self._parts = [held[:_PEEK], held[-_PEEK:]]
+
+    def _line(self) -> bytes | tuple[bytes, bytes]:
+        line = b"".join(self._parts)
+        return line if self._size <= self._max_line else (line[:_PEEK], line[-_PEEK:])
+
+    async def _read(self) -> bytes:
+        """The next bytes; empty at the end of input, or when stopped."""
+        if self._pollable and not self._at_end:
+            try:
+                self._watch(True)
+            except OSError:
+                self._pollable = False
+        if not self._pollable:
+            return await anyio.to_thread.run_sync(os.read, self._descriptor, _CHUNK, abandon_on_cancel=True)
+        if not (self._chunk or self._at_end or self._stopping):
+            self._wake = self._loop.create_future()
+            await self._wake
+        chunk, self._chunk = self._chunk, b""
+        return chunk
+
+    def _readable(self) -> None:
+        if self._chunk:
+            # Not taken yet: the server is behind, and the pipe is the better buffer.
+            self._watch(False)
+            return
+        try:
+            self._chunk = os.read(self._descriptor, _CHUNK)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            pass
+        if not self._chunk:
+            self._at_end = True
+            self._watch(False)
+        self._rouse()
+
+    def _watch(self, wanted: bool) -> None:
+        if wanted and not self._watching:
+            self._loop.add_reader(self._descriptor, self._readable)
+        elif self._watching and not wanted:
+            self._loop.remove_reader(self._descriptor)
+        self._watching = wanted
+
+    def _rouse(self) -> None:
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)

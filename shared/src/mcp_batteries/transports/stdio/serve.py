@@ -1,0 +1,263 @@
+"""MCP on standard input and output, hardened against everything else that uses them.
+
+`claim` takes the two descriptors away from the process before anything heavy is imported, so that no print, no
+C library and no child process can write between messages or wait on stdin. `serve` then runs a server on them.
+
+Only the standard library is imported at module level: `claim` must be able to run first.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from mcp_batteries.transports.stdio.stderr import StderrPump
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
+    from mcp.server.models import InitializationOptions
+
+    from mcp_batteries.transports.stdio.reader import Reader
+    from mcp_batteries.transports.stdio.writer import Writer
+
+__all__ = ["Claim", "claim", "serve"]
+
+_CLEANUP_SECONDS = 2.0
+_EXIT_SECONDS = 0.5
+_HARD_SECONDS = _CLEANUP_SECONDS + 1.0
+_LOOK_SECONDS = 0.5
+
+
+class Claim:
+    """The descriptors that carry the protocol.
+
+    Args:
+        stdin: where messages come from.
+        stdout: where they go.
+        stderr: what keeps standard error from blocking, if anything does.
+        process: True if they are the process's own, so that the process ends with them.
+    """
+
+    def __init__(self, stdin: int, stdout: int, *, stderr: StderrPump | None = None, process: bool = False) -> None:
+        self.stdin, self.stdout, self.stderr, self.process = stdin, stdout, stderr, process
+        self.parent = os.getppid()
+        self._was_blocking = False
+        self._exits: SimpleQueue[tuple[float, int]] = SimpleQueue()
+        if process:
+            threading.Thread(target=self._await_exit, name="exit deadline", daemon=True).start()
+
+    def unblock(self) -> None:
+        """Make writes return instead of waiting for the reader, until `reblock`."""
+        # A terminal's flags are shared with the shell, and a terminal is read: it may as well block.
+        if os.get_blocking(self.stdout) and not os.isatty(self.stdout):
+            os.set_blocking(self.stdout, False)
+            self._was_blocking = True
+
+    def reblock(self) -> None:
+        """Give the flags back as they were: other processes may share them."""
+        if self._was_blocking:
+            os.set_blocking(self.stdout, True)
+            self._was_blocking = False
+
+    def exit_within(self, seconds: float, status: int) -> None:
+        """End the process with `status` at the latest `seconds` from now, whatever still runs in it.
+
+        A handler that swallows its cancellation and a thread that never returns would hold it for ever. The
+        earliest of several calls decides. May be called by a signal handler. Without effect on descriptors
+        that aren't the process's own.
+        """
+        self._exits.put((time.monotonic() + seconds, status))
+
+    def exit(self, status: int) -> None:
+        """End the process now, without any further clean-up but the log's."""
+        if self.process:
+            self.reblock()
+            with suppress(Exception):  # A signal handler may have interrupted the very stream this flushes.
+                self.hush()
+            os._exit(status)
+
+    def _await_exit(self) -> None:
+        due = self._exits.get()
+        while (left := due[0] - time.monotonic()) > 0:
+            with suppress(Empty):
+                due = min(due, self._exits.get(timeout=left))
+        self.exit(due[1])
+
+    def hush(self) -> None:
+        """Let the last words out on standard error; whatever is said after them is dropped."""
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.close(null)
+        if self.stderr is not None:
+            self.stderr.close(restore=False)
+
+    def close(self) -> None:
+        """Point descriptors 0, 1 and 2 at what they were."""
+        global _claimed
+        if not self.process:
+            return
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        self.reblock()
+        os.dup2(self.stdin, 0)
+        os.dup2(self.stdout, 1)
+        os.close(self.stdin)
+        os.close(self.stdout)
+        if self.stderr is not None:
+            self.stderr.close()
+        self.process = False
+        atexit.unregister(self.hush)
+        _claimed = None
+
+
+_claimed: Claim | None = None
+
+
+def claim() -> Claim | None:
+    """Take standard input and output for the protocol; None where only the SDK's own transport works (Windows).
+
+    From here on descriptor 0 reads as empty, what is written to descriptor 1 comes out on standard error, and
+    standard error blocks nobody. It stays so until the process ends, its last unflushed print included, unless
+    `Claim.close` is called.
+
+    Raises:
+        RuntimeError: They are taken already.
+    """
+    global _claimed
+    if sys.platform == "win32":
+        return None
+    if _claimed is not None:
+        raise RuntimeError("standard input and output are claimed already")
+    # A stream that was closed would hand its number to the next file opened here.
+    while (null := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    try:
+        pump = StderrPump()
+    except OSError:
+        pump = None
+    _claimed = Claim(_private(0), _private(1), stderr=pump, process=True)
+    os.dup2(null, 0)
+    os.dup2(2, 1)
+    os.close(null)
+    atexit.register(_claimed.hush)
+    return _claimed
+
+
+def _private(descriptor: int) -> int:
+    import fcntl
+
+    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
+
+
+async def serve(
+    server: Server[Any],
+    options: InitializationOptions,
+    claim: Claim | None,
+    *,
+    max_line: int = 64 * 1024 * 1024,
+    max_in_flight: int = 2048,
+    drain_seconds: float = 5.0,
+) -> int:
+    """Serve `server` on the claimed descriptors until the client leaves; the exit status.
+
+    It ends at the end of input, once the calls in flight are answered; at SIGTERM (143) and SIGINT (130); and
+    when nobody reads the output any more or the parent process is gone. The server's lifespan is left properly
+    each time, within a few seconds. A second signal ends the process at once.
+
+    Args:
+        claim: from `claim()`; None runs the SDK's transport on the standard streams, limits and all left out.
+        max_line: longest message in bytes; longer ones are skipped and answered with an error.
+        max_in_flight: calls at once; more are answered with an error.
+        drain_seconds: how long calls in flight may go on after the end of input.
+
+    Raises:
+        Exception: What the server's lifespan raised.
+    """
+    if claim is None:
+        from mcp.server.stdio import stdio_server
+
+        async with stdio_server() as (read, write):
+            await server.run(read, write, options)
+        return 0
+    import asyncio
+
+    import anyio
+
+    from mcp_batteries.transports.stdio.in_flight import Calls
+    from mcp_batteries.transports.stdio.reader import Reader
+    from mcp_batteries.transports.stdio.writer import Writer
+
+    status, loop, calls = 0, asyncio.get_running_loop(), Calls(max_in_flight)
+    writer = Writer(claim.stdout, calls, lambda: reader.stop())
+    reader = Reader(claim.stdin, writer, calls, max_line=max_line, drain_seconds=drain_seconds)
+
+    def leave() -> None:
+        writer.hurried = True
+        reader.stop()
+
+    def on_signal(number: int, _: object) -> None:
+        nonlocal status
+        if status:
+            claim.exit(status)
+        status = 128 + number
+        # Runs between two byte codes of whatever blocks the loop, should something block it.
+        claim.exit_within(_HARD_SECONDS, status)
+        loop.call_soon_threadsafe(leave)
+
+    failure: Exception | None = None
+    claim.unblock()
+    try:
+        with _signals(on_signal):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_guard, claim, reader, writer, tasks.cancel_scope)
+                try:
+                    await server.run(reader, writer, options)
+                except Exception as exc:  # noqa: BLE001 - raised below, outside the group that would wrap it
+                    failure = exc
+                tasks.cancel_scope.cancel()
+        if failure is not None:
+            status = status or 1
+            raise failure
+    finally:
+        claim.reblock()
+        # What is left is the interpreter's end, which waits for every worker thread.
+        claim.exit_within(_EXIT_SECONDS, status)
+    return status
+
+
+async def _guard(claim: Claim, reader: Reader, writer: Writer, scope: Any) -> None:
+    """Stop the reader when there is nobody left to serve, then see that the server ends."""
+    import anyio
+
+    while not reader.ended.is_set():
+        with anyio.move_on_after(_LOOK_SECONDS):
+            await reader.ended.wait()
+        # A death signal from the kernel would come with the end of the thread that started us, not the process.
+        if not writer.is_read() or os.getppid() != claim.parent:
+            writer.hurried = True
+            reader.stop()
+    claim.exit_within(_HARD_SECONDS, 0)
+    await anyio.sleep(_CLEANUP_SECONDS)
+    scope.cancel()
+
+
+@contextmanager
+def _signals(handler: Callable[[int, Any], None]) -> Generator[None]:
+    previous: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        previous = {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handled_before in previous.items():
+            signal.signal(number, handled_before)

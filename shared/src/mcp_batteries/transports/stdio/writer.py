@@ -1,0 +1,175 @@
+"""The way out of the stdio transport: whole lines, in order, straight from the event loop.
+
+`Server.run` takes anything that has `send`. The SDK's own writer spends two thread hops on each message; this
+one writes from within `send`, and waits only when the pipe is full. asyncio only, for its descriptor callbacks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+import anyio
+import anyio.lowlevel
+from mcp.shared.message import SessionMessage
+from mcp_types.jsonrpc import JSONRPCError, JSONRPCRequest, JSONRPCResponse
+
+from mcp_batteries.transports.jsonrpc import dump
+from mcp_batteries.transports.stdio.in_flight import Calls
+
+__all__ = ["Writer"]
+
+_SENDS_PER_YIELD = 64
+_FINISH_SECONDS = 0.5
+
+
+class Writer:
+    """Messages out: one line each, never torn, in the order sent.
+
+    Args:
+        descriptor: where to; should be non-blocking, or a slow reader stops the event loop.
+        on_broken: called once when nobody reads any more.
+    """
+
+    def __init__(self, descriptor: int, calls: Calls, on_broken: Callable[[], None]) -> None:
+        self._descriptor, self._calls, self._on_broken = descriptor, calls, on_broken
+        self._loop = asyncio.get_running_loop()
+        self._queue: deque[_Frame] = deque()
+        self._burst = 0
+        self._broken = False
+        self.hurried = False
+        """True: a message that can't be written at once is dropped. For the way out."""
+
+    async def send(self, item: SessionMessage) -> None:
+        """Write one message; wait while the reader is behind.
+
+        Raises:
+            anyio.BrokenResourceError: Nobody reads any more.
+        """
+        message = item.message
+        if isinstance(message, JSONRPCRequest):
+            self._calls.ask(message.id)
+        try:
+            data = dump(message)
+            if isinstance(message, JSONRPCResponse | JSONRPCError):
+                data = self._calls.batches.answered(message.id, data)
+            await self.put(data)
+        finally:
+            if isinstance(message, JSONRPCResponse | JSONRPCError):
+                self._calls.leave(message.id)
+
+    async def refuse(self, answer: JSONRPCError) -> None:
+        """Write the answer to a line that never became a call, whatever call may have the same id."""
+        await self._write(dump(answer))
+
+    async def put(self, data: bytes) -> None:
+        """Write a line as it is, if there is any.
+
+        Raises:
+            anyio.BrokenResourceError: Nobody reads any more.
+        """
+        if data:
+            await self._write(data)
+
+    def is_read(self) -> bool:
+        """False once the other end is closed."""
+        if not self._broken and hasattr(select, "poll"):
+            poll = select.poll()
+            poll.register(self._descriptor, 0)
+            if any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0)):
+                self._break()
+        return not self._broken
+
+    async def aclose(self) -> None:
+        if self._queue and self._queue[0].started:
+            # Half a line must not be the last thing the client reads.
+            with anyio.move_on_after(_FINISH_SECONDS, shield=True):
+                await self._queue[0].done.wait()
+        if self._queue:
+            self._loop.remove_writer(self._descriptor)
+        self._broken = True
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def _write(self, data: bytes) -> None:
+        if self._broken or (self.hurried and self._queue):
+            raise anyio.BrokenResourceError
+        written = 0 if self._queue else self._push(data)
+        if self._broken:
+            raise anyio.BrokenResourceError
+        if written < len(data):
+            await self._wait(_Frame(memoryview(data)[written:], started=written > 0))
+        self._burst += 1
+        if self._burst >= _SENDS_PER_YIELD:
+            # A handler that sends in a tight loop must let the others, and its own cancellation, in.
+            self._burst = 0
+            await anyio.lowlevel.checkpoint()
+
+    async def _wait(self, frame: _Frame) -> None:
+        if not self._queue:
+            self._loop.add_writer(self._descriptor, self._flush)
+        self._queue.append(frame)
+        try:
+            await frame.done.wait()
+        except asyncio.CancelledError:
+            # What has begun is finished by the next flush, or the line would be torn.
+            if not frame.started and frame in self._queue:
+                self._queue.remove(frame)
+                if not self._queue:
+                    self._loop.remove_writer(self._descriptor)
+            raise
+        if self._broken:
+            raise anyio.BrokenResourceError
+
+    def _flush(self) -> None:
+        while self._queue:
+            frame = self._queue[0]
+            written = self._push(frame.rest)
+            if self._broken:
+                return
+            frame.started = frame.started or written > 0
+            frame.rest = frame.rest[written:]
+            if frame.rest:
+                return
+            self._queue.popleft().done.set()
+        self._loop.remove_writer(self._descriptor)
+
+    def _push(self, data: bytes | memoryview) -> int:
+        try:
+            return os.write(self._descriptor, data)
+        except BlockingIOError:
+            return 0
+        except OSError:
+            self._break()
+            return 0
+
+    def _break(self) -> None:
+        self._broken = True
+        if self._queue:
+            self._loop.remove_writer(self._descriptor)
+        while self._queue:
+            self._queue.popleft().done.set()
+        self._on_broken()
+
+
+class _Frame:
+    """A line, or what is left of it, and its sender waiting."""
+
+    __slots__ = ("done", "rest", "started")
+
+    def __init__(self, rest: memoryview, *, started: bool) -> None:
+        self.rest, self.started, self.done = rest, started, asyncio.Event()

@@ -1,0 +1,78 @@
+"""Which files are read without leaving the event loop, and that nobody can tell by the answer."""
+
+import errno
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from mcp import Client
+
+from filesystem.places import Ground, ground
+from mcp_fs.engine.files import cached_read as module
+from mcp_fs.engine.files.cached_read import warm
+from mcp_fs.engine.files.syscalls import file_system, open_cached
+from mcp_fs.server import build
+from mcp_fs.settings import Settings
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="openat2(2)")
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Ground:
+    return ground(tmp_path)
+
+
+@pytest.fixture
+def able(here: Ground) -> Ground:
+    """A folder on a file system and kernel of which the question can be asked."""
+    (here.root / "probe").write_text("just written, so in memory")
+    root = here.policy.roots[0].fd
+    if file_system(root) not in module._LOCAL or open_cached("probe", os.O_RDONLY, root) is None:
+        pytest.skip("this kernel or file system can't tell")
+    return here
+
+
+def test_a_small_text_that_was_just_written_is_warm(able: Ground) -> None:
+    assert warm(able.readable("probe"))
+    (able.root / "empty").touch()
+    assert warm(able.readable("empty"))
+
+
+def test_what_may_wait_is_not(able: Ground) -> None:
+    root = able.root
+    (root / "large").write_text("x" * 70_000)
+    (root / "latin").write_bytes("é".encode("latin-1"))
+    (root / "folder").mkdir()
+    os.mkfifo(root / "pipe")
+    (root / "link").symlink_to("probe")
+    (root / "way").symlink_to(able.outside)
+    for name in ("large", "latin", "folder", "pipe", "link", "way/secret.txt", "missing", "."):
+        assert not warm(able.readable(name)), name
+
+
+def test_a_file_that_is_not_in_memory_goes_to_a_thread(able: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cold(*_: object) -> int:
+        raise BlockingIOError(errno.EAGAIN, "")
+
+    monkeypatch.setattr(os, "preadv", cold)
+    assert not warm(able.readable("probe"))
+
+
+def test_a_file_system_that_may_ask_elsewhere_is_never_warm(able: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "file_system", lambda fd: 0x6969)  # NFS
+    module._kinds.clear()
+    assert not warm(able.readable("probe"))
+    module._kinds.clear()
+
+
+@pytest.mark.anyio
+async def test_the_answer_is_the_same_either_way(able: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = [("read_text", {"path": "probe"}), ("get_info", {"path": "probe"}), ("read_text", {"path": "none"})]
+    async with Client(build(Settings(folders=(str(able.root),)))) as client:
+        quick = [await client.call_tool(name, arguments) for name, arguments in calls]
+        contents = await client.read_resource((able.root / "probe").as_uri())
+        for where in ("mcp_fs.tools.read.warm", "mcp_fs.resources.warm"):
+            monkeypatch.setattr(where, lambda place: False)
+        assert [await client.call_tool(name, arguments) for name, arguments in calls] == quick
+        assert (await client.read_resource((able.root / "probe").as_uri())).contents == contents.contents

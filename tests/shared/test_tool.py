@@ -1,0 +1,211 @@
+"""A tool call from the client's side: results in every shape, failures that tell nothing they should not, consent."""
+
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client
+from mcp.server.mcpserver import MCPServer
+from mcp_types import ElicitResult, ErrorData, ImageContent, TextContent
+from pydantic import Field
+
+from mcp_batteries.errors import NotFound
+from mcp_batteries.server import confirm
+from mcp_batteries.server.declare import declarations, tool
+from mcp_batteries.server.results import DataResult
+from mcp_batteries.server.tool import strict_tool
+
+
+class Sum(DataResult):
+    columns: list[str] = Field(description="Names.")
+    rows: list[list[int | str]] = Field(description="Values.")
+
+
+class Room:
+    def __init__(self) -> None:
+        self.deleted: list[str] = []
+
+    @tool("Get text")
+    async def get_text(self) -> str:
+        """Get text."""
+        return "caf\udce9"
+
+    @tool("Get rows")
+    async def get_rows(self) -> Sum:
+        """Get rows."""
+        return Sum(columns=["n"], rows=[[1], ["\ud83d"]])
+
+    @tool("Get picture")
+    async def get_picture(self) -> list[ImageContent]:
+        """Get a picture."""
+        return [ImageContent(type="image", data="AAAA", mime_type="image/png")]
+
+    @tool("Get nothing")
+    async def get_nothing(self) -> str:
+        """Fail as announced."""
+        raise NotFound("There is no `x`.", "Look elsewhere.")
+
+    @tool("Get defect")
+    async def get_defect(self) -> str:
+        """Fail by a defect."""
+        raise RuntimeError("password=hunter2")
+
+    @tool("Run exit")
+    async def run_exit(self) -> str:
+        """Try to end the process."""
+        raise SystemExit(3)
+
+    @tool("Run forever", seconds=0.05)
+    async def run_forever(self) -> str:
+        """Never return."""
+        await anyio.sleep_forever()
+        return ""
+
+    @tool("Delete thing", effect="destroy")
+    async def delete_thing(self, name: str, dry_run: bool = False) -> str:
+        """Delete a thing."""
+        if not dry_run:
+            self.deleted.append(name)
+        return "done"
+
+
+@asynccontextmanager
+async def connected(room: Room, *, ask: bool = False, **client: Any) -> AsyncGenerator[Client]:
+    tools = [strict_tool(method, declared, confirm=ask) for declared, method in declarations(room)]  # type: ignore[arg-type]
+    async with Client(MCPServer("toy", tools=tools), **client) as connection:
+        yield connection
+
+
+def text_of(result: Any) -> str:
+    return "".join(block.text for block in result.content if isinstance(block, TextContent))
+
+
+@pytest.mark.anyio
+async def test_text_is_sent_once_well_formed_and_ends_a_line() -> None:
+    async with connected(Room()) as client:
+        result = await client.call_tool("get_text", {})
+        assert (text_of(result), result.structured_content) == ("caf�\n", None)
+
+
+@pytest.mark.anyio
+async def test_data_is_complete_in_both_forms() -> None:
+    async with connected(Room()) as client:
+        result = await client.call_tool("get_rows", {})
+        assert result.structured_content == {"columns": ["n"], "rows": [[1], ["�"]]}
+        assert text_of(result) == '{"columns":["n"],"rows":[[1],["�"]]}\n'
+        (entry,) = [item for item in (await client.list_tools()).tools if item.name == "get_rows"]
+        assert entry.output_schema is not None and "title" not in entry.output_schema
+
+
+@pytest.mark.anyio
+async def test_content_blocks_pass_through() -> None:
+    async with connected(Room()) as client:
+        assert [block.type for block in (await client.call_tool("get_picture", {})).content] == ["image"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("get_nothing", "There is no `x`. Look elsewhere."),
+        ("get_defect", "`get_defect` failed inside the server, which logged the reason. Other calls still work."),
+        ("run_exit", "`run_exit` failed inside the server, which logged the reason. Other calls still work."),
+        ("run_forever", "`run_forever` was stopped after 0.05 s, its time limit. Ask for less at once."),
+    ],
+)
+async def test_a_failure_says_what_it_may_and_the_next_call_works(
+    name: str, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.CRITICAL):
+        async with connected(Room()) as client:
+            result = await client.call_tool(name, {})
+            assert result.is_error and text_of(result) == said
+            assert not (await client.call_tool("get_text", {})).is_error
+
+
+def answering(action: str, **content: Any):
+    async def callback(context: Any, params: Any) -> ElicitResult:
+        assert "delete_thing" in params.message and "`it`" in params.message
+        return ElicitResult(action=action, content=content or None)  # type: ignore[arg-type]
+
+    return callback
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+@pytest.mark.parametrize(
+    ("callback", "deleted"),
+    [
+        (answering("accept", confirm=True), ["it"]),
+        (answering("accept", confirm=False), []),
+        (answering("decline"), []),
+        (answering("cancel"), []),
+        (None, []),
+    ],
+    ids=["yes", "unticked", "no", "cancelled", "cannot be asked"],
+)
+async def test_only_a_yes_is_a_yes(mode: str, callback: Any, deleted: list[str]) -> None:
+    room = Room()
+    async with connected(room, ask=True, mode=mode, elicitation_callback=callback) as client:
+        result = await client.call_tool("delete_thing", {"name": "it"})
+        assert (room.deleted, result.is_error) == (deleted, not deleted)
+        assert deleted or "consent" in text_of(result)
+
+
+async def failing(context: Any, params: Any) -> ErrorData:
+    return ErrorData(code=-32601, message="Method not found")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "callback", [answering("accept"), answering("accept", confirm="perhaps"), failing], ids=["empty", "wrong", "error"]
+)
+async def test_an_answer_that_is_none_is_a_no(callback: Any) -> None:
+    room = Room()
+    async with connected(room, ask=True, mode="legacy", elicitation_callback=callback) as client:
+        result = await client.call_tool("delete_thing", {"name": "it"})
+        assert result.is_error and room.deleted == []
+        assert "consent" in text_of(result) and "esolver" not in text_of(result)
+
+
+@pytest.mark.anyio
+async def test_a_dry_run_and_a_reader_are_not_asked_about() -> None:
+    room = Room()
+    async with connected(room, ask=True) as client:
+        assert not (await client.call_tool("delete_thing", {"name": "it", "dry_run": True})).is_error
+        assert not (await client.call_tool("get_text", {})).is_error
+
+
+@pytest.mark.anyio
+async def test_no_answer_in_time_is_a_no(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def silent(context: Any, params: Any) -> ElicitResult:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    monkeypatch.setattr(confirm, "_SECONDS", 0.05)
+    room = Room()
+    async with connected(room, ask=True, mode="legacy", elicitation_callback=silent) as client:
+        result = await client.call_tool("delete_thing", {"name": "it"})
+        assert result.is_error and room.deleted == [] and "consent" in text_of(result)
+
+
+def test_tools_that_cannot_work_well_are_refused_at_the_start() -> None:
+    class Blocking:
+        @tool("Get it")
+        def get_it(self) -> str:
+            """Get it."""
+            return ""
+
+    class Listing:
+        @tool("List it")
+        async def list_it(self) -> list:  # type: ignore[type-arg]
+            """List it."""
+            return []
+
+    for room, why in ((Blocking(), "async def"), (Listing(), "DataResult")):
+        ((declared, method),) = declarations(room)
+        with pytest.raises(TypeError, match=why):
+            strict_tool(method, declared)  # type: ignore[arg-type]

@@ -1,0 +1,155 @@
+"""What lies between the socket and the requests: slow senders, certificates, proxies, probes, the end."""
+
+import json
+import signal
+import socket
+import ssl
+import sys
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+
+import anyio
+import httpx2
+import pytest
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+
+from mcp_batteries.errors import Invalid
+from mcp_batteries.testing.wire import MODERN, HttpWire
+from mcp_batteries.transports.http.auth.tokens import new_token
+from mcp_batteries.transports.http.serve import HttpOptions, options, serve
+from mcp_example.settings import Settings
+from shared.certificates import certificate
+from shared.http_subject import TOY, running
+from shared.toy_http import server
+
+pytestmark = pytest.mark.anyio
+EXAMPLE = [sys.executable, "-m", "mcp_example", "--transport", "http", "--port", "0"]
+
+
+@pytest.mark.parametrize("began", [b"", b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "])
+@pytest.mark.parametrize("parser", ["httptools", "h11"])
+async def test_headers_that_do_not_come_are_not_waited_for(began: bytes, parser: str, tmp_path: Path) -> None:
+    command = [*TOY, "head_seconds=0.3"]
+    if parser == "h11":
+        command[0:1] = [sys.executable, "-c", _without_httptools(command[1])]
+        del command[3]
+    async with running(command) as subject, await anyio.connect_tcp(*subject.address) as stream:
+        if began:
+            await stream.send(began)
+        with anyio.fail_after(30), pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
+            while True:
+                await stream.receive()
+        async with HttpWire(subject.url) as wire:
+            await wire.open()
+
+
+def _without_httptools(script: str) -> str:
+    return (
+        f"import sys, runpy; sys.modules['httptools'] = None; sys.argv = [{script!r}, *sys.argv[1:]];"
+        f"sys.path.insert(0, {str(Path(script).parent)!r}); runpy.run_path({script!r}, run_name='__main__')"
+    )
+
+
+async def test_a_kept_connection_may_rest_between_requests() -> None:
+    request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    async with running([*TOY, "head_seconds=0.3"]) as subject, await anyio.connect_tcp(*subject.address) as stream:
+        await stream.send(request)
+        assert b"200 OK" in await stream.receive()
+        async with await anyio.connect_tcp(*subject.address) as silent:
+            with anyio.fail_after(30), pytest.raises(anyio.EndOfStream):
+                await silent.receive()
+        # More than head_seconds have gone by, for a connection that was opened later.
+        await stream.send(request)
+        with anyio.fail_after(30):
+            said = b""
+            while b"200 OK" not in said:
+                said += await stream.receive()
+
+
+def presented(address: tuple[str, int]) -> str:
+    """The common name on the certificate a new connection is shown."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with socket.create_connection(address, timeout=30) as plain, context.wrap_socket(plain) as wrapped:
+        shown = wrapped.getpeercert(binary_form=True)
+    assert shown is not None
+    found = x509.load_der_x509_certificate(shown).subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(found[0].value)
+
+
+async def test_https_with_a_certificate_that_is_renewed(tmp_path: Path) -> None:
+    certificate(tmp_path, "first")
+    files = ["--tls-certificate", str(tmp_path / "cert.pem"), "--tls-key", str(tmp_path / "key.pem")]
+    async with running([*EXAMPLE, *files]) as subject:
+        assert subject.url.startswith("https://")
+        trusting = ssl.create_default_context(cafile=str(tmp_path / "cert.pem"))
+        async with httpx2.AsyncClient(verify=trusting, trust_env=False) as client:
+            url = subject.url.replace("127.0.0.1", "localhost").replace("/mcp", "/healthz")
+            assert (await client.get(url)).status_code == 200
+        (tmp_path / "cert.pem").write_text("no certificate", "utf-8")
+        await subject.says("stays as it was")
+        assert await anyio.to_thread.run_sync(presented, subject.address) == "first"
+        certificate(tmp_path, "second")
+        with anyio.fail_after(30):
+            while await anyio.to_thread.run_sync(presented, subject.address) != "second":
+                pass
+
+
+async def test_half_a_certificate_is_said_at_the_start() -> None:
+    with pytest.raises(Invalid, match="--tls-key"):
+        options(Settings(tls_certificate="cert.pem"))
+    for wrong in (HttpOptions(trusted_proxies=["proxy"]), HttpOptions(public_url="files.example.org")):
+        with pytest.raises(Invalid, match=r"Write 10|--public-url"):
+            await serve(server, wrong)
+
+
+@pytest.mark.parametrize(("trusted", "believed"), [("127.0.0.0/8", True), ("10.0.0.1", False)])
+async def test_the_word_of_a_proxy_counts_from_trusted_addresses_only(
+    trusted: str, believed: bool, tmp_path: Path
+) -> None:
+    token, line = new_token("alice")
+    (tmp_path / "tokens").write_text(line, "utf-8")
+    log = tmp_path / "audit"
+    settings = ["--trusted-proxy", trusted, "--auth-file", str(tmp_path / "tokens"), "--audit-file", str(log)]
+    headers = {"authorization": f"Bearer {token}", "x-forwarded-for": "192.0.2.7", "x-forwarded-proto": "https"}
+    async with (
+        running([*EXAMPLE, *settings]) as subject,
+        HttpWire(subject.url, revision=MODERN, headers=headers) as wire,
+    ):
+        await wire.call("run_calculation", expression="1")
+    line = json.loads(log.read_text("utf-8"))
+    assert line["identity"] == "alice"
+    assert line["address"] == ("192.0.2.7" if believed else "127.0.0.1")
+
+
+async def test_calls_have_the_time_they_were_given_to_end() -> None:
+    async with running([*TOY, "drain_seconds=20"]) as subject, HttpWire(subject.url, revision=MODERN) as wire:
+        async with httpx2.AsyncClient(trust_env=False) as client:
+            for path in ("/healthz", "/readyz"):
+                assert (await client.get(subject.url.replace("/mcp", path))).status_code == 200
+        async with anyio.create_task_group() as tasks:
+
+            async def call() -> None:
+                # Longer than what there is by default.
+                assert (await wire.call("wait", seconds=2))["content"][0]["text"] == "waited"
+
+            tasks.start_soon(call)
+            await subject.says("waiting")
+            subject.process.send_signal(signal.SIGTERM)
+            # Nobody comes in any more, not even to ask whether it is ready.
+            with anyio.fail_after(30), suppress(OSError):
+                while True:
+                    await (await anyio.connect_tcp(*subject.address)).aclose()
+        assert await subject.ends() == 143
+
+
+async def test_too_many_connections_are_no_reason_to_restart_it() -> None:
+    """Kubernetes asks `/healthz` whether to; it is not ready for more, though."""
+    async with running([*TOY, "max_connections=3"]) as subject, AsyncExitStack() as stack:
+        for _ in range(5):
+            await stack.enter_async_context(await anyio.connect_tcp(*subject.address))
+        async with httpx2.AsyncClient(trust_env=False) as client:
+            assert (await client.get(subject.url.replace("/mcp", "/healthz"))).status_code == 200
+            assert (await client.get(subject.url.replace("/mcp", "/readyz"))).status_code == 503
+            assert (await client.post(subject.url, json={})).status_code == 503
