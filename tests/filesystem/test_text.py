@@ -127,7 +127,10 @@ def test_utf_8_without_control_characters_is_utf_8(text: str) -> None:
 
 
 def test_reading_utf_8_loads_no_detector() -> None:
-    code = "import sys; from mcp_fs.engine.files.text import decode; decode(b'x'); print('charset_normalizer' in sys.modules)"
+    code = (
+        "import sys; from mcp_fs.engine.files.text import decode; "
+        "decode(b'x'); print('charset_normalizer' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 

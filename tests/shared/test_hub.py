@@ -19,7 +19,7 @@ from mcp_batteries.errors import Refused
 from mcp_batteries.sdk import lowlevel
 from mcp_batteries.subscriptions import hub as module
 from mcp_batteries.subscriptions.hub import Changes
-from mcp_batteries.subscriptions.subscribers import Reader
+from mcp_batteries.subscriptions.subscribers import Subscriber
 
 pytestmark = [
     pytest.mark.anyio,
@@ -444,9 +444,9 @@ async def test_a_reader_that_stalls_harms_nobody(era: str) -> None:
             stalled.append(event.uri)
             await stall.wait()
 
-        reader = Reader(send)
+        reader = Subscriber(send)
         for number in range(50):
-            changes._leases.lease_uri(reader, f"s:{number}")
+            changes._subscribers.lease_uri(reader, f"s:{number}")
         await client.subscribe("s:0")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(reader.pump)
@@ -458,7 +458,7 @@ async def test_a_reader_that_stalls_harms_nobody(era: str) -> None:
             stall.set()
             reader.end()
         assert set(stalled) == {f"s:{number}" for number in range(50)}
-        changes._leases.release_all(reader)
+        changes._subscribers.release_all(reader)
         await source.watches("0")
 
 

@@ -12,9 +12,10 @@ process killed half-way loses its lock with its life.
 
 from mcp_batteries.remote.cache import Cache, Failed, Fetch, Fresh, NotModified, Outcome, Snapshot, Validators
 from mcp_batteries.remote.disk import DiskStore
+from mcp_batteries.remote.entry import Entry, Store
 from mcp_batteries.remote.memory import MemoryStore
 from mcp_batteries.remote.source import RemoteSource
-from mcp_batteries.remote.store import Entry, Store, open_store
+from mcp_batteries.remote.store import open_store
 
 __all__ = [
     "Cache", "DiskStore", "Entry", "Failed", "Fetch", "Fresh", "MemoryStore", "NotModified", "Outcome",

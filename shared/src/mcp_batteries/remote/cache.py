@@ -17,7 +17,7 @@ import anyio
 import anyio.to_thread
 
 from mcp_batteries.errors import NotFound, Problem, Unavailable
-from mcp_batteries.remote.store import Entry, Store
+from mcp_batteries.remote.entry import Entry, Store
 
 __all__ = ["Cache", "Failed", "Fetch", "Fresh", "NotModified", "Outcome", "Snapshot", "Validators"]
 

@@ -26,7 +26,7 @@ from typing import Any, cast
 from filelock import FileLock, Timeout
 
 from mcp_batteries.errors import Refused, Unavailable
-from mcp_batteries.remote.store import Entry
+from mcp_batteries.remote.entry import Entry
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
 
 __all__ = ["DiskStore"]

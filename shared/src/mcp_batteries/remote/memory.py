@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 
-from mcp_batteries.remote.store import Entry
+from mcp_batteries.remote.entry import Entry
 
 __all__ = ["MemoryStore"]
 

@@ -50,20 +50,18 @@ from pydantic.fields import FieldInfo
 
 from mcp_batteries.errors import Invalid, NotFound, Problem, Unavailable, quote, well_formed
 from mcp_batteries.limits import Cursor, in_thread
+from mcp_batteries.protocol import RESOURCE_NOT_FOUND
 from mcp_batteries.sdk import lowlevel
 from mcp_batteries.server.declare import DeclaredPrompt, DeclaredResource
 from mcp_batteries.server.results import Lasting
 from mcp_batteries.server.views import View, listed
 
-__all__ = ["PAGE", "RESOURCE_NOT_FOUND", "Catalog", "entry", "prompt_entry"]
+__all__ = ["PAGE", "Catalog", "entry", "prompt_entry"]
 
 logger = logging.getLogger(__name__)
 
 PAGE = 100
 """Entries of one page of a list, and the protocol's cap for completion values."""
-
-RESOURCE_NOT_FOUND = -32002
-"""The code of the handshake revisions (2024-11-05 to 2025-11-25); 2026-07-28 uses -32602 (SEP-2164)."""
 
 _REQUEST = "request"
 """A prompt's parameter of this name takes the whole request, for what the client was asked before."""

@@ -47,8 +47,8 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from mcp_batteries.errors import NotFound, Problem, TooLarge, Unavailable, quote, well_formed
+from mcp_batteries.protocol import RESOURCE_NOT_FOUND
 from mcp_batteries.sdk import announce, connection_of, lowlevel
-from mcp_batteries.server.catalog import RESOURCE_NOT_FOUND
 from mcp_batteries.subscriptions.subscribers import REST_SECONDS, Source, Subscriber, Subscribers
 
 __all__ = ["MAX_STREAMS", "MAX_URIS", "REST_SECONDS", "Changes", "Source"]

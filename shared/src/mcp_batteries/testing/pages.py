@@ -1,6 +1,6 @@
 """The generated pages of `docs/hosts`: one per host, an entry for each server and each way to install it.
 
-The entries come from `mcp_batteries.cli.hosts`, the code behind `--print-config`; the tests start what each of them says.
+The entries come from `mcp_batteries.cli.hosts`, the code behind `--print-config`; the tests start each of them.
 """
 
 from __future__ import annotations

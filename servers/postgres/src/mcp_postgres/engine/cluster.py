@@ -15,7 +15,7 @@ from mcp_batteries.errors import Unavailable
 
 __all__ = ["Cluster"]
 
-_KEEPER = os.path.join(os.path.dirname(__file__), "keeper.py")
+_KEEPER = os.path.join(os.path.dirname(__file__), "demo_process.py")
 
 
 class Cluster:

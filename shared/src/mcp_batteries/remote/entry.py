@@ -1,0 +1,82 @@
+"""What is kept of a remote resource, and what a store of such entries must do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+__all__ = ["Entry", "Store", "Watch"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is known of one remote resource. Times are seconds since the epoch, 0 for never."""
+
+    body: bytes | None = None
+    digest: str = ""
+    """Of `body`'s content, as the fetcher counts it."""
+    changed_at: float = 0.0
+    """When `body` was first seen."""
+    fetched_at: float = 0.0
+    """When the upstream last said that `body` is what it has."""
+    next_poll_at: float = 0.0
+    etag: str | None = None
+    last_modified: str | None = None
+    unchanged: int = 0
+    """Looks in a row that found nothing new."""
+    error: str | None = None
+    """Why the last look failed; None if it did not."""
+    failed_at: float = 0.0
+    failures: int = 0
+    """Failed looks in a row."""
+    retry_at: float = 0.0
+    """The upstream asked not to be asked before."""
+
+
+class Watch(Protocol):
+    """Hears of bodies that change, whichever process changes them; keys are what `Store.place` gives."""
+
+    async def add(self, keys: Collection[Hashable]) -> None: ...
+
+    def discard(self, keys: Collection[Hashable]) -> None: ...
+
+    async def run(self, changed: Callable[[Collection[Hashable]], None]) -> None: ...
+
+
+class Store(Protocol):
+    """Entries by name. Everything here may block if `blocks`; then it is called on worker threads only."""
+
+    blocks: bool
+
+    def read(self, key: str) -> Entry: ...
+
+    def write(self, key: str, entry: Entry, *, body: bool) -> None:
+        """Keep `entry`; its body only if `body`, which is what `watch` hears of."""
+        ...
+
+    def drop(self, key: str) -> None:
+        """Forget the entry; that is a change too."""
+        ...
+
+    def lock(self, key: str) -> Callable[[], None] | None:
+        """Take the lock of `key` among all processes without waiting; what releases it, None if it is taken."""
+        ...
+
+    def state(self, name: str) -> dict[str, Any]:
+        """A small JSON object shared by all processes."""
+        ...
+
+    def update(self, name: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+        """Replace the object `name` by `change` of it, one process at a time; what it is now."""
+        ...
+
+    def tidy(self) -> None:
+        """Forget what is too old, and the oldest of what is too much."""
+        ...
+
+    def place(self, key: str) -> Hashable:
+        """What `watch` calls `key`."""
+        ...
+
+    def watch(self) -> Watch: ...
