@@ -259,7 +259,7 @@ async def test_nothing_of_this_is_imported_unless_asked_for(tmp_path: Path) -> N
         "from mcp_batteries.settings import load\n"
         "from mcp_fs.settings import Settings\nfrom mcp_fs.server import build\n"
         f"build(load(Settings, [{str(tmp_path)!r}]))\n"
-        "from mcp_batteries import stdio\n"
+        "import mcp_batteries.transports.stdio.serve\n"
         f"print([name for name in {heavy} if name in sys.modules])"
     )
     done = await anyio.run_process([sys.executable, "-c", code])
