@@ -78,96 +78,97 @@ class Settings(BaseModel):
     ASKED: ClassVar[tuple[Asked, ...]] = ()
     """What nobody but the person who installs it can know."""
 
-    transport: Transport = Field("stdio", description="How clients reach the server; sse is for old clients only.")
-    host: str = Field("127.0.0.1", description="Address to listen on, for http and sse.")
-    port: int = Field(8000, ge=0, le=65535, description="Port to listen on, for http and sse; 0 takes a free one.")
+    transport: Transport = Field("stdio", description="How clients reach the server; use sse for old clients only.")
+    host: str = Field("127.0.0.1", description="Address to listen on with http and sse.")
+    port: int = Field(8000, ge=0, le=65535, description="Port to listen on with http and sse; 0 takes a free port.")
     allow_anonymous: bool = Field(
-        False, description="Let everybody who can reach the address use this server, where no token is asked for."
+        False, description="Serve everybody who can reach the address when no token is required."
     )
     auth_file: str | None = Field(
         None,
-        description="Ask for a bearer token of this file, which holds lines of --new-token; followed as it changes.",
+        description="Require a bearer token from this file of --new-token lines; reloaded when it changes.",
     )
-    auth_tokens: str | None = Field(None, description="Lines of --new-token without a file, separated by semicolons.")
+    auth_tokens: str | None = Field(
+        None, description="Require one of these tokens: lines of --new-token, separated by semicolons."
+    )
     auth_issuer: str | None = Field(
-        None, description="Ask for an access token (JWT) of this OAuth issuer, such as https://login.example.org."
+        None, description="Require an access token (JWT) of this OAuth issuer, such as https://login.example.org."
     )
     auth_audience: str | None = Field(
-        None, description="What access tokens must be issued for; by default this server's public URL."
+        None, description="Audience that access tokens must have; by default this server's public URL."
     )
     auth_algorithm: tuple[str, ...] = Field(
         (),
-        description="Signature to accept on access tokens, such as ES256; by default all asymmetric ones; repeatable.",
+        description="Signature algorithm to accept, such as ES256; by default every asymmetric one; repeatable.",
     )
     auth_scope_prefix: str = Field(
-        "", description="What the issuer puts before the scopes read, write and destroy, such as files:."
+        "", description="Prefix of the scopes read, write and destroy in access tokens, such as files:."
     )
-    public_url: str | None = Field(
-        None, description="This server's URL as clients know it, such as https://files.example.org/mcp."
-    )
+    public_url: str | None = Field(None, description="URL that clients use, such as https://files.example.org/mcp.")
     tls_certificate: str | None = Field(
-        None, description="Serve https with this file of a certificate and its chain (PEM); followed as it changes."
+        None, description="Serve https with this certificate and its chain (PEM file); reloaded when it changes."
     )
-    tls_key: str | None = Field(None, description="The file of the certificate's private key (PEM).")
+    tls_key: str | None = Field(None, description="Private key of the certificate (PEM file).")
     trusted_proxy: tuple[str, ...] = Field(
-        (), description="Address or network of a proxy whose X-Forwarded-For and -Proto are believed; repeatable."
+        (),
+        description="Address or network of a trusted proxy that sets X-Forwarded-For and -Proto; repeatable.",
     )
-    rate_calls: int = Field(0, ge=0, description="Calls per minute and caller over HTTP; 0 is no limit.")
+    rate_calls: int = Field(0, ge=0, description="Calls per minute for each HTTP caller; 0 means no limit.")
     rate_bytes: int = Field(
-        0, ge=0, description="Bytes per minute and caller over HTTP, of calls and answers; 0 is no limit."
+        0, ge=0, description="Bytes per minute for each HTTP caller, calls and answers together; 0 means no limit."
     )
     max_parallel: int = Field(
-        32, ge=0, description="Calls of one caller at work at once over HTTP, the others wait; 0 is no limit."
+        32, ge=0, description="Concurrent calls per HTTP caller; further calls wait; 0 means no limit."
     )
-    drain_seconds: int = Field(
-        1, ge=0, le=3600, description="Seconds that calls in flight have to be answered after SIGTERM."
-    )
-    max_sessions: int = Field(1000, ge=1, le=100_000, description="Sessions of older clients open at once.")
+    drain_seconds: int = Field(1, ge=0, le=3600, description="Seconds to finish running calls after SIGTERM.")
+    max_sessions: int = Field(1000, ge=1, le=100_000, description="Open sessions of older clients.")
     session_seconds: int = Field(
-        1800, ge=1, le=86_400, description="Seconds after which a session of an older client ends that is not used."
+        1800, ge=1, le=86_400, description="Seconds until an unused session of an older client ends."
     )
-    max_streams: int = Field(1024, ge=1, le=100_000, description="Streams of notices open at once, over all clients.")
+    max_streams: int = Field(1024, ge=1, le=100_000, description="Open notification streams of all clients together.")
     max_streams_each: int = Field(
         256,
         ge=1,
         le=100_000,
-        description="Streams of notices that one caller over HTTP may hold open, and sessions of older clients.",
+        description="Open notification streams per HTTP caller, and open sessions of older clients.",
     )
     allowed_host: tuple[str, ...] = Field(
         (),
-        description="Host header to accept beside the loopback names, such as files.example.org; repeatable.",
+        description="Host header to accept besides the loopback names, such as files.example.org; repeatable.",
     )
     allowed_origin: tuple[str, ...] = Field(
         (),
-        description="Origin header to accept from browsers, such as https://app.example.org; repeatable.",
+        description="Browser origin to accept, such as https://app.example.org; repeatable.",
     )
     json_response: bool = Field(
-        False, description="Answer HTTP calls with plain JSON: faster, but without progress and questions."
+        False, description="Answer HTTP calls with plain JSON: faster, but without progress or questions to the user."
     )
-    read_only: bool = Field(False, description="Offer no tool that changes anything.")
-    confirm: bool = Field(False, description="Have the user asked before a tool replaces or removes anything.")
+    read_only: bool = Field(False, description="Offer only tools that change nothing.")
+    confirm: bool = Field(False, description="Ask the user before a tool replaces or removes anything.")
     bus: str | None = Field(
         None,
-        description="What tells the replicas of this server of each other's changes: redis://, nats:// or postgresql://.",
+        description="Message bus that tells replicas of each other's changes: redis://, nats:// or postgresql://.",
     )
     state_key_file: str | None = Field(
-        None, description="Keys that all replicas share, one a line: an answer to a question may reach another replica."
+        None, description="Shared keys, one per line, so that any replica can continue an elicitation."
     )
-    log_level: LogLevel = Field("warning", description="What is written to standard error.")
-    log_format: Literal["text", "json"] = Field("text", description="How it is written; json has one object per line.")
+    log_level: LogLevel = Field("warning", description="Least severe messages to write to standard error.")
+    log_format: Literal["text", "json"] = Field(
+        "text", description="Form of those messages; json writes one object per line."
+    )
     metrics: bool = Field(
-        False, description="Serve figures for Prometheus at /metrics over HTTP; a token needs the scope metrics."
+        False, description="Serve Prometheus metrics at /metrics over HTTP; a token needs the scope metrics."
     )
     telemetry: bool = Field(
-        False, description="Send traces, metrics and logs with OpenTelemetry, to where the OTEL_* variables say."
+        False, description="Send OpenTelemetry traces, metrics and logs to the endpoint of the OTEL_* variables."
     )
     audit_file: str | None = Field(None, description="Append one JSON line per call to this file.")
-    check: bool = Field(False, description="Try this very configuration with a real client, print a report, exit.")
-    print_config: Host | None = Field(None, description="Print the entry for a host's configuration file, exit.")
+    check: bool = Field(False, description="Try this configuration with a real client, print a report and exit.")
+    print_config: Host | None = Field(None, description="Print the entry for a host's configuration file and exit.")
     new_token: str | None = Field(
-        None, description='Make a token for this name, such as "alice read write", print its line and the token, exit.'
+        None, description='Make a token for a name and scopes, such as "alice read write", print both lines and exit.'
     )
-    version: bool = Field(False, description="Print the version, exit.")
+    version: bool = Field(False, description="Print the version and exit.")
 
     @classmethod
     def documented(cls, folder: str) -> list[str]:

@@ -25,15 +25,15 @@ class Settings(Common):
         (), description="Folders to serve; nothing outside them can be reached."
     )
     allow_secrets: tuple[str, ...] = Field(
-        (), description="Name pattern of secret files to serve after all, such as .env or *.pem; repeatable."
+        (), description="Name pattern of secret files to serve anyway, such as .env or *.pem; repeatable."
     )
     client_roots: Literal["ignore", "narrow"] = Field(
         "ignore",
-        description="Whether the roots that older clients send may narrow what is served; they never widen it.",
+        description="Whether roots sent by older clients narrow what is served; they never widen it.",
     )
     watch: Literal["auto", "poll"] = Field(
         "auto",
-        description="How changes are noticed; poll for folders whose changes the kernel does not report.",
+        description="How to notice changes; use poll for folders whose changes the kernel does not report.",
     )
 
     @field_validator("folders")

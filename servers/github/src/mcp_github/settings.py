@@ -33,48 +33,49 @@ class Settings(Common):
     toolsets: tuple[str, ...] = Field(
         DEFAULT_TOOLSETS, description=f"Groups of tools to offer, or all: {', '.join(TOOLSETS)}; repeatable."
     )
-    write: bool = Field(False, description="Offer tools that change something.")
+    write: bool = Field(False, description="Offer tools that change things.")
     merge: bool = Field(False, description="With --write, also allow merging pull requests.")
     delete: bool = Field(False, description="With --write, also allow deleting branches, comments and repositories.")
     workflow_files: bool = Field(False, description="With --write, also allow changing files that Actions would run.")
     runs: bool = Field(False, description="With --write, also allow starting workflows, rerunning and cancelling them.")
     releases: bool = Field(False, description="With --write, also allow publishing and changing releases.")
-    force: bool = Field(False, description="With --write, also allow moving a branch to where commits get lost.")
+    force: bool = Field(False, description="With --write, also allow moving a branch so that it loses commits.")
     repos: tuple[str, ...] = Field(
-        (), description="Only repository to reach, as owner/name or owner/*; repeatable. Without it, all the token can."
+        (),
+        description="Repository to allow, as owner/name or owner/*; repeatable; by default all that the token reaches.",
     )
     flow: Literal["ask", "strict", "off"] = Field(
         "ask",
-        description="Writes to one repository after text of a public other was read: ask the user, refuse, or allow.",
+        description="Before a write that could carry text between repositories: ask the user, refuse (strict) or go on (off).",
     )
     api_url: str = Field(
-        "https://api.github.com", description="The API: of GitHub, a ghe.com tenant or an Enterprise Server."
+        "https://api.github.com", description="API URL of GitHub, a ghe.com tenant or an Enterprise Server."
     )
     auth: Literal["auto", "env", "gh", "none"] = Field(
         "auto",
-        description="Where the token is from: GITHUB_TOKEN or GH_TOKEN, the gh program, nowhere; auto takes the first.",
+        description="Source of the token: env (GITHUB_TOKEN, GH_TOKEN), gh (the program) or none; auto tries each.",
     )
-    token_file: str | None = Field(None, description="File that holds the token, instead of a variable.")
-    app_id: str | None = Field(None, description="Act as this GitHub App, by its id or client id.")
-    app_installation: int = Field(0, ge=0, description="Installation of the App; 0 takes its only one.")
-    app_key_file: str | None = Field(None, description="File that holds the App's private key, in PEM.")
-    workers: int = Field(8, ge=1, le=64, description="Requests to GitHub that may be under way at once.")
-    timeout: int = Field(20, ge=1, le=300, description="Seconds one request to GitHub may take.")
-    poll: float = Field(60, ge=0.2, le=86_400, description="Seconds between two looks at what somebody subscribed to.")
+    token_file: str | None = Field(None, description="File with the token, instead of a variable.")
+    app_id: str | None = Field(None, description="Act as this GitHub App, given by its ID or client ID.")
+    app_installation: int = Field(0, ge=0, description="ID of the App's installation; 0 takes the only one.")
+    app_key_file: str | None = Field(None, description="Private key of the App (PEM file).")
+    workers: int = Field(8, ge=1, le=64, description="Concurrent requests to GitHub.")
+    timeout: int = Field(20, ge=1, le=300, description="Seconds until a request to GitHub is given up.")
+    poll: float = Field(
+        60, ge=0.2, le=86_400, description="Seconds between two checks of what somebody is subscribed to."
+    )
     cache: str | None = Field(
-        None, description="Folder for what subscriptions fetched, or memory; by default in the user's cache folder."
+        None, description="Cache folder for subscriptions, or `memory`; by default in the user's cache folder."
     )
-    watch_list: str | None = Field(
-        None, description="TOML file of what to list as resources; edit it and the list follows."
-    )
+    watch_list: str | None = Field(None, description="TOML file of resources to list; reloaded when it changes.")
     inbox: str | None = Field(
-        None, description="Folder into which a receiver of webhooks drops deliveries: hints of where to look at once."
+        None, description="Folder where a webhook receiver stores deliveries; each makes the server check at once."
     )
     inbox_secret_file: str | None = Field(
-        None, description="File that holds the webhook's secret, instead of GITHUB_WEBHOOK_SECRET."
+        None, description="File with the webhook secret, instead of GITHUB_WEBHOOK_SECRET."
     )
     write_interval: int = Field(
-        1000, ge=0, le=60_000, description="Milliseconds between two writes; GitHub asks for a second."
+        1000, ge=0, le=60_000, description="Milliseconds between two writes; GitHub asks for one second."
     )
 
     @field_validator("toolsets", "repos")

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 
 from mcp_batteries.settings import Asked, Positional
 from mcp_batteries.settings import Settings as Common
-from mcp_postgres import role_sql as grants
+from mcp_postgres import role_sql
 
 __all__ = ["Settings"]
 
@@ -34,13 +34,11 @@ class Settings(Common):
 
     databases: Annotated[tuple[str, ...], Positional(" ")] = Field(
         (),
-        description="Databases as URL or `key=value` text, with a name in front if you like: `shop=postgresql://...`.",
+        description="Databases as a URL or `key=value` text; a name may come first: `shop=postgresql://...`.",
     )
-    demo: bool = Field(
-        False, description="Also serve `demo`, a shop in a PostgreSQL that is started for it and goes away."
-    )
+    demo: bool = Field(False, description="Also serve `demo`, a sample shop in a temporary PostgreSQL.")
     password_file: str | None = Field(
-        None, description="File with the password, where URL, PGPASSWORD and .pgpass have none."
+        None, description="File with the password, used if the URL, PGPASSWORD and .pgpass have none."
     )
     write: bool = Field(False, description="Offer a tool that changes rows.")
     ddl: bool = Field(False, description="Offer a tool that changes the schema.")
@@ -48,15 +46,17 @@ class Settings(Common):
         False, description="Offer tools for administrators: health, slow queries, sessions, indexes, settings."
     )
     queries: str | None = Field(None, description="Folder of .sql files, each served as a tool and a resource.")
-    timeout: int = Field(30, ge=1, le=3600, description="Seconds a statement may take before it is stopped.")
+    timeout: int = Field(30, ge=1, le=3600, description="Seconds until a running statement is stopped.")
     lock_timeout: int = Field(3, ge=1, le=600, description="Seconds a statement may wait for a lock.")
-    connections: int = Field(5, ge=1, le=50, description="Connections to each database at most.")
-    poll: int = Field(250, ge=50, le=60000, description="Milliseconds between two looks while something is followed.")
-    listen: str | None = Field(
-        None, description="Channel to LISTEN on, beside looking, for changes to be seen at once."
+    connections: int = Field(5, ge=1, le=50, description="Most connections to each database.")
+    poll: int = Field(
+        250, ge=50, le=60000, description="Milliseconds between two checks for changes while somebody is subscribed."
     )
-    print_role_sql: bool = Field(False, description="Print SQL for a role that can only read, exit.")
-    print_notify_sql: bool = Field(False, description="Print SQL for triggers that tell the channel of --listen, exit.")
+    listen: str | None = Field(None, description="Channel to LISTEN on, so that changes are noticed at once.")
+    print_role_sql: bool = Field(False, description="Print SQL for a role that can only read and exit.")
+    print_notify_sql: bool = Field(
+        False, description="Print SQL for triggers that notify the channel of --listen and exit."
+    )
 
     @field_validator("queries", "password_file")
     @classmethod
@@ -73,9 +73,9 @@ class Settings(Common):
 
     def printout(self) -> str | None:
         if self.print_role_sql:
-            return grants.role_sql()
+            return role_sql.role_sql()
         if self.print_notify_sql:
-            return grants.notify_sql(self.listen or "mcp_changes")
+            return role_sql.notify_sql(self.listen or "mcp_changes")
         return None
 
     def shown(self) -> list[str]:

@@ -23,16 +23,16 @@ class Settings(Common):
     DOCUMENTED: ClassVar[tuple[str, ...]] = ("--demo", "--write", "--ddl", "--files", "{folder}")
 
     databases: Annotated[tuple[str, ...], Positional()] = Field(
-        (), description="Database files to serve, each under the name of its file without the ending."
+        (), description="Database files to serve, each named after its file without the extension."
     )
-    demo: bool = Field(False, description="Also serve `demo`, a small library's database that goes away at the end.")
-    create: bool = Field(False, description="Make a database file that does not exist, instead of refusing to start.")
+    demo: bool = Field(False, description="Also serve `demo`, a temporary sample database of a small library.")
+    create: bool = Field(False, description="Create missing database files instead of refusing to start.")
     write: bool = Field(False, description="Offer tools that change rows.")
     ddl: bool = Field(False, description="Offer a tool that changes the schema.")
-    files: str | None = Field(None, description="Folder for exports, imports and backups; without it there are none.")
+    files: str | None = Field(None, description="Folder for exports, imports and backups; without it they are off.")
     queries: str | None = Field(None, description="Folder of .sql files, each served as a tool and a resource.")
-    timeout: int = Field(10, ge=1, le=600, description="Seconds a statement may take before it is stopped.")
-    workers: int = Field(4, ge=1, le=32, description="Statements that may run at once, each in a process of its own.")
+    timeout: int = Field(10, ge=1, le=600, description="Seconds until a running statement is stopped.")
+    workers: int = Field(4, ge=1, le=32, description="Concurrent statements, each in its own process.")
 
     @field_validator("databases")
     @classmethod

@@ -22,29 +22,34 @@ class Settings(Common):
     COMMAND: ClassVar[str] = "mcp-weather"
     DOCUMENTED: ClassVar[tuple[str, ...]] = ()
 
-    places: str | None = Field(None, description="TOML file of saved places; edit it and the resources follow.")
+    places: str | None = Field(None, description="TOML file of saved places; reloaded when it changes.")
     units: Literal["metric", "imperial"] = Field("metric", description="Units of answers unless a call says otherwise.")
     language: str = Field("en", pattern="^[a-z]{2}$", description="Language of place names, as two letters.")
     cache: str | None = Field(
-        None, description="Folder for what was fetched, shared by your servers; `memory` keeps it off the disk."
+        None, description="Cache folder, shared by your servers, or `memory`; by default in the user's cache folder."
     )
     refresh: int | None = Field(
-        None, ge=1, le=86_400, description="Most seconds between looks at the weather; by default what upstreams state."
+        None,
+        ge=1,
+        le=86_400,
+        description="Most seconds between two checks of the weather; by default as the services state.",
     )
-    timeout: int = Field(15, ge=1, le=300, description="Seconds an upstream may take to answer.")
+    timeout: int = Field(15, ge=1, le=300, description="Seconds until a request to a weather service is given up.")
     contact: str | None = Field(
-        None, description="Address or site sent in the User-Agent, as the National Weather Service wishes."
+        None, description="Mail address or site to send in the User-Agent, as the US National Weather Service asks."
     )
     open_meteo_key: str | None = Field(
-        None, description="Open-Meteo key of paying users, better given as a variable; lifts the free limits."
+        None, description="Open-Meteo key of a paying user, better set as a variable; lifts the free limits."
     )
-    forecast_url: str = Field("https://api.open-meteo.com", description="Where Open-Meteo's forecasts are.")
-    geocoding_url: str = Field("https://geocoding-api.open-meteo.com", description="Where its geocoder is.")
-    air_quality_url: str = Field("https://air-quality-api.open-meteo.com", description="Where its air quality is.")
-    marine_url: str = Field("https://marine-api.open-meteo.com", description="Where its marine forecasts are.")
-    archive_url: str = Field("https://archive-api.open-meteo.com", description="Where its past weather is.")
-    flood_url: str = Field("https://flood-api.open-meteo.com", description="Where its river discharge is.")
-    nws_url: str = Field("https://api.weather.gov", description="Where the US National Weather Service is.")
+    forecast_url: str = Field("https://api.open-meteo.com", description="URL of Open-Meteo's forecasts.")
+    geocoding_url: str = Field("https://geocoding-api.open-meteo.com", description="URL of Open-Meteo's geocoder.")
+    air_quality_url: str = Field(
+        "https://air-quality-api.open-meteo.com", description="URL of Open-Meteo's air quality."
+    )
+    marine_url: str = Field("https://marine-api.open-meteo.com", description="URL of Open-Meteo's marine forecasts.")
+    archive_url: str = Field("https://archive-api.open-meteo.com", description="URL of Open-Meteo's past weather.")
+    flood_url: str = Field("https://flood-api.open-meteo.com", description="URL of Open-Meteo's river discharge.")
+    nws_url: str = Field("https://api.weather.gov", description="URL of the US National Weather Service.")
 
     @model_validator(mode="before")
     @classmethod
