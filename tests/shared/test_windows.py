@@ -36,6 +36,14 @@ for name in ("fcntl", "pwd", "grp", "resource", "termios", "pty", "tty"):
 sys.modules["msvcrt"], ctypes.WinDLL, ctypes.windll = MagicMock(), MagicMock(), MagicMock()
 sys.platform = "win32"
 
+class WindowsLibrary(ctypes.CDLL):
+    def __init__(self, name, *arguments, **options):
+        if name is None:
+            raise TypeError("the process itself is not a library there")
+        super().__init__(name, *arguments, **options)
+
+ctypes.CDLL = WindowsLibrary
+
 packages = [importlib.import_module(name) for name in sys.argv[1:]]
 for found in (found for one in packages for found in pkgutil.walk_packages(one.__path__, one.__name__ + ".")):
     if not found.name.endswith(("__main__", ".handles_posix")) and ".testing" not in found.name:

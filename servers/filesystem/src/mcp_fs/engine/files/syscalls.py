@@ -6,10 +6,12 @@ import ctypes
 import errno
 import os
 import sys
+from typing import Any
 
 __all__ = ["copy_metadata", "file_system", "open_beneath", "open_cached", "rename_new"]
 
-_libc = ctypes.CDLL(None, use_errno=True)
+# Windows has no handle for "the process itself" here, and none of these calls: there `handles_windows` does the work.
+_libc: Any = None if sys.platform == "win32" else ctypes.CDLL(None, use_errno=True)
 
 # openat2(2): the same number on every Linux architecture but Alpha.
 _SYS_OPENAT2 = 437
