@@ -89,7 +89,7 @@ class Settings(BaseModel):
         description="Require a bearer token from this file of --new-token lines; reloaded when it changes.",
     )
     auth_tokens: str | None = Field(
-        None, description="Require one of these tokens: lines of --new-token, separated by semicolons."
+        None, description="Require one of these tokens, separated by semicolons; --new-token makes each line."
     )
     auth_issuer: str | None = Field(
         None, description="Require an access token (JWT) of this OAuth issuer, such as https://login.example.org."

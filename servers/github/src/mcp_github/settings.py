@@ -46,7 +46,7 @@ class Settings(Common):
     )
     flow: Literal["ask", "strict", "off"] = Field(
         "ask",
-        description="Before a write that could carry text between repositories: ask the user, refuse (strict) or go on (off).",
+        description="Before a write that could carry text between repositories: ask the user, refuse or go on.",
     )
     api_url: str = Field(
         "https://api.github.com", description="API URL of GitHub, a ghe.com tenant or an Enterprise Server."
