@@ -1,0 +1,74 @@
+"""Rules of the house that are read off the syntax trees.
+
+A trusted type is a class that a `policy.py` exports, other than the policy itself and protocols. Whoever holds one may
+rely on policy having said yes, so nothing else makes one.
+"""
+
+import ast
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+__all__ = ["made_elsewhere", "never_read"]
+
+_ASKS = ("isinstance", "issubclass", "cast", "TypeVar")
+"""Calls that may name a trusted type without making one."""
+
+
+def made_elsewhere(root: Path) -> list[str]:
+    """Each place below `root`, outside of every `policy.py`, where a trusted type is made or handed on to be made."""
+    modules = {path: ast.parse(path.read_text("utf-8")) for path in sorted(root.rglob("*.py"))}
+    trusted = {name for path, tree in modules.items() if path.name == "policy.py" for name in _trusted(path, tree)}
+    return [
+        f"{path.relative_to(root).as_posix()}: {name}"
+        for path, tree in modules.items()
+        if path.name != "policy.py"
+        for name in _made(tree, trusted)
+    ]
+
+
+def _trusted(path: Path, policy: ast.Module) -> Iterator[str]:
+    """The full names of the trusted types of one `policy.py`, those it passes on from elsewhere included."""
+    exported = {word.value for word in ast.walk(_all(policy)) if isinstance(word, ast.Constant)}
+    for node in policy.body:
+        if isinstance(node, ast.ClassDef) and node.name in exported - {"Policy"}:
+            if not any(ast.unparse(base) == "Protocol" for base in node.bases):
+                yield f"{path.parent.name}.policy.{node.name}"
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{item.name}" for item in node.names if (item.asname or item.name) in exported)
+
+
+def _all(tree: ast.Module) -> ast.AST:
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return node.value
+    return ast.Tuple([])
+
+
+def _made(tree: ast.Module, trusted: Collection[str]) -> Iterator[str]:
+    names: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            names |= {item.asname or item.name: f"{node.module}.{item.name}" for item in node.names}
+        elif isinstance(node, ast.Import):
+            names |= {item.asname or item.name: item.name for item in node.names}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or ast.unparse(node.func) in _ASKS:
+            continue
+        for item in (node.func, *node.args, *(keyword.value for keyword in node.keywords)):
+            name = ast.unparse(item)
+            first, dot, rest = name.rpartition(".")
+            full = f"{names.get(first, first)}.{rest}" if dot else names.get(name, name)
+            if full in trusted:
+                yield name
+
+
+def never_read(settings: Collection[str], roots: Collection[Path]) -> list[str]:
+    """Those of `settings` that no module below `roots` reads: `settings.name`, in a settings.py also `self.name`."""
+    read: set[str] = set()
+    for path in (path for root in roots for path in root.rglob("*.py")):
+        holders = ("self", "cls") if path.name == "settings.py" else ()
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+                holder = ast.unparse(node.value).rpartition(".")[2].lstrip("_")
+                read |= {node.attr} if holder in ("settings", *holders) else set()
+    return sorted(set(settings) - read)

@@ -1,0 +1,22 @@
+"""Format, lint, types and import directions: each checker of the house, run as people run it."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from contract.test_contract import ROOT
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["ruff", "format", "--check"], ["ruff", "check"], ["pyright"], ["lint-imports"]],
+    ids=" ".join,
+)
+def test_a_checker_is_content(command: list[str]) -> None:
+    program = shutil.which(command[0], path=str(Path(sys.executable).parent))
+    assert program is not None
+    done = subprocess.run([program, *command[1:]], cwd=ROOT, capture_output=True, text=True, encoding="utf-8")
+    assert done.returncode == 0, done.stdout + done.stderr
