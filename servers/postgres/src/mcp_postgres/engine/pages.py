@@ -81,8 +81,11 @@ class Pages:
         Raises:
             Invalid: it is not known, or not any more.
         """
-        name, shown = Cursor.decode("rows", cursor)
-        result = self._results.get(name)
+        match Cursor.decode("rows", cursor):
+            case [str() as name, int() as shown] if shown >= 0:
+                result = self._results.get(name)
+            case _:
+                name, shown, result = "", 0, None
         if result is None:
             raise Invalid(
                 f"The result behind the `cursor` is gone; the last {_MOST_RESULTS} are kept.", "Run the query again."

@@ -11,6 +11,7 @@ import anyio.to_thread
 
 from mcp_batteries.errors import Invalid, NotFound, Problem, Unavailable, quote
 from mcp_batteries.limits import Cursor
+from mcp_batteries.sql.pages import check_same
 from mcp_batteries.sql.rows import RowPage
 from mcp_postgres.engine import catalog, health, workload
 from mcp_postgres.engine.admission import Limits, admit, opening
@@ -110,9 +111,14 @@ class Engine:
             self._pages.first(connections, statement, limit=limit, max_bytes=max_bytes, max_cell=max_cell)
         )
 
-    async def next_rows(self, cursor: str, *, limit: int, max_bytes: int) -> RowPage:
-        """The page of rows at `cursor`."""
+    async def next_rows(self, cursor: str, database: Database | None = None, *, limit: int, max_bytes: int) -> RowPage:
+        """The page of rows at `cursor`, which is of `database` if one is named.
+
+        Raises:
+            Invalid: it isn't.
+        """
         name, shown, statement = self._pages.known(cursor)
+        check_same(statement.database, database)
         connections = self._to[statement.database.name]
         return await apart(self._pages.next(connections, name, shown, limit=limit, max_bytes=max_bytes))
 
@@ -127,34 +133,35 @@ class Engine:
     async def catalog(
         self, databases: Sequence[Database], kind: str, schema: str | None, *, limit: int, cursor: str | None
     ) -> Catalog:
-        """Schemas and objects of a kind of one database, or of several where that fits one page."""
-        offset = 0 if cursor is None else int(Cursor.decode("objects", cursor, [kind, schema]))
+        """Schemas and objects of a kind, `limit` of them, of one database after the other."""
+        names = [database.name for database in databases]
+        match Cursor.decode("objects", cursor, [kind, schema, names]) if cursor else [names[0], 0]:
+            case [str() as first, int() as offset] if first in names and offset >= 0:
+                pass
+            case _:
+                raise Invalid("The `cursor` is not one that was given.", "Call again without `cursor`.")
         found: list[tuple[str, str, Sequence[Any], Sequence[Any]]] = []
-        following = None
-        for database in databases:
-
-            async def look(session: Session, database: Database = database) -> tuple[Any, Any]:
-                held = [] if schema or offset or kind != "tables" else await catalog.schemas(session)
-                objects = await catalog.listing(session, kind, schema, limit + 1, offset)
-                if schema and not objects and len(databases) == 1:
-                    there = await catalog.schemas(session)
-                    if schema not in [item["name"] for item in there]:
-                        names = ", ".join(quote(item["name"]) for item in there[:20])
-                        raise NotFound(f"There is no schema {quote(schema)}.", f"There are: {names}.")
-                return held, objects
-
+        for place, database in enumerate(databases[names.index(first) :], names.index(first)):
+            look = functools.partial(
+                _listed, kind=kind, schema=schema, limit=limit, offset=offset, alone=len(names) == 1
+            )
             try:
                 held, objects = await self.within(database, look)
             except Unavailable as down:
                 if len(databases) == 1:
                     raise
                 found.append((database.name, str(down), [], []))
+                offset = 0
                 continue
-            if len(objects) > limit:
-                following = Cursor.encode("objects", offset + limit, [kind, schema])
             role = self._to[database.name].role
             found.append((database.name, role.sentence() if role else "", held, objects[:limit]))
-        return Catalog(found, following)
+            position = [database.name, offset + limit] if len(objects) > limit else None
+            limit, offset = limit - len(objects), 0
+            if position is None and limit <= 0 and place + 1 < len(names):
+                position = [names[place + 1], 0]
+            if position is not None:
+                return Catalog(found, Cursor.encode("objects", position, [kind, schema, names]))
+        return Catalog(found)
 
     async def describe(self, table: Table, uri: Callable[[str, str], str], *, sample: int) -> TableInfo:
         """One table, with `sample` of its rows."""
@@ -298,6 +305,20 @@ class Engine:
             return "\n".join(lines) + "\n"
 
         return await self.within(database, look)
+
+
+async def _listed(
+    session: Session, *, kind: str, schema: str | None, limit: int, offset: int, alone: bool
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The schemas, where they are to be shown, and one object more than `limit` if there is."""
+    held = [] if schema or offset or kind != "tables" else await catalog.schemas(session)
+    objects = await catalog.listing(session, kind, schema, limit + 1, offset)
+    if schema and not objects and alone:
+        there = await catalog.schemas(session)
+        if schema not in [item["name"] for item in there]:
+            names = ", ".join(quote(item["name"]) for item in there[:20])
+            raise NotFound(f"There is no schema {quote(schema)}.", f"There are: {names}.")
+    return held, objects
 
 
 def _quoted(name: str) -> str:

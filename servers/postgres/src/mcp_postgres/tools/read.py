@@ -36,8 +36,6 @@ class ReadTools:
         cursor: Cursor = None,
     ) -> Catalog:
         """List databases, schemas and tables with columns, sizes and comments. Begin here."""
-        if database is None and cursor is not None:
-            database = self.policy.database(None).name
         return await self.engine.catalog(self._databases(database), kind, schema, limit=limit, cursor=cursor)
 
     @tool("Describe a table", seconds=LONGEST)
@@ -80,7 +78,8 @@ class ReadTools:
         truncated, call with `cursor` alone for the next page.
         """
         if cursor is not None:
-            return await self.engine.next_rows(cursor, limit=limit, max_bytes=max_bytes)
+            of = None if database is None else self.policy.database(database)
+            return await self.engine.next_rows(cursor, of, limit=limit, max_bytes=max_bytes)
         if sql is None:
             raise Invalid(
                 "`query_rows` was given no `sql`.", "Pass one statement, or the `cursor` of an earlier answer."

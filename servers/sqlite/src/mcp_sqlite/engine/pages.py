@@ -19,9 +19,10 @@ from typing import IO, Any
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.limits import Cursor, Stop, in_thread
+from mcp_batteries.sql.pages import check_same
 from mcp_sqlite.engine.pool import Pool
 from mcp_sqlite.models import RowPage
-from mcp_sqlite.policy import ReadStatement
+from mcp_sqlite.policy import Database, ReadStatement
 
 __all__ = ["Pages", "Scratch"]
 
@@ -45,6 +46,7 @@ class Scratch:
 
 @dataclass
 class _Result:
+    database: Database
     columns: list[str]
     file: IO[bytes]
     rest: Any
@@ -88,17 +90,17 @@ class Pages:
             with contextlib.suppress(PermissionError):
                 os.unlink(spool)
             name = secrets.token_urlsafe(9)
-            self._results[name] = _Result(reply["columns"], file, rest, notes)
+            self._results[name] = _Result(statement.database, reply["columns"], file, rest, notes)
             while len(self._results) > _MOST_RESULTS:
                 self._results.popitem(last=False)[1].finalizer()
             cursor = Cursor.encode("rows", [name, 0, reply["rows"]])
         return RowPage(reply["columns"], reply["lines"], 1, reply["rows"], cursor, reply["cut"], notes)
 
-    async def next(self, cursor: str, *, limit: int, max_bytes: int) -> RowPage:
+    async def next(self, cursor: str, database: Database | None, *, limit: int, max_bytes: int) -> RowPage:
         """The page at `cursor`.
 
         Raises:
-            Invalid: it is not known, or not any more.
+            Invalid: it is not known, or not any more, or is of another database than `database`.
         """
         match Cursor.decode("rows", cursor):
             case [str() as name, int() as offset, int() as shown] if offset >= 0:
@@ -109,6 +111,7 @@ class Pages:
             raise Invalid(
                 f"The result behind the `cursor` is gone; the last {_MOST_RESULTS} are kept.", "Run the query again."
             )
+        check_same(result.database, database)
         self._results.move_to_end(name)
         await result.rest.done.wait()
         found, end, more = await in_thread(

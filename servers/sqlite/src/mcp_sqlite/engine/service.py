@@ -61,9 +61,9 @@ class Engine:
         """The first page of a query's rows."""
         return await self._pages.first(statement, limit=limit, max_bytes=max_bytes, max_cell=max_cell)
 
-    async def next_rows(self, cursor: str, *, limit: int, max_bytes: int) -> RowPage:
-        """The page of rows at `cursor`."""
-        return await self._pages.next(cursor, limit=limit, max_bytes=max_bytes)
+    async def next_rows(self, cursor: str, database: Database | None = None, *, limit: int, max_bytes: int) -> RowPage:
+        """The page of rows at `cursor`, which is of `database` if one is named."""
+        return await self._pages.next(cursor, database, limit=limit, max_bytes=max_bytes)
 
     async def catalog(self, databases: Sequence[Database], *, limit: int, cursor: str | None) -> Catalog:
         """Tables and views of `databases`, with counts as far as a third of a second goes, `limit` of them."""

@@ -67,7 +67,8 @@ class ReadTools:
         `cursor` alone.
         """
         if cursor is not None:
-            return await self.engine.next_rows(cursor, limit=limit, max_bytes=max_bytes)
+            of = None if database is None else self.policy.database(database)
+            return await self.engine.next_rows(cursor, of, limit=limit, max_bytes=max_bytes)
         if sql is None:
             raise Invalid(
                 "`query_rows` was given no `sql`.", "Pass one statement, or the `cursor` of an earlier answer."
