@@ -22,7 +22,7 @@ from typing import Any
 from filesystem.places import Told
 from mcp_batteries.errors import Problem
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.files import handles_posix, leftovers, syscalls, tree, write
+from mcp_fs.engine.files import handles_posix, syscalls, temp_files, tree, write
 from mcp_fs.engine.files.edit import Replacement, replace
 from mcp_fs.engine.files.patch import apply_hunks, parse
 from mcp_fs.engine.files.transaction import Change, change_files
@@ -160,7 +160,7 @@ def build(root: Path, state: State) -> Policy:
     for name, text in state.items():
         (root / name).parent.mkdir(exist_ok=True, parents=True)
         (root / name).write_text(text)
-    leftovers._cleaned.clear()
+    temp_files._cleaned.clear()
     return Policy(Told((str(root),)))
 
 
@@ -171,9 +171,9 @@ def found(root: Path) -> State:
 
 def after_next_start(root: Path) -> list[str]:
     """What temporary entries are there once a later process has cleaned up."""
-    leftovers._STARTED, started = time.time() + 60, leftovers._STARTED
-    leftovers.clean_leftovers(Policy(Told((str(root),))), Stop())
-    leftovers._STARTED = started
+    temp_files._STARTED, started = time.time() + 60, temp_files._STARTED
+    temp_files.clean_leftovers(Policy(Told((str(root),))), Stop())
+    temp_files._STARTED = started
     return [path.name for path in root.rglob("*") if path.name.startswith(".~")]
 
 

@@ -21,6 +21,7 @@ from mcp_fs.engine.files.edit import Replacement, lines_of, replace, unified_dif
 from mcp_fs.engine.files.patch import apply_hunks, parse
 from mcp_fs.engine.files.text import content_hash
 from mcp_fs.engine.files.transaction import Change, change_files
+from mcp_fs.engine.service import Engine
 from mcp_fs.models import Edited
 from mcp_fs.tools.write import Edit, WriteTools
 
@@ -384,7 +385,7 @@ class TestSeveral:
         return {path.name: path.read_text() for path in here.root.iterdir()}
 
     async def test_edited_created_and_deleted(self, three: Ground) -> None:
-        answer = await WriteTools(three.policy).edit_files(self.PATCH)
+        answer = await WriteTools(three.policy, Engine(three.policy)).edit_files(self.PATCH)
         assert [(path, did) for path, did, _ in answer.files] == [
             ("one", "edited"),
             ("new", "created"),
@@ -394,7 +395,7 @@ class TestSeveral:
 
     async def test_a_dry_run(self, three: Ground) -> None:
         before = self.state(three)
-        answer = await WriteTools(three.policy).edit_files(self.PATCH, dry_run=True)
+        answer = await WriteTools(three.policy, Engine(three.policy)).edit_files(self.PATCH, dry_run=True)
         assert self.state(three) == before
         assert answer.diff.splitlines() == [
             "--- a/one", "+++ b/one", "@@ -1 +1 @@", "-1", "+eins",
@@ -415,15 +416,15 @@ class TestSeveral:
     async def test_one_that_can_not_be_changed_keeps_all_from_it(self, three: Ground, last: str) -> None:
         before = self.state(three)
         with pytest.raises(Problem):
-            await WriteTools(three.policy).edit_files(self.PATCH + last)
+            await WriteTools(three.policy, Engine(three.policy)).edit_files(self.PATCH + last)
         assert self.state(three) == before
 
     async def test_what_git_does_not_prefix(self, three: Ground) -> None:
         (three.root / "a").mkdir()
         (three.root / "a" / "one").write_text("1\n")
-        await WriteTools(three.policy).edit_files("--- a/one\n+++ a/one\n@@ -1 +1 @@\n-1\n+x\n")
+        await WriteTools(three.policy, Engine(three.policy)).edit_files("--- a/one\n+++ a/one\n@@ -1 +1 @@\n-1\n+x\n")
         assert (three.root / "a" / "one").read_text() == "x\n"
-        await WriteTools(three.policy).edit_files("--- three\n+++ three\n@@ -1 +1 @@\n-3\n+x\n")
+        await WriteTools(three.policy, Engine(three.policy)).edit_files("--- three\n+++ three\n@@ -1 +1 @@\n-3\n+x\n")
         assert (three.root / "three").read_text() == "x\n"
 
     @posix
@@ -440,7 +441,7 @@ class TestSeveral:
 
         monkeypatch.setattr(os, "rename", rename)
         with pytest.raises(Problem, match="`two` failed: Input/output error"):
-            await WriteTools(three.policy).edit_files(self.PATCH)
+            await WriteTools(three.policy, Engine(three.policy)).edit_files(self.PATCH)
         assert self.state(three) == before
         assert (three.root / "one").stat().st_ino == inode
 
@@ -455,7 +456,7 @@ class TestSeveral:
 
         monkeypatch.setattr(os, "rename", rename)
         with pytest.raises(Problem, match="could not be taken back in `one`"):
-            await WriteTools(three.policy).edit_files(self.PATCH)
+            await WriteTools(three.policy, Engine(three.policy)).edit_files(self.PATCH)
         monkeypatch.undo()
         (backup,) = three.temporary()
         assert (three.root / backup).read_text() == "1\n"
@@ -464,6 +465,6 @@ class TestSeveral:
 async def test_the_tool(here: Ground) -> None:
     (here.root / "f").write_text("a b a")
     edits = [Edit(old_text="b", new_text="c"), Edit(old_text="a", new_text="x", replace_all=True)]
-    answer = await WriteTools(here.policy).edit_file("f", edits)
+    answer = await WriteTools(here.policy, Engine(here.policy)).edit_file("f", edits)
     assert (here.root / "f").read_text() == "x c x"
     assert answer.files == [("f", "edited", content_hash(b"x c x"))]

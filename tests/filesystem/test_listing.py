@@ -13,6 +13,7 @@ from filesystem.reading import fill, on_linux, served
 from mcp_batteries.errors import Invalid, NotFound
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop, Stopped
 from mcp_fs.engine.listing import Sort, list_folder, list_tree
+from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
 from mcp_fs.models import Entry
 from mcp_fs.tools.read import ReadTools
@@ -196,6 +197,6 @@ def test_a_stopped_walk_ends(tmp_path: Path) -> None:
 @pytest.mark.anyio
 async def test_several_served_folders_are_listed_by_name(tmp_path: Path) -> None:
     fill(tmp_path, {"one/a": "", "two/b": ""})
-    tools = ReadTools(served(tmp_path / "one", tmp_path / "two"))
+    tools = ReadTools(served(tmp_path / "one", tmp_path / "two"), Engine(served(tmp_path / "one", tmp_path / "two")))
     assert [entry.path for entry in (await tools.list_directory()).entries] == ["one", "two"]
     assert [entry.path for entry in (await tools.list_directory("two")).entries] == ["two/b"]

@@ -16,6 +16,7 @@ from filesystem.places import Ground, ground, stop
 from mcp_batteries.errors import Conflict, Problem
 from mcp_fs.engine.files import handles, syscalls, tree, write
 from mcp_fs.engine.files.handles_posix import Folder
+from mcp_fs.engine.service import Engine
 from mcp_fs.tools.write import WriteTools
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="POSIX links")]
@@ -148,7 +149,7 @@ async def test_tool_calls_alone_can_not_race_out(tmp_path: Path) -> None:
     (place.root / "evil" / "x").symlink_to(place.outside)
     (place.root / "good" / "x").mkdir(parents=True)
     (place.root / "good" / "x" / "f").write_text("inside")
-    tools = WriteTools(place.policy)
+    tools = WriteTools(place.policy, Engine(place.policy))
     seen = Counter[str]()
     done = anyio.Event()
 

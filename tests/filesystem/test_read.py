@@ -20,6 +20,7 @@ from mcp_fs.engine.files.read import LineIndex, Part, read_part, read_parts
 from mcp_fs.engine.files.text import content_hash
 from mcp_fs.engine.info import info
 from mcp_fs.engine.media import mime_type, view
+from mcp_fs.engine.service import Engine
 from mcp_fs.models import TextSlice
 from mcp_fs.resources import Resources
 from mcp_fs.tools.read import ReadTools
@@ -142,7 +143,7 @@ def test_a_changed_file_is_counted_anew(tmp_path: Path) -> None:
 @pytest.mark.anyio
 async def test_the_next_call_keeps_what_was_wanted(tmp_path: Path) -> None:
     fill(tmp_path, {"a": "".join(f"{number:09}\n" for number in range(1, 2001)), "long": "x" * 300 + "\nnext\n"})
-    tools = ReadTools(served(tmp_path))
+    tools = ReadTools(served(tmp_path), Engine(served(tmp_path)))
     piece = await tools.read_text("a", start_line=10, end_line=1500, max_bytes=100)
     assert piece.status.endswith("; continue with start_line=20, end_line=1500")
     piece = await tools.read_text("a", head=1500, max_bytes=100)
@@ -324,7 +325,7 @@ async def test_media_are_content_blocks(tmp_path: Path) -> None:
             "none": "",
         },
     )
-    tools = ReadTools(served(tmp_path))
+    tools = ReadTools(served(tmp_path), Engine(served(tmp_path)))
     names = ("i", "s", "b", "two\nlines")
     kinds = {name: [block.type for block in await tools.read_media(name)] for name in names}
     assert list(kinds.values()) == [["text", "image"], ["text", "audio"], ["text", "resource"], ["text", "resource"]]
@@ -347,7 +348,7 @@ async def test_every_advice_about_a_large_binary_can_be_followed(tmp_path: Path,
     policy = served(tmp_path)
     with pytest.raises(Invalid, match="read_media"):
         read(tmp_path, "big.bin")
-    tools, resources, data, page = ReadTools(policy), Resources(policy), b"", 1
+    tools, resources, data, page = ReadTools(policy, Engine(policy)), Resources(policy, Engine(policy)), b"", 1
     while True:
         note, blob = await tools.read_media("big.bin", page=page)
         assert isinstance(note, TextContent) and isinstance(blob, EmbeddedResource)
@@ -380,11 +381,11 @@ async def test_every_advice_about_a_large_binary_can_be_followed(tmp_path: Path,
 async def test_an_image_too_large_to_show_is_handed_over_in_pages(tmp_path: Path) -> None:
     fill(tmp_path, {"large.png": PNG + b"\1" * 4_000_000, "text.log": b"x\n" * 6_000_000})
     policy = served(tmp_path)
-    note, blob = await ReadTools(policy).read_media("large.png")
+    note, blob = await ReadTools(policy, Engine(policy)).read_media("large.png")
     assert isinstance(note, TextContent) and isinstance(blob, EmbeddedResource)
     assert "too large to show (limit 3,750,000); bytes 1-7,500, page 1 of 534, continue with page=2" in note.text
     with pytest.raises(TooLarge, match="read_text"):
-        await Resources(policy).read_file(policy.readable("text.log").uri)
+        await Resources(policy, Engine(policy)).read_file(policy.readable("text.log").uri)
 
 
 @pytest.mark.anyio
@@ -392,7 +393,7 @@ async def test_a_resource_is_what_its_bytes_say(tmp_path: Path) -> None:
     fill(tmp_path, {"junk.png": b"\0\1\2\xff junk", "really.txt": PNG, "notes.md": "# Notes\n"})
     policy = served(tmp_path)
     kinds = [
-        (await Resources(policy).read_file(policy.readable(n).uri))[0].mime_type
+        (await Resources(policy, Engine(policy)).read_file(policy.readable(n).uri))[0].mime_type
         for n in ("junk.png", "really.txt", "notes.md")
     ]
     assert kinds == ["application/octet-stream", "image/png", "text/markdown"]
@@ -473,7 +474,7 @@ def test_facts_about_an_entry(tmp_path: Path) -> None:
 @pytest.mark.anyio
 async def test_arguments_that_exclude_one_another(tmp_path: Path) -> None:
     fill(tmp_path, {"a": "1\n2\n3\n"})
-    tools = ReadTools(served(tmp_path))
+    tools = ReadTools(served(tmp_path), Engine(served(tmp_path)))
     assert (await tools.read_text("a", head=2)).body == "1\n2\n"
     assert (await tools.read_text("a", end_line=2)).body == "1\n2\n"
     with pytest.raises(Invalid):

@@ -22,6 +22,7 @@ from mcp_fs.engine.search.find import find
 from mcp_fs.engine.search.glob import path_glob, translate
 from mcp_fs.engine.search.prefilter import byte_pattern
 from mcp_fs.engine.search.regex import path_set
+from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
 from mcp_fs.models import FoundFiles, Matches
 from mcp_fs.tools.search import SearchTools
@@ -566,7 +567,7 @@ async def test_all_served_folders_are_searched(tmp_path: Path) -> None:
         async def report_progress(self, *_: object) -> None:
             """Nobody listens."""
 
-    tools = SearchTools(served(tmp_path / "one", tmp_path / "two"))
+    tools = SearchTools(served(tmp_path / "one", tmp_path / "two"), Engine(served(tmp_path / "one", tmp_path / "two")))
     first = await tools.search_text(Told(), "needle", limit=2)  # type: ignore[arg-type]
     second = await tools.search_text(Told(), "needle", limit=2, cursor=first.cursor)  # type: ignore[arg-type]
     assert [path for page in (first, second) for path, _, _ in page.files] == ["one/a", "two/b", "two/c"]

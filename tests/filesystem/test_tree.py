@@ -18,6 +18,7 @@ from filesystem.places import Ground, Told, ground, stop
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
 from mcp_batteries.limits import Stop, Stopped
 from mcp_fs.engine.files import handles_posix, tree
+from mcp_fs.engine.service import Engine
 from mcp_fs.models import Moved
 from mcp_fs.policy import Policy
 from mcp_fs.tools.write import WriteTools
@@ -419,7 +420,7 @@ class TestDelete:
 
 
 async def test_the_tools(here: Ground) -> None:
-    tools = WriteTools(here.policy)
+    tools = WriteTools(here.policy, Engine(here.policy))
     await tools.create_directory("a/b")
     await tools.write_file("a/f", "text")
     await tools.copy_file("a/f", "a/b/g")
@@ -430,7 +431,8 @@ async def test_the_tools(here: Ground) -> None:
 
 async def test_a_read_only_server_changes_nothing_even_if_asked(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("")
-    tools = WriteTools(Policy(Told((str(tmp_path),), read_only=True)))
+    policy = Policy(Told((str(tmp_path),), read_only=True))
+    tools = WriteTools(policy, Engine(policy))
     for call in (
         tools.write_file("g", ""),
         tools.edit_file("f", []),

@@ -18,14 +18,13 @@ import pytest
 from filesystem.places import Ground, Told, ground, stop
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused
 from mcp_batteries.limits import Stop, Stopped
-from mcp_fs.engine.files import leftovers, write
+from mcp_fs.engine.files import temp_files, write
 from mcp_fs.engine.files.handles import resolve
-from mcp_fs.engine.files.leftovers import PREFIX, clean_leftovers
 from mcp_fs.engine.files.locks import locked
+from mcp_fs.engine.files.temp_files import PREFIX, clean_leftovers, cleaning
 from mcp_fs.engine.files.text import content_hash
 from mcp_fs.models import Written
 from mcp_fs.policy import Policy
-from mcp_fs.upkeep import tidied
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX attributes")
 
@@ -247,8 +246,8 @@ class TestLeftovers:
     @pytest.fixture(autouse=True)
     def later(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """This process has started after all the test makes, and has been nowhere yet."""
-        monkeypatch.setattr(leftovers, "_STARTED", time.time() + 60)
-        monkeypatch.setattr(leftovers, "_cleaned", set())
+        monkeypatch.setattr(temp_files, "_STARTED", time.time() + 60)
+        monkeypatch.setattr(temp_files, "_cleaned", set())
 
     def test_at_the_start_everywhere_and_nobody_elses(self, here: Ground) -> None:
         deep = here.root / "a" / "b"
@@ -297,7 +296,7 @@ class TestLeftovers:
         assert clean_leftovers(here.policy, stop()) == 1
 
     def test_what_is_younger_than_this_process_stays(self, here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(leftovers, "_STARTED", time.time() - 60)
+        monkeypatch.setattr(temp_files, "_STARTED", time.time() - 60)
         (here.root / f"{PREFIX}0").write_text("")
         assert clean_leftovers(here.policy, stop()) == 0
         (here.root / f"{PREFIX}0").unlink()
@@ -305,7 +304,7 @@ class TestLeftovers:
     @pytest.mark.anyio
     async def test_the_server_cleans_beside_its_first_requests(self, here: Ground) -> None:
         (here.root / f"{PREFIX}0").write_text("")
-        async with tidied(here.policy):
+        async with cleaning(here.policy):
             with anyio.fail_after(30):
                 while here.temporary():
                     await anyio.sleep(0.01)
@@ -313,7 +312,7 @@ class TestLeftovers:
     @pytest.mark.anyio
     async def test_a_read_only_server_cleans_nothing(self, here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
         cleaned: list[object] = []
-        monkeypatch.setattr("mcp_fs.upkeep.in_thread", cleaned.append)
-        async with tidied(Policy(Told((str(here.root),), read_only=True))):
+        monkeypatch.setattr("mcp_fs.engine.files.temp_files.in_thread", cleaned.append)
+        async with cleaning(Policy(Told((str(here.root),), read_only=True))):
             await anyio.sleep(0)
         assert cleaned == []

@@ -24,10 +24,11 @@ import anyio.to_thread
 
 from mcp_batteries.errors import Invalid, Unavailable, well_formed
 
-__all__ = ["DEFAULT_PAGE_BYTES", "Cursor", "Stop", "Stopped", "clip", "in_thread"]
+__all__ = ["DEFAULT_PAGE_BYTES", "Cursor", "Report", "Stop", "Stopped", "clip", "in_thread"]
 
 T = TypeVar("T")
 Report = Callable[[float, float | None, str | None], Awaitable[None]]
+"""(done, total, message) -> told; `ctx.report_progress` is one."""
 
 _PROGRESS_SECONDS = 0.1
 

@@ -6,19 +6,18 @@ import os
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
-from mcp_batteries.errors import Problem
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
-from mcp_fs.engine.files.handles import resolve, status
 from mcp_fs.engine.names import may_have_another_spelling
-from mcp_fs.policy import Policy, Readable
+from mcp_fs.engine.service import Engine
+from mcp_fs.policy import Policy
 from mcp_fs.settings import Settings
 
 __all__ = ["demonstration", "folder_watcher"]
 
 
-def folder_watcher(policy: Policy, settings: Settings) -> FileWatcher:
+def folder_watcher(policy: Policy, engine: Engine, settings: Settings) -> FileWatcher:
     """The source for `file://` URIs beneath the served folders; the folders themselves are what is listed."""
-    watched = _Watched(policy)
+    watched = _Watched(policy, engine)
     return FileWatcher(
         [root.path for root in policy.roots],
         locate=watched.locate,
@@ -30,6 +29,7 @@ def folder_watcher(policy: Policy, settings: Settings) -> FileWatcher:
 @dataclass(frozen=True)
 class _Watched:
     policy: Policy
+    engine: Engine
 
     def locate(self, uri: str) -> str | None:
         """The path behind `uri`, spelled as it is there; None for another scheme.
@@ -42,28 +42,12 @@ class _Watched:
         place = self.policy.readable(uri)
         path = os.path.join(place.root.path, *place.parts)
         if any(map(may_have_another_spelling, place.parts)) and not os.path.lexists(path):
-            return os.path.join(place.root.path, *_spelled(place))
+            return os.path.join(place.root.path, *self.engine.spelled(place))
         return path
 
     def probe(self, path: str) -> Hashable | None:
         """What would differ if the thing at `path` had changed; None when there is nothing."""
-        try:
-            found = status(self.policy.readable(path))
-        except Problem:
-            return None
-        return (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev, found.st_mode)
-
-
-def _spelled(place: Readable) -> tuple[str, ...]:
-    """The names down to `place` as the file system has them, links unfollowed: what its events will name."""
-    names: tuple[str, ...] = ()
-    for name in place.parts:
-        try:
-            with resolve(place.at(place.root, (*names, name)), follow=False) as spot:
-                names = (*names, name if spot.name == "." else spot.name)
-        except Problem:
-            names = (*names, name)
-    return names
+        return self.engine.state(self.policy.readable(path))
 
 
 def demonstration(settings: Settings) -> tuple[str, Callable[[], None]] | None:

@@ -22,6 +22,7 @@ __all__ = [
     "Moved",
     "TextSlice",
     "Tree",
+    "Whole",
     "Written",
     "counted",
     "is_one_line",
@@ -29,7 +30,8 @@ __all__ = [
 ]
 
 
-_BREAKS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+# Surrogates stand for bytes that are not UTF-8, which no answer can carry.
+_BREAKS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def is_one_line(text: str) -> bool:
@@ -177,6 +179,20 @@ class Media:
     note: str
     data: bytes = b""
     body: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """All of a file, or a folder's listing.
+
+    Attributes:
+        text: its characters; None when it is no text.
+        data: its bytes.
+    """
+
+    mime_type: str
+    text: str | None
+    data: bytes = b""
 
 
 # Listing

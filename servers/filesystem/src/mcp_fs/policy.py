@@ -102,6 +102,10 @@ class Readable:
         """The folder this lies in; a served folder is its own parent."""
         return type(self)(self.root, self.parts[:-1], self.policy)
 
+    def uri_of(self, name: str) -> str:
+        """The URI of the entry `name`, which may be protected: for lists, which name it and no more."""
+        return file_uri(os.path.join(self.root.path, *self.parts, name))
+
     @property
     def uri(self) -> str:
         """`file://` URI; bytes that are not UTF-8 are percent-encoded, so that nothing is lost."""
@@ -204,6 +208,16 @@ class Policy:
         place = Writable(*policy._place(path), policy)
         policy.check(place)
         return place
+
+    def search_roots(self, path: str) -> list[Readable]:
+        """Where a walk begins: at `path`, or in every served folder when it names them all.
+
+        Raises:
+            Problem: as `readable`.
+        """
+        if path in ("", ".", "./", "/") and len(self.roots) > 1:
+            return [self.top(root) for root in self.roots]
+        return [self.readable(path or ".")]
 
     def top(self, root: Root) -> Readable:
         """A served folder itself."""

@@ -8,6 +8,7 @@ from mcp_batteries.server.assemble import Assembled, assemble
 from mcp_fs.changes import folder_watcher
 from mcp_fs.client_roots import ClientRoots
 from mcp_fs.completions import Completions
+from mcp_fs.engine.service import Engine
 from mcp_fs.policy import Policy
 from mcp_fs.prompts import Prompts
 from mcp_fs.resources import Resources
@@ -15,7 +16,6 @@ from mcp_fs.settings import Settings
 from mcp_fs.tools.read import ReadTools
 from mcp_fs.tools.search import SearchTools
 from mcp_fs.tools.write import WriteTools
-from mcp_fs.upkeep import tidied
 
 __all__ = ["build"]
 
@@ -27,20 +27,21 @@ def build(settings: Settings) -> Assembled:
         Unavailable: none of the folders can be served.
     """
     policy = Policy(settings)
-    resources = Resources(policy)
+    engine = Engine(policy)
+    resources = Resources(policy, engine)
     return assemble(
         settings.COMMAND,
         settings,
         rooms=[
-            ReadTools(policy),
-            SearchTools(policy),
-            WriteTools(policy),
+            ReadTools(policy, engine),
+            SearchTools(policy, engine),
+            WriteTools(policy, engine),
             resources,
             Prompts(policy, resources),
-            Completions(policy),
+            Completions(policy, engine),
         ],
-        opens=[tidied(policy)],
-        sources=[folder_watcher(policy, settings)],
+        opens=[engine.cleaning()],
+        sources=[folder_watcher(policy, engine, settings)],
         middleware=[ClientRoots(policy)] if settings.client_roots == "narrow" else [],
         title="Files",
         version=version(settings.COMMAND),

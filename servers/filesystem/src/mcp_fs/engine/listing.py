@@ -11,6 +11,7 @@ import os
 import stat
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
@@ -18,17 +19,19 @@ from typing import Literal
 from mcp_batteries.errors import Problem
 from mcp_batteries.limits import Cursor, Stop
 from mcp_fs.engine.files.handles import Folder, open_folder, status
+from mcp_fs.engine.names import folded
 from mcp_fs.engine.search.ignore import IGNORE_FILES, Rules
 from mcp_fs.engine.walk import Filter, Skipped, page_bytes, shown, spoken, walk
 from mcp_fs.models import Entry, FolderPage, Tree, counted
 from mcp_fs.policy import Readable
 
-__all__ = ["Sort", "list_folder", "list_roots", "list_tree", "moment"]
+__all__ = ["Sort", "list_folder", "list_roots", "list_tree", "moment", "names_in"]
 
 Sort = Literal["name", "size", "modified"]
 
 _CHECKED = 1000
 _MOST_NAMED = 10
+_MOST_COMPLETED = 1000
 _KINDS = {stat.S_IFDIR: "folder", stat.S_IFREG: "file", stat.S_IFLNK: "link"}
 
 
@@ -70,6 +73,25 @@ def list_roots(places: Sequence[Readable]) -> FolderPage:
     """The served folders, as entries."""
     entries = tuple(Entry(spoken(place), "folder", None, moment(status(place).st_mtime)) for place in places)
     return FolderPage("served folders", entries, len(entries), "name", 0, None)
+
+
+def names_in(place: Readable, start: str, stop: Stop) -> list[tuple[str, Readable]]:
+    """The names in a folder that begin with `start`, as a shell completes them, a slash behind those of folders.
+
+    None of a folder that can't be listed; at most 1,000.
+    """
+    found: list[tuple[str, Readable]] = []
+    with suppress(Problem), open_folder(place) as listed:
+        for entry in listed.scan():
+            stop.check()
+            name = entry.name
+            if not folded(name).startswith(folded(start)) or (name.startswith(".") and not start):
+                continue
+            if not place.policy.protected((*listed.place.parts, name)):
+                found.append((name + "/" * entry.is_dir(), listed.place / name))
+                if len(found) == _MOST_COMPLETED:
+                    break
+    return found
 
 
 def _fitting(entries: Iterable[Entry], left: int) -> tuple[Entry, ...]:

@@ -140,7 +140,8 @@ def shown(folder: Readable, name: str) -> str:
     display = folder.display
     if name.isprintable() and display.isprintable() and not display.startswith("file://"):
         return name if display == "." else f"{display}/{name}"
-    return spoken(type(folder)(folder.root, (*folder.parts, name), folder.policy))
+    path = name if display == "." else f"{display}/{name}"
+    return path if is_one_line(path) and not display.startswith("file://") else folder.uri_of(name)
 
 
 def spoken(place: Readable) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated
 
 from mcp.server.mcpserver import Context
@@ -18,18 +18,15 @@ from mcp_types import (
 from pydantic import Field
 
 from mcp_batteries.errors import Invalid, Problem
-from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop, in_thread
+from mcp_batteries.limits import DEFAULT_PAGE_BYTES
 from mcp_batteries.server.declare import tool
-from mcp_fs.engine.files.cached_read import warm
-from mcp_fs.engine.files.read import MAX_PAGE_BYTES, LineIndex, Part, read_part, read_parts
-from mcp_fs.engine.info import info
-from mcp_fs.engine.listing import Sort, list_folder, list_roots, list_tree
-from mcp_fs.engine.media import view
+from mcp_fs.engine.files.read import MAX_PAGE_BYTES, Part
+from mcp_fs.engine.listing import Sort
+from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
 from mcp_fs.models import FileInfo, FileSlices, FolderPage, Media, TextSlice, Tree
 from mcp_fs.policy import Policy, Readable
 from mcp_fs.tools.arguments import RelativePath
-from mcp_fs.tools.search_roots import starts
 from mcp_fs.tools.views import MEDIA, TREE
 
 __all__ = ["ReadTools"]
@@ -41,7 +38,7 @@ PageBytes = Annotated[int, Field(ge=1, le=MAX_PAGE_BYTES)]
 @dataclass(frozen=True)
 class ReadTools:
     policy: Policy
-    index: LineIndex = field(default_factory=LineIndex)
+    engine: Engine
 
     @tool("Read text", effect="read")
     async def read_text(
@@ -66,9 +63,7 @@ class ReadTools:
             raise Invalid("`start_column` is a byte of `start_line`, not of a tail.", "Leave one of them out.")
         place = self.policy.readable(path)
         part = Part(start_line or 1, start_column, head or end_line, tail, max_bytes, line_numbers)
-        if warm(place):
-            return read_part(place, part, self.index, Stop())
-        return await in_thread(lambda stop: read_part(place, part, self.index, stop), what="Reading")
+        return await self.engine.read_text(place, part)
 
     @tool("Read several files", effect="read")
     async def read_files(
@@ -84,21 +79,18 @@ class ReadTools:
                 places.append((path, self.policy.readable(path)))
             except Problem as problem:
                 places.append((path, problem))
-        part = Part(max_bytes=max_bytes, numbers=line_numbers)
-        return await in_thread(lambda stop: read_parts(places, part, self.index, stop), what="Reading")
+        return await self.engine.read_files(places, Part(max_bytes=max_bytes, numbers=line_numbers))
 
     @tool("Read media", effect="read", view=MEDIA)
     async def read_media(self, path: RelativePath, page: Number = 1) -> list[ContentBlock]:
         """Read an image, sound, `page` of a PDF or other binary file."""
-        place = self.policy.readable(path)
-        shown = await in_thread(lambda stop: view(place, page), what="Reading")
+        shown = await self.engine.read_media(self.policy.readable(path), page)
         return [block for media in shown for block in _blocks(media)]
 
     @tool("Get information", effect="read")
     async def get_info(self, path: RelativePath) -> FileInfo:
         """Kind, size, times, mode, encoding, content hash and resource URI of a file or folder."""
-        place = self.policy.readable(path)
-        return info(place) if warm(place) else await in_thread(lambda stop: info(place), what="Looking it up")
+        return await self.engine.info(self.policy.readable(path))
 
     @tool("List a folder", effect="read", view=TREE)
     async def list_directory(
@@ -111,14 +103,11 @@ class ReadTools:
         cursor: str | None = None,
     ) -> FolderPage:
         """List a folder's entries with size and time; largest or newest first by `sort`."""
-        places = starts(self.policy, path)
+        places = self.policy.search_roots(path)
         if len(places) > 1:
-            return await in_thread(lambda stop: list_roots(places), what="Listing")
+            return await self.engine.roots(places)
         wanted = Filter(include_hidden, include_ignored)
-        return await in_thread(
-            lambda stop: list_folder(places[0], stop, sort=sort, wanted=wanted, limit=limit, cursor=cursor),
-            what="Listing",
-        )
+        return await self.engine.folder(places[0], sort=sort, wanted=wanted, limit=limit, cursor=cursor)
 
     @tool("List a tree", effect="read", view=TREE)
     async def list_tree(
@@ -131,14 +120,12 @@ class ReadTools:
         max_bytes: Annotated[int, Field(ge=1000, le=64_000)] = DEFAULT_PAGE_BYTES,
     ) -> Tree:
         """Show a folder's tree, large parts folded to counts. To find names use `find_files`."""
-        places = starts(self.policy, path)
+        places = self.policy.search_roots(path)
         if len(places) > 1:
             raise Invalid("Several folders are served.", f"Use one of: {', '.join(p.display for p in places)}.")
         wanted = Filter(include_hidden, include_ignored)
-        return await in_thread(
-            lambda stop: list_tree(places[0], stop, depth=depth, wanted=wanted, max_bytes=max_bytes),
-            what="Listing",
-            report=ctx.report_progress,
+        return await self.engine.tree(
+            places[0], depth=depth, wanted=wanted, max_bytes=max_bytes, report=ctx.report_progress
         )
 
 

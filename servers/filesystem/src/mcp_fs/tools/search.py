@@ -8,16 +8,13 @@ from typing import Annotated, Literal
 from mcp.server.mcpserver import Context
 from pydantic import Field
 
-from mcp_batteries.limits import in_thread
 from mcp_batteries.server.declare import tool
-from mcp_fs.engine.search import ripgrep
-from mcp_fs.engine.search.contents import Query, search
-from mcp_fs.engine.search.find import find
+from mcp_fs.engine.search.contents import Query
+from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
 from mcp_fs.models import FoundFiles, Matches
 from mcp_fs.policy import Policy
 from mcp_fs.tools.arguments import RelativePath
-from mcp_fs.tools.search_roots import starts
 
 __all__ = ["SearchTools"]
 
@@ -27,6 +24,7 @@ Limit = Annotated[int, Field(ge=1, le=5000)]
 @dataclass(frozen=True)
 class SearchTools:
     policy: Policy
+    engine: Engine
 
     @tool("Find files", effect="read")
     async def find_files(
@@ -44,12 +42,15 @@ class SearchTools:
 
         For text inside files use `search_text`.
         """
-        places = starts(self.policy, path)
+        places = self.policy.search_roots(path)
         wanted = Filter(include_hidden, include_ignored)
-        newest = sort == "modified"
-        return await in_thread(
-            lambda stop: find(places, glob, stop, newest_first=newest, wanted=wanted, limit=limit, cursor=cursor),
-            what="Finding files",
+        return await self.engine.find(
+            places,
+            glob,
+            newest_first=sort == "modified",
+            wanted=wanted,
+            limit=limit,
+            cursor=cursor,
             report=ctx.report_progress,
         )
 
@@ -75,11 +76,7 @@ class SearchTools:
 
         What .gitignore ignores and binary files are left out.
         """
-        places = starts(self.policy, path)
+        places = self.policy.search_roots(path)
         wanted = Filter(include_hidden, include_ignored)
         query = Query(pattern, literal, ignore_case, context, glob, file_type, max_per_file, limit, files_only, wanted)
-        return await in_thread(
-            lambda stop: search(places, query, cursor, stop, ripgrep.command()),
-            what="Searching",
-            report=ctx.report_progress,
-        )
+        return await self.engine.search(places, query, cursor, ctx.report_progress)

@@ -35,6 +35,7 @@ __all__ = [
     "problem",
     "read_link",
     "resolve",
+    "spelled_names",
     "status",
     "told",
 ]
@@ -144,6 +145,18 @@ def read_link(place: Readable) -> str:
     """The text of the link at `place`."""
     with resolve(place, follow=False) as spot:
         return spot.folder.read_link(spot.name)
+
+
+def spelled_names(place: Readable) -> tuple[str, ...]:
+    """The names down to `place` as the file system has them, links not followed: what its events name."""
+    names: tuple[str, ...] = ()
+    for name in place.parts:
+        try:
+            with resolve(place.at(place.root, (*names, name)), follow=False) as spot:
+                names = (*names, name if spot.name == "." else spot.name)
+        except Problem:
+            names = (*names, name)
+    return names
 
 
 def not_a_file(place: Readable, kind: int) -> Problem:

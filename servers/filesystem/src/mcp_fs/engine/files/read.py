@@ -10,6 +10,7 @@ import os
 import threading
 from bisect import bisect_right
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mcp_batteries.errors import Invalid, Problem, TooLarge, quote
@@ -89,7 +90,9 @@ def read_part(place: Readable, part: Part, index: LineIndex, stop: Stop) -> Text
         return _page(lines, part, index) if part.tail is None else _tail(lines, part, part.tail)
 
 
-def read_parts(places: list[tuple[str, Readable | Problem]], part: Part, index: LineIndex, stop: Stop) -> FileSlices:
+def read_parts(
+    places: Sequence[tuple[str, Readable | Problem]], part: Part, index: LineIndex, stop: Stop
+) -> FileSlices:
     """The beginnings of several files, each with its own outcome, within one page altogether.
 
     What a short file leaves of its share goes to those after it.

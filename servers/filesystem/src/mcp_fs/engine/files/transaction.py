@@ -18,8 +18,8 @@ from mcp_batteries.errors import Conflict, Invalid, Refused, TooLarge, Unavailab
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.files.edit import unified_diff
 from mcp_fs.engine.files.handles import Spot, open_regular, problem
-from mcp_fs.engine.files.leftovers import PREFIX, temporary_name
 from mcp_fs.engine.files.locks import locked
+from mcp_fs.engine.files.temp_files import PREFIX, temporary_name
 from mcp_fs.engine.files.text import Decoded, content_hash, decode, encode
 from mcp_fs.engine.files.write import Staged, regular_status, stage, writing_to
 from mcp_fs.models import Edited

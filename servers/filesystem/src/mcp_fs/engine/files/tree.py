@@ -15,8 +15,8 @@ from contextlib import ExitStack, suppress
 from mcp_batteries.errors import Conflict, Invalid, Refused, TooLarge, Unavailable, quote
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.files.handles import Folder, Spot, not_a_file, open_regular, problem, resolve, told
-from mcp_fs.engine.files.leftovers import hold, remove_all, remove_quietly, temporary_name
 from mcp_fs.engine.files.locks import locked
+from mcp_fs.engine.files.temp_files import hold, remove_all, remove_quietly, temporary_name
 from mcp_fs.engine.files.write import confirm, inherit_new, regular_status, stage, sync, write_all, writing_to
 from mcp_fs.engine.names import folded
 from mcp_fs.models import Moved

@@ -18,8 +18,8 @@ from typing import Any
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable, quote
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.files.handles import Folder, Spot, not_a_file, problem, resolve
-from mcp_fs.engine.files.leftovers import clean_once, hold, remove_quietly, temporary_name
 from mcp_fs.engine.files.locks import locked
+from mcp_fs.engine.files.temp_files import clean_once, hold, remove_quietly, temporary_name
 from mcp_fs.engine.files.text import content_hash
 from mcp_fs.models import Written
 from mcp_fs.policy import Readable, Writable

@@ -7,23 +7,38 @@ of the served folders at the start, as far as that is cheap, and in each folder 
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import stat
 import sys
 import time
-from contextlib import suppress
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+import anyio
+
 from mcp_batteries.errors import Problem
-from mcp_batteries.limits import Stop
+from mcp_batteries.limits import Stop, in_thread
 from mcp_fs.engine.files.handles import Folder, resolve
 from mcp_fs.policy import Policy, Readable
 
 if sys.platform != "win32":
     from fcntl import LOCK_EX, LOCK_NB, flock
 
-__all__ = ["PREFIX", "clean_leftovers", "clean_once", "hold", "remove_all", "remove_quietly", "temporary_name"]
+__all__ = [
+    "PREFIX",
+    "clean_leftovers",
+    "clean_once",
+    "cleaning",
+    "hold",
+    "remove_all",
+    "remove_quietly",
+    "temporary_name",
+]
+
+_log = logging.getLogger(__name__)
 
 PREFIX = ".~mcp-fs-"
 """How temporary names begin; hidden, and nobody else's."""
@@ -46,6 +61,26 @@ def _lock(fd: int) -> None:
     """Raises `OSError` when another process has it; on Windows what is open can't be removed anyway."""
     if sys.platform != "win32":
         flock(fd, LOCK_EX | LOCK_NB)
+
+
+@asynccontextmanager
+async def cleaning(policy: Policy) -> AsyncGenerator[None]:
+    """Clean the served folders beside the first requests, for a minute at most; not when nothing may change."""
+    async with anyio.create_task_group() as tasks:
+        if not policy.read_only:
+            tasks.start_soon(_clean, policy)
+        yield
+        tasks.cancel_scope.cancel()
+
+
+async def _clean(policy: Policy) -> None:
+    try:
+        removed = await in_thread(lambda stop: clean_leftovers(policy, stop), seconds=60, what="Cleaning", long=True)
+    except Problem as problem:
+        _log.warning("leftovers were not looked for everywhere: %s", problem)
+    else:
+        if removed:
+            _log.warning("removed %d temporary entries that an earlier process had left", removed)
 
 
 def clean_leftovers(policy: Policy, stop: Stop, most: int = 100_000) -> int:

@@ -1,0 +1,225 @@
+"""The engine: trusted places in, results out. Blocking work runs on worker threads, short reads from memory do not."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+
+from mcp_batteries.errors import Problem, quote
+from mcp_batteries.limits import Report, Stop, in_thread
+from mcp_fs.engine.files import temp_files, tree
+from mcp_fs.engine.files.cached_read import warm
+from mcp_fs.engine.files.edit import Replacement, replace
+from mcp_fs.engine.files.handles import spelled_names, status
+from mcp_fs.engine.files.patch import FilePatch, apply_hunks
+from mcp_fs.engine.files.read import LineIndex, Part, read_part, read_parts
+from mcp_fs.engine.files.transaction import Change, change_files
+from mcp_fs.engine.files.write import write_file
+from mcp_fs.engine.info import info
+from mcp_fs.engine.listing import Sort, list_folder, list_roots, list_tree, names_in
+from mcp_fs.engine.media import view
+from mcp_fs.engine.search import ripgrep
+from mcp_fs.engine.search.contents import Query, search
+from mcp_fs.engine.search.find import find
+from mcp_fs.engine.walk import Filter
+from mcp_fs.engine.whole import files_in, read_whole
+from mcp_fs.models import (
+    Edited,
+    FileInfo,
+    FileSlices,
+    FolderPage,
+    FoundFiles,
+    Matches,
+    Media,
+    Moved,
+    TextSlice,
+    Tree,
+    Whole,
+    Written,
+)
+from mcp_fs.policy import Policy, Readable, Root, Writable
+
+__all__ = ["Engine"]
+
+
+class Engine:
+    """Everything the tools, resources and completions can have done.
+
+    Args:
+        policy: names the served folders, for what concerns all of them.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._lines = LineIndex()
+
+    def cleaning(self) -> AbstractAsyncContextManager[None]:
+        """Remove, beside the first requests, what crashes of earlier processes left in the served folders."""
+        return temp_files.cleaning(self._policy)
+
+    # Reading
+
+    async def read_text(self, place: Readable, part: Part) -> TextSlice:
+        """The wanted lines of a text file, at most a page."""
+        if warm(place):
+            return read_part(place, part, self._lines, Stop())
+        return await in_thread(lambda stop: read_part(place, part, self._lines, stop), what="Reading")
+
+    async def read_files(self, places: Sequence[tuple[str, Readable | Problem]], part: Part) -> FileSlices:
+        """The beginnings of several text files, each with its own outcome."""
+        return await in_thread(lambda stop: read_parts(places, part, self._lines, stop), what="Reading")
+
+    async def read_media(self, place: Readable, page: int) -> Sequence[Media]:
+        """A picture, a sound, a page of a PDF, or bytes."""
+        return await in_thread(lambda stop: view(place, page), what="Reading")
+
+    async def read_whole(self, place: Readable) -> Whole:
+        """A whole file, or a folder's listing."""
+        if warm(place):
+            return read_whole(place, Stop())
+        return await in_thread(lambda stop: read_whole(place, stop), what="Reading")
+
+    async def info(self, place: Readable) -> FileInfo:
+        """What is known of one entry."""
+        return info(place) if warm(place) else await in_thread(lambda stop: info(place), what="Looking it up")
+
+    # Listing
+
+    async def folder(
+        self, place: Readable, *, sort: Sort, wanted: Filter, limit: int, cursor: str | None
+    ) -> FolderPage:
+        """A page of a folder's entries."""
+        return await in_thread(
+            lambda stop: list_folder(place, stop, sort=sort, wanted=wanted, limit=limit, cursor=cursor),
+            what="Listing",
+        )
+
+    async def roots(self, places: Sequence[Readable]) -> FolderPage:
+        """The served folders."""
+        return await in_thread(lambda stop: list_roots(places), what="Listing")
+
+    async def tree(self, place: Readable, *, depth: int, wanted: Filter, max_bytes: int, report: Report) -> Tree:
+        """A folder's tree, folded to a size."""
+        return await in_thread(
+            lambda stop: list_tree(place, stop, depth=depth, wanted=wanted, max_bytes=max_bytes),
+            what="Listing",
+            report=report,
+        )
+
+    async def top_files(self) -> Sequence[tuple[Root, Sequence[tuple[Readable, str]]]]:
+        """Each served folder with the files directly in it and their MIME types."""
+        policy = self._policy
+        return await in_thread(lambda stop: [(root, files_in(policy.top(root), stop)) for root in policy.roots])
+
+    async def names(self, place: Readable, start: str) -> Sequence[tuple[str, Readable]]:
+        """Names in a folder that begin with `start`, a slash behind those of folders; none of what can't be listed."""
+        return await in_thread(lambda stop: names_in(place, start, stop))
+
+    # Searching
+
+    async def find(
+        self,
+        starts: Sequence[Readable],
+        glob: str,
+        *,
+        newest_first: bool,
+        wanted: Filter,
+        limit: int,
+        cursor: str | None,
+        report: Report,
+    ) -> FoundFiles:
+        """A page of the paths that a glob matches."""
+        return await in_thread(
+            lambda stop: find(starts, glob, stop, newest_first=newest_first, wanted=wanted, limit=limit, cursor=cursor),
+            what="Finding files",
+            report=report,
+        )
+
+    async def search(self, starts: Sequence[Readable], query: Query, cursor: str | None, report: Report) -> Matches:
+        """A page of the lines that match."""
+        return await in_thread(
+            lambda stop: search(starts, query, cursor, stop, ripgrep.command()), what="Searching", report=report
+        )
+
+    # Writing
+
+    async def write(self, place: Writable, content: str, *, overwrite: bool) -> Written:
+        """Create or replace a text file."""
+        return await in_thread(lambda stop: write_file(place, content, overwrite=overwrite, stop=stop), what="Writing")
+
+    async def edit(
+        self, place: Writable, edits: Sequence[Replacement], *, dry_run: bool, expected_hash: str | None
+    ) -> Edited:
+        """Replace pieces of a text file, all or none."""
+
+        def work(stop: Stop) -> Edited:
+            revise = partial(replace, replacements=edits, shown=quote(place.display), stop=stop)
+            return change_files([Change(place, revise, expected_hash=expected_hash)], dry_run=dry_run, stop=stop)
+
+        return await in_thread(work, what="Editing", long=True)
+
+    async def patch(self, files: Sequence[tuple[Writable, FilePatch]], *, dry_run: bool) -> Edited:
+        """Apply a diff to its files, all or none."""
+
+        def work(stop: Stop) -> Edited:
+            changes = [
+                Change(
+                    place,
+                    partial(apply_hunks, patch=patch, shown=quote(place.display), stop=stop),
+                    creates=patch.creates,
+                    deletes=patch.deletes,
+                )
+                for place, patch in files
+            ]
+            return change_files(changes, dry_run=dry_run, stop=stop)
+
+        return await in_thread(work, what="Patching", long=True)
+
+    async def exists(self, place: Readable) -> bool:
+        """Whether there is anything at a place, a link's target included."""
+        return await in_thread(lambda stop: _exists(place))
+
+    async def create_folder(self, place: Writable) -> Moved:
+        """Create a folder and those above it."""
+        return await in_thread(lambda stop: tree.create_folder(place, stop), what="Creating the folder")
+
+    async def copy(self, source: Readable, target: Writable, *, overwrite: bool) -> Moved:
+        """Copy a file, a folder or a link."""
+        return await in_thread(
+            lambda stop: tree.copy(source, target, overwrite=overwrite, stop=stop), what="Copying", long=True
+        )
+
+    async def move(self, source: Writable, target: Writable, *, overwrite: bool) -> Moved:
+        """Rename a file, a folder or a link."""
+        return await in_thread(
+            lambda stop: tree.move(source, target, overwrite=overwrite, stop=stop), what="Moving", long=True
+        )
+
+    async def delete(self, place: Writable, *, recursive: bool, trash: bool) -> Moved:
+        """Delete a file, a folder or a link, or put it into the trash."""
+        return await in_thread(
+            lambda stop: tree.delete(place, recursive=recursive, trash=trash, stop=stop), what="Deleting", long=True
+        )
+
+    # Watching
+
+    def spelled(self, place: Readable) -> tuple[str, ...]:
+        """The names down to `place` as the file system has them, links not followed: what its events will name."""
+        return spelled_names(place)
+
+    def state(self, place: Readable) -> Hashable | None:
+        """A value that differs whenever the thing at `place` does; None when there is nothing."""
+        try:
+            found = status(place)
+        except Problem:
+            return None
+        return (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev, found.st_mode)
+
+
+def _exists(place: Readable) -> bool:
+    try:
+        status(place)
+    except Problem:
+        return False
+    return True

@@ -1,0 +1,73 @@
+"""Whole files and folders, as resources show them."""
+
+from __future__ import annotations
+
+import mimetypes
+import os
+import stat
+from collections.abc import Sequence
+
+from mcp_batteries.errors import Problem, TooLarge, quote
+from mcp_batteries.limits import Stop
+from mcp_fs.engine.files.handles import open_file, open_folder, status
+from mcp_fs.engine.files.text import SAMPLE_BYTES, decode, sniff
+from mcp_fs.engine.listing import list_folder
+from mcp_fs.engine.media import MOST_WHOLE, mime_type
+from mcp_fs.models import Whole
+from mcp_fs.policy import Readable
+
+__all__ = ["FOLDER", "files_in", "read_whole"]
+
+FOLDER = "inode/directory"
+"""The MIME type of folders, as desktops name it (shared-mime-info)."""
+
+_MOST_CHILDREN = 1000
+_LISTED = 1000
+_UNKNOWN = "application/octet-stream"
+
+
+def read_whole(place: Readable, stop: Stop) -> Whole:
+    """The whole file at `place`: text, whatever its encoding, or bytes; of a folder its listing.
+
+    Raises:
+        TooLarge: the file has more than 10 MiB.
+        Problem: it can't be opened.
+    """
+    if stat.S_ISDIR(status(place).st_mode):
+        return Whole(FOLDER, list_folder(place, stop, limit=_LISTED).text())
+    with open_file(place) as file:
+        size = os.fstat(file.fileno()).st_size
+        head = file.read(SAMPLE_BYTES)
+        if size > MOST_WHOLE:
+            tool = "read_text" if sniff(head) is not None else "read_media"
+            raise TooLarge(
+                f"{quote(place.display)} has {size:,} bytes; a resource is read whole, up to {MOST_WHOLE:,}.",
+                f"Use the tool `{tool}`, which reads it page by page.",
+            )
+        data = head + file.read()
+    decoded = decode(data)
+    return Whole(mime_type(head, place.name), None if decoded is None else decoded.text, data)
+
+
+def files_in(folder: Readable, stop: Stop) -> Sequence[tuple[Readable, str]]:
+    """The readable files directly in `folder` that are not hidden, by name, with their MIME types; at most 1,000."""
+    with open_folder(folder) as listed:
+        names: list[str] = []
+        for entry in listed.scan():
+            stop.check()
+            if not folder.policy.protected((*listed.place.parts, entry.name)):
+                names.append(entry.name)
+                if len(names) == _MOST_CHILDREN:
+                    break
+    found: list[tuple[Readable, str]] = []
+    for name in sorted(names):
+        stop.check()
+        if name.startswith("."):
+            continue
+        try:
+            kind = stat.S_IFMT(status(folder / name).st_mode)
+        except Problem:  # gone meanwhile, or a link that leads nowhere or out
+            continue
+        if kind == stat.S_IFREG:
+            found.append((folder / name, mimetypes.guess_type(name, strict=False)[0] or _UNKNOWN))
+    return found
