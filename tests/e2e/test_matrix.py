@@ -49,8 +49,9 @@ async def test_a_day_with_a_folder(transport: str, revision: str, tmp_path: Path
         assert "one\n" in text_of(await wire.call("read_text", path="notes.txt"))
         contents = (await wire.request("resources/read", {"uri": notes.as_uri()}))["contents"]
         assert [(item["uri"], item["text"]) for item in contents] == [(notes.as_uri(), "one\n")]
-        children = (await wire.request("resources/read", {"uri": served.as_uri()}))["contents"]
-        assert {notes.as_uri(), folder.as_uri()} <= {item["uri"].rstrip("/") for item in children}
+        [listing] = (await wire.request("resources/read", {"uri": served.as_uri()}))["contents"]
+        assert listing["uri"] == served.as_uri()
+        assert {"notes.txt", "folder/"} <= {line.partition("\t")[0] for line in listing["text"].splitlines()}
 
         for uri in (notes.as_uri(), control.as_uri(), folder.as_uri()):
             await wire.subscribe(uri)
