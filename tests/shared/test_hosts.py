@@ -67,9 +67,12 @@ def test_on_windows_the_command_is_a_program(tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize("host", HOSTS)
 def test_what_was_said_is_not_asked_for_again(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    harmless = "postgresql://reader@db.example.org/shop"
+    said = entry(host, load(Database, [harmless]))
+    assert harmless in said and "MCP_POSTGRES_DATABASES" not in said
     url = "postgresql://reader:secret@db.example.org/shop"
     said = entry(host, load(Database, [url]))
-    assert url in said and "MCP_POSTGRES_DATABASES" not in said
+    assert "secret" not in said and "MCP_POSTGRES_DATABASES" in said
     monkeypatch.setenv("MCP_POSTGRES_DATABASES", url)
     held = entry(host, load(Database, []))
     assert "MCP_POSTGRES_DATABASES" in held and "secret" not in held

@@ -13,6 +13,7 @@ class Toy(Settings):
     """Serve toys."""
 
     COMMAND: ClassVar[str] = "mcp-toy"
+    EXAMPLES: ClassVar[tuple[str, ...]] = ("red",)
     boxes: Annotated[tuple[str, ...], Positional()] = Field((), description="Boxes.")
     colour: tuple[str, ...] = Field((), description="Colours.")
     depth: int = Field(3, ge=1, description="Depth.")
@@ -81,11 +82,26 @@ def test_help_shows_every_setting_and_the_variables(flag: str, capsys: pytest.Ca
     with pytest.raises(SystemExit) as caught:
         load(Toy, [flag])
     assert caught.value.code == 0
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "Serve toys." in shown and "MCP_TOY_NAME" in shown and "[BOXE]" not in shown.replace("[BOXE]...", "")
+    printed = capsys.readouterr().out
+    # A line may break behind the hyphen of a flag.
+    shown = "".join(printed.split())
+    assert "Servetoys." in shown and "MCP_TOY_READ_ONLY" in shown and "mcp-toyred" in shown
     for name, field in Toy.model_fields.items():
-        if name != "boxes":
-            assert f"--{name.replace('_', '-')}" in shown and str(field.description) in shown
+        flag = "[BOXE]..." if name == "boxes" else f"--{name.replace('_', '-')}"
+        assert flag in shown and "".join(str(field.description).split()) in shown
+
+
+def test_help_lists_own_options_first_then_each_common_one_in_one_group(capsys: pytest.CaptureFixture[str]) -> None:
+    grouped = [name for names in Settings.GROUPS.values() for name in names]
+    assert sorted(grouped) == sorted(Settings.model_fields)
+    with pytest.raises(SystemExit):
+        load(Toy, ["--help"])
+    printed = capsys.readouterr().out
+    places = [
+        printed.index(heading)
+        for heading in ("Options of mcp-toy:", "--colour", *(f"\n{name}:" for name in Settings.GROUPS), "Examples:")
+    ]
+    assert places == sorted(places)
 
 
 def test_arguments_give_the_same_settings_again() -> None:

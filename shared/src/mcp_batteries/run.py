@@ -56,10 +56,14 @@ def _run(package: str, settings: Settings) -> int:
         from mcp_batteries.cli.hosts import entry, place
 
         try:
-            print(entry(settings.print_config, settings))  # noqa: T201
+            text = entry(settings.print_config, settings)
         except ValueError as problem:
             return _fail(settings, str(problem))
+        print(text)  # noqa: T201
         print(f"Goes into: {place(settings.print_config)}", file=sys.stderr)  # noqa: T201
+        if held := [name for name in settings.secrets() if name in text]:
+            left_out = f"The entry holds no password or key: set {', '.join(held)} where the host finds it"
+            print(left_out + (", or write it in place of ***." if "***" in text else "."), file=sys.stderr)  # noqa: T201
         return 0
     if settings.check:
         from mcp_batteries.cli.check import check

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Sequence
 from types import NoneType
-from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, cast, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar, cast, get_args, get_origin
 
 import click
 from annotated_types import Ge, Le
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
-__all__ = ["Asked", "Host", "Positional", "Settings", "load", "variable"]
+__all__ = ["Asked", "Host", "Positional", "Secret", "Settings", "load", "masked", "variable"]
 
 Transport = Literal["stdio", "http", "sse"]
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -37,6 +38,23 @@ class Positional:
 
     def __init__(self, separator: str = os.pathsep) -> None:
         self.separator = separator
+
+
+class Secret:
+    """Marks, inside `Annotated`, a field whose value nobody else may see.
+
+    Such a value travels in environment variables only: it is in no command line, host entry, report or log.
+
+    Args:
+        url: the value is a URL or `key=value` text, and secret only if it holds a password.
+    """
+
+    def __init__(self, *, url: bool = False) -> None:
+        self.url = url
+
+    def hides(self, text: str) -> bool:
+        """Whether `text` holds a secret."""
+        return masked(text) != text if self.url else bool(text)
 
 
 class Asked(NamedTuple):
@@ -78,6 +96,25 @@ class Settings(BaseModel):
     ASKED: ClassVar[tuple[Asked, ...]] = ()
     """What nobody but the person who installs it can know."""
 
+    EXAMPLES: ClassVar[tuple[str, ...]] = ()
+    """Command lines for the end of `--help`, without the command itself."""
+
+    GROUPS: ClassVar[dict[str, tuple[str, ...]]] = {
+        "Serve": ("transport", "host", "port", "public_url", "json_response"),
+        "Safety": ("read_only", "confirm", "audit_file", "allowed_host", "allowed_origin"),
+        "Access over HTTP": (
+            "allow_anonymous", "auth_file", "auth_tokens", "auth_issuer", "auth_audience", "auth_algorithm",
+            "auth_scope_prefix", "tls_certificate", "tls_key", "trusted_proxy",
+        ),
+        "Limits over HTTP": (
+            "rate_calls", "rate_bytes", "max_parallel", "max_sessions", "session_seconds", "max_streams",
+            "max_streams_each", "drain_seconds",
+        ),
+        "Operation": ("bus", "state_key_file", "log_level", "log_format", "metrics", "telemetry"),
+        "Instead of serving": ("check", "print_config", "new_token", "version"),
+    }  # fmt: skip
+    """The headings under which `--help` and the documents list the common settings."""
+
     transport: Transport = Field("stdio", description="How clients reach the server; use sse for old clients only.")
     host: str = Field("127.0.0.1", description="Address to listen on with http and sse.")
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on with http and sse; 0 takes a free port.")
@@ -88,7 +125,7 @@ class Settings(BaseModel):
         None,
         description="Require a bearer token from this file of --new-token lines; reloaded when it changes.",
     )
-    auth_tokens: str | None = Field(
+    auth_tokens: Annotated[str | None, Secret()] = Field(
         None, description="Require one of these tokens, separated by semicolons; --new-token makes each line."
     )
     auth_issuer: str | None = Field(
@@ -145,7 +182,7 @@ class Settings(BaseModel):
     )
     read_only: bool = Field(False, description="Offer only tools that change nothing.")
     confirm: bool = Field(False, description="Ask the user before a tool replaces or removes anything.")
-    bus: str | None = Field(
+    bus: Annotated[str | None, Secret(url=True)] = Field(
         None,
         description="Message bus that tells replicas of each other's changes: redis://, nats:// or postgresql://.",
     )
@@ -179,19 +216,15 @@ class Settings(BaseModel):
         """What to print instead of serving, where an option of the server's own asks for that."""
         return None
 
-    def shown(self) -> list[str]:
-        """`arguments` without secrets, for a person's eyes."""
-        return self.arguments()
-
     def arguments(self) -> list[str]:
-        """The command line that gives these settings again: what differs from the defaults.
-
-        A secret that came as a variable is not put where every process list and configuration file shows it.
-        """
+        """The command line that gives these settings again, but for `secrets`: what differs from the defaults."""
         flags: list[str] = []
         plain: list[str] = []
-        for name in self.given():
-            field, value = type(self).model_fields[name], getattr(self, name)
+        secrets = self.secrets()
+        for name, field in type(self).model_fields.items():
+            value = getattr(self, name)
+            if value == field.default or variable(type(self), name) in secrets:
+                continue
             flag = "--" + name.replace("_", "-")
             if any(isinstance(item, Positional) for item in field.metadata):
                 plain.extend(value)
@@ -201,21 +234,30 @@ class Settings(BaseModel):
                 flags.extend([flag] if value is True else [flag, str(value)])
         return [*flags, *plain]
 
-    def given(self) -> list[str]:
-        """The fields that differ from their defaults, without the secrets that the environment holds."""
-        secrets = {asked.variable for asked in self.ASKED if asked.secret} & os.environ.keys()
-        return [
-            name
-            for name, field in type(self).model_fields.items()
-            if getattr(self, name) != field.default
-            and not ((held := variable(type(self), name)) in secrets and _is_of(getattr(self, name), os.environ[held]))
-        ]
+    def secrets(self) -> dict[str, str]:
+        """The settings that hold a secret, as environment variables: every process list shows a command line."""
+        found: dict[str, str] = {}
+        for name, field in type(self).model_fields.items():
+            secret = next((item for item in field.metadata if isinstance(item, Secret)), None)
+            value = getattr(self, name)
+            words = cast("tuple[str, ...]", value) if isinstance(value, tuple) else (value or "",)
+            if secret is not None and any(map(secret.hides, words)):
+                found[variable(type(self), name)] = _separator(field).join(words)
+        return found
 
 
-def _is_of(value: object, text: str) -> bool:
-    words = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
-    return all(str(word) in text for word in words)
+def _separator(field: FieldInfo) -> str:
+    return next((item.separator for item in field.metadata if isinstance(item, Positional)), os.pathsep)
 
+
+def masked(text: str) -> str:
+    """`text`, a URL or `key=value` text, without its password."""
+    text = re.sub(r"(://[^/@:\s]*):[^@\s]*@", r"\1:***@", text)
+    return re.sub(r"(password\s*=\s*)('[^']*'|[^\s&]+)", r"\1***", text, flags=re.IGNORECASE)
+
+
+_MOST_SHOWN = 5
+"""Choices that `--help` shows beside the flag; more of them go into its text."""
 
 S = TypeVar("S", bound=Settings)
 
@@ -226,11 +268,11 @@ def load(kind: type[S], arguments: Sequence[str]) -> S:
     Raises:
         SystemExit: with 0 after `--help`; with 2 after one line on standard error about what cannot be used.
     """
-    command = click.Command(
+    command = _Command(
+        kind,
         kind.COMMAND,
         params=[_parameter(kind, name, field) for name, field in kind.model_fields.items()],
         help=kind.__doc__,
-        epilog=f"Every option can be set as {variable(kind, 'NAME')}; lists are separated like PATH.",
         context_settings={
             "help_option_names": ["-h", "--help"],
             "max_content_width": 110,
@@ -254,6 +296,40 @@ def load(kind: type[S], arguments: Sequence[str]) -> S:
 def variable(kind: type[Settings], name: str) -> str:
     """The environment variable that sets field `name`."""
     return f"{kind.COMMAND}_{name}".upper().replace("-", "_")
+
+
+class _Command(click.Command):
+    """A command whose help has the server's own options first, then the common ones in their groups, then examples."""
+
+    def __init__(self, kind: type[Settings], *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._kind = kind
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        lines = {option.name: option.get_help_record(ctx) for option in self.get_params(ctx)}
+        for argument in self.params:
+            if isinstance(argument, click.Argument) and argument.name:
+                said = str(self._kind.model_fields[argument.name].description)
+                lines[argument.name] = (argument.make_metavar(ctx), said)
+        common = {name for names in self._kind.GROUPS.values() for name in names}
+        own = tuple(name for name in self._kind.model_fields if name not in common)
+        for heading, names in {f"Options of {self._kind.COMMAND}": own, **self._kind.GROUPS}.items():
+            records = [record for name in names if (record := lines.get(name))]
+            if heading == "Instead of serving" and (help_record := lines.get("help")):
+                records.append(help_record)
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Examples"):
+            for example in self._kind.EXAMPLES:
+                formatter.write_text(f"{self._kind.COMMAND} {example}".strip())
+        formatter.write_paragraph()
+        formatter.write_text(
+            f"Every option can also be set as a variable such as {variable(self._kind, 'READ_ONLY')}=1. "
+            f"A list is separated like PATH."
+        )
 
 
 class _Words(click.types.StringParamType):
@@ -281,7 +357,10 @@ def _parameter(kind: type[Settings], name: str, field: FieldInfo) -> click.Param
     if get_origin(annotation) is tuple:
         return click.Option([flag], multiple=True, type=_Words(), **common)
     if get_origin(annotation) is Literal:
-        return click.Option([flag], type=click.Choice(get_args(annotation)), **common)
+        choices = get_args(annotation)
+        if len(choices) > _MOST_SHOWN:
+            common |= {"metavar": "NAME", "help": f"{field.description} One of: {', '.join(choices)}."}
+        return click.Option([flag], type=click.Choice(choices), **common)
     if annotation is int:
         low = next((item.ge for item in field.metadata if isinstance(item, Ge)), None)
         high = next((item.le for item in field.metadata if isinstance(item, Le)), None)

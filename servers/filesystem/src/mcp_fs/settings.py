@@ -21,6 +21,12 @@ class Settings(Common):
         Asked("folder", "Folder to serve", "/path/to/folder", "directory", multiple=True),
     )
 
+    EXAMPLES: ClassVar[tuple[str, ...]] = (
+        "/path/to/folder",
+        "--read-only /path/to/docs /path/to/notes",
+        "--check /path/to/folder",
+    )
+
     folders: Annotated[tuple[str, ...], Positional()] = Field(
         (), description="Folders to serve; nothing outside them can be reached."
     )

@@ -30,6 +30,12 @@ class Settings(Common):
         "--toolsets", "all", "--write", "--merge", "--delete", "--releases", "--runs",
     )  # fmt: skip
 
+    EXAMPLES: ClassVar[tuple[str, ...]] = (
+        "",
+        "--repos octo-org/website",
+        "--write --toolsets issues --toolsets pull_requests",
+    )
+
     toolsets: tuple[str, ...] = Field(
         DEFAULT_TOOLSETS, description=f"Groups of tools to offer, or all: {', '.join(TOOLSETS)}; repeatable."
     )

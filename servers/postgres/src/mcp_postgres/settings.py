@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator
 
-from mcp_batteries.settings import Asked, Positional
+from mcp_batteries.settings import Asked, Positional, Secret
 from mcp_batteries.settings import Settings as Common
 from mcp_postgres import role_sql
 
@@ -30,9 +30,10 @@ class Settings(Common):
         ),
     )
     SELECTOR_LOOP: ClassVar[bool] = True
+    EXAMPLES: ClassVar[tuple[str, ...]] = ("--demo", "postgresql://reader@localhost/shop", "--dba --queries ./sql")
     DOCUMENTED: ClassVar[tuple[str, ...]] = ("--demo", "--write", "--ddl", "--dba")
 
-    databases: Annotated[tuple[str, ...], Positional(" ")] = Field(
+    databases: Annotated[tuple[str, ...], Positional(" "), Secret(url=True)] = Field(
         (),
         description="Databases as a URL or `key=value` text; a name may come first: `shop=postgresql://...`.",
     )
@@ -77,11 +78,3 @@ class Settings(Common):
         if self.print_notify_sql:
             return role_sql.notify_sql(self.listen or "mcp_changes")
         return None
-
-    def shown(self) -> list[str]:
-        return [_masked(word) for word in self.arguments()]
-
-
-def _masked(word: str) -> str:
-    word = re.sub(r"(://[^/@:\s]*):[^@\s]*@", r"\1:***@", word)
-    return re.sub(r"(password\s*=\s*)('[^']*'|[^\s&]+)", r"\1***", word, flags=re.IGNORECASE)

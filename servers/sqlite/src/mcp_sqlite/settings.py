@@ -22,6 +22,8 @@ class Settings(Common):
     )
     DOCUMENTED: ClassVar[tuple[str, ...]] = ("--demo", "--write", "--ddl", "--files", "{folder}")
 
+    EXAMPLES: ClassVar[tuple[str, ...]] = ("--demo", "app.db", "--write --ddl --files ./exports app.db")
+
     databases: Annotated[tuple[str, ...], Positional()] = Field(
         (), description="Database files to serve, each named after its file without the extension."
     )

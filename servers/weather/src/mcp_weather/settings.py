@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from mcp_batteries.settings import Secret
 from mcp_batteries.settings import Settings as Common
-from mcp_batteries.settings import variable
 
 __all__ = ["Settings"]
 
@@ -20,6 +20,7 @@ class Settings(Common):
     """Serve the weather over MCP: now, to come, past, alerts, air and sea, with nothing to configure."""
 
     COMMAND: ClassVar[str] = "mcp-weather"
+    EXAMPLES: ClassVar[tuple[str, ...]] = ("", "--units imperial", "--places ./places.toml")
     DOCUMENTED: ClassVar[tuple[str, ...]] = ()
 
     places: str | None = Field(None, description="TOML file of saved places; reloaded when it changes.")
@@ -38,8 +39,8 @@ class Settings(Common):
     contact: str | None = Field(
         None, description="Mail address or site to send in the User-Agent, as the US National Weather Service asks."
     )
-    open_meteo_key: str | None = Field(
-        None, description="Open-Meteo key of a paying user, better set as a variable; lifts the free limits."
+    open_meteo_key: Annotated[str | None, Secret()] = Field(
+        None, description="Open-Meteo key of a paying user; lifts the free limits."
     )
     forecast_url: str = Field("https://api.open-meteo.com", description="URL of Open-Meteo's forecasts.")
     geocoding_url: str = Field("https://geocoding-api.open-meteo.com", description="URL of Open-Meteo's geocoder.")
@@ -80,11 +81,6 @@ class Settings(Common):
         if not url.startswith(("https://", "http://")):
             raise ValueError("must begin with https:// or http://")
         return url.rstrip("/")
-
-    def arguments(self) -> list[str]:
-        # A key that came as a variable is not put where every process list and configuration file shows it.
-        hidden = {"open_meteo_key": None} if variable(type(self), "open_meteo_key") in os.environ else {}
-        return super(Settings, self.model_copy(update=hidden)).arguments()
 
     @property
     def bases(self) -> dict[str, str]:

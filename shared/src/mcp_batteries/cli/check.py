@@ -86,7 +86,7 @@ def check(package: str, settings: Settings) -> int:
         0 when every step that could be tried worked, else 1.
     """
     console = Console()
-    report = _Report(escape(f"{settings.COMMAND} {' '.join(_quiet(settings).shown())}"))
+    report = _Report(escape(f"{settings.COMMAND} {' '.join(_quiet(settings).arguments())}"))
     with tempfile.TemporaryFile("w+") as stderr:
         if sys.stdout.isatty():
             with Live(console=console, auto_refresh=False) as live:
@@ -118,6 +118,7 @@ def _named(settings: Settings) -> set[str]:
 async def _try(package: str, settings: Settings, report: _Report, stderr: Any) -> None:
     # Tokens, passwords, proxies and certificates are found there; the SDK by itself would hand on hardly any of it.
     environment = {name: value for name, value in os.environ.items() if name not in _named(settings)}
+    environment |= settings.secrets()
     words = ["-m", package, *_quiet(settings).arguments()]
     command = StdioServerParameters(command=sys.executable, args=words, env=environment)
     started = time.perf_counter()

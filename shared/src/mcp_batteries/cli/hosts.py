@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from mcp_batteries.settings import Asked, Settings, variable
+from mcp_batteries.settings import Asked, Settings, masked, variable
 
 __all__ = ["Input", "connecting", "entry", "launch", "place", "starting"]
 
@@ -94,12 +94,29 @@ def entry(host: str, settings: Settings) -> str:
     name = settings.COMMAND.removeprefix("mcp-")
     if settings.transport == "stdio":
         words = [*launch(settings.COMMAND), *quiet.arguments()]
-        said = {variable(type(settings), field) for field in quiet.given()}
-        return starting(
-            host, name, words, [asked for asked in settings.ASKED if asked.variable and asked.variable not in said]
-        )
+        return starting(host, name, words, _variables(quiet))
     path = "mcp" if settings.transport == "http" else "sse"
     return connecting(host, name, f"http://{settings.host}:{settings.port}/{path}", sse=settings.transport == "sse")
+
+
+def _variables(settings: Settings) -> list[Asked]:
+    """What the environment has to hold: secrets that were given, and what is asked for and was not given."""
+    held = settings.secrets()
+    asked = {item.variable: item for item in settings.ASKED if item.variable}
+    found: list[Asked] = []
+    for name, field in type(settings).model_fields.items():
+        key = variable(type(settings), name)
+        if key in held:
+            blank = Asked(name, str(field.description).rstrip("."), "", variable=key, secret=True)
+            found.append(asked.pop(key, blank)._replace(example=_blanked(held[key])))
+        elif getattr(settings, name) != field.default:
+            asked.pop(key, None)
+    return [*found, *asked.values()]
+
+
+def _blanked(value: str) -> str:
+    # What hosts without a place for secrets show: all but the password of a URL, nothing of a key.
+    return masked(value) if masked(value) != value else "***"
 
 
 def starting(

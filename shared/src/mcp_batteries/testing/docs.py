@@ -65,16 +65,42 @@ def tables(kind: type[Settings], seen: dict[str, Any]) -> dict[str, str]:
         )
         for item in seen["prompts"]
     ]
-    settings = [
-        (_flag(name, field), f"`{variable(kind, name)}`", _default(field.default), str(field.description))
-        for name, field in kind.model_fields.items()
-    ]
+    own = [name for name in kind.model_fields if name not in Settings.model_fields]
     return {
         "tools": _table(("tool", "effect", "what it does", "arguments (required in bold)"), tools),
         "resources": _table(("resource", "what it is"), resources),
         "prompts": _table(("prompt", "what it does", "arguments"), prompts),
-        "settings": _table(("flag", "variable", "default", "meaning"), settings),
+        "settings": _settings(kind, own) if own else "It has no settings of its own.",
     }
+
+
+def _settings(kind: type[Settings], names: Sequence[str]) -> str:
+    rows = [
+        (_flag(name, field), f"`{variable(kind, name)}`", _default(field.default), str(field.description))
+        for name in names
+        for field in [kind.model_fields[name]]
+    ]
+    return _table(("flag", "variable", "default", "meaning"), rows)
+
+
+def _options() -> str:
+    """The page of the settings that all servers share, under the headings of `--help`."""
+    lines = [
+        "# Settings of every server",
+        "",
+        "Every server has these settings; `SERVER` stands for its command in capitals, such as `MCP_FS`. A flag",
+        "overrides its variable, a variable overrides the default. An unknown flag or variable stops the start with a",
+        "message that names the right one. A list is separated like PATH. Passwords and keys (`--auth-tokens`, a `--bus`",
+        "with a password) are better set as variables: every process list shows a command line.",
+        "",
+    ]
+    for heading, names in Settings.GROUPS.items():
+        lines += [f"## {heading}", "", _settings(_AnyServer, names), ""]
+    return "\n".join(lines)
+
+
+class _AnyServer(Settings):
+    COMMAND = "SERVER"
 
 
 def filled(readme: str, places: dict[str, str]) -> str:
@@ -91,6 +117,7 @@ def generated(root: Path) -> dict[str, str]:
     described = [item for item in servers if _snapshot_of(root, item).exists()]
     front = {"hosts": hosts_table("docs/hosts/"), "servers": _overview(root, described)}
     files = {"README.md": filled((root / "README.md").read_text("utf-8"), front)}
+    files["docs/settings.md"] = _options()
     files |= {f"docs/hosts/{name}": text for name, text in host_pages(servers).items()}
     for server in described:
         seen = json.loads(_snapshot_of(root, server).read_text("utf-8"))
@@ -149,7 +176,7 @@ def _flag(name: str, field: Any) -> str:
 
 
 def _default(value: Any) -> str:
-    return "" if value in (None, (), False) else f"`{value}`"
+    return "" if value in (None, (), False, "") else f"`{value}`"
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
