@@ -23,7 +23,6 @@ TO_BE_MENDED = {
     "servers/postgres/src/mcp_postgres/engine/workload.py",
     "servers/postgres/src/mcp_postgres/resources.py",
     "servers/sqlite/src/mcp_sqlite/resources.py",
-    "servers/weather/src/mcp_weather/engine/service.py",
 }
 """Modules that still make trusted types themselves. Take out what you mend; the list ends empty and goes away."""
 

@@ -15,6 +15,7 @@ from mcp_weather.engine.places import SavedPlaces
 from mcp_weather.engine.queries import scope_of
 from mcp_weather.engine.service import Engine
 from mcp_weather.engine.upstream import Upstream as Fetcher
+from mcp_weather.models import Astronomy
 from mcp_weather.policy import Place, Policy
 from mcp_weather.server import build
 from mcp_weather.settings import Settings
@@ -54,8 +55,8 @@ class World:
         self.settings = settings(upstream, *arguments)
         self.fetcher = Fetcher(self.settings, store, clock=self.clock)
         self.cache = Cache(store, self.fetcher.fetch, scope=scope_of, clock=self.clock)
-        self.policy = Policy(SavedPlaces(self.settings.places).all)
-        self.engine = Engine(self.cache, self.policy, language="en")
+        self.engine = Engine(self.cache, language="en")
+        self.policy = Policy(SavedPlaces(self.settings.places).all, self.engine.hits)
 
     def clock(self) -> float:
         # No two readings are the same, as with real ones; all together are far below a second.
@@ -69,7 +70,12 @@ class World:
         await self.fetcher.__aexit__()
 
     async def place(self, text: str) -> Place:
-        return await self.engine.place(self.policy.place(text))
+        return await self.policy.place(text)
+
+    async def sky(self, text: str, day: str | None) -> Astronomy:
+        place = await self.place(text)
+        here = await self.engine.local_time(place)
+        return await self.engine.astronomy(place, self.policy.sky_day(day, here.today), here)
 
 
 def text(result: Any) -> str:

@@ -1,6 +1,7 @@
 """What is a place, a day and a URI, and what is refused in words that help."""
 
 from datetime import date
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,10 +12,16 @@ from mcp_weather.engine.budget import weight
 from mcp_weather.engine.nws import may_cover
 from mcp_weather.engine.places import SavedPlaces
 from mcp_weather.engine.queries import archive_key, current_key, daily_key, hourly_key
-from mcp_weather.policy import Days, Name, Place, Policy
+from mcp_weather.policy import Day, Days, Name, Place, Policy, point_at
 
 HOME = Place("Home", 47.37, 8.55, None, None, "saved as home")
-policy = Policy(lambda: {"home": HOME})
+
+
+async def nowhere(name: str, language: str | None) -> list[dict[str, Any]]:
+    return []
+
+
+policy = Policy(lambda: {"home": HOME}, nowhere)
 TODAY = date(2026, 11, 21)
 
 
@@ -33,7 +40,7 @@ TODAY = date(2026, 11, 21)
     ],
 )  # fmt: skip
 def test_what_is_a_point(text: str, point: str) -> None:
-    found = policy.place(text)
+    found = policy.parse(text)
     assert isinstance(found, Place) and found.point == point
 
 
@@ -47,18 +54,18 @@ def test_what_is_a_point(text: str, point: str) -> None:
 )  # fmt: skip
 def test_what_is_no_place(text: str, reason: str) -> None:
     with pytest.raises(Invalid, match=reason):
-        policy.place(text)
+        policy.parse(text)
 
 
 def test_a_name_is_taken_apart() -> None:
-    assert policy.place("Springfield,  Illinois , US") == Name(
+    assert policy.parse("Springfield,  Illinois , US") == Name(
         "Springfield", ("Illinois", "US"), "Springfield, Illinois , US"
     )
 
 
 @pytest.mark.parametrize("code", ["12345", "8001", "113 51", "100-0001"])
 def test_a_postal_code_is_looked_up(code: str) -> None:
-    assert policy.place(code) == Name(code, (), code)
+    assert policy.parse(code) == Name(code, (), code)
 
 
 @pytest.mark.parametrize(
@@ -70,26 +77,28 @@ def test_a_postal_code_is_looked_up(code: str) -> None:
     ],
 )  # fmt: skip
 def test_what_is_a_day(text: str, day: str) -> None:
-    assert policy.day(text, date(2026, 11, 21)) == date.fromisoformat(day)
+    assert policy.sky_day(text, TODAY) == Day(date.fromisoformat(day))
 
 
 @pytest.mark.parametrize("text", ["2023-02-29", "01/02/2024", "last week", "", "2024", "0000-01-01", "2024111"])
 def test_what_is_no_day(text: str) -> None:
     with pytest.raises(Invalid, match=r"is no day.*YYYY-MM-DD"):
-        policy.day(text, date(2026, 11, 21))
+        policy.sky_day(text, TODAY)
+    with pytest.raises(Invalid, match=r"is no day.*YYYY-MM-DD"):
+        policy.past_days("2026-01-01", text, today=TODAY, most=92)
 
 
 @pytest.mark.parametrize("text", ["0001-01-01", "1899-12-31", "2100-01-01", "9999-12-31"])
 def test_the_sky_is_computed_for_the_years_of_its_formulas(text: str) -> None:
     with pytest.raises(Invalid, match="computed from 1900-01-01 to 2099-12-31"):
-        policy.sky_day(text, date(2026, 11, 21))
-    assert policy.sky_day(None, date(2026, 11, 21)) == date(2026, 11, 21)
+        policy.sky_day(text, TODAY)
+    assert policy.sky_day(None, TODAY) == Day(TODAY)
 
 
 @given(st.text(max_size=60))
 def test_any_words_are_a_place_a_name_or_a_problem(text: str) -> None:
     try:
-        found = policy.place(text)
+        found = policy.parse(text)
     except Problem:
         return
     if isinstance(found, Place):
@@ -98,7 +107,7 @@ def test_any_words_are_a_place_a_name_or_a_problem(text: str) -> None:
 
 @given(st.floats(-90, 90), st.floats(-180, 180))
 def test_points_have_four_decimals_and_no_trailing_zeros(latitude: float, longitude: float) -> None:
-    point = policy.point(latitude, longitude, resolved="test").point
+    point = point_at(latitude, longitude, resolved="test").point
     for number in point.split(","):
         whole, _, decimals = number.partition(".")
         assert len(decimals) <= 4 and not decimals.endswith("0") and whole != "-"
@@ -138,21 +147,18 @@ def test_other_uris_are_of_another_kind(uri: str) -> None:
 )  # fmt: skip
 def test_days_that_cannot_be_had(start: str, end: str | None, reason: str) -> None:
     with pytest.raises(Invalid, match=reason):
-        policy.days(date.fromisoformat(start), date.fromisoformat(end) if end else None, today=TODAY, most=92)
+        policy.past_days(start, end, today=TODAY, most=92)
 
 
 def test_one_day_is_a_span_of_one() -> None:
-    assert (
-        policy.days(TODAY, None, today=TODAY, most=1)
-        == policy.days(TODAY, TODAY, today=TODAY, most=1)
-        == Days(TODAY, TODAY)
-    )
+    for end in (None, "today", "2026-11-21"):
+        assert policy.past_days("today", end, today=TODAY, most=1) == Days(TODAY, TODAY)
 
 
 def test_the_weather_service_is_asked_only_where_it_may_answer() -> None:
     def at(point: str, country: str | None = None) -> bool:
         latitude, longitude = map(float, point.split(","))
-        return may_cover(policy.point(latitude, longitude, country=country, resolved="test"))
+        return may_cover(point_at(latitude, longitude, country=country, resolved="test"))
 
     for point in ("38.9,-77", "61.2,-149.9", "21.3,-157.9", "13.4,144.8", "18.4,-66.1", "-14.3,-170.7", "52,175"):
         assert at(point)

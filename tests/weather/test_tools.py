@@ -118,7 +118,10 @@ async def test_less_is_served_from_what_more_was_asked_for(upstream: Upstream) -
 async def test_normals_are_means_of_the_same_days_of_thirty_years(upstream: Upstream) -> None:
     async with World(upstream) as world:
         start, end = "2024-02-28", "2024-03-01"
-        found = await world.engine.history(await world.place("Zurich"), start, end, "metric", normals=True, most=14)
+        zurich = await world.place("Zurich")
+        here = await world.engine.local_time(zurich)
+        days = world.policy.past_days(start, end, today=here.today, most=14)
+        found = await world.engine.history(zurich, days, here, "metric", normals=True)
         assert found.normals is not None
         assert found.normals.time == ["02-28", "02-29", "03-01"]
         # In the years without a leap day the first of March is the second day, in the eight with one the third.
@@ -138,7 +141,7 @@ async def test_normals_are_means_of_the_same_days_of_thirty_years(upstream: Upst
 )  # fmt: skip
 async def test_polar_day_and_night_are_said_as_such(place: str, day: str, sun: str, upstream: Upstream) -> None:
     async with World(upstream) as world:
-        found = await world.engine.astronomy(await world.place(place), day)
+        found = await world.sky(place, day)
         assert found.sun == sun
         times = dict(zip(found.names, found.times, strict=True))
         assert tuple(times) == NAMES
@@ -151,7 +154,7 @@ async def test_polar_day_and_night_are_said_as_such(place: str, day: str, sun: s
 async def test_sun_and_moon_agree_with_an_almanac(upstream: Upstream) -> None:
     """Zurich on 21 June 2024: sunrise 5:29, sunset 21:26; full moon on 22 June at 01:08 UTC."""
     async with World(upstream) as world:
-        found = await world.engine.astronomy(await world.place("Zurich"), "2024-06-21")
+        found = await world.sky("Zurich", "2024-06-21")
         times = dict(zip(found.names, found.times, strict=True))
         for name, expected in (("sunrise", "2024-06-21T05:29+02:00"), ("sunset", "2024-06-21T21:26+02:00")):
             off = datetime.fromisoformat(str(times[name])) - datetime.fromisoformat(expected)
@@ -194,7 +197,7 @@ async def test_names_are_completed(upstream: Upstream, tmp_path: Any) -> None:
     async with World(upstream, "--places", path) as world:
         from mcp_weather.completions import Completions
 
-        rooms = Completions(world.policy, world.engine)
+        rooms = Completions(world.policy, "en")
         assert await rooms.place("spring", {}) == ["spring_house"]
         assert await rooms.place("springf", {}) == [
             "Springfield, Missouri, United States",

@@ -10,7 +10,7 @@ from mcp_batteries.remote import DiskStore, RemoteSource, open_store
 from mcp_batteries.subscriptions.file_watcher import follow_file
 from mcp_weather.engine.places import SavedPlaces
 from mcp_weather.engine.queries import current_key
-from mcp_weather.policy import Place, Policy
+from mcp_weather.policy import point_at
 from mcp_weather.resources import PLACES, PROBLEM, Resources
 from mcp_weather.settings import Settings
 
@@ -70,9 +70,8 @@ def demonstration(settings: Settings) -> tuple[str, Callable[[], None]] | None:
     if not isinstance(store, DiskStore):
         return None
     saved = SavedPlaces(settings.places)
-    place = Policy(saved.all).place(next(iter(saved.all()), "51.4779,-0.0015"))
-    assert isinstance(place, Place)
-    return Policy(saved.all).uri(place.point, "now"), lambda: store.drop(current_key(place))
+    place = next(iter(saved.all().values()), None) or point_at(51.4779, -0.0015, resolved="coordinates")
+    return place.uri("now"), lambda: store.drop(current_key(place))
 
 
 def identity(settings: Settings) -> list[str]:

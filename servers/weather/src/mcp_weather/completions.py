@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from mcp_batteries.errors import Problem
 from mcp_batteries.server.declare import completes
-from mcp_weather.engine.service import Engine
 from mcp_weather.policy import Policy
 
 __all__ = ["Completions"]
@@ -18,7 +18,7 @@ _LEAST = 3
 @dataclass(frozen=True)
 class Completions:
     policy: Policy
-    engine: Engine
+    language: str
 
     @completes("place", of="prompt")
     async def place(self, typed: str, others: Mapping[str, str]) -> list[str]:
@@ -26,7 +26,10 @@ class Completions:
         wanted = typed.strip().casefold()
         found = [alias for alias in self.policy.saved() if alias.startswith(wanted)]
         if not found and len(wanted) >= _LEAST and not any(letter.isdigit() for letter in wanted):
-            found = await self.engine.names(typed.strip())
+            try:
+                found = [at.name for at, _ in await self.policy.places(typed, self.language)]
+            except Problem:
+                found = []
         return list(dict.fromkeys(found))
 
     @completes("place", of="resource")

@@ -1,9 +1,9 @@
-"""The only place that says no: what is a place, a day, a span. Mints what the engine takes."""
+"""The only place that says no: what is a place, a day, a span. Makes what the engine takes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
@@ -11,13 +11,19 @@ from urllib.parse import quote as percent
 from urllib.parse import unquote
 
 from mcp_batteries.errors import Invalid, NotFound, quote
+from mcp_weather.coordinates import Twofold, degrees
 from mcp_weather.models import PlaceInfo
-from mcp_weather.points import Twofold, degrees
 
-__all__ = ["KINDS", "Days", "Name", "Place", "Policy", "Subject"]
+__all__ = ["FOUND", "KINDS", "Day", "Days", "LookUp", "Name", "Place", "Policy", "Subject", "point_at"]
+
+LookUp = Callable[[str, str | None], Awaitable[Sequence[Mapping[str, Any]]]]
+"""The geocoder: what it has for a name, in a language of two letters or the server's own."""
 
 KINDS = ("now", "hourly", "daily", "alerts", "air")
 """What there is of each place as a resource."""
+
+FOUND = "found"
+"""How a place is resolved that was one of many hits."""
 
 FIRST_DAY = date(1940, 1, 1)
 """The first day of the reanalysis behind past weather."""
@@ -60,6 +66,10 @@ class Place:
             resolved=self.resolved,
         )
 
+    def uri(self, kind: str) -> str:
+        """The URI of the resource that shows `kind` of this place."""
+        return _uri(self.point, kind)
+
 
 @dataclass(frozen=True)
 class Name:
@@ -71,11 +81,22 @@ class Name:
 
 
 @dataclass(frozen=True)
+class Day:
+    """One day of the calendar whose sun and moon can be computed."""
+
+    date: date
+
+
+@dataclass(frozen=True)
 class Days:
     """A span of whole days, the first not after the last."""
 
     first: date
     last: date
+
+    def starting(self, year: int) -> Days:
+        """The same days of the calendar, the first of them in `year`; without a leap day, the day before it."""
+        return Days(_in_year(self.first, year), _in_year(self.last, year + self.last.year - self.first.year))
 
 
 @dataclass(frozen=True)
@@ -87,20 +108,73 @@ class Subject:
     kind: str
 
 
+def point_at(
+    latitude: float,
+    longitude: float,
+    *,
+    name: str | None = None,
+    timezone: str | None = None,
+    country: str | None = None,
+    resolved: str,
+) -> Place:
+    """The place at these degrees.
+
+    Raises:
+        Invalid: they are out of range, perhaps because they are the other way round.
+    """
+    if not (-90 <= latitude <= 90 and -180 <= longitude <= 180):
+        swapped = -90 <= longitude <= 90 and -180 <= latitude <= 180
+        fix = (
+            f"They look swapped: try `{longitude:g},{latitude:g}`."
+            if swapped
+            else "Latitude is within 90, longitude within 180 degrees."
+        )
+        raise Invalid(f"`{latitude:g},{longitude:g}` is not on the globe.", fix)
+    latitude, longitude = round(latitude, 4) + 0.0, round(longitude, 4) + 0.0
+    if longitude == -180:
+        longitude = 180.0  # The date line has one name, so that it has one cache entry.
+    if abs(latitude) == 90:
+        longitude = 0.0  # So has each pole.
+    return Place(name or f"{latitude:g},{longitude:g}", latitude, longitude, timezone, country, resolved)
+
+
 class Policy:
     """What may be asked.
 
     Args:
         saved: the saved places by alias, in lower case; called each time, since they may be edited.
+        look_up: the geocoder's hits for a name.
     """
 
-    def __init__(self, saved: Callable[[], Mapping[str, Place]]) -> None:
-        self._saved = saved
+    def __init__(self, saved: Callable[[], Mapping[str, Place]], look_up: LookUp) -> None:
+        self._saved, self._look_up = saved, look_up
 
     def saved(self) -> Mapping[str, Place]:
         return self._saved()
 
-    def place(self, text: str) -> Place | Name:
+    async def place(self, text: str) -> Place:
+        """The place that `text` means, looked up if it is a name.
+
+        Raises:
+            Invalid: it is not the name of a place, or that of several.
+            NotFound: no place has this name.
+        """
+        named = self.parse(text)
+        return named if isinstance(named, Place) else self.choose(named, await self._look_up(named.name, None))
+
+    async def places(self, text: str, language: str) -> list[tuple[Place, int | None]]:
+        """All places that `text` may mean, and how many people live there.
+
+        Raises:
+            Invalid: it can't be the name of a place.
+        """
+        named = self.parse(text)
+        if isinstance(named, Place):
+            return [(named, None)]
+        hits = await self._look_up(named.name, language)
+        return [(self.of(hit, FOUND), _people(hit) or None) for hit in hits]
+
+    def parse(self, text: str) -> Place | Name:
         """What `text` names: a saved alias, coordinates, or something to be looked up.
 
         Raises:
@@ -118,7 +192,7 @@ class Policy:
                 f"{quote(text)} has both a sign and a direction.", "Use one of them: `-33.9,18.4` or `33.9S,18.4E`."
             ) from None
         if point is not None:
-            return self.point(*point, resolved="coordinates")
+            return point_at(*point, resolved="coordinates")
         if _POSTAL_CODE.fullmatch(wanted):
             return Name(wanted, (), wanted)
         if len(wanted) < 2 or not any(letter.isalpha() for letter in wanted):
@@ -130,36 +204,6 @@ class Policy:
         if len(name) < 2:
             raise Invalid(f"{quote(text)} is no place.", "Pass the name first, as in `Springfield, Illinois`.")
         return Name(name, tuple(part for part in within if part), wanted)
-
-    def point(
-        self,
-        latitude: float,
-        longitude: float,
-        *,
-        name: str | None = None,
-        timezone: str | None = None,
-        country: str | None = None,
-        resolved: str,
-    ) -> Place:
-        """The place at these degrees.
-
-        Raises:
-            Invalid: they are out of range, perhaps because they are the other way round.
-        """
-        if not (-90 <= latitude <= 90 and -180 <= longitude <= 180):
-            swapped = -90 <= longitude <= 90 and -180 <= latitude <= 180
-            fix = (
-                f"They look swapped: try `{longitude:g},{latitude:g}`."
-                if swapped
-                else "Latitude is within 90, longitude within 180 degrees."
-            )
-            raise Invalid(f"`{latitude:g},{longitude:g}` is not on the globe.", fix)
-        latitude, longitude = round(latitude, 4) + 0.0, round(longitude, 4) + 0.0
-        if longitude == -180:
-            longitude = 180.0  # The date line has one name, so that it has one cache entry.
-        if abs(latitude) == 90:
-            longitude = 0.0  # So has each pole.
-        return Place(name or f"{latitude:g},{longitude:g}", latitude, longitude, timezone, country, resolved)
 
     def choose(self, wanted: Name, hits: Sequence[Mapping[str, Any]]) -> Place:
         """The one of the geocoder's `hits` that `wanted` means.
@@ -191,7 +235,7 @@ class Policy:
     def of(self, hit: Mapping[str, Any], resolved: str) -> Place:
         """The place a geocoder's hit is."""
         zone, country = hit.get("timezone"), hit.get("country_code")
-        return self.point(
+        return point_at(
             float(hit["latitude"]),
             float(hit["longitude"]),
             name=_named(hit),
@@ -200,7 +244,42 @@ class Policy:
             resolved=resolved,
         )
 
-    def day(self, text: str, today: date) -> date:
+    def sky_day(self, text: str | None, today: date) -> Day:
+        """The day whose sun and moon can be computed; `today` without `text`.
+
+        Raises:
+            Invalid: it means none, or one for which the formulas are not made.
+        """
+        day = today if text is None else self._day(text, today)
+        if not FIRST_SKY.year <= day.year <= LAST_SKY.year:
+            raise Invalid(f"Sun and moon are computed from {FIRST_SKY} to {LAST_SKY}, not for {day}.")
+        return Day(day)
+
+    def past_days(self, start: str, end: str | None, *, today: date, most: int) -> Days:
+        """The past days from `start` to `end`, both included; without `end` that one day.
+
+        Raises:
+            Invalid: they mean no days, are not past, the wrong way round, too many, or before the records begin.
+        """
+        first = self._day(start, today)
+        last = first if end is None else self._day(end, today)
+        if last < first:
+            raise Invalid(f"`end` {last} is before `start` {first}.", "Swap them.")
+        if last > today:
+            raise Invalid(
+                f"{last} is not past yet at the place, where it is {today}.", "Use `get_forecast` for days to come."
+            )
+        if first < FIRST_DAY:
+            raise Invalid(f"Records begin on {FIRST_DAY}, `start` is {first}.", f"Start on {FIRST_DAY} or later.")
+        if (last - first).days >= most:
+            fits = first + timedelta(days=most - 1)
+            raise Invalid(
+                f"{(last - first).days + 1} days are more than the {most} of one call.",
+                f"Ask for {first} to {fits} first.",
+            )
+        return Days(first, last)
+
+    def _day(self, text: str, today: date) -> date:
         """The day that `text` means where it is `today`: YYYY-MM-DD, yesterday, today or tomorrow.
 
         Raises:
@@ -216,40 +295,6 @@ class Policy:
         except ValueError:
             raise Invalid(f"{quote(text)} is no day of the calendar.", "Pass it as YYYY-MM-DD.") from None
 
-    def sky_day(self, text: str | None, today: date) -> date:
-        """The day whose sun and moon can be computed; `today` without `text`.
-
-        Raises:
-            Invalid: it means none, or one for which the formulas are not made.
-        """
-        day = today if text is None else self.day(text, today)
-        if not FIRST_SKY.year <= day.year <= LAST_SKY.year:
-            raise Invalid(f"Sun and moon are computed from {FIRST_SKY} to {LAST_SKY}, not for {day}.")
-        return day
-
-    def days(self, start: date, end: date | None, *, today: date, most: int) -> Days:
-        """The past days from `start` to `end`, both included; without `end` that one day.
-
-        Raises:
-            Invalid: they are not past, the wrong way round, too many, or before the records begin.
-        """
-        end = end or start
-        if end < start:
-            raise Invalid(f"`end` {end} is before `start` {start}.", "Swap them.")
-        if end > today:
-            raise Invalid(
-                f"{end} is not past yet at the place, where it is {today}.", "Use `get_forecast` for days to come."
-            )
-        if start < FIRST_DAY:
-            raise Invalid(f"Records begin on {FIRST_DAY}, `start` is {start}.", f"Start on {FIRST_DAY} or later.")
-        if (end - start).days >= most:
-            last = start + timedelta(days=most - 1)
-            raise Invalid(
-                f"{(end - start).days + 1} days are more than the {most} of one call.",
-                f"Ask for {start} to {last} first.",
-            )
-        return Days(start, end)
-
     def subject(self, uri: str) -> Subject | None:
         """What `uri` shows, in its one spelling; None if it is of another kind.
 
@@ -259,15 +304,27 @@ class Policy:
         found = _URI.fullmatch(uri)
         if found is None or found[2] not in KINDS:
             return None
-        match self.place(unquote(found[1])):
+        match self.parse(unquote(found[1])):
             case Place() as place if place.resolved == "coordinates":
                 text = place.point
             case _:
                 text = " ".join(unquote(found[1]).split()).casefold()
-        return Subject(self.uri(text, found[2]), text, found[2])
+        return Subject(_uri(text, found[2]), text, found[2])
 
-    def uri(self, place: str, kind: str) -> str:
-        return f"weather://{percent(place, safe=',')}/{kind}"
+    def uri(self, alias: str, kind: str) -> str:
+        """The URI of the resource that shows `kind` of the saved place `alias`."""
+        return _uri(alias, kind)
+
+
+def _uri(place: str, kind: str) -> str:
+    return f"weather://{percent(place, safe=',')}/{kind}"
+
+
+def _in_year(day: date, year: int) -> date:
+    try:
+        return day.replace(year=year)
+    except ValueError:
+        return date(year, 2, 28)
 
 
 def _plain(degrees: float) -> str:

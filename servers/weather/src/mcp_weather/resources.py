@@ -93,7 +93,7 @@ class Resources:
 
     async def where(self, subject: Subject) -> Place:
         """The place that `subject` is about, now."""
-        return await self.engine.place(self.policy.place(subject.place))
+        return await self.policy.place(subject.place)
 
     async def _read(self, uri: str) -> Lasting:
         subject = self.policy.subject(uri)

@@ -30,11 +30,11 @@ def build(settings: Settings) -> Assembled:
         Problem: the cache folder can't be used.
     """
     saved = SavedPlaces(settings.places)
-    policy = Policy(saved.all)
     store = open_store(settings.cache, settings.COMMAND, identity(settings))
     upstream = Upstream(settings, store)
     cache = Cache(store, upstream.fetch, scope=scope_of)
-    engine = Engine(cache, policy, language=settings.language)
+    engine = Engine(cache, language=settings.language)
+    policy = Policy(saved.all, engine.hits)
     resources = Resources(policy, engine, saved, settings.units)
     remote = weather_source(resources)
     return assemble(
@@ -43,10 +43,10 @@ def build(settings: Settings) -> Assembled:
         rooms=[
             ForecastTools(policy, engine, settings.units),
             ConditionTools(policy, engine, settings.units),
-            PlaceTools(policy, engine, saved, settings.language),
+            PlaceTools(policy, saved, settings.language),
             resources,
             Prompts(),
-            Completions(policy, engine),
+            Completions(policy, settings.language),
         ],
         opens=[upstream, cache],
         sources=[PlacesWatcher(saved, remote), remote],

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Literal
 
 from mcp_weather.models import Astronomy
-from mcp_weather.policy import Place
+from mcp_weather.policy import Day, Place
 
 __all__ = ["NAMES", "sky"]
 
@@ -29,8 +29,9 @@ _PHASES = (
 _MONTH = 29.530588853
 
 
-def sky(place: Place, day: date, zone: tzinfo, notes: list[str]) -> Astronomy:
-    """Sun, twilight and moon of the local `day`."""
+def sky(place: Place, wanted: Day, zone: tzinfo, notes: Sequence[str]) -> Astronomy:
+    """Sun, twilight and moon of a local day."""
+    day = wanted.date
     from astral import Observer, moon
     from astral import sun as sun_
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from mcp_batteries.errors import Problem
 from mcp_batteries.subscriptions.config_file import ConfigFile
-from mcp_weather.policy import Place, Policy
+from mcp_weather.policy import Place, point_at
 
 __all__ = ["SavedPlaces"]
 
@@ -15,7 +15,6 @@ class SavedPlaces(ConfigFile[Place]):
     """The places in the TOML file `path`, one table each: `[home]` with `latitude`, `longitude` and perhaps `name`."""
 
     def __init__(self, path: str | None) -> None:
-        self._policy = Policy(dict)
         super().__init__(path, "The places file")
 
     def entries(self, given: dict[str, Any]) -> dict[str, Place]:
@@ -36,7 +35,7 @@ class SavedPlaces(ConfigFile[Place]):
                 raise ValueError(f"`{alias}` needs `{key}` as a number.")
             degrees.append(float(value))
         try:
-            return self._policy.point(
+            return point_at(
                 *degrees,
                 name=str(given.get("name") or alias),
                 timezone=given.get("timezone"),

@@ -1,9 +1,10 @@
-"""What is known of a place: documents fetched through the cache, made into results."""
+"""What is known of a place: answers fetched through the cache, made into results."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import partial
 from typing import Any
@@ -25,14 +26,13 @@ from mcp_weather.models import (
     Forecast,
     History,
     Marine,
-    Places,
     Reading,
     Table,
     Weather,
 )
-from mcp_weather.policy import Days, Name, Place, Policy
+from mcp_weather.policy import Day, Days, Place
 
-__all__ = ["Engine"]
+__all__ = ["Engine", "LocalTime"]
 
 _NORMAL_YEARS = range(1991, 2021)
 """The period of reference of the World Meteorological Organization."""
@@ -50,49 +50,29 @@ _NORMAL_NAMES = (
 )
 
 
+@dataclass(frozen=True)
+class LocalTime:
+    """Which day it is at a place; `notes` say so if that could not be found out."""
+
+    zone: tzinfo
+    today: date
+    notes: Sequence[str] = ()
+
+
 class Engine:
     """Answers about places.
 
     Args:
-        cache: answers by the keys of `documents`.
+        cache: answers by the keys of `queries`.
         language: of place names.
     """
 
-    def __init__(self, cache: Cache, policy: Policy, *, language: str) -> None:
-        self.cache, self._policy, self._language = cache, policy, language
+    def __init__(self, cache: Cache, *, language: str) -> None:
+        self.cache, self._language = cache, language
 
-    # Places
-
-    async def place(self, wanted: Place | Name) -> Place:
-        """The place `wanted` is, looked up if it is a name.
-
-        Raises:
-            NotFound: there is none.
-            Invalid: there are several.
-        """
-        if isinstance(wanted, Place):
-            return wanted
-        return self._policy.choose(wanted, await self._hits(wanted.name, self._language))
-
-    async def find(self, wanted: Place | Name, language: str) -> Places:
-        columns = ["place", "latitude", "longitude", "timezone", "population"]
-        if isinstance(wanted, Place):
-            row = [wanted.name, wanted.latitude, wanted.longitude, wanted.timezone, None]
-            return Places(columns=columns, rows=[row], source=wanted.resolved)
-        hits = await self._hits(wanted.name, language)
-        found = [(self._policy.of(hit, "found"), hit) for hit in hits]
-        rows = [[at.name, at.latitude, at.longitude, at.timezone, hit.get("population")] for at, hit in found]
-        return Places(columns=columns, rows=rows, source="Open-Meteo.com geocoding (GeoNames)", licence="CC BY 4.0")
-
-    async def names(self, typed: str) -> list[str]:
-        """Names of places that begin like `typed`; none where they can't be had."""
-        try:
-            return [self._policy.of(hit, "found").name for hit in await self._hits(typed, self._language)]
-        except Problem:
-            return []
-
-    async def _hits(self, name: str, language: str) -> list[dict[str, Any]]:
-        found = (await self.cache.get(ask.geocoding_key(name, language))).json()
+    async def hits(self, name: str, language: str | None) -> list[dict[str, Any]]:
+        """What the geocoder has for `name`, in `language` or the server's."""
+        found = (await self.cache.get(ask.geocoding_key(name, language or self._language))).json()
         # No match is an answer without results.
         hits: list[dict[str, Any]] = found.get("results") or []
         return [hit for hit in hits if "latitude" in hit and "longitude" in hit]
@@ -125,7 +105,7 @@ class Engine:
         # What they say in full is for `get_alerts`.
         brief = [alert.model_copy(update={"description": None, "instruction": None}) for alert in alerts.alerts]
         alerts = alerts.model_copy(update={"alerts": brief})
-        uris = [self._policy.uri(place.point, kind) for kind in ("now", "daily", "alerts")]
+        uris = [place.uri(kind) for kind in ("now", "daily", "alerts")]
         return Weather(
             place=place.info(str(zone)), now=now, observation=observed, daily=daily[0], alerts=alerts, resources=uris
         )
@@ -308,24 +288,29 @@ class Engine:
             else "No sea here: the models have no water at this point. Pass coordinates off the coast.",
         )
 
-    async def history(
-        self, place: Place, start: str, end: str | None, units: Units, *, normals: bool, most: int
-    ) -> History:
-        zone, notes = await self._zone(place)
-        here = today(self.cache.clock(), zone)
-        first, last = self._policy.day(start, here), self._policy.day(end, here) if end else None
-        days = self._policy.days(first, last, today=here, most=most)
+    async def local_time(self, place: Place) -> LocalTime:
+        """Which day it is at `place`."""
+        notes: list[str] = []
+        if place.timezone:
+            zone = zone_of({"timezone": place.timezone})
+        else:
+            try:
+                zone = zone_of((await self.cache.get(ask.current_key(place))).json())
+            except Unavailable:
+                zone, notes = UTC, ["[Times are UTC: the place's time zone could not be found out.]"]
+        return LocalTime(zone, today(self.cache.clock(), zone), notes)
+
+    async def history(self, place: Place, days: Days, here: LocalTime, units: Units, *, normals: bool) -> History:
         found = await self.cache.get(ask.archive_key(place, days))
         daily = table(found.json(), "daily", units, origin(found))
+        notes = list(here.notes)
         if daily.values and any(item is None for values in daily.values for item in values):
             notes.append("[Values that are null are not known; the last days come with a delay of up to five days.]")
         normal = await self._normals(place, days, units) if normals else None
-        return History(place=place.info(str(zone)), daily=daily, normals=normal, notes=notes)
+        return History(place=place.info(str(here.zone)), daily=daily, normals=normal, notes=notes)
 
-    async def astronomy(self, place: Place, day: str | None) -> Astronomy:
-        zone, notes = await self._zone(place)
-        wanted = self._policy.sky_day(day, today(self.cache.clock(), zone))
-        return await in_thread(lambda stop: sky(place, wanted, zone, notes))
+    async def astronomy(self, place: Place, day: Day, here: LocalTime) -> Astronomy:
+        return await in_thread(lambda stop: sky(place, day, here.zone, here.notes))
 
     # Parts of them
 
@@ -358,12 +343,10 @@ class Engine:
         said: dict[str, str] = {}
         last: list[Snapshot] = []
         at_once = anyio.CapacityLimiter(_AT_ONCE)
-        over = days.last.year - days.first.year
 
         async def one(year: int) -> None:
-            first, end = _in_year(days.first, year), _in_year(days.last, year + over)
             async with at_once:
-                found = await self.cache.get(ask.archive_key(place, Days(first, end), normal=True))
+                found = await self.cache.get(ask.archive_key(place, days.starting(year), normal=True))
             last.append(found)
             document = found.json()
             shown = table(document, "daily", "metric", origin(found))
@@ -386,14 +369,6 @@ class Engine:
             values=[values for _, values in shown],
             origin=origin(min(last, key=lambda item: (not item.stale, item.fetched_at))),
         )
-
-    async def _zone(self, place: Place) -> tuple[tzinfo, list[str]]:
-        if place.timezone:
-            return zone_of({"timezone": place.timezone}), []
-        try:
-            return zone_of((await self.cache.get(ask.current_key(place))).json()), []
-        except Unavailable:
-            return UTC, ["[Times are UTC: the place's zone could not be found out.]"]
 
     async def _point(self, place: Place) -> tuple[dict[str, Any], tzinfo] | None:
         """What the National Weather Service has of the point; None outside its coverage."""
@@ -419,13 +394,6 @@ def _first(shown: Table, count: int, start: int = 0) -> Table:
     return shown.model_copy(
         update={"time": shown.time[start:end], "values": [values[start:end] for values in shown.values]}
     )
-
-
-def _in_year(day: date, year: int) -> date:
-    try:
-        return day.replace(year=year)
-    except ValueError:
-        return date(year, 2, 28)
 
 
 def _mean(values: list[float] | None) -> float | None:

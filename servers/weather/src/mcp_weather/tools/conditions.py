@@ -30,7 +30,7 @@ class ConditionTools:
     @tool("Alerts", open_world=True)
     async def get_alerts(self, place: PlaceText) -> Alerts:
         """Get official warnings; `status` tells none from not covered and not available. US only."""
-        return await self.engine.alerts(await self.engine.place(self.policy.place(place)))
+        return await self.engine.alerts(await self.policy.place(place))
 
     @tool("Air quality", open_world=True)
     async def get_air_quality(
@@ -41,7 +41,7 @@ class ConditionTools:
         units: UnitSystem = None,
     ) -> AirQuality:
         """Get air quality indices, pollutants and pollen, now and by hour."""
-        where = await self.engine.place(self.policy.place(place))
+        where = await self.policy.place(place)
         return await self.engine.air(where, units or self.units, min(hours, 144), pollen=pollen)
 
     @tool("Sea and rivers", open_world=True)
@@ -53,7 +53,7 @@ class ConditionTools:
         units: UnitSystem = None,
     ) -> Marine:
         """Get waves, swell, sea temperature and currents, now and by hour."""
-        where = await self.engine.place(self.policy.place(place))
+        where = await self.policy.place(place)
         return await self.engine.marine(where, units or self.units, min(hours, 144), river=river)
 
     @tool("Past weather", open_world=True, seconds=120.0)
@@ -66,14 +66,17 @@ class ConditionTools:
         units: UnitSystem = None,
     ) -> History:
         """Get the weather of past days, from 1940 on, 92 days at most."""
-        where = await self.engine.place(self.policy.place(place))
+        where = await self.policy.place(place)
+        here = await self.engine.local_time(where)
         most = _MOST_NORMAL_DAYS if normals else _MOST_DAYS
-        return await self.engine.history(where, start, end, units or self.units, normals=normals, most=most)
+        days = self.policy.past_days(start, end, today=here.today, most=most)
+        return await self.engine.history(where, days, here, units or self.units, normals=normals)
 
     @tool("Sun and moon")
     async def get_astronomy(
         self, place: PlaceText, date: Annotated[Day | None, Field(description="Default: today there.")] = None
     ) -> Astronomy:
         """Get sunrise, sunset, twilights, moonrise, moonset and moon phase of a day."""
-        where = await self.engine.place(self.policy.place(place))
-        return await self.engine.astronomy(where, date)
+        where = await self.policy.place(place)
+        here = await self.engine.local_time(where)
+        return await self.engine.astronomy(where, self.policy.sky_day(date, here.today), here)

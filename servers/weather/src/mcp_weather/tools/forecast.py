@@ -41,7 +41,7 @@ class ForecastTools:
         self, place: PlaceText, days: Annotated[int, Field(ge=1, le=16)] = 3, units: UnitSystem = None
     ) -> Weather:
         """Get the weather now, the next days and alerts in one call. Begin here."""
-        where = await self.engine.place(self.policy.place(place))
+        where = await self.policy.place(place)
         return await self.engine.weather(where, units or self.units, days)
 
     @tool("Forecast", open_world=True, view=FORECAST)
@@ -57,7 +57,7 @@ class ForecastTools:
         units: UnitSystem = None,
     ) -> Forecast:
         """Get a forecast by hour (`hours`) or day (`days`), of several models if asked."""
-        where = await self.engine.place(self.policy.place(place))
+        where = await self.policy.place(place)
         step = step or ("daily" if days and not hours else "hourly")
         if step == "hourly":
             span = hours or min(24 * (days or 1), _MOST_HOURS)
@@ -77,7 +77,7 @@ class ForecastTools:
         self, place: PlaceText, hours: Hours = 48, units: UnitSystem = None
     ) -> Picture | CallToolResult:
         """Plot temperature, precipitation and wind of the next hours as a picture for people."""
-        where = await self.engine.place(self.policy.place(place))
+        where = await self.policy.place(place)
         found = await self.engine.forecast(where, "hourly", _PLOTTED, hours, ("best_match",), units or self.units)
         table = found.tables["best_match"]
         drawn = await in_thread(lambda stop: plot.png(table, where.name), what="Plotting")

@@ -9,9 +9,8 @@ from pydantic import Field
 
 from mcp_batteries.server.declare import tool
 from mcp_weather.engine.places import SavedPlaces
-from mcp_weather.engine.service import Engine
 from mcp_weather.models import Places
-from mcp_weather.policy import Policy
+from mcp_weather.policy import FOUND, Policy
 
 __all__ = ["PlaceTools", "saved_places"]
 
@@ -19,7 +18,6 @@ __all__ = ["PlaceTools", "saved_places"]
 @dataclass(frozen=True)
 class PlaceTools:
     policy: Policy
-    engine: Engine
     saved: SavedPlaces
     language: str
 
@@ -32,7 +30,12 @@ class PlaceTools:
         """Find places by name, with coordinates, time zone and population."""
         if query is None or not query.strip():
             return saved_places(self.saved)
-        return await self.engine.find(self.policy.place(query), language or self.language)
+        found = await self.policy.places(query, language or self.language)
+        columns = ["place", "latitude", "longitude", "timezone", "population"]
+        rows = [[at.name, at.latitude, at.longitude, at.timezone, people] for at, people in found]
+        if found and found[0][0].resolved != FOUND:
+            return Places(columns=columns, rows=rows, source=found[0][0].resolved)
+        return Places(columns=columns, rows=rows, source="Open-Meteo.com geocoding (GeoNames)", licence="CC BY 4.0")
 
 
 def saved_places(saved: SavedPlaces) -> Places:

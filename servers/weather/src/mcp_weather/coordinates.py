@@ -1,4 +1,4 @@
-"""Points as strings: the ways in which people and models write coordinates. Lexical only; no range is checked here."""
+"""The ways in which people and models write coordinates. Lexical only: no range is checked here."""
 
 from __future__ import annotations
 
