@@ -28,6 +28,10 @@ images:
 bench *arguments:
     uv run python tests/benchmarks/bench.py {{ arguments }}
 
+# Mistakes made on purpose, to see whether the tests notice; see tests/mutants/README.md.
+mutants *arguments:
+    uv run python tests/mutants/run.py --sample 20 {{ arguments }}
+
 # Pages of the views, into the packages that carry them.
 views:
     cd shared/views && npm ci && npm run check && npm run build

@@ -5,12 +5,18 @@ import sys
 from collections.abc import Generator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from e2e.installing import ROOT, UV, run
 
 # The programs of the development group (ripgrep, uv ...), whichever way pytest was started.
 os.environ["PATH"] = str(Path(sys.executable).parent) + os.pathsep + os.environ.get("PATH", "")
+
+# For `tests/mutants`: an example that fails is enough, nobody reads the smallest one.
+hypothesis.settings.register_profile(
+    "mutants", phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate], derandomize=True, database=None
+)
 
 
 @pytest.fixture(scope="session")

@@ -98,3 +98,18 @@ async def test_a_client_that_never_answers_is_served(folders: tuple[Path, Path])
     async with connected(served, None, "--client-roots", "narrow") as wire:
         assert not await refused(wire, served / "a" / "file.txt")
         assert not await refused(wire, served / "b" / "file.txt")
+
+
+@pytest.mark.anyio
+async def test_a_root_at_a_secret_place_serves_no_secret(folders: tuple[Path, Path]) -> None:
+    """Below a folder that were served by itself, the path would no longer tell that a file is a secret."""
+    served, _ = folders
+    secrets = [served / ".ssh" / "sub" / "notes", served / ".ssh" / "notes", served / ".aws" / "credentials"]
+    for secret in secrets:
+        secret.parent.mkdir(parents=True, exist_ok=True)
+        secret.write_text("secret", "utf-8")
+    for roots in ([*{secret.parent for secret in secrets}], [*{secret.parent for secret in secrets}, served / "a"]):
+        async with connected(served, roots, "--client-roots", "narrow") as wire:
+            for secret in secrets:
+                assert await refused(wire, secret)
+            assert await refused(wire, served / "a" / "file.txt") is (len(roots) == 3)

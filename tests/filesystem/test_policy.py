@@ -258,10 +258,13 @@ class TestNarrowed:
         with pytest.raises(Refused):
             narrowed.readable(str(here.outside / "secret.txt"))
 
-    @pytest.mark.parametrize("uri", ["outside", "gone", "root/gone", "root/link", "root/.ssh", "root_evil"])
+    @pytest.mark.parametrize(
+        "uri", ["outside", "gone", "root/gone", "root/link", "root/.ssh", "root/.aws", "root_evil"]
+    )
     def test_nothing_in_common(self, here: Ground, uri: str) -> None:
         (here.root / "link").symlink_to(here.outside)
-        (here.root / ".ssh").mkdir()
+        for secret in (".ssh", ".aws"):
+            (here.root / secret).mkdir()
         with pytest.raises(Refused, match="roots lie outside"):
             here.policy.narrowed([(here.root.parent / uri).as_uri()])
 

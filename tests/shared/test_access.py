@@ -187,8 +187,9 @@ async def test_a_session_is_its_owners(tmp_path: Path, people: dict[str, str]) -
         assert (await wire.request("tools/list"))["tools"]
 
 
+@pytest.mark.parametrize("change", ["removed", "fewer scopes"])
 @pytest.mark.parametrize("revision", ERAS)
-async def test_streams_end_with_their_token(revision: str, tmp_path: Path, people: dict[str, str]) -> None:
+async def test_streams_end_with_their_token(revision: str, change: str, tmp_path: Path, people: dict[str, str]) -> None:
     async with (
         served(tmp_path, people) as (subject, tokens),
         HttpWire(subject.url, revision=revision, headers=bearer(people["alice"])) as wire,
@@ -211,13 +212,16 @@ async def test_streams_end_with_their_token(revision: str, tmp_path: Path, peopl
             stream = wire.client.stream("GET", wire.url, headers={**wire.headers, **session})
         async with stream as response:
             assert response.status_code == 200
-            lines = tokens.read_text("utf-8").splitlines()
-            tokens.write_text("\n".join(line for line in lines if not line.startswith("alice")), "utf-8")
+            (hers, *others) = tokens.read_text("utf-8").splitlines()[1:]
+            assert hers.startswith("alice ")
+            assert hers.endswith(" destroy")
+            left = [] if change == "removed" else [hers.removesuffix("destroy") + "read"]
+            tokens.write_text("\n".join([*left, *others]), "utf-8")
             with anyio.fail_after(30):
                 async for _ in response.aiter_bytes():
                     pass
         again = await wire.send_raw(b"{}")
-        assert again.status_code == 401
+        assert (again.status_code == 401) is (change == "removed")
         # The others hear as before.
         (tmp_path / "files" / "notes.txt").write_text("two\n", "utf-8")
         await other.notification("notifications/resources/updated")

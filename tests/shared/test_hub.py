@@ -15,7 +15,8 @@ from mcp.server.mcpserver import MCPServer
 from mcp.shared.subscriptions import PromptsListChanged, ResourceUpdated, ToolsListChanged
 from mcp_types import Implementation, ResourceListChangedNotification, ResourceUpdatedNotification
 
-from mcp_batteries.errors import Refused
+from mcp_batteries.errors import NotFound, Problem, Refused
+from mcp_batteries.protocol import RESOURCE_NOT_FOUND
 from mcp_batteries.sdk import lowlevel
 from mcp_batteries.subscriptions import hub as module
 from mcp_batteries.subscriptions.hub import Changes
@@ -32,13 +33,16 @@ ERAS = ["legacy", "2026-07-28"]
 
 
 class Script:
-    """A source that does as it is told. `s:` URIs are its own; case does not matter in them; `s:no...` is refused."""
+    """A source that does as it is told. `s:` URIs are its own; case does not matter in them; `s:no...` is refused.
+
+    It tells of nothing that it does not watch, as every real source does.
+    """
 
     list_keys: Collection[Hashable] = ("root",)
 
     def __init__(self) -> None:
         self.watched: set[Hashable] = set()
-        self.changed: Callable[[Collection[Hashable]], None]
+        self._changed: Callable[[Collection[Hashable]], None]
         self.armed = anyio.Event()
         self.armed.set()
         self.asked = anyio.Event()
@@ -66,12 +70,15 @@ class Script:
         self._tell()
 
     async def run(self, changed: Callable[[Collection[Hashable]], None]) -> None:
-        self.changed = changed
+        self._changed = changed
         try:
             await anyio.sleep_forever()
         finally:
             self.watched.clear()
             self._tell()
+
+    def changed(self, keys: Collection[Hashable]) -> None:
+        self._changed([key for key in keys if key in self.watched])
 
     async def watches(self, *keys: Hashable) -> None:
         """Wait until exactly `keys` are watched."""
@@ -293,6 +300,25 @@ async def test_refused_is_said_to_legacy_clients_with_the_reason() -> None:
         assert caught.value.error.message == "`s:no` is outside what is served. Ask for `s:yes`."
 
 
+def no_x(uri: str) -> Problem | None:
+    return NotFound(f"There is no `{uri}`.", "List resources.") if uri.startswith("x:") else None
+
+
+async def test_what_cannot_be_there_cannot_be_subscribed_to() -> None:
+    server, _ = serve(Script(), missing=no_x)
+    async with listener(server, "legacy") as client:
+        with pytest.raises(MCPError, match="There is no `x:a`") as caught:
+            await client.subscribe("x:a")
+        assert caught.value.error.code == RESOURCE_NOT_FOUND
+        assert caught.value.error.data == {"uri": "x:a"}
+        await client.subscribe("y:a")
+    async with (
+        Client(server, mode="2026-07-28") as modern,
+        modern.listen(resource_subscriptions=["x:a", "y:a"]) as events,
+    ):
+        assert events.honored.resource_subscriptions == ["y:a"]
+
+
 async def test_refused_is_left_out_of_the_acknowledgement() -> None:
     source = Script()
     server, _ = serve(source)
@@ -462,6 +488,32 @@ async def test_a_reader_that_stalls_harms_nobody(era: str) -> None:
         await source.watches("0")
 
 
+async def test_what_waits_behind_a_stall_is_not_told_to_who_unsubscribed() -> None:
+    source = Script()
+    server, changes = serve(source)
+    stall = anyio.Event()
+    sent: list[str] = []
+
+    async def send(event: Any) -> None:
+        sent.append(event.uri)
+        await stall.wait()
+
+    async with listener(server, "legacy") as client:
+        await client.subscribe("s:0", "s:1", "s:2")
+        reader = Subscriber(send)
+        for number in range(3):
+            changes._subscribers.lease_uri(reader, f"s:{number}")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(reader.pump)
+            source.changed(["0", "1", "2"])
+            await client.inbox.take("s:2")
+            assert sent == ["s:0"]
+            changes._subscribers.release_uri(reader, "s:1")
+            stall.set()
+            reader.end()
+    assert sent == ["s:0", "s:2"]
+
+
 async def test_more_changes_at_once_than_the_sdk_would_buffer() -> None:
     """A checkout below 3,000 subscribed files neither ends a stream nor loses one."""
     source = Script()
@@ -547,6 +599,8 @@ async def test_other_lists_are_told_to_who_asked_for_them() -> None:
         client.listen(tools_list_changed=True, prompts_list_changed=True) as events,
     ):
         assert events.honored.resources_list_changed is None
+        async with client.listen(resources_list_changed=True) as others:
+            assert (others.honored.tools_list_changed, others.honored.prompts_list_changed) == (None, None)
         await changes.list_changed()
         for event in (ToolsListChanged(), PromptsListChanged()):
             await changes.bus.publish(event)
@@ -569,19 +623,22 @@ class Clock:
             await anyio.lowlevel.checkpoint()
 
 
-async def test_vs_code_is_told_again_when_its_cache_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["Visual Studio Code - Insiders", "VSCodium", "code-server"])
+async def test_vs_code_is_told_again_when_its_cache_is_over(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It answers reads from a cache for 3 s, so that the last of several quick changes would never show."""
     source = Script()
     server, _ = serve(source)
     inbox = Inbox()
-    info = Implementation(name="Visual Studio Code - Insiders", version="1")
+    info = Implementation(name=name, version="1")
     async with Client(server, mode="legacy", client_info=info, message_handler=inbox.message) as client:
+        await client.list_resources()
         await client.subscribe_resource("s:a")
         await client.subscribe_resource("s:silenced")
         clock = Clock(monkeypatch)
-        source.changed(["a", "silenced"])
+        source.changed(["a", "silenced", "root"])
         await inbox.take("s:a")
         await inbox.take("s:silenced")
+        await inbox.take(None)
         await client.unsubscribe_resource("s:silenced")
         await clock.skip(module.REST_SECONDS)
         source.changed(["a"])

@@ -1,0 +1,44 @@
+"""Which modules are mutated, and the tests that are to notice, the quickest first."""
+
+from __future__ import annotations
+
+__all__ = ["MODULES"]
+
+_SHARED = "shared/src/mcp_batteries"
+
+MODULES = {
+    f"{_SHARED}/subscriptions/hub.py": ("tests/shared/test_hub.py",),
+    f"{_SHARED}/subscriptions/subscribers.py": ("tests/shared/test_hub.py",),
+    f"{_SHARED}/transports/http/auth/guard.py": ("tests/shared/test_access.py", "tests/e2e/test_login.py"),
+    f"{_SHARED}/transports/http/auth/scopes.py": ("tests/shared/test_access.py", "tests/e2e/test_login.py"),
+    f"{_SHARED}/transports/http/host_check.py": ("tests/shared/test_http.py",),
+    "servers/filesystem/src/mcp_fs/policy.py": (
+        "tests/filesystem/test_policy.py",
+        "tests/filesystem/test_client_roots.py",
+        "tests/filesystem/test_handles.py",
+    ),
+    "servers/filesystem/src/mcp_fs/secrets.py": ("tests/filesystem/test_policy.py",),
+    "servers/github/src/mcp_github/policy.py": (
+        "tests/github_server/test_mistakes.py",
+        "tests/github_server/test_attacks.py tests/github_server/test_settings.py",
+        "tests/github_server/test_reading.py tests/github_server/test_taint.py tests/github_server/test_watch_list.py",
+    ),
+    "servers/postgres/src/mcp_postgres/policy.py": (
+        "tests/postgres/test_urls.py tests/postgres/test_addresses.py",
+        "tests/postgres/test_tools.py tests/postgres/test_consent.py tests/postgres/test_resources.py",
+    ),
+    "servers/postgres/src/mcp_postgres/engine/admission.py": ("tests/postgres/test_attacks.py",),
+    "servers/sqlite/src/mcp_sqlite/policy.py": (
+        "tests/sqlite/test_policy.py",
+        "tests/sqlite/test_mistakes.py tests/sqlite/test_doors.py tests/sqlite/test_queries.py",
+    ),
+    "servers/sqlite/src/mcp_sqlite/worker/guard.py": (
+        "tests/sqlite/test_writes.py",
+        "tests/sqlite/test_attacks.py",
+    ),
+    "servers/weather/src/mcp_weather/policy.py": (
+        "tests/weather/test_policy.py",
+        "tests/weather/test_bad_days.py tests/weather/test_tools.py",
+    ),
+}
+"""Each module's steps: pytest's arguments. A mutation that one step notices is not put to the next."""

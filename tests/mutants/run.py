@@ -1,0 +1,193 @@
+"""Make small mistakes in the modules that decide what is allowed and who is told, and see whether their tests notice.
+
+    uv run python tests/mutants/run.py [--sample N] [--seed S] [--jobs N] [MODULE ...]
+
+Each mistake is made in a copy of the project with an environment of its own, so that servers and workers which tests
+start as processes make it too. A mistake that no test notices is a survivor: it gets a test, or a row with the reason
+in README.md beside this file. The command fails when a survivor has neither.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT / "tests")]
+
+from mutants.modules import MODULES  # noqa: E402
+from mutants.mutations import Mutation, mutations  # noqa: E402
+
+README = Path(__file__).with_name("README.md")
+PYTEST = ("-m", "pytest", "-q", "-x", "-n0", "-p", "no:cacheprovider", "--hypothesis-profile=mutants")
+
+
+@dataclass(frozen=True)
+class Job:
+    module: str
+    mutation: Mutation
+
+    def __str__(self) -> str:
+        mutation = self.mutation
+        return f"{self.module}:{mutation.line} in `{mutation.place or 'the module'}`: {mutation}"
+
+
+def known() -> set[tuple[str, str, str]]:
+    """(module, place, mutation) of the survivors that README.md explains."""
+    rows = re.findall(r"^\| `(.+?)` \| `(.+?)` \| (`.+` → .+?) \| .+ \|$", README.read_text("utf-8"), re.MULTILINE)
+    return {(module, place, change.replace("\\|", "|")) for module, place, change in rows}
+
+
+def key(job: Job) -> tuple[str, str, str]:
+    return job.module, job.mutation.place or "the module", str(job.mutation)
+
+
+class Copy:
+    """A copy of the project, in which one mistake at a time is made and judged."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        names = subprocess.run(listed, cwd=ROOT, capture_output=True, check=True).stdout.decode().split("\0")
+        for name in filter(None, names):
+            if (ROOT / name).is_file():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / name, folder / name)
+        self._environment = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
+        uv = shutil.which("uv") or str(Path(sys.executable).with_name("uv"))
+        subprocess.run([uv, "sync", "--locked", "--quiet"], cwd=folder, env=self._environment, check=True)
+        self._python = folder / ".venv" / ("Scripts" if sys.platform == "win32" else "bin") / "python"
+        self._moment = int(time.time())
+
+    def judge(self, job: Job, seconds: Sequence[float]) -> str:
+        """ "survived", "killed" by a failing test, or "killed by time"; `seconds` are those of each of the tests."""
+        path = self._folder / job.module
+        source = (ROOT / job.module).read_bytes()
+        try:
+            self._write(path, job.mutation.apply(source))
+            for tests, usual in zip(MODULES[job.module], seconds, strict=True):
+                code = self.test(tests, 3 * usual + 20)
+                if code != 0:
+                    return "killed by time" if code is None else "killed"
+            return "survived"
+        finally:
+            self._write(path, source)
+
+    def test(self, tests: str, seconds: float) -> int | None:
+        """The exit code of pytest over `tests`; None if it took longer than `seconds`."""
+        process = subprocess.Popen(
+            [self._python, *PYTEST, *tests.split()],
+            cwd=self._folder,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            return process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            if sys.platform != "win32" and process.returncode != 0:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+            process.kill()
+            process.wait()
+
+    def _write(self, path: Path, source: bytes) -> None:
+        path.write_bytes(source)
+        # Python takes a cached module for current by its size and its time in whole seconds.
+        self._moment += 2
+        os.utime(path, (self._moment, self._moment))
+
+
+def chosen(names: Sequence[str], sample: int | None, seed: int) -> list[Job]:
+    modules = [module for module in MODULES if not names or any(name in module for name in names)]
+    jobs: list[Job] = []
+    for module in modules:
+        found = [Job(module, mutation) for mutation in mutations((ROOT / module).read_bytes())]
+        if sample is not None and sample < len(found):
+            found = sorted(random.Random(f"{seed} {module}").sample(found, sample), key=lambda job: job.mutation.span)
+        jobs += found
+    return jobs
+
+
+@click.command(help=__doc__)
+@click.argument("names", nargs=-1, metavar="[MODULE ...]")
+@click.option("--sample", type=int, help="So many mutations of each module; without it, all of them: hours.")
+@click.option("--seed", type=int, default=0, help="Which ones.")
+@click.option("--jobs", type=int, default=os.cpu_count() or 1, help="Copies at work at once.")
+def main(names: tuple[str, ...], sample: int | None, seed: int, jobs: int) -> None:
+    planned, explained = chosen(names, sample, seed), known()
+    if not planned:
+        raise click.ClickException(f"No module is called so. There are: {', '.join(MODULES)}")
+    results: dict[Job, str] = {}
+    waiting: queue.SimpleQueue[Job] = queue.SimpleQueue()
+    for job in planned:
+        waiting.put(job)
+    usual: dict[str, list[float]] = {}
+    failures: list[str] = []
+    first = threading.Lock()
+
+    def baseline(copy: Copy, module: str) -> list[float]:
+        """Seconds that each of a module's tests takes when there is nothing wrong."""
+        with first:
+            if module not in usual:
+                times: list[float] = []
+                for tests in MODULES[module]:
+                    begun = time.monotonic()
+                    if copy.test(tests, 900) != 0:
+                        raise RuntimeError(f"{tests} fails without any mistake")
+                    times.append(time.monotonic() - begun)
+                usual[module] = times
+            return usual[module]
+
+    def work(folder: Path) -> None:
+        try:
+            copy = Copy(folder)
+            while not failures:
+                try:
+                    job = waiting.get_nowait()
+                except queue.Empty:
+                    return
+                results[job] = result = copy.judge(job, baseline(copy, job.module))
+                if result == "survived":
+                    print(f"{'known' if key(job) in explained else 'SURVIVED'} {job}", flush=True)
+        except Exception as problem:
+            failures.append(str(problem))
+
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        workers = [threading.Thread(target=work, args=(Path(folder) / str(number),)) for number in range(jobs)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    if failures:
+        raise click.ClickException(failures[0])
+    print()
+    for module in dict.fromkeys(job.module for job in planned):
+        counts = Counter(results[job] for job in planned if job.module == module)
+        print(f"{module}: {sum(counts.values())} mutations, {', '.join(f'{n} {what}' for what, n in counts.items())}")
+    if any(result == "survived" and key(job) not in explained for job, result in results.items()):
+        sys.exit("Survivors without a test or a reason: see tests/mutants/README.md.")
+
+
+if __name__ == "__main__":
+    main()
