@@ -78,7 +78,7 @@ class Copy:
     def judge(self, job: Job, seconds: Sequence[float]) -> str:
         """ "survived", "killed" by a failing test, or "killed by time"; `seconds` are those of each of the tests."""
         path = self._folder / job.module
-        source = (ROOT / job.module).read_bytes()
+        source = path.read_bytes()
         try:
             self._write(path, job.mutation.apply(source))
             for tests, usual in zip(MODULES[job.module], seconds, strict=True):
