@@ -1,6 +1,7 @@
 """What happens to real files, as `FileWatcher` tells it."""
 
 import logging
+import mmap
 import os
 import random
 import shutil
@@ -544,17 +545,57 @@ async def test_equal_looks_right_after_a_change_are_not_trusted(
         await heard.about(path)
 
 
-async def test_after_a_flood_everything_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_FLOOD", 2)
-    monkeypatch.setattr(module, "_POLL_SECONDS", 0.01)
-    path = tmp_path / "a"
-    state = ["before"]
-    async with listening(tmp_path, lambda path: state[0]) as heard:
+@pytest.fixture
+def linked(tmp_path: Path) -> tuple[Path, Path]:
+    """A file and another name of it, of whose writes the kernel tells nothing in the folder of the first."""
+    (tmp_path / "served").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    path, other = tmp_path / "served" / "a", tmp_path / "elsewhere" / "a"
+    path.write_text("1")
+    os.link(path, other)
+    return path, other
+
+
+@pytest.mark.parametrize("how", ["link", "map"])
+async def test_what_the_kernel_does_not_tell_is_seen_all_the_same(linked: tuple[Path, Path], how: str) -> None:
+    path, other = linked
+    async with listening(path.parent) as heard:
         await heard.watch(path)
-        state[0] = "changed, and the event lost"
-        (tmp_path / "b").write_text("")
-        (tmp_path / "b").rename(tmp_path / "c")
+        if how == "link":
+            other.write_text("22")
+        else:
+            with path.open("r+b") as file, mmap.mmap(file.fileno(), 1) as mapped:
+                mapped[:] = b"2"
         await heard.about(path)
+
+
+@pytest.mark.parametrize("why", ["many events", "a pause"])
+async def test_after_a_batch_that_may_have_been_cut_everything_is_looked_at_at_once(
+    linked: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    monkeypatch.setattr(module, "_ROUND_SECONDS", 3600.0)
+    monkeypatch.setattr(module, "_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(module, "_FLOOD", 2 if why == "many events" else 1000)
+    monkeypatch.setattr(module, "_STALL_SECONDS", 0.0 if why == "a pause" else 3600.0)
+    path, other = linked
+    async with listening(path.parent) as heard:
+        await heard.watch(path)
+        other.write_text("an event of this is lost")
+        (path.parent / "b").write_text("")
+        (path.parent / "b").rename(path.parent / "c")
+        await heard.about(path)
+
+
+async def test_a_slow_look_takes_next_to_no_time(tmp_path: Path) -> None:
+    paths = [tmp_path / str(number) for number in range(2000)]
+    for path in paths:
+        path.write_text("")
+    async with listening(tmp_path) as heard:
+        await heard.watch(*paths)
+        rounds = [await heard.watcher._glance(list(heard.watcher._leases.values())) for _ in range(5)]
+        assert heard.keys == []
+    # 10,000 at this price, once in the time that their price allows: a round each minute at the worst.
+    assert min(rounds) * 5 / module._SHARE < 60
 
 
 async def test_the_end_is_prompt(tmp_path: Path) -> None:

@@ -9,6 +9,10 @@ be given another folder later. So there are three: a small one, replaced wheneve
 ones, replaced when they take over what the smaller have gathered. Each costs one thread that sleeps.
 
 Where the kernel reports nothing, the things subscribed to are looked at twice a second.
+
+The kernel also forgets events, when its queue is full, and never tells of some changes: through memory maps, through
+hard links in other folders. So everything subscribed to is looked at slowly as well, one stat(2) each, and at once
+after a batch that may have been cut.
 """
 
 from __future__ import annotations
@@ -57,23 +61,36 @@ _DOUBT_SECONDS = 0.1
 _POLL_SECONDS = 0.5
 _FLOOD = 1000
 """Events at once from which the kernel's queue (fs.inotify.max_queued_events) may have lost some."""
+_STALL_SECONDS = 0.1
+"""A pause of this process in which others may have filled the queue; equal events count once in a batch, so that its
+size does not tell."""
+
+_ROUND_SECONDS = 2.0
+"""How long a slow look at everything takes at least."""
+_SLICE = 500
+"""Things that a slow look takes at once."""
+_SHARE = 0.004
+"""Of one processor, what slow looks take at most."""
 _MOST_STRIKES = 3
 
 _UNSEEN = object()
-_Look = tuple[Hashable | None, bool]
-"""What is there, and whether a change of it could follow that looks the same."""
+_Stat = tuple[int, int, int, int, int, int]
+_Look = tuple[Hashable | None, bool, _Stat | None]
+"""What is there, whether a change of it could follow that looks the same, and what stat(2) said just before."""
 
 
 class _Lease:
     """One path somebody subscribed to, and how it was when last looked at."""
 
-    __slots__ = ("doubted_until", "path", "state", "trail")
+    __slots__ = ("doubted_until", "fresh", "glance", "path", "state", "trail")
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.trail = WatchPath()
         self.state: Hashable | None = _UNSEEN
         self.doubted_until = 0.0
+        self.fresh = False
+        self.glance: _Stat | None = None
 
 
 class _Watch:
@@ -84,6 +101,8 @@ class _Watch:
         self.folders = sorted(folders, key=len)
         self._notify = RustNotify(self.folders, False, False, 0, False, False)
         self._steps_left = math.inf
+        self._last_step = time.monotonic()
+        self._stalled = False
 
     def read(self) -> set[tuple[int, str]] | None:
         """Wait for events; None at the end."""
@@ -93,12 +112,20 @@ class _Watch:
     def end(self, after_steps: int = 0) -> None:
         self._steps_left = min(self._steps_left, after_steps)
 
+    def may_be_cut(self) -> bool:
+        """Whether events may have been lost since this was last asked: the process was not running for a while."""
+        stalled, self._stalled = self._stalled, False
+        return stalled
+
     @property
     def ending(self) -> bool:
         return self._steps_left < math.inf
 
     def is_set(self) -> bool:
         """What `RustNotify` asks in each step; the answer "yes" makes it forget what it has not yet reported."""
+        now = time.monotonic()
+        self._stalled = self._stalled or now - self._last_step > _STALL_SECONDS
+        self._last_step = now
         self._steps_left -= 1
         return self._steps_left < 0
 
@@ -138,6 +165,7 @@ class FileWatcher:
         self._running = anyio.Event()
         self._wake = anyio.Event()
         self._poll_wake = anyio.Event()
+        self._first = anyio.Event()
         self._ended = anyio.Event()
         self._arming = anyio.Lock()
         self._reset()
@@ -167,6 +195,7 @@ class FileWatcher:
         await self._running.wait()
         rounds = self._rounds
         leases = [self._leases.setdefault(key, _Lease(str(key))) for key in keys]
+        self._first.set()
         await self._renew(leases)
         if rounds != self._rounds:
             # An event may have named one of them before its place was known here.
@@ -190,6 +219,7 @@ class FileWatcher:
             async with anyio.create_task_group() as self._tasks:
                 self._tasks.start_soon(self._tend)
                 self._tasks.start_soon(self._poll)
+                self._tasks.start_soon(self._look_slowly)
                 self._running.set()
         finally:
             self._running = anyio.Event()
@@ -230,10 +260,43 @@ class FileWatcher:
                     self._polled.add(lease)
                     self._poll_wake.set()
 
-    async def _check(self, leases: Collection[_Lease], *, named: bool = False) -> None:
-        """Look at `leases` and tell what differs; of those an event has `named`, also what may differ unseen."""
+    async def _check(self, leases: Collection[_Lease], *, named: bool = False, lost: bool = False) -> None:
+        """Look at `leases` and tell what differs.
+
+        Args:
+            named: by an event; tell also what may differ unseen, when the look before was just now.
+            lost: events may be; the same, whenever the look before was.
+        """
         found = await self._in_thread(lambda: [self._look(lease, lease.trail) for lease in leases])
-        self._record(leases, found, named=named)
+        self._record(leases, found, named=named, lost=lost)
+
+    async def _glance(self, leases: Collection[_Lease], *, lost: bool = False) -> float:
+        """One stat(2) of each of `leases`, and a closer look at those that differ; seconds of processor time taken."""
+        began = time.thread_time()
+        now, glances, taken = await self._in_thread(lambda: _stats([lease.path for lease in leases]))
+        differing: list[_Lease] = []
+        for lease, glance in zip(leases, glances, strict=True):
+            if not self._is_leased(lease):
+                continue
+            if glance != lease.glance or (lost and lease.fresh):
+                differing.append(lease)
+            if lost and not self._exact and glance is not None and abs(now - glance[1]) < _COARSE_NS:
+                self._flooded = True  # what changed just now can change once more and look the same: look again
+        if differing:
+            await self._check(differing, lost=lost)
+        return taken + time.thread_time() - began
+
+    async def _look_slowly(self) -> None:
+        """Go round everything that is watched by events, again and again, and take next to no time for it."""
+        while True:
+            leases = list(self._leases.values())
+            for start in range(0, len(leases), _SLICE):
+                part = leases[start : start + _SLICE]
+                taken = await self._glance([lease for lease in part if lease not in self._polled])
+                await anyio.sleep(max(_ROUND_SECONDS * len(part) / len(leases), taken / _SHARE))
+            if not leases:
+                self._first = anyio.Event()
+                await self._first.wait()
 
     def _look_around(self, leases: Iterable[_Lease]) -> tuple[list[WatchPath], list[_Look]]:
         trails = [self._trails.follow(lease.path) for lease in leases]
@@ -241,24 +304,33 @@ class FileWatcher:
 
     def _look(self, lease: _Lease, trail: WatchPath) -> _Look:
         now = time.time_ns()
+        glance = _stat(lease.path)
         try:
             state = self._probe(lease.path)
         except (OSError, ValueError, Problem):
-            return None, False
+            return None, False, glance
         try:
-            return state, not self._exact and abs(now - os.lstat(trail.names[-1]).st_ctime_ns) < _COARSE_NS
+            fresh = not self._exact and abs(now - os.lstat(trail.names[-1]).st_ctime_ns) < _COARSE_NS
         except (OSError, ValueError, IndexError):
-            return state, False
+            fresh = False
+        return state, fresh, glance
 
-    def _record(self, leases: Iterable[_Lease], found: Iterable[_Look], *, named: bool = False) -> None:
+    def _record(
+        self, leases: Iterable[_Lease], found: Iterable[_Look], *, named: bool = False, lost: bool = False
+    ) -> None:
         now = time.monotonic()
         changed: list[Hashable] = []
-        for lease, (state, fresh) in zip(leases, found, strict=True):
-            if self._is_leased(lease) and (state != lease.state or (named and now < lease.doubted_until)):
+        for lease, (state, fresh, glance) in zip(leases, found, strict=True):
+            if not self._is_leased(lease):
+                continue
+            lease.glance = glance
+            doubted = (named and now < lease.doubted_until) or (lost and lease.fresh)
+            if state != lease.state or doubted:
                 if lease.state is not _UNSEEN:
                     changed.append(lease.path)
                 lease.state = state
                 lease.doubted_until = now + _DOUBT_SECONDS if fresh else 0.0
+            lease.fresh = fresh
         if changed:
             self._changed(changed)
 
@@ -371,7 +443,7 @@ class FileWatcher:
                         for inner in folders[position:]:
                             self._armed.pop(inner, None)
                         break
-        self._flooded = self._flooded or len(events) >= _FLOOD
+        self._flooded = watch.may_be_cut() or len(events) >= _FLOOD or self._flooded
         if self._stale or self._flooded:
             self._wake.set()
         if touched:
@@ -394,6 +466,7 @@ class FileWatcher:
 
     async def _tend(self) -> None:
         """What an event leaves to do: arm what has moved, look everywhere after a flood, let go of what is too much."""
+        looked = 0.0
         while True:
             await self._wake.wait()
             self._wake = anyio.Event()
@@ -401,9 +474,11 @@ class FileWatcher:
                 leases, self._stale = self._stale, set()
                 await self._renew(leases)
             if self._flooded:
+                await anyio.sleep(max(_POLL_SECONDS, 9 * looked))
                 self._flooded = False
-                await anyio.sleep(_POLL_SECONDS)
-                await self._check(set[_Lease]().union(*self._ways.values()))
+                looked = await self._glance(set[_Lease]().union(*self._ways.values()), lost=True)
+                if self._flooded:
+                    self._wake.set()
             if self._outgrown:
                 self._outgrown = False
                 async with self._arming:
@@ -431,6 +506,21 @@ _NOBODY: frozenset[_Lease] = frozenset()
 
 def _watch(folders: Iterable[str]) -> _Watch:
     return _Watch([folder for folder in folders if os.path.isdir(folder)])
+
+
+def _stats(paths: Iterable[str]) -> tuple[int, list[_Stat | None], float]:
+    """(time before, what stat(2) says of each path, processor time of this thread), on a worker thread."""
+    began, now = time.thread_time(), time.time_ns()
+    found = [_stat(path) for path in paths]
+    return now, found, time.thread_time() - began
+
+
+def _stat(path: str) -> _Stat | None:
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev, found.st_mode
 
 
 def _environment_polls() -> bool:
