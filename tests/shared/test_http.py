@@ -14,9 +14,10 @@ import httpx2
 import pytest
 
 from mcp_batteries.errors import Invalid, Refused, Unavailable
+from mcp_batteries.settings import Settings
 from mcp_batteries.testing.wire import MODERN, HttpWire, WireClosed, WireError
 from mcp_batteries.transports.http.host_check import split_authority
-from mcp_batteries.transports.http.serve import HttpOptions, serve
+from mcp_batteries.transports.http.serve import serve
 from mcp_batteries.transports.http.uvicorn_server import bind
 from shared.http_subject import FILES, TOY, Subject, running
 from shared.toy_http import server
@@ -60,28 +61,28 @@ async def test_an_authority_is_a_host_and_perhaps_a_port(text: str, parts: tuple
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
 async def test_an_address_others_can_reach_is_refused(host: str) -> None:
     with pytest.raises(Refused, match="--allow-anonymous"):
-        await serve(server, HttpOptions(host=host, port=0))
+        await serve(server, Settings(host=host, port=0))
 
 
 @pytest.mark.parametrize(
-    "options",
+    "settings",
     [
-        HttpOptions(allowed_hosts=["https://files.example.org"]),
-        HttpOptions(allowed_hosts=["*"]),
-        HttpOptions(allowed_origins=["files.example.org"]),
-        HttpOptions(allowed_origins=["https://files.example.org/app"]),
-        HttpOptions(allowed_origins=["*"]),
+        Settings(allowed_host=("https://files.example.org",)),
+        Settings(allowed_host=("*",)),
+        Settings(allowed_origin=("files.example.org",)),
+        Settings(allowed_origin=("https://files.example.org/app",)),
+        Settings(allowed_origin=("*",)),
     ],
     ids=str,
 )
-async def test_a_name_that_is_none_is_refused_at_the_start(options: HttpOptions) -> None:
+async def test_a_name_that_is_none_is_refused_at_the_start(settings: Settings) -> None:
     with pytest.raises(Invalid, match="--allowed-"):
-        await serve(server, options)
+        await serve(server, settings)
 
 
 async def test_a_taken_port_is_said_in_one_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(Unavailable, match="Choose another --port"):
-        await serve(server, HttpOptions(port=taken.getsockname()[1]))
+        await serve(server, Settings(port=taken.getsockname()[1]))
 
 
 async def test_an_open_door_is_said_aloud() -> None:
@@ -105,7 +106,7 @@ async def test_health_is_answered_to_anybody_and_tells_nothing() -> None:
 
 @pytest.mark.parametrize("revision", ERAS)
 async def test_an_allowed_host_and_origin_are_served_and_readable_by_the_page(revision: str) -> None:
-    names = ["allowed_hosts=('files.example.org', 'x.org:8443')", "allowed_origins=('https://app.example.org/',)"]
+    names = ["allowed_host=('files.example.org', 'x.org:8443')", "allowed_origin=('https://app.example.org/',)"]
     async with running([*TOY, *names]) as subject, httpx2.AsyncClient(trust_env=False) as client:
         for host in ("files.example.org", "FILES.example.org:1234", "x.org:8443"):
             async with HttpWire(subject.url, revision=revision, headers={"host": host.lower()}) as wire:

@@ -2,7 +2,7 @@
 
     python -m shared.toy_http FIELD=VALUE...
 
-The arguments are fields of `HttpOptions`, as Python literals where they aren't words.
+The arguments are fields of `Settings` and of `Limits`, as Python literals where they aren't words.
 """
 
 import ast
@@ -24,6 +24,7 @@ from mcp_types import SubscriptionsListenRequestParams
 
 from mcp_batteries.errors import Problem
 from mcp_batteries.sdk import lowlevel
+from mcp_batteries.settings import Settings
 from mcp_batteries.transports.http import serve as http
 
 NOT_UTF8 = os.fsdecode(b"caf\xe9.txt")
@@ -134,7 +135,11 @@ def value(text: str) -> object:
 
 if __name__ == "__main__":
     fields = {name: value(text) for name, _, text in (item.partition("=") for item in sys.argv[1:])}
+    settings = Settings.model_validate(
+        {"port": 0} | {name: fields[name] for name in fields.keys() & Settings.model_fields}
+    )
+    limits = http.Limits(**{name: fields[name] for name in fields.keys() - Settings.model_fields})
     try:
-        sys.exit(anyio.run(http.serve, server, http.HttpOptions(**{"port": 0, **fields}), listen.close))
+        sys.exit(anyio.run(http.serve, server, settings, listen.close, limits))
     except Problem as problem:
         sys.exit(str(problem))

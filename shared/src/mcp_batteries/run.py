@@ -109,9 +109,7 @@ def _serve(package: str, settings: Settings) -> int:
             return anyio.run(stdio.serve, *arguments, backend_options=loop_options(settings))
         from mcp_batteries.transports.http import serve as http
 
-        return anyio.run(
-            http.serve, server, http.options(settings), server.changes.close, backend_options=loop_options(settings)
-        )
+        return anyio.run(http.serve, server, settings, server.changes.close, backend_options=loop_options(settings))
     except Problem as problem:
         return _fail(settings, str(problem))
     finally:

@@ -73,7 +73,7 @@ class Prometheus:
 
         return counted
 
-    def beside(self, app: ASGIApp) -> ASGIApp:
+    def page(self, app: ASGIApp) -> ASGIApp:
         """`app`, and the figures at `/metrics`."""
 
         async def shown(scope: Scope, receive: Receive, send: Send) -> None:

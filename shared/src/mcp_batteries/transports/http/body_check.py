@@ -1,4 +1,4 @@
-"""What every message over HTTP passes behind authentication, next to the SDK: one at a time, and well formed."""
+"""The check of each message over HTTP, next to the SDK: well formed, allowed to this caller, within its limits."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import math
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
+from typing import Any
 
 import anyio
-from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.mcpserver import MCPServer
 from mcp.server.transport_security import RequestBodyLimitMiddleware
 from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, RequestId
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
@@ -18,54 +19,56 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mcp_batteries.errors import Unavailable
-from mcp_batteries.observability.audit import identity
 from mcp_batteries.sdk import Sessions
-from mcp_batteries.transports.http.batches import answer_each, given, members
-from mcp_batteries.transports.http.quota import Quota, Unwanted
+from mcp_batteries.settings import Settings
+from mcp_batteries.transports.http.auth.callers import caller_of
+from mcp_batteries.transports.http.batch_replies import answer_each, messages_in, replayed
+from mcp_batteries.transports.http.quota import Quota
 from mcp_batteries.transports.http.rejections import set_reason
+from mcp_batteries.transports.http.turns import Unwanted
 from mcp_batteries.transports.jsonrpc import Malformed, dump, error, parse
 
-__all__ = ["Asked", "BodyCheck"]
+__all__ = ["Authorize", "BodyCheck"]
 
 _MAX_VALUES = 100_000
 """Of one message: 4 MiB can hold a million lists, which cost everybody seconds to read."""
 
-Asked = Callable[[Scope, JSONRPCMessage], "Response | None"]
-"""Looks at a message that is well formed; the answer that refuses it, or None."""
+Authorize = Callable[[Scope, JSONRPCMessage], "Response | None"]
+"""Whether the caller may send a message that is well formed: the answer that refuses it, or None."""
 
 
 class BodyCheck(RequestBodyLimitMiddleware):
-    """Answers what is no JSON-RPC message, so that the SDK sees only such that are.
+    """Answers what is not a JSON-RPC message, so that the SDK sees only messages.
 
     Left alone, the SDK lets clients wait for ever that ask twice under one id, and quotes its validation library
-    at those who send what is no message. This stands where the SDK has its limit for bodies, and is one.
+    at those who send something else. This stands where the SDK has its limit for bodies, and is one.
 
     Args:
         max_body: longest message in bytes.
         seconds: within which a body has to arrive.
-        json_response: True if the SDK answers with plain JSON. It does not look then whether the client left.
-        asked: whether the caller may send this message.
-        quota: how much of it, and when.
-        sessions: those of older clients.
-        sessions_each: how many of them one caller may have; one more ends the one that was used longest ago.
+        authorize: whether the caller may send this message; None allows everything.
     """
 
     def __init__(
         self,
         app: ASGIApp,
+        server: MCPServer[Any],
+        settings: Settings,
         *,
         max_body: int,
         seconds: float,
-        json_response: bool = False,
-        asked: Asked = lambda scope, message: None,
-        quota: Quota | None = None,
-        sessions: Sessions | None = None,
-        sessions_each: int = 256,
+        authorize: Authorize | None,
     ) -> None:
         super().__init__(app, max_body)
-        self._sessions, self._each, self._owners = sessions, sessions_each, dict[str, str]()
-        self._quota = quota
-        self._seconds, self._json, self._asked = seconds, json_response, asked
+        self._seconds, self._json, self._authorize = seconds, settings.json_response, authorize
+        self._sessions, self._owners = Sessions(server), dict[str, str]()
+        self._sessions_each = settings.max_streams_each
+        self._quota = Quota(
+            calls=settings.rate_calls,
+            size=settings.rate_bytes,
+            parallel=settings.max_parallel,
+            streams=settings.max_streams_each,
+        )
         self._in_flight: dict[tuple[str, str, str], anyio.Event] = {}
         """By caller, session and id; set once the call is cancelled."""
 
@@ -86,12 +89,12 @@ class BodyCheck(RequestBodyLimitMiddleware):
                 return
             if _holds_too_much(body):
                 raise _Unfit(413, f"A message holds at most {_MAX_VALUES:,} values.")
-            several = members(headers, body)
+            several = messages_in(headers, body)
             if several is not None:
                 await answer_each(self, several, scope, receive, send)
                 return
             message = parse(body)
-            refusal = self._asked(scope, message)
+            refusal = self._authorize(scope, message) if self._authorize is not None else None
             if refusal is not None:
                 await refusal(scope, receive, send)
                 return
@@ -106,13 +109,13 @@ class BodyCheck(RequestBodyLimitMiddleware):
             with self._once(scope, session, request_id, send) as (watched, cancelled):
                 # A stream is held, not worked on.
                 works = isinstance(message, JSONRPCRequest) and message.method != "subscriptions/listen"
-                if self._quota is None or not works:
+                if not works:
                     with self._holding(scope, isinstance(message, JSONRPCRequest)):
                         await self._pass(scope, message, receive, watched)
                     return
                 # A client of 2026-07-28 cancels a call by leaving, and has no other way.
-                over = cancelled.wait if cancelled is not None else partial(_gone, receive)
-                async with self._quota.turn(caller_of(scope), len(body), over) as spend:
+                gone = cancelled.wait if cancelled is not None else partial(_gone, receive)
+                async with self._quota.turn(caller_of(scope), len(body), gone) as spend:
                     await self._pass(scope, message, receive, _counted(watched, spend))
         except Unwanted:
             await Response(status_code=202)(scope, receive, send)
@@ -126,7 +129,7 @@ class BodyCheck(RequestBodyLimitMiddleware):
             await unfit.response(scope, receive, send)
 
     def _holding(self, scope: Scope, stream: bool) -> AbstractContextManager[None]:
-        return self._quota.holding(caller_of(scope)) if self._quota is not None and stream else nullcontext()
+        return self._quota.holding(caller_of(scope)) if stream else nullcontext()
 
     async def _body(self, headers: Headers, receive: Receive) -> bytes | None:
         """The whole body, or None if the client left."""
@@ -158,12 +161,11 @@ class BodyCheck(RequestBodyLimitMiddleware):
         Who opens many and closes none takes the place of nobody else.
         """
         who = caller_of(scope)
-        if self._sessions is not None:
-            there = self._sessions.ids
-            self._owners = {session: owner for session, owner in self._owners.items() if session in there}
-            theirs = [session for session, owner in self._owners.items() if owner == who]
-            if len(theirs) >= self._each:
-                await self._sessions.end(theirs[0])
+        there = self._sessions.ids
+        self._owners = {session: owner for session, owner in self._owners.items() if session in there}
+        theirs = [session for session, owner in self._owners.items() if owner == who]
+        if len(theirs) >= self._sessions_each:
+            await self._sessions.end(theirs[0])  # The one that was used longest ago.
 
         async def noting(part: Message) -> None:
             if part["type"] == "http.response.start":
@@ -214,7 +216,7 @@ class BodyCheck(RequestBodyLimitMiddleware):
 
     async def _pass(self, scope: Scope, message: JSONRPCMessage, receive: Receive, send: Send) -> None:
         # What had to be repaired, or could be read in two ways, goes on in one.
-        replay = given(dump(message), receive)
+        replay = replayed(dump(message), receive)
         version = Headers(scope=scope).get("mcp-protocol-version", HANDSHAKE_PROTOCOL_VERSIONS[0])
         if not self._json or version in HANDSHAKE_PROTOCOL_VERSIONS:
             await self.app(scope, replay, send)
@@ -242,14 +244,6 @@ class _Unfit(Exception):
         self.response = Response(json.dumps(body), status, headers, media_type="application/json")
         if status == 408:
             self.response.headers["connection"] = "close"
-
-
-def caller_of(scope: Scope) -> str:
-    """Whose limits count: the owner of the token, or the address where none is asked for."""
-    user = scope.get("user")
-    if isinstance(user, AuthenticatedUser):
-        return f"token {identity(user.access_token)}"
-    return f"address {scope['client'][0] if scope.get('client') else ''}"
 
 
 def _holds_too_much(body: bytes) -> bool:

@@ -1,127 +1,105 @@
-"""What every HTTP request passes first, a small ASGI layer outside of everything.
-
-It answers only those who name this server (DNS rebinding), and it knows what is under way, so that a shutdown can
-wait for it. What messages pass behind authentication is in `messages`.
-"""
+"""Only requests that name this server are answered: a web page may send others (DNS rebinding)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 
-import anyio
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from mcp_batteries.errors import quote
-from mcp_batteries.transports.http.rejections import Rejections, set_reason
+from mcp_batteries.errors import Invalid, quote
+from mcp_batteries.settings import Settings
+from mcp_batteries.transports.http.rejections import set_reason
 
-__all__ = ["LOOPBACK", "Answer", "HostCheck", "split_authority"]
+__all__ = ["LOOPBACK", "HostCheck", "allowed_hosts", "allowed_origins", "split_authority"]
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 """The names of this machine that no name server can point elsewhere, as they stand in a Host header."""
 
 _AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?)(?::(\d{1,5}))?")
-_PROBES = ("/healthz", "/readyz", "/health")
 _LOOPBACK_ORIGIN = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?")
 
 
 def split_authority(text: str) -> tuple[str, str] | None:
-    """(host, port) of `host[:port]` (RFC 9110, section 7.2), lower case, port empty when absent; None if it is none."""
+    """(host, port) of `host[:port]` (RFC 9110, section 7.2), lower case, port empty if absent; None if malformed."""
     found = _AUTHORITY.fullmatch(text.lower())
     return (found[1], found[3] or "") if found else None
 
 
-class Answer:
-    """The `send` of a request whose answer may be cut short."""
+def allowed_hosts(settings: Settings) -> list[str]:
+    """The names accepted in Host, each `name` (any port) or `name:port`.
 
-    def __init__(self, send: Send) -> None:
-        self._send, self._started, self._finished = send, False, False
-        self.status = 0
-        """Of the answer, once it has begun."""
+    Raises:
+        Invalid: A setting holds something else.
+    """
+    hosts = [*LOOPBACK]
+    for text in settings.allowed_host:
+        authority = split_authority(text)
+        if authority is None:
+            raise Invalid(
+                f"{quote(text)} is not a host name.", "--allowed-host takes `name` or `name:port`, no scheme."
+            )
+        hosts.append(":".join(filter(None, authority)))
+    if settings.public_url:
+        hosts.append(_host_in(settings.public_url))
+    return hosts
 
-    async def __call__(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self._started, self.status = True, message["status"]
-        self._finished = message["type"] == "http.response.body" and not message.get("more_body", False)
-        await self._send(message)
 
-    async def finish(self, status: int) -> None:
-        """Bring the answer to an end; `status` counts if it had not begun."""
-        if self._finished:
-            return
-        with anyio.move_on_after(0.1):  # A client that does not read must not hold the shutdown.
-            if not self._started:
-                self.status = status
-                await self._send({"type": "http.response.start", "status": status, "headers": []})
-            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+def allowed_origins(settings: Settings) -> list[str]:
+    """The values accepted in Origin, beside those of loopback.
+
+    Raises:
+        Invalid: A setting holds something else.
+    """
+    origins: list[str] = []
+    for text in settings.allowed_origin:
+        scheme, separator, authority = text.rstrip("/").partition("://")
+        if not (separator and scheme.isascii() and scheme and split_authority(authority)):
+            raise Invalid(
+                f"{quote(text)} is not an origin.", "--allowed-origin takes `https://app.example.org`, no path."
+            )
+        origins.append(f"{scheme}://{authority}".lower())
+    return origins
+
+
+def _host_in(url: str) -> str:
+    scheme, _, rest = url.partition("://")
+    authority = split_authority(rest.partition("/")[0])
+    if scheme not in ("http", "https") or authority is None or "?" in url or "#" in url:
+        raise Invalid(f"{quote(url)} is not a server's URL.", "--public-url takes https://files.example.org/mcp.")
+    return authority[0]
 
 
 class HostCheck:
-    """Refuses requests under foreign names, answers `/healthz` and `/readyz`, and ends what is under way when told to.
+    """Rejects requests under foreign names.
 
     Args:
         hosts: names accepted in Host, each `name` (any port) or `name:port`.
-        origins: values accepted in Origin, beside those of loopback. No Origin at all is not a browser.
-        refusals: told of every answer.
+        origins: values accepted in Origin, beside those of loopback. Who sends no Origin is not a browser.
     """
 
-    def __init__(
-        self, app: ASGIApp, *, hosts: Iterable[str], origins: Iterable[str], refusals: Rejections | None = None
-    ) -> None:
-        self._refusals = refusals or Rejections()
+    def __init__(self, app: ASGIApp, *, hosts: Sequence[str], origins: Sequence[str]) -> None:
         self._app, self._hosts, self._origins = app, frozenset(hosts), frozenset(origins)
-        self._calls: set[anyio.CancelScope] = set()
-        self._streams: set[anyio.CancelScope] = set()
-        self._quiet = anyio.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if scope["path"] in _PROBES and scope["method"] in ("GET", "HEAD"):
-            # Probes name the address of a container, so this stands before the rules. It tells nothing.
-            # One that ends takes no connections any more: that is how it is not ready.
-            await PlainTextResponse("ok\n")(scope, receive, send)
-            return
-        # White space around a value is no part of it (RFC 9110, section 5.5); httptools leaves it there. Host has no
+        # White space around a value is not part of it (RFC 9110, section 5.5); httptools leaves it there. Host has no
         # capitals, the SDK's second look at it does not know.
-        headers = [(name, (value.lower() if name == b"host" else value).strip()) for name, value in scope["headers"]]
-        scope = {**scope, "headers": headers}
-        refusal = self._refusal(Headers(scope=scope))
-        if refusal is not None:
-            set_reason(scope, "origin" if refusal.status_code == 403 else "host")
-            self._refusals.note(scope, refusal.status_code)
-            await refusal(scope, receive, send)
+        scope["headers"] = [
+            (name, (value.lower() if name == b"host" else value).strip()) for name, value in scope["headers"]
+        ]
+        rejection = self._rejection(Headers(scope=scope))
+        if rejection is None:
+            await self._app(scope, receive, send)
             return
-        answer = Answer(send)
-        # A GET is a stream that waits for whatever comes: no shutdown need wait for it.
-        kind = self._streams if scope["method"] == "GET" else self._calls
-        with anyio.CancelScope() as cancellable:
-            kind.add(cancellable)
-            try:
-                await self._app(scope, receive, answer)
-            finally:
-                kind.discard(cancellable)
-                if not self._calls:
-                    self._quiet.set()
-        if cancellable.cancelled_caught:
-            set_reason(scope, "ending")
-            await answer.finish(503)
-        if answer.status >= 400:
-            self._refusals.note(scope, answer.status)
+        set_reason(scope, "origin" if rejection.status_code == 403 else "host")
+        await rejection(scope, receive, send)
 
-    async def end(self, seconds: float) -> None:
-        """Give calls `seconds` to be answered, then end them and all streams."""
-        with anyio.move_on_after(seconds):
-            while self._calls:
-                self._quiet = anyio.Event()
-                await self._quiet.wait()
-        for scope in [*self._calls, *self._streams]:
-            scope.cancel()
-
-    def _refusal(self, headers: Headers) -> Response | None:
+    def _rejection(self, headers: Headers) -> Response | None:
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
         if len(hosts) != 1:
             return _text(400, "A request names its host exactly once (RFC 9112, section 3.2).")

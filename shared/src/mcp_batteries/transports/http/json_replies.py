@@ -20,7 +20,7 @@ from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-__all__ = ["answers_deferred"]
+__all__ = ["json_replies"]
 
 _PATIENCE_SECONDS = 1.0
 """Longer calls get their stream, with its signs of life, before a client or proxy counts them as lost."""
@@ -63,8 +63,8 @@ async def _from(first: dict[str, str], rest: AsyncIterable[dict[str, str]]) -> A
 
 
 @contextmanager
-def answers_deferred() -> Generator[None]:
-    """Have the SDK's sessions answer so for as long as the block lasts."""
+def json_replies() -> Generator[None]:
+    """Have the SDK's sessions answer with JSON where they can, for as long as the block lasts."""
     module: Any = streamable_http
     module.EventSourceResponse = _Deferred
     try:

@@ -25,11 +25,16 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.server import HANDLED_SIGNALS
 
-from mcp_batteries.errors import Refused, Unavailable, quote
+from mcp_batteries.errors import Invalid, Refused, Unavailable, quote
 from mcp_batteries.subscriptions.file_watcher import follow_file
-from mcp_batteries.transports.http.host_check import HostCheck
+from mcp_batteries.transports.http.in_flight import InFlight
 
-__all__ = ["Listener", "bind"]
+try:
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+except ImportError:
+    raise Invalid("HTTP needs the library httptools.", "Install `mcp-batteries` with the extra `http`.") from None
+
+__all__ = ["UvicornServer", "bind"]
 
 _log = logging.getLogger(__name__)
 
@@ -41,35 +46,34 @@ _LEAVE_SECONDS = 0.9
 """For everything after the last answer: streams, sessions, the lifespan."""
 
 
-class Listener(uvicorn.Server):
+class UvicornServer(uvicorn.Server):
     """A uvicorn server that says where it listens, and is gone soon after SIGTERM or SIGINT.
 
     Args:
-        gate: the application; it ends what is under way.
         url: said on standard error once it can be reached.
+        in_flight: ends what is under way.
         on_shutdown: called first at the end.
         max_connections: beyond it requests are answered with 503.
         drain_seconds: calls in flight have to be answered at the end; 0.9 s later the process is gone.
         head_seconds: within which the headers of a request have to arrive.
-        app: what requests reach first; the gate by default.
         tls: certificate and key (PEM files), for https.
     """
 
     def __init__(
         self,
-        gate: HostCheck,
+        app: ASGIApp,
         url: str,
+        in_flight: InFlight,
         on_shutdown: Callable[[], None],
         *,
         max_connections: int,
         head_seconds: float,
         drain_seconds: float,
-        app: ASGIApp | None = None,
         tls: tuple[str, str] | None = None,
     ) -> None:
         super().__init__(
             uvicorn.Config(
-                gate if app is None else app,
+                app,
                 # A daemon of one application: nothing to detect, nothing to reload, nobody to believe a header of.
                 interface="asgi3",
                 lifespan="off",
@@ -92,7 +96,7 @@ class Listener(uvicorn.Server):
         self.status = 0
         """128 and the number of the signal that ended it."""
         self._drain_seconds = drain_seconds
-        self._gate, self._url, self._on_shutdown = gate, url, on_shutdown
+        self._in_flight, self._url, self._on_shutdown = in_flight, url, on_shutdown
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -119,7 +123,7 @@ class Listener(uvicorn.Server):
         for connection in list(connections):
             connection.shutdown()
         self._on_shutdown()
-        await self._gate.end(self._drain_seconds)
+        await self._in_flight.end(self._drain_seconds)
         with anyio.move_on_after(_FLUSH_SECONDS):
             while connections:  # noqa: ASYNC110 - uvicorn has no event for the last one
                 await anyio.sleep(0.01)
@@ -188,10 +192,6 @@ def bind(host: str, port: int, *, public: bool) -> socket.socket:
 
 def _protocol(seconds: float) -> type[asyncio.Protocol]:
     """uvicorn's fastest parser, with limits for headers: their length, their time, what they may say."""
-    try:
-        from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-    except ImportError:
-        return _h11_protocol(seconds)
 
     class LimitedProtocol(HttpToolsProtocol):
         head = part = 0
@@ -221,7 +221,7 @@ def _protocol(seconds: float) -> type[asyncio.Protocol]:
             self.in_head = False
             self.head_came()
             problem = self.problem()
-            # Whoever restarts what does not answer would make too much to do into less to do it with.
+            # Always answer probes: restarting a busy replica makes the overload worse.
             self.limit_concurrency = None if self.url == b"/healthz" else self.config.limit_concurrency
             if problem is None:
                 super().on_headers_complete()
@@ -268,33 +268,3 @@ def _protocol(seconds: float) -> type[asyncio.Protocol]:
                 self.late = None
 
     return LimitedProtocol
-
-
-def _h11_protocol(seconds: float) -> type[asyncio.Protocol]:
-    import h11
-    from uvicorn.protocols.http.h11_impl import H11Protocol
-
-    class TimedProtocol(H11Protocol):
-        late: asyncio.TimerHandle | None = None
-
-        def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-            super().connection_made(transport)
-            self.late = self.loop.call_later(seconds, self.transport.close)
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self.head_came()
-            super().connection_lost(exc)
-
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            if self.conn.their_state is not h11.IDLE:
-                self.head_came()
-            elif self.conn.trailing_data[0] and self.late is None:
-                self.late = self.loop.call_later(seconds, self.transport.close)
-
-        def head_came(self) -> None:
-            if self.late is not None:
-                self.late.cancel()
-                self.late = None
-
-    return TimedProtocol

@@ -6,8 +6,8 @@ import anyio
 from mcp.shared.dispatcher import coerce_request_id
 from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCRequest, RequestId
 
+from mcp_batteries.transports.batches import Batches
 from mcp_batteries.transports.jsonrpc import Malformed
-from mcp_batteries.transports.stdio.batches import Batches
 
 __all__ = ["BUSY", "Calls"]
 

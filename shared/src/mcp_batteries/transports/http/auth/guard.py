@@ -1,7 +1,7 @@
-"""The door: a bearer token on every request, the challenge that says which one is missing, streams that end with it.
+"""A bearer token on every request, a challenge that names the missing scope, streams that end with their token.
 
 The rules are those of the specification's "Authorization" and of RFC 6750 (bearer tokens) and RFC 9728 (metadata of
-protected resources). The SDK's own door tells no scopes, and takes a missing token for a wrong one.
+protected resources). The SDK's own check names no scopes, and takes a missing token for a wrong one.
 """
 
 from __future__ import annotations
@@ -11,28 +11,57 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken, TokenVerifier
+from mcp.server.mcpserver import MCPServer
 from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCMessage, JSONRPCNotification, JSONRPCRequest
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_batteries.errors import Unavailable
+from mcp_batteries.sdk import tool_table
+from mcp_batteries.settings import Settings
 from mcp_batteries.transports.http.auth.scopes import Scopes
-from mcp_batteries.transports.http.host_check import Answer
+from mcp_batteries.transports.http.auth.tokens import Tokens
+from mcp_batteries.transports.http.in_flight import Answer
 from mcp_batteries.transports.http.rejections import set_reason
 
-__all__ = ["Guard"]
+__all__ = ["Guard", "build_guard"]
 
 _WELL_KNOWN = "/.well-known/oauth-protected-resource"
 _MAX_TOKEN = 16 * 1024
 
 _log = logging.getLogger(__name__)
+
+
+def build_guard(server: MCPServer[Any], settings: Settings, resource: str) -> Guard:
+    """The guard that `settings` ask for; `server` keeps the same rules inside.
+
+    Args:
+        resource: this server's URL as clients know it.
+
+    Raises:
+        Problem: The settings cannot be used.
+    """
+    scopes = Scopes(lambda: tool_table(server), settings.auth_scope_prefix)
+    verifiers: list[TokenVerifier] = []
+    if settings.auth_file or settings.auth_tokens:
+        verifiers.append(Tokens(settings.auth_file, settings.auth_tokens))
+    if settings.auth_issuer:
+        # Cryptography costs memory and time to import.
+        from mcp_batteries.transports.http.auth.issuer import ALGORITHMS, Issuer
+
+        audience = settings.auth_audience or resource
+        verifiers.append(Issuer(settings.auth_issuer, audience, settings.auth_algorithm or ALGORITHMS))
+    server.middleware.append(scopes)
+    issuers = [settings.auth_issuer] if settings.auth_issuer else []
+    return Guard(verifiers, scopes, resource=resource, issuers=issuers, title=server.title or server.name)
 
 
 @dataclass(eq=False)
@@ -104,8 +133,8 @@ class Guard:
         else:
             await self._app(scope, receive, send)
 
-    def asked(self, scope: Scope, message: JSONRPCMessage) -> Response | None:
-        """Whether the caller's scopes allow `message`: only a status of HTTP makes clients ask for more of them."""
+    def authorize(self, scope: Scope, message: JSONRPCMessage) -> Response | None:
+        """The answer if the caller's scopes do not allow `message`: clients ask for more at an HTTP status only."""
         user = scope.get("user")
         if not isinstance(user, AuthenticatedUser) or not isinstance(message, JSONRPCRequest | JSONRPCNotification):
             return None
@@ -114,6 +143,12 @@ class Guard:
             return None
         set_reason(scope, f"scope {missing}")
         return self._insufficient(user.access_token, missing, message)
+
+    async def follow(self) -> None:
+        """Take the file of tokens anew whenever it changes; until cancelled, or at once where there is none."""
+        for verifier in self._verifiers:
+            if isinstance(verifier, Tokens):
+                await verifier.follow(self.recheck)
 
     async def recheck(self) -> None:
         """End the streams whose token is not what it was when they began."""

@@ -1,49 +1,37 @@
-"""Arrays of messages over HTTP, which 2025-03-26 alone has: each member is served as if it came alone.
+"""Answers to an array of messages over HTTP: events of one stream, each sent as soon as it is known.
 
-The answers go out as events of one stream, each as soon as it is known, beside what else its call has to say.
 (MCP 2025-03-26, Streamable HTTP, "Sending Messages to the Server".)
 """
 
 from __future__ import annotations
-
-import json
-from typing import Any, cast
 
 import anyio
 from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCRequest
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from mcp_batteries.transports.batches import REVISION, members
 from mcp_batteries.transports.jsonrpc import Malformed, parse
 
-__all__ = ["answer_each", "given", "members"]
+__all__ = ["answer_each", "messages_in", "replayed"]
 
-_REVISION = "2025-03-26"
 _MOST = 1_000
 _STREAM = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache, no-transform")]
 
 
-def members(headers: Headers, body: bytes) -> list[bytes] | None:
+def messages_in(headers: Headers, body: bytes) -> list[bytes] | None:
     """The messages in the array that `body` is; None for anything else, and for clients of other revisions.
 
     Raises:
-        Malformed: it holds what can't come in an array, or too much.
+        Malformed: The array is too long.
     """
-    if body.lstrip()[:1] != b"[" or "mcp-session-id" not in headers:
+    # Clients of revisions before 2025-06-18 do not name theirs.
+    if "mcp-session-id" not in headers or headers.get("mcp-protocol-version", REVISION) != REVISION:
         return None
-    # What came before 2025-06-18 does not name its revision.
-    if headers.get("mcp-protocol-version", _REVISION) != _REVISION:
-        return None
-    try:
-        found = cast("list[Any]", json.loads(body))
-    except (ValueError, RecursionError):
-        return None
-    if not found:
-        return None
-    if len(found) > _MOST:
+    found = members(body)
+    if found is not None and len(found) > _MOST:
         raise Malformed(INVALID_REQUEST, f"Invalid request: an array holds at most {_MOST:,} messages.")
-    # An array in the array is no message, like a number.
-    return [json.dumps(member if isinstance(member, dict) else 0).encode() for member in found]
+    return found
 
 
 async def answer_each(app: ASGIApp, messages: list[bytes], scope: Scope, receive: Receive, send: Send) -> None:
@@ -51,7 +39,7 @@ async def answer_each(app: ASGIApp, messages: list[bytes], scope: Scope, receive
     answers = _Answers(send)
 
     async def answer(message: bytes) -> None:
-        await app(scope, given(message, receive), answers.of(message))
+        await app(scope, replayed(message, receive), answers.of(message))
 
     async with anyio.create_task_group() as tasks:
         for message in messages:
@@ -59,7 +47,7 @@ async def answer_each(app: ASGIApp, messages: list[bytes], scope: Scope, receive
     await answers.finish()
 
 
-def given(body: bytes, receive: Receive) -> Receive:
+def replayed(body: bytes, receive: Receive) -> Receive:
     """The `receive` of a request whose body is known to be `body`."""
     first = True
 

@@ -1,4 +1,4 @@
-"""Arrays of messages, which 2025-03-26 alone has: each member is served as if it came alone, the answers go out as one.
+"""Arrays of messages, which only 2025-03-26 has: each member is served as if it came alone.
 
 (JSON-RPC 2.0, section 6; MCP 2025-03-26, basic, "Batching". Later revisions took them out again.)
 """
@@ -14,14 +14,31 @@ from mcp_types.jsonrpc import INVALID_REQUEST, JSONRPCRequest, RequestId
 
 from mcp_batteries.transports.jsonrpc import Malformed, dump, error, parse
 
-__all__ = ["Batches"]
+__all__ = ["REVISION", "Batches", "members"]
 
-_REVISION = "2025-03-26"
-_BLANKS = b" \t\r\xef\xbb\xbf"
+REVISION = "2025-03-26"
+"""The only one that has arrays."""
+_BLANKS = b" \t\r\n\xef\xbb\xbf"
+
+
+def members(body: bytes) -> list[bytes] | None:
+    """The messages in the array that `body` is; None for anything else.
+
+    A member that is not an object, such as an array in the array, is handed on as a message that is refused alone.
+    """
+    if body.lstrip(_BLANKS)[:1] != b"[":
+        return None
+    try:
+        found = cast("object", json.loads(body.decode("utf-8-sig", "replace")))
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, list) or not found:
+        return None
+    return [json.dumps(item if isinstance(item, dict) else 0).encode() for item in cast("list[Any]", found)]
 
 
 class Batches:
-    """The arrays on one pipe whose answers are not complete."""
+    """The arrays on one pipe whose answers are not complete; each array is answered by one line."""
 
     def __init__(self) -> None:
         self._wanted = False
@@ -29,21 +46,15 @@ class Batches:
 
     def negotiate(self, request: JSONRPCRequest) -> None:
         """Take arrays from now on if this `initialize` asks for the one revision that has them."""
-        self._wanted = (request.params or {}).get("protocolVersion") == _REVISION
+        self._wanted = (request.params or {}).get("protocolVersion") == REVISION
 
     def members(self, line: bytes, in_flight: Callable[[RequestId], bool]) -> tuple[list[bytes], bytes] | None:
         """The messages in the array that `line` is, and what can be answered at once; None for anything else."""
-        if not self._wanted or line.lstrip(_BLANKS)[:1] != b"[":
-            return None
-        try:
-            found = cast("object", json.loads(line.decode("utf-8-sig", "replace")))
-        except (ValueError, RecursionError):
-            return None
-        if not isinstance(found, list) or not found:
+        found = members(line) if self._wanted else None
+        if found is None:
             return None
         batch, messages = _Batch(), list[bytes]()
-        for member in cast("list[Any]", found):
-            text = json.dumps(member).encode()
+        for text in found:
             try:
                 message = parse(text)
                 if isinstance(message, JSONRPCRequest):
