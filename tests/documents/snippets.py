@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qs, parse_qsl, urlsplit
 
 import jsonschema
 import yaml
@@ -108,7 +108,7 @@ def links(page: Path) -> Iterator[Block]:
     """Links that open a program, one block each."""
     name = page.relative_to(ROOT).as_posix()
     for number, line in enumerate(page.read_text("utf-8").split("\n"), 1):
-        for target in re.findall(r"\]\(((?!https?:|mailto:)[a-z]+:[^)\s]+)\)", line):
+        for target in re.findall(r"\]\(((?!https?:|mailto:)[a-z]+:[^)\s]+|https?://[^)\s]+/install[^)\s]*)\)", line):
             yield Block(name, number, "link", target)
 
 
@@ -149,6 +149,7 @@ def _validate(data: Any, schema: Mapping[str, Any]) -> None:
 def placed(words: Sequence[str]) -> tuple[str, ...]:
     """`words` with each `${input:NAME}` as the example that the server gives for it."""
     examples = {f"${{input:{asked.name}}}": asked.example for server in SERVERS for asked in server.asked}
+    examples["${workspaceFolder}"] = "/path/to/folder"
     return tuple(examples.get(word, word) for word in words)
 
 
@@ -228,17 +229,16 @@ def _link(block: Block) -> list[Meaning]:
     parts = urlsplit(block.text)
     query = parse_qs(parts.query)
     match parts.scheme:
-        case "vscode":
-            if parts.path != "mcp/install":
-                raise Wrong(f"{block}: VS Code installs by mcp/install, not {parts.path}")
-            told = json.loads(unquote(parts.query))
-            name, inputs = told.pop("name"), told.pop("inputs", [])
-            _validate({name: told}, VSCODE_SERVERS)
+        case "https" if parts.netloc == "vscode.dev":
+            if parts.path != "/redirect/mcp/install" or set(query) - {"name", "config", "inputs"}:
+                raise Wrong(f"{block}: not VS Code's link")
+            told, inputs = json.loads(query["config"][0]), json.loads(query.get("inputs", ["[]"])[0])
+            _validate({query["name"][0]: told}, VSCODE_SERVERS)
             _validate(inputs, {"type": "array", "items": VSCODE_INPUT})
             _inputs_agree(block, {"inputs": inputs, "entry": told})
             return [_meaning(told)]
-        case "cursor":
-            if (parts.netloc, parts.path) != ("anysphere.cursor-deeplink", "/mcp/install"):
+        case "https" if parts.netloc == "cursor.com":
+            if parts.path != "/en/install-mcp":
                 raise Wrong(f"{block}: not Cursor's link")
             told = json.loads(base64.b64decode(query["config"][0], validate=True))
             _validate({"mcpServers": {query["name"][0]: told}}, HOSTS["cursor"])

@@ -224,9 +224,10 @@ def test_a_wrong_example_is_found(text: str) -> None:
 @pytest.mark.parametrize(
     "link",
     [
-        "vscode:mcp/installed?%7B%7D",
-        "vscode:mcp/install?%7B%22name%22%3A%22fs%22%2C%22command%22%3A%22uvx%22%7D",
-        "cursor://anysphere.cursor-deeplink/mcp/install?name=fs&config=e30",
+        "vscode:mcp/install?%7B%7D",
+        "https://vscode.dev/redirect/mcp/installed?name=fs&config=%7B%7D",
+        "https://vscode.dev/redirect/mcp/install?name=fs&config=%7B%22command%22%3A%22uvx%22%7D",
+        "https://cursor.com/en/install-mcp?name=fs&config=e30",
         "goose://extension?arg=x&id=fs&name=fs",
         "zed://something",
     ],

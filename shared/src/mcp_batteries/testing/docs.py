@@ -21,7 +21,7 @@ from mcp_batteries.server.assemble import Assembled
 from mcp_batteries.settings import Positional, Settings, load, variable
 from mcp_batteries.testing.bundles import manifest, registry_entry
 from mcp_batteries.testing.members import Member, members, package_of
-from mcp_batteries.testing.pages import host_pages, hosts_table
+from mcp_batteries.testing.pages import badges, host_pages, hosts_table
 
 __all__ = ["filled", "generated", "package_of", "snapshot", "tables"]
 
@@ -115,8 +115,9 @@ def generated(root: Path) -> dict[str, str]:
     """The files that are generated as a whole, by their path below `root`; snapshots must be current."""
     servers = members(root)
     described = [item for item in servers if _snapshot_of(root, item).exists()]
-    front = {"hosts": hosts_table("docs/hosts/"), "servers": _overview(root, described)}
+    front = {"hosts": hosts_table("docs/hosts/")} | {f"badges {item.name}": badges(item) for item in servers}
     files = {"README.md": filled((root / "README.md").read_text("utf-8"), front)}
+    files["docs/servers.md"] = _overview(root, described)
     files["docs/settings.md"] = _options()
     files |= {f"docs/hosts/{name}": text for name, text in host_pages(servers).items()}
     for server in described:
@@ -131,8 +132,14 @@ def _snapshot_of(root: Path, server: Member) -> Path:
 
 
 def _overview(root: Path, servers: Sequence[Member]) -> str:
-    """What each server offers, in a table of four lines."""
-    parts: list[str] = []
+    """The page of what each server offers, in a table of four lines each."""
+    parts = [
+        "# What each server offers",
+        "",
+        "Everything, with all switches on. By default only `mcp-fs` can write (`--read-only` stops that too), and",
+        "tools for special work, such as an administrator's, are off until you ask for them: see each server's page.",
+        "",
+    ]
     for server in servers:
         seen = json.loads(_snapshot_of(root, server).read_text("utf-8"))
         by_effect: dict[bool, list[str]] = {True: [], False: []}
@@ -145,9 +152,9 @@ def _overview(root: Path, servers: Sequence[Member]) -> str:
             ("ask", _listed([item["name"] for item in seen["prompts"]])),
         ]
         title = (server.settings.__doc__ or "").partition("\n")[0]
-        heading = f"### [`{server.command}`]({server.place}/README.md)\n\n{title}\n"
+        heading = f"## [`{server.command}`](../{server.place}/README.md)\n\n{title}\n"
         parts += [heading, _table(("", "by"), [row for row in rows if row[1]]), ""]
-    return "\n".join(parts).rstrip()
+    return "\n".join(parts)
 
 
 def _listed(names: Sequence[str]) -> str:

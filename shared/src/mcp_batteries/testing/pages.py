@@ -16,8 +16,9 @@ from mcp_batteries.cli.hosts import Input, connecting, place, starting
 from mcp_batteries.settings import Host
 from mcp_batteries.testing.members import Member
 
-__all__ = ["FENCES", "TITLES", "URL", "host_pages", "hosts_table"]
+__all__ = ["FENCES", "TITLES", "URL", "badges", "host_pages", "hosts_table"]
 
+_BADGE = "https://img.shields.io/badge"
 URL = "http://127.0.0.1:8000/mcp"
 FENCES = {"codex": "toml", "goose": "yaml"}
 """The language of a host's configuration, where it is not JSON."""
@@ -162,38 +163,60 @@ def _fenced(language: str, text: str) -> Iterator[str]:
     yield from (f"```{language}", text, "```", "")
 
 
+def badges(server: Member) -> str:
+    """Links that install `server` with one click, in a form that GitHub and package indexes show."""
+    shown = [f"[![Install in VS Code]({_BADGE}/VS_Code-Install-0098FF)]({_vscode_link(server)})"]
+    if link := _cursor_link(server):
+        shown.append(f"[![Install in Cursor]({_BADGE}/Cursor-Install-000000)]({link})")
+    return "\n".join(shown)
+
+
+def _vscode_link(server: Member) -> str:
+    """VS Code's page that hands an entry to the editor, which asks for what is missing."""
+    inputs = [{"type": "promptString", "id": asked.name, "description": asked.title} for asked in server.plain]
+    secrets = [
+        {"type": "promptString", "id": asked.variable, "description": asked.title, "password": asked.secret}
+        for asked in server.variables
+    ]
+    arguments = [*server.git()[1:], *(f"${{input:{asked.name}}}" for asked in server.plain)]
+    given = {str(asked.variable): f"${{input:{asked.variable}}}" for asked in server.variables}
+    config: dict[str, Any] = {"type": "stdio", "command": "uvx", "args": arguments} | ({"env": given} if given else {})
+    told = {"name": server.name, "config": json.dumps(config)}
+    if inputs or secrets:
+        told["inputs"] = json.dumps([*inputs, *secrets])
+    return f"https://vscode.dev/redirect/mcp/install?{urlencode(told, quote_via=quote)}"
+
+
+def _cursor_link(server: Member) -> str | None:
+    """Cursor's page for an entry; None where the entry needs a path that only its user knows."""
+    if any(asked.kind != "directory" for asked in server.plain):
+        return None
+    folders = ["${workspaceFolder}" for _ in server.plain]
+    given = {str(asked.variable): f"${{env:{asked.variable}}}" for asked in server.variables}
+    config: dict[str, Any] = {"command": "uvx", "args": [*server.git()[1:], *folders]}
+    config |= {"env": given} if given else {}
+    told = {"name": server.name, "config": base64.b64encode(json.dumps(config).encode()).decode()}
+    return f"https://cursor.com/en/install-mcp?{urlencode(told)}"
+
+
 def _extras(host: str, server: Member, way: _Way) -> Iterator[str]:
     """Commands and links that write the entry, once per server: for the way without a clone."""
     if way.title != "From git":
         return
     words = [*server.git(), *server.examples()]
-    plain: dict[str, Any] = {"command": words[0], "args": words[1:]}
     hands_on = [part for asked in server.variables for part in ("--env", f"{asked.variable}={asked.example}")]
     match host:
         case "vscode":
-            inputs = [
-                {"type": "promptString", "id": asked.name, "description": asked.title} for asked in server.plain
-            ] + [
-                {"type": "promptString", "id": asked.variable, "description": asked.title, "password": asked.secret}
-                for asked in server.variables
-            ]
-            arguments = [*server.git()[1:], *(f"${{input:{asked.name}}}" for asked in server.plain)]
-            given = {str(asked.variable): f"${{input:{asked.variable}}}" for asked in server.variables}
-            told = {"name": server.name, "type": "stdio", "command": "uvx", "args": arguments}
-            told |= {"env": given} if given else {}
-            told |= {"inputs": inputs} if inputs else {}
-            link = f"vscode:mcp/install?{quote(json.dumps(told), safe='')}"
-            yield f"[Install in VS Code]({link}), or in a dev container's `devcontainer.json`:"
+            yield f"[Install in VS Code]({_vscode_link(server)}), or in a dev container's `devcontainer.json`:"
             yield ""
             folder = ["/workspaces/project" if asked.kind == "directory" else asked.example for asked in server.plain]
             contained: dict[str, Any] = {"type": "stdio", "command": "uvx", "args": [*server.git()[1:], *folder]}
             entry = {"customizations": {"vscode": {"mcp": {"servers": {server.name: contained}}}}}
             yield from _fenced("json", json.dumps(entry, indent=2))
         case "cursor":
-            config = base64.b64encode(json.dumps(plain).encode()).decode()
-            link = urlencode({"name": server.name, "config": config})
-            yield f"[Install in Cursor](cursor://anysphere.cursor-deeplink/mcp/install?{link})"
-            yield ""
+            if link := _cursor_link(server):
+                yield f"[Install in Cursor]({link})"
+                yield ""
         case "goose":
             pairs = [("cmd", words[0]), *(("arg", word) for word in words[1:]), ("id", server.name)]
             pairs.append(("name", server.name))
