@@ -30,7 +30,7 @@ from mcp_github.settings import Settings
     ],
 )
 def test_the_address_is_understood(given: str, base: str, host: str) -> None:
-    api = Policy(load(Settings, ["--api-url", given])).api
+    api = Policy(load(Settings, ["--api-url", given])).api_url
     assert (api.base, api.host) == (base, host)
 
 

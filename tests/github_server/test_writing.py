@@ -184,15 +184,15 @@ async def test_a_comment_outside_of_the_diff_is_said(oracle: Oracle) -> None:
 async def test_writes_keep_their_distance(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
     import anyio
 
-    from mcp_github.engine import gate
+    from mcp_github.engine import rate_limits
 
     waited: list[float] = []
 
     async def sleep(seconds: float) -> None:
         waited.append(seconds)
 
-    monkeypatch.setattr(gate.anyio, "sleep", sleep)
-    one = gate.Gate(1.0)
+    monkeypatch.setattr(rate_limits.anyio, "sleep", sleep)
+    one = rate_limits.RateLimits(1.0)
     for _ in range(3):
         async with one.write():
             await anyio.lowlevel.checkpoint()

@@ -12,12 +12,6 @@ from mcp_batteries.testing.docs import package_of
 SERVERS = [folder for folder in FOLDERS if package_of(folder)]
 
 TO_BE_MENDED = {
-    "servers/github/src/mcp_github/engine/commits.py",
-    "servers/github/src/mcp_github/engine/files.py",
-    "servers/github/src/mcp_github/engine/issues.py",
-    "servers/github/src/mcp_github/engine/pulls.py",
-    "servers/github/src/mcp_github/engine/releases.py",
-    "servers/github/src/mcp_github/engine/repositories.py",
     "servers/postgres/src/mcp_postgres/engine/pages.py",
     "servers/postgres/src/mcp_postgres/engine/service.py",
     "servers/postgres/src/mcp_postgres/engine/workload.py",

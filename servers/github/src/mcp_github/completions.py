@@ -93,12 +93,12 @@ class Completions:
         return _starting({str(item["number"]): None for item in found}, typed)
 
     async def _repositories(self) -> list[str]:
-        named = [f"{owner}/{name}" for owner, name in self.policy.allowed if name != "*"]
+        named = self.policy.named
         if self.policy.allowed and len(named) == len(self.policy.allowed):
             return named
         mine = await self._ask("/user/repos", {"per_page": 100, "sort": "pushed"})
         found = [str(item["full_name"]) for item in mine]
-        return named + [full for full in found if self.policy.permits(*full.split("/", 1)) and full not in named]
+        return named + [full for full in self.policy.only_served(found, key=str) if full not in named]
 
     async def _ask(self, path: str, params: Mapping[str, Any] | None) -> list[dict[str, Any]]:
         try:

@@ -7,21 +7,26 @@ path can't leave its place there.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 from urllib.parse import quote as percent
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from mcp_batteries.errors import Invalid, Refused, Unavailable, quote
 from mcp_github.settings import TOOLSETS
 
-__all__ = ["Api", "FilePath", "Gate", "Gist", "Owner", "Policy", "PolicySettings", "Ref", "Repo", "WriteRepo"]
+__all__ = [
+    "HEAD", "ApiUrl", "DownloadUrl", "FilePath", "Gate", "Gist", "Owner", "Policy", "PolicySettings", "Ref", "Repo",
+    "WriteRepo",
+]  # fmt: skip
 
 Gate = Literal["merge", "delete", "workflow_files", "runs", "releases", "force"]
+T = TypeVar("T")
 
 _OWNER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}(?:\[bot\])?")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
+_PRIVILEGED = ("pull_request_target", "workflow_run")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _REACHES = re.compile(
     r"""(?:^|[\s(\-"'])(repo|user|org|owner|team-review-requested|team|enterprise|props\.\S*?):""", re.I
@@ -58,6 +63,17 @@ class PolicySettings(Protocol):
     def api_url(self) -> str: ...
 
 
+class Offered(Protocol):
+    """What a tool says of itself where it is declared."""
+
+    @property
+    def effect(self) -> str: ...
+    @property
+    def toolsets(self) -> Sequence[str]: ...
+    @property
+    def gates(self) -> Sequence[str]: ...
+
+
 @dataclass(frozen=True)
 class Repo:
     """A repository on the allow-list; it may turn out not to exist."""
@@ -73,6 +89,11 @@ class Repo:
     def key(self) -> str:
         """The one spelling of it: GitHub ignores case."""
         return self.full.lower()
+
+    @property
+    def account(self) -> Owner:
+        """The user or organisation it belongs to."""
+        return Owner(self.owner)
 
     @property
     def path(self) -> str:
@@ -109,6 +130,10 @@ class Ref:
         return percent(self.name, safe="/")
 
 
+HEAD = Ref("HEAD")
+"""The tip of the default branch."""
+
+
 @dataclass(frozen=True)
 class FilePath:
     """A path inside a repository; empty for its top."""
@@ -128,10 +153,22 @@ class Gist:
 
 
 @dataclass(frozen=True)
-class Api:
+class DownloadUrl:
+    """Where GitHub keeps a log or an artifact: the API itself, or a public https host."""
+
+    url: str
+
+
+@dataclass(frozen=True)
+class ApiUrl:
     """Where GitHub is: `base` for REST, without a slash at its end."""
 
     base: str
+
+    @property
+    def graphql(self) -> str:
+        """The address of GraphQL: on an Enterprise Server beside the version of REST, not below it."""
+        return f"{self.base.removesuffix('/v3')}/graphql"
 
     @property
     def host(self) -> str:
@@ -155,7 +192,7 @@ class Policy:
         }  # fmt: skip
         self._gates: dict[Gate, bool] = {name: self.can_write and is_open for name, is_open in opened.items()}
         self.flow = settings.flow
-        self.api = _api(settings.api_url)
+        self.api_url = _api_url(settings.api_url)
         self.allowed = tuple(_pattern(item) for item in settings.repos)
         unknown = [name for name in settings.toolsets if name not in (*TOOLSETS, "all")]
         if unknown:
@@ -164,15 +201,83 @@ class Policy:
             )
         self.toolsets = frozenset(TOOLSETS if "all" in settings.toolsets else settings.toolsets)
 
-    def opens(self, gate: Gate) -> bool:
-        """Whether the operator has opened `gate`."""
-        return self._gates[gate]
+    def withholds(self, tool: Offered) -> str | None:
+        """How a tool that is off can be turned on; None for one that is offered."""
+        missing = [] if set(tool.toolsets) & self.toolsets else [f"--toolsets {tool.toolsets[0]}"]
+        missing += ["--write"] if tool.effect != "read" and not self.can_write else []
+        missing += [_flag(gate) for gate in tool.gates if gate not in self.may]
+        return f"The operator can start the server with `{' '.join(missing)}`." if missing else None
 
-    def permits(self, owner: str, name: str) -> bool:
-        """Whether the repository is on the allow-list."""
-        return not self.allowed or any(
-            owner.lower() == allowed and match in ("*", name.lower()) for allowed, match in self.allowed
-        )
+    @property
+    def may(self) -> list[str]:
+        """What the operator has opened, by the names of the switches."""
+        return [
+            "read",
+            *(["write"] if self.can_write else []),
+            *(gate for gate, is_open in self._gates.items() if is_open),
+        ]
+
+    @property
+    def named(self) -> list[str]:
+        """The repositories of the allow-list that are named one by one."""
+        return [f"{owner}/{name}" for owner, name in self.allowed if name != "*"]
+
+    def only_served(self, items: Iterable[T], *, key: Callable[[T], str]) -> list[T]:
+        """Those of `items` whose repository is on the allow-list.
+
+        Args:
+            key: the `owner/name` of an item's repository.
+        """
+        return [item for item in items if self._permits(key(item))]
+
+    def only_owners_served(self, items: Iterable[T], *, key: Callable[[T], str]) -> list[T]:
+        """Those of `items` of whose user or organisation some repository is on the allow-list.
+
+        Args:
+            key: the login an item belongs to.
+        """
+        owners = {owner for owner, _ in self.allowed}
+        return [item for item in items if not owners or key(item).lower() in owners]
+
+    def require_served(self, full: str, what: str) -> None:
+        """Raise `Refused` unless `full`, the `owner/name` of the repository of `what`, is on the allow-list."""
+        if not self._permits(full):
+            raise Refused(f"The {what} is of a repository that is not served here.")
+
+    def _permits(self, full: str) -> bool:
+        owner, _, name = full.lower().partition("/")
+        return not self.allowed or any(owner == allowed and match in ("*", name) for allowed, match in self.allowed)
+
+    def redirect(self, url: str, what: str) -> str:
+        """The API's path that a redirect to `url` means.
+
+        Raises:
+            Refused: it leads to another host, where the token is not sent, or out of the API.
+        """
+        base, target = urlsplit(self.api_url.base), urlsplit(url)
+        if (target.scheme, target.netloc.lower()) != (base.scheme, base.netloc.lower()):
+            raise Refused(f"GitHub redirects {what} to another host, where the token is not sent.")
+        path = target.path[len(base.path) :]
+        if not target.path.startswith(f"{base.path}/") or ".." in unquote(path).split("/"):
+            raise Refused(f"GitHub redirects {what} to where there is no API.")
+        return path
+
+    def redirected_repo(self, full: str, what: str) -> None:
+        """Raise `Refused` unless a redirect leads to a repository, `full` (`owner/name`), on the allow-list."""
+        if "/" not in full or not self._permits(unquote(full)):
+            raise Refused(f"GitHub redirects {what} to a repository that is not served here.")
+
+    def download(self, url: str, what: str) -> DownloadUrl:
+        """Where a download is redirected to.
+
+        Raises:
+            Refused: the other host is not one GitHub would send anybody to.
+        """
+        target, base = urlsplit(url), urlsplit(self.api_url.base)
+        here = (target.scheme, target.netloc) == (base.scheme, base.netloc)
+        if not here and (target.scheme != "https" or _is_internal(target.hostname or "")):
+            raise Refused(f"GitHub redirects {what} to an address that is not followed.")
+        return DownloadUrl(target.geturl())
 
     def repo(self, text: str) -> Repo:
         """The repository `text` (`owner/name`) names.
@@ -185,14 +290,14 @@ class Policy:
         name = name.removesuffix(".git")
         if not _OWNER.fullmatch(owner) or not _NAME.fullmatch(name) or name in (".", ".."):
             raise Invalid(f"{quote(text)} names no repository.", "Write it as `owner/name`.")
-        if not self.permits(owner, name):
+        if not self._permits(f"{owner}/{name}"):
             raise Refused(f"The repository {quote(text)} is not served here.", f"Served are: {self.listed}.")
         return Repo(owner, name)
 
     def _plain(self, text: str) -> str:
         """`owner/name` of an address of a repository, or of anything in one."""
         found = re.match(r"(?:[a-z+]+://)?(?:git@)?([^/:@]+)(?::\d+)?[/:](.*)", text, re.I | re.S)
-        host = self.api.host
+        host = self.api_url.host
         if found is None or ("://" not in text and found[1].lower() not in (host, f"www.{host}") and "@" not in text):
             return text
         if found[1].lower().removeprefix("www.").removeprefix("api.") != host:
@@ -215,7 +320,7 @@ class Policy:
     def require(self, gate: Gate) -> None:
         """Raise `Refused` unless the operator has opened `gate`."""
         if not self._gates[gate]:
-            flag = "--" + gate.replace("_", "-")
+            flag = _flag(gate)
             raise Refused(
                 f"This needs `{flag}`, which is not open.", f"The operator can start it with `--write {flag}`."
             )
@@ -308,12 +413,91 @@ class Policy:
         if parts[0] == ".git":
             raise Refused(f"{quote(text)} is git's own.")
         runs = parts[:2] == [".github", "workflows"] or parts[-1] in ("action.yml", "action.yaml")
-        if runs and not self.opens("workflow_files"):
+        if runs and not self._gates["workflow_files"]:
             raise Refused(
                 f"{quote(text)} is a file that Actions runs; changing it needs `--workflow-files`.",
                 "The operator can start the server with `--write --workflow-files`.",
             )
         return file
+
+    @property
+    def guards_workflows(self) -> bool:
+        """Whether it has to be known if a change touches files that Actions runs."""
+        return not self._gates["workflow_files"]
+
+    def require_no_workflows(self, names: Iterable[str], what: str, *, complete: bool) -> None:
+        """Raise `Refused` for a branch or tag at `what` if Actions would run one of the changed files `names`.
+
+        Args:
+            complete: whether these are all the files that `what` changes.
+        """
+        if not complete:
+            raise Refused(
+                f"What {what} changes can't all be told, and files that Actions runs may be among it.",
+                "Start from a branch with less, or the operator can open `--workflow-files`.",
+            )
+        for name in names:
+            self.write_file(name)
+
+    def require_mergeable(self, names: Iterable[str]) -> None:
+        """Raise `Refused` for a pull request that changes a file of `names` which Actions would run."""
+        for name in names:
+            try:
+                self.write_file(name)
+            except Refused as problem:
+                raise Refused(f"It is not merged: {problem.what}", problem.fix) from None
+
+    def require_all_listed(self, listed: int, changed: int, what: str) -> None:
+        """Raise `Refused` for a pull request of which GitHub lists fewer files than it changes."""
+        if listed < changed:
+            # Of 3,000 GitHub lists no more, and who names files can have others come first.
+            raise Refused(
+                f"It is not merged: GitHub lists {listed} of the {changed} files of {what}.",
+                "A person can merge it, or the operator can open `--workflow-files`.",
+            )
+
+    def require_rerunnable(self, run: Mapping[str, object], what: str) -> None:
+        """Raise `Refused` for a run that nobody approved, or that works with secrets on what a fork sent.
+
+        The code of the other runs ran before, as it is; these may take what the fork holds by now.
+        """
+        if "action_required" in (run.get("status"), run.get("conclusion")):
+            raise Refused(f"The {what} waits for somebody's approval.", "A person has to look at it on GitHub.")
+        if run.get("event") in _PRIVILEGED and self.guards_workflows:
+            raise Refused(
+                f"The {what} is one of `{run['event']}`: with the repository's secrets, on what others sent.",
+                "A person can rerun it on GitHub, or the operator can open `--workflow-files`.",
+            )
+
+    def require_own_commit(self, status: object, what: str) -> None:
+        """Raise `Refused` for a release of a commit unless the default branch has it: every fork's has a sha here too.
+
+        Args:
+            status: of the commit compared with the default branch.
+        """
+        if status not in ("behind", "identical"):
+            raise Refused(
+                f"The {what} is not on the default branch, and may be a fork's.", "Name a branch or tag as `ref`."
+            )
+
+    def deletable_branch(self, branch: Ref, default: str, repo: Repo) -> Ref:
+        """`branch`, unless it is the default one."""
+        if branch.name == default:
+            raise Refused(f"{quote(branch.name)} is the default branch of `{repo.full}`.", "It is not deleted here.")
+        return branch
+
+    def head(self, repo: Repo, text: str) -> str:
+        """Where a pull request to `repo` comes from: a branch, or `owner:branch` of a fork.
+
+        Raises:
+            Refused: the fork is not on the allow-list; it would publish or pull in what is not served.
+        """
+        owner, colon, branch = text.rpartition(":")
+        if colon:
+            self.logins([owner])
+            if self.allowed and owner.lower() != repo.owner.lower():
+                self.repo(f"{owner}/{repo.name}")
+        return f"{owner}{colon}{self.ref(branch).name}"
 
     def workflow(self, text: str) -> str:
         """A workflow's id or the name of its file."""
@@ -391,8 +575,20 @@ class Policy:
         return f"Allow a write to {quote(target)}? {why[0].upper()}{why[1:]}."
 
 
+def _flag(gate: str) -> str:
+    return "--" + gate.replace("_", "-")
+
+
 def _some(keys: Sequence[str]) -> str:
     return quote(", ".join(keys[:3])) + (f" and {len(keys) - 3} more" if len(keys) > 3 else "")
+
+
+def _is_internal(host: str) -> bool:
+    """Whether `host` is a name or address that only this machine or network knows."""
+    plain = host.strip("[]")
+    return (
+        "." not in plain or ":" in plain or plain.replace(".", "").isdigit() or plain.endswith((".local", ".internal"))
+    )
 
 
 def _encodes(text: str) -> bool:
@@ -410,7 +606,7 @@ def _pattern(text: str) -> tuple[str, str]:
     return owner, name
 
 
-def _api(url: str) -> Api:
+def _api_url(url: str) -> ApiUrl:
     parts = urlsplit(url if "//" in url else f"https://{url}")
     host = (parts.hostname or "").lower()
     try:
@@ -429,4 +625,4 @@ def _api(url: str) -> Api:
     elif not path and not host.startswith("api.") and host not in _LOOPBACK:
         path = "/api/v3"
     shown = f"[{host}]" if ":" in host else host
-    return Api(f"{parts.scheme}://{shown}{f':{port}' if port else ''}{path}")
+    return ApiUrl(f"{parts.scheme}://{shown}{f':{port}' if port else ''}{path}")

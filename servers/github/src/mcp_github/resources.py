@@ -40,8 +40,7 @@ class Resources:
     @lists_resources
     async def served(self) -> list[Resource]:
         """The repositories on the allow-list that are named one by one, and what the watch list has."""
-        named = [f"{owner}/{name}" for owner, name in self.policy.allowed if name != "*"]
-        found = {f"github://{full}": full for full in named} | self.watch_list.all()
+        found = {f"github://{full}": full for full in self.policy.named} | self.watch_list.all()
         return [Resource(uri=uri, name=name, mime_type=_JSON) for uri, name in found.items()]
 
     @resource("github://{owner}/{repo}", name="repository", title="A repository", mime_type=_JSON)

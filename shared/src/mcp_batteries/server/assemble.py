@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from difflib import get_close_matches
 from typing import Any, Protocol
@@ -64,6 +64,8 @@ class Assembled(MCPServer[Any]):
     changes: Changes
     catalog: Catalog
     audit: Audit | None
+    withheld: Mapping[str, str]
+    """Of each declared tool that is not offered, how it could be."""
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
@@ -74,6 +76,8 @@ class Assembled(MCPServer[Any]):
             MCPError: There is none; by the specification that is an error of the protocol (tools, "Error handling").
         """
         table = tool_table(self)
+        if name not in table and name in self.withheld:
+            raise MCPError(INVALID_PARAMS, f"The tool {quote(name)} is off here. {self.withheld[name]}")
         if name not in table:
             near = " or ".join(f"`{item}`" for item in get_close_matches(name.lower(), table, n=3))
             fix = f"Did you mean {near}?" if near else "`tools/list` has those there are."
@@ -105,6 +109,7 @@ def assemble(
     sources: Sequence[Source] = (),
     middleware: Sequence[ServerMiddleware[Any]] = (),
     guard: Guard | None = None,
+    withholds: Callable[[DeclaredTool], str | None] = lambda declared: None,
     title: str,
     version: str,
     instructions: str,
@@ -119,6 +124,7 @@ def assemble(
         sources: tell the hub when what resources show has changed.
         middleware: wraps every message, the first outermost, inside the audit log.
         guard: asked before each call that does more than read; may refuse, or have the person asked.
+        withholds: for a tool that is not offered, how it could be; None for one that is.
         instructions: for the model: what is served and how to begin, a few sentences.
 
     Raises:
@@ -126,11 +132,16 @@ def assemble(
     """
     catalog = Catalog()
     tools: list[Tool] = []
+    withheld: dict[str, str] = {}
     for room in rooms:
         for declared, method in declarations(room):
             match declared:
                 case DeclaredTool():
-                    if declared.effect == "read" or not settings.read_only:
+                    if declared.effect != "read" and settings.read_only:
+                        withheld[getattr(method, "__name__", "")] = "The server was started with `--read-only`."
+                    elif why := withholds(declared):
+                        withheld[getattr(method, "__name__", "")] = why
+                    else:
                         if declared.view is not None:
                             catalog.views[declared.view.uri] = declared.view
                         tools.append(strict_tool(method, declared, confirm=settings.confirm, guard=guard))
@@ -180,7 +191,7 @@ def assemble(
             extensions=[Apps()] if catalog.views else [],
             lifespan=_lifespan([*([audit] if audit else []), *opens], changes),
         )
-    server.changes, server.catalog, server.audit = changes, catalog, audit
+    server.changes, server.catalog, server.audit, server.withheld = changes, catalog, audit, withheld
     catalog.install(server)
     changes.install(server)
     return server

@@ -48,6 +48,8 @@ class DeclaredTool:
     seconds: float
     view: View | None = None
     app_only: bool = False
+    toolsets: tuple[str, ...] = ()
+    gates: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,8 @@ def tool(
     seconds: float = 60.0,
     view: View | None = None,
     app_only: bool = False,
+    toolset: str | tuple[str, ...] = (),
+    gate: str | tuple[str, ...] = (),
 ) -> Callable[[F], F]:
     """Mark an `async def` method as a tool; its name, docstring and annotations are what the model reads.
 
@@ -97,9 +101,13 @@ def tool(
         seconds: the call's time limit; the work behind it is stopped, not only forgotten.
         view: the page that shows its result in hosts that can.
         app_only: for views alone; the model never sees it.
+        toolset: the groups of tools it belongs to; any of them offers it.
+        gate: the switches that have to be on for it, all of them; what either means is the server's policy.
     """
     repeatable = effect == "read" if idempotent is None else idempotent
-    return _mark(DeclaredTool(title, effect, repeatable, open_world, seconds, view, app_only))
+    toolsets = (toolset,) if isinstance(toolset, str) else toolset
+    gates = (gate,) if isinstance(gate, str) else gate
+    return _mark(DeclaredTool(title, effect, repeatable, open_world, seconds, view, app_only, toolsets, gates))
 
 
 def resource(uri: str, *, name: str, title: str, mime_type: str | None = None) -> Callable[[F], F]:

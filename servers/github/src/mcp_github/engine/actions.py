@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from mcp_batteries.errors import Invalid, NotFound, Refused, Unavailable
+from mcp_batteries.errors import Invalid, NotFound, Unavailable
 from mcp_github.engine.api import Api
 from mcp_github.engine.line_pages import Window
 from mcp_github.engine.pages import Shape, clipped, listing, plain
@@ -19,7 +19,6 @@ __all__ = ["Actions", "Kind", "RunAction"]
 Kind = Literal["workflows", "runs", "jobs", "artifacts"]
 RunAction = Literal["rerun", "rerun_failed", "cancel"]
 
-_PRIVILEGED = {"pull_request_target", "workflow_run"}
 _LOG_BYTES, _MOST_JOBS = 1_000_000_000, 300
 
 
@@ -150,23 +149,10 @@ class Actions:
         verb = {"rerun": "rerun", "rerun_failed": "rerun-failed-jobs", "cancel": "cancel"}[action]
         what = f"run `{run_id}` of `{repo.full}`"
         if action != "cancel":
-            await self._refuse_privileged(repo, run_id, what)
+            found = await self.api.get(f"{repo.path}/actions/runs/{run_id}", what, quiet=True)
+            self.api.policy.require_rerunnable(found.data, what)
         await self.api.write("POST", f"{repo.path}/actions/runs/{run_id}/{verb}", what, repo=repo)
         return Done(done=f"Run {run_id}: {action}.", uri=f"{repo.uri}/runs/{run_id}")
-
-    async def _refuse_privileged(self, repo: WriteRepo, run_id: int, what: str) -> None:
-        """Raise `Refused` for a run that nobody approved, or that works with secrets on what a fork sent.
-
-        The code of the other runs ran before, as it is; these may take what the fork holds by now.
-        """
-        found = (await self.api.get(f"{repo.path}/actions/runs/{run_id}", what, quiet=True)).data
-        if "action_required" in (found.get("status"), found.get("conclusion")):
-            raise Refused(f"The {what} waits for somebody's approval.", "A person has to look at it on GitHub.")
-        if found.get("event") in _PRIVILEGED and not self.api.policy.opens("workflow_files"):
-            raise Refused(
-                f"The {what} is one of `{found['event']}`: with the repository's secrets, on what others sent.",
-                "A person can rerun it on GitHub, or the operator can open `--workflow-files`.",
-            )
 
     async def delete_log(self, repo: WriteRepo, run_id: int) -> Done:
         what = f"the logs of run `{run_id}` of `{repo.full}`"

@@ -8,17 +8,14 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, cast
 from urllib.parse import parse_qsl, urlsplit
 
-import httpx2
-
-from mcp_batteries.errors import NotFound, Refused, TooLarge, Unavailable
+from mcp_batteries.errors import NotFound, Unavailable
 from mcp_github.engine import failures
-from mcp_github.engine.client import Client, ClientSettings, Request
+from mcp_github.engine.http import GRAPHQL, Client, ClientSettings, Request
 from mcp_github.engine.taint import Flow
 from mcp_github.engine.text import scrub
 from mcp_github.policy import Policy, Repo, WriteRepo
@@ -56,8 +53,6 @@ class Api:
         self._kept: OrderedDict[str, tuple[str, Answer]] = OrderedDict()
         self.kept: Callable[[str, Mapping[str, Any], str], Awaitable[bytes | None]] = _nothing_kept
         """The body of what is followed, of a path, its parameters and media type, where somebody looks at it anyway."""
-        self._seconds = settings.timeout
-        self._blocks: list[AbstractAsyncContextManager[None]] = []
 
     async def __aenter__(self) -> Api:
         await self.client.__aenter__()
@@ -117,7 +112,7 @@ class Api:
         if repo is not None and not (quiet or writes):
             self.flow.saw(repo.key)
         body = {"query": query, "variables": dict(variables)}
-        reply = await self.client.send(Request("POST", "/graphql", what, not writes, body=body))
+        reply = await self.client.send(Request("POST", GRAPHQL, what, not writes, body=body))
         parsed = _parsed(reply.body, what)
         if not isinstance(parsed, dict):
             raise Unavailable(f"GitHub's answer for {what} can't be understood.", "Try again in a moment.")
@@ -125,7 +120,7 @@ class Api:
         data = parsed.get("data")
         errors = cast("list[Any]", parsed.get("errors") or [])
         if errors and (not isinstance(data, dict) or _misses_all(cast("dict[str, Any]", data), errors)):
-            raise failures.graphql_problem(errors, reply, what, self.client.gate)
+            raise failures.graphql_problem(errors, reply, what, self.client.limits)
         data, removed = scrub(data)
         return Answer(data, removed, headers=reply.headers)
 
@@ -152,34 +147,12 @@ class Api:
             Refused: the other host is not one GitHub would send anybody to.
         """
         self.flow.saw(repo.key)
-        request = Request("GET", path, what, True, accept="location", max_bytes=max_bytes)
-        reply = await self.client.send(request)
+        reply = await self.client.send(Request("GET", path, what, True, max_bytes=max_bytes, follows=False))
         if reply.status < 300:
             take(reply.body)
             return
-        target = urlsplit(reply.headers.get("location", ""))
-        base = urlsplit(self.policy.api.base)
-        here = (target.scheme, target.netloc) == (base.scheme, base.netloc)
-        if not here and (target.scheme != "https" or _inside(target.hostname or "")):
-            raise Refused(f"GitHub redirects {what} to an address that is not followed.")
-        taken = 0
-        try:
-            async with (
-                httpx2.AsyncClient(timeout=self._seconds, follow_redirects=False) as http,
-                http.stream("GET", target.geturl()) as answer,
-            ):
-                if answer.status_code in (404, 410):
-                    raise NotFound(f"GitHub has no {what} any more.", "They are kept for some weeks only.")
-                if answer.status_code != 200:
-                    raise Unavailable(f"The download of {what} failed (status `{answer.status_code}`).", "Try again.")
-                async for chunk in answer.aiter_bytes():
-                    taken += len(chunk)
-                    if taken > max_bytes:
-                        raise TooLarge(f"There are more than `{max_bytes:,}` bytes of {what}.")
-                    if take(chunk):
-                        return
-        except httpx2.HTTPError:
-            raise Unavailable(f"The download of {what} broke off.", "Try again in a moment.") from None
+        url = self.policy.download(reply.headers.get("location", ""), what)
+        await self.client.download(url, what, max_bytes=max_bytes, take=take)
 
     async def _is_public(self, key: str) -> bool:
         found = await self.get(self.policy.repo(key).path, f"the repository `{key}`", quiet=True)
@@ -215,11 +188,3 @@ def _following(link: str) -> dict[str, str]:
         if 'rel="next"' in rest:
             return paging(dict(parse_qsl(urlsplit(address.strip("<>")).query)))
     return {}
-
-
-def _inside(host: str) -> bool:
-    """Whether `host` is a name or address that only this machine or network knows."""
-    plain = host.strip("[]")
-    return (
-        "." not in plain or ":" in plain or plain.replace(".", "").isdigit() or plain.endswith((".local", ".internal"))
-    )

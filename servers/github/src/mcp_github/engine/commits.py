@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused, quote
+from mcp_batteries.errors import Conflict, Invalid, NotFound, quote
 from mcp_github.engine.api import Api
 from mcp_github.engine.files import Files
 from mcp_github.engine.queries import COMMIT_ON_BRANCH
@@ -59,7 +59,7 @@ class Commits:
         additions: list[tuple[str, bytes]] = []
         deletions: list[str] = []
         for change in changes:
-            content = await self._checked(repo, Ref(head), change)
+            content = await self._checked(repo, self.api.policy.ref(head), change)
             if content is None:
                 deletions.append(change.path.name)
             else:
@@ -95,7 +95,7 @@ class Commits:
             if change.sha or change.content is None:
                 raise Conflict(f"There is no file {quote(name)} on that branch.", "List its folder.")
         elif found.get("type", "dir") != "file":
-            raise Refused(f"{quote(name)} is a {found.get('type', 'dir')}, which is not overwritten.", "Name a file.")
+            raise Conflict(f"{quote(name)} is a {found.get('type', 'dir')}, which is not overwritten.", "Name a file.")
         elif change.sha is None:
             raise Conflict(
                 f"{quote(name)} exists already; its sha is `{found['sha']}`.", "Read it, then pass `sha` to change it."

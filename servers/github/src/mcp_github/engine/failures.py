@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote
-from mcp_github.engine.gate import EVERYTHING, Gate, limited
+from mcp_github.engine.rate_limits import EVERYTHING, RateLimits, limited
 from mcp_github.engine.response import Reply
 from mcp_github.engine.text import scrub_text
 
@@ -18,15 +18,15 @@ _SECONDARY_SECONDS = 60.0
 """What GitHub asks to wait when it names no time."""
 
 
-def problem(reply: Reply, what: str, gate: Gate, *, token: bool) -> Problem:
-    """The problem a reply of 400 or more stands for; a limit is remembered by `gate`.
+def problem(reply: Reply, what: str, limits: RateLimits, *, token: bool) -> Problem:
+    """The problem a reply of 400 or more stands for; a limit is remembered by `limits`.
 
     Args:
         what: what was asked for, for messages.
         token: whether a token was sent.
     """
     said = _said(reply)
-    limit = _limit(reply, said, gate)
+    limit = _limit(reply, said, limits)
     if limit is not None:
         return limit
     words = f" GitHub says: {quote(said, 300)}." if said else ""
@@ -66,7 +66,7 @@ def problem(reply: Reply, what: str, gate: Gate, *, token: bool) -> Problem:
             return Unavailable(f"GitHub answered status `{status}` for {what}.{words}")
 
 
-def graphql_problem(errors: list[Any], reply: Reply, what: str, gate: Gate) -> Problem:
+def graphql_problem(errors: list[Any], reply: Reply, what: str, limits: RateLimits) -> Problem:
     """The problem GraphQL's `errors` in `reply` stand for."""
     first = cast("dict[str, Any]", errors[0] if errors and isinstance(errors[0], dict) else {})
     said = scrub_text(str(first.get("message", "")))[0].rstrip(".")
@@ -76,7 +76,7 @@ def graphql_problem(errors: list[Any], reply: Reply, what: str, gate: Gate) -> P
             reset = _number(reply.headers.get("x-ratelimit-reset"))
             spent = reply.headers.get("x-ratelimit-remaining") == "0" and reset is not None
             until = reset if spent and reset else time.time() + _SECONDARY_SECONDS
-            gate.closed("graphql", until)
+            limits.reached("graphql", until)
             return limited("graphql", until - time.time())
         case "NOT_FOUND":
             return NotFound(f"GitHub does not find {what}, or hides it from this token.{words}")
@@ -90,19 +90,19 @@ def graphql_problem(errors: list[Any], reply: Reply, what: str, gate: Gate) -> P
             return Invalid(f"GitHub can't use the request for {what}.{words}")
 
 
-def _limit(reply: Reply, said: str, gate: Gate) -> Problem | None:
+def _limit(reply: Reply, said: str, limits: RateLimits) -> Problem | None:
     if reply.status not in (403, 429):
         return None
     headers = reply.headers
     if (after := _number(headers.get("retry-after"))) is not None:
-        gate.closed(EVERYTHING, time.time() + after)
+        limits.reached(EVERYTHING, time.time() + after)
         return limited(EVERYTHING, after)
     if headers.get("x-ratelimit-remaining") == "0" and (reset := _number(headers.get("x-ratelimit-reset"))) is not None:
         resource = headers.get("x-ratelimit-resource", "core")
-        gate.closed(resource, reset)
+        limits.reached(resource, reset)
         return limited(resource, reset - time.time())
     if reply.status == 429 or "rate limit" in said.lower() or "abuse detection" in said.lower():
-        gate.closed(EVERYTHING, time.time() + _SECONDARY_SECONDS)
+        limits.reached(EVERYTHING, time.time() + _SECONDARY_SECONDS)
         return limited(EVERYTHING, _SECONDARY_SECONDS)
     return None
 

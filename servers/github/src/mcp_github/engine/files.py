@@ -17,7 +17,7 @@ from mcp_github.engine.fields import TREE
 from mcp_github.engine.pages import rows_within
 from mcp_github.engine.text import scrub_text
 from mcp_github.models import Listing, Text
-from mcp_github.policy import FilePath, Ref, Repo
+from mcp_github.policy import HEAD, FilePath, Ref, Repo
 
 __all__ = ["COMPARED", "Binary", "Blob", "Diff", "Files", "content_uri"]
 
@@ -101,7 +101,8 @@ class Files:
         key = f"{repo.key} {sha}"
         data = self._kept.get(key)
         if data is None:
-            where, what = f"{repo.path}/git/blobs/{Ref(sha).path}", f"{quote(path.name)} in `{repo.full}`"
+            where = f"{repo.path}/git/blobs/{self.api.policy.ref(sha).path}"
+            what = f"{quote(path.name)} in `{repo.full}`"
             data = await self.api.raw(where, what, _RAW, repo=repo, max_bytes=_LARGEST, quiet=quiet)
             if len(data) <= _KEPT_BYTES:
                 self._kept[key] = data
@@ -169,7 +170,7 @@ class Files:
         """What lies in a folder, or in everything beneath it."""
         note = None
         if recursive:
-            where = f"{repo.path}/git/trees/{(ref or Ref('HEAD')).path}"
+            where = f"{repo.path}/git/trees/{(ref or HEAD).path}"
             found = await self.api.get(where, f"the files of `{repo.full}`", {"recursive": 1}, repo=repo)
             top = f"{path.name}/" if path.name else ""
             names = {"blob": "file", "tree": "dir", "commit": "submodule"}

@@ -9,10 +9,10 @@ from typing import Any, Literal, cast
 from mcp_batteries.errors import Invalid, NotFound, quote
 from mcp_github.engine.api import Api
 from mcp_github.engine.fields import COMMENT, ISSUE, LABEL, MILESTONE, PERSON
-from mcp_github.engine.pages import Shape, clipped, cut_note, listing, names, pick
+from mcp_github.engine.pages import Row, Shape, clipped, cut_note, listing, names, pick, shown
 from mcp_github.engine.queries import NODE_PLACE, REPLY
 from mcp_github.models import Done, Listing, Record
-from mcp_github.policy import Owner, Repo, WriteRepo
+from mcp_github.policy import Repo, WriteRepo
 
 __all__ = ["Issues", "Options", "SubIssue", "check_thread", "merged"]
 
@@ -35,7 +35,7 @@ class Issues:
         """Issues, without the pull requests GitHub puts among them."""
         return await listing(
             self.api, f"{repo.path}/issues", f"the issues of `{repo.full}`", ISSUE, params=params, repo=repo,
-            fields=fields, limit=limit, cursor=cursor, keep=lambda item: "pull_request" not in item,
+            fields=fields, limit=limit, cursor=cursor, keep=_only_issues,
         )  # fmt: skip
 
     async def get(self, repo: Repo, number: int, fields: Sequence[str] | None) -> Record:
@@ -60,10 +60,9 @@ class Issues:
     def _child(self, item: dict[str, Any], repo: Repo) -> list[str]:
         full = str(pick(item, ISSUE.getters["repo"]) or repo.full)
         name = f"#{item['number']}" if full.lower() == repo.key else f"{full}#{item['number']}"
-        if not self.api.policy.permits(*full.split("/", 1)):
-            return [name, "not served here"]
-        self.api.flow.saw(full)
-        return [name, item["state"], item["title"]]
+        if shown(self.api, [item], key=lambda item: full):
+            return [name, item["state"], item["title"]]
+        return [name, "not served here"]
 
     async def comments(
         self,
@@ -88,7 +87,7 @@ class Issues:
         if kind in ("types", "custom"):
             # Those of the organisation.
             place, shape = ("issue-types", _TYPE) if kind == "types" else ("issue-fields", _CUSTOM)
-            found = await self.api.get(f"/orgs/{Owner(repo.owner)}/{place}", what, repo=repo)
+            found = await self.api.get(f"/orgs/{repo.account}/{place}", what, repo=repo)
             columns = shape.choose(None)
             rows = [shape.row(item, columns) for item in found.data if item]
             return Listing(removed=found.removed or None, columns=columns, rows=rows)
@@ -131,7 +130,7 @@ class Issues:
 
     async def _values(self, repo: Repo, custom: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
         what = f"the custom fields of `{repo.owner}`"
-        listed = await self.api.get(f"/orgs/{Owner(repo.owner)}/issue-fields", what, quiet=True)
+        listed = await self.api.get(f"/orgs/{repo.account}/issue-fields", what, quiet=True)
         known = {str(field["name"]).lower(): field for field in listed.data}
         values: list[dict[str, Any]] = []
         for name, value in custom.items():
@@ -216,8 +215,12 @@ class Issues:
 
     @staticmethod
     def _done(repo: Repo, number: int, done: str, data: dict[str, Any]) -> Done:
-        shown = ISSUE.record(data, ("number", "title", "state", "labels", "assignees", "milestone"))
-        return Done(done=done, uri=f"{repo.uri}/issues/{number}", url=data.get("html_url"), data=shown)
+        about = ISSUE.record(data, ("number", "title", "state", "labels", "assignees", "milestone"))
+        return Done(done=done, uri=f"{repo.uri}/issues/{number}", url=data.get("html_url"), data=about)
+
+
+def _only_issues(items: Sequence[Row]) -> Sequence[Row]:
+    return [item for item in items if "pull_request" not in item]
 
 
 async def check_thread(api: Api, repo: Repo, number: int, thread: str) -> None:

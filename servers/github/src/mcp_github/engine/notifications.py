@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mcp_batteries.errors import Refused
 from mcp_github.engine.api import Api
-from mcp_github.engine.pages import Shape, listing, pick, plain
+from mcp_github.engine.pages import Shape, listing, pick, plain, shown
 from mcp_github.models import Done, Listing
 from mcp_github.policy import Repo, WriteRepo
 
@@ -17,13 +16,20 @@ __all__ = ["Action", "Notifications"]
 Action = Literal["read", "done", "ignore", "unsubscribe"]
 
 
+_REPO = "repository.full_name"
+
+
+def _is_private(item: Mapping[str, Any]) -> bool:
+    return bool(pick(item, "repository.private"))
+
+
 def _number(item: Mapping[str, Any]) -> int | None:
     last = str(pick(item, "subject.url") or "").rpartition("/")[2]
     return int(last) if last.isdecimal() else None
 
 
 NOTE = Shape(
-    {**plain("id", "reason", "unread", "updated_at"), "repo": "repository.full_name", "kind": "subject.type",
+    {**plain("id", "reason", "unread", "updated_at"), "repo": _REPO, "kind": "subject.type",
      "title": "subject.title", "number": _number},
     ("id", "repo", "kind", "number", "title", "reason", "unread", "updated_at"),
 )  # fmt: skip
@@ -37,20 +43,10 @@ class Notifications:
         self, repo: Repo | None, params: Mapping[str, Any], *, fields: Sequence[str] | None, limit: int,
         cursor: str | None,
     ) -> Listing:  # fmt: skip
-        api = self.api
-
-        def served(item: Mapping[str, Any]) -> bool:
-            full = str(pick(item, "repository.full_name") or "")
-            if not api.policy.permits(*(full.split("/", 1) if "/" in full else (full, ""))):
-                return False
-            api.flow.saw(full)
-            api.flow.knows(full, public=not pick(item, "repository.private"))
-            return True
-
         where = "/notifications" if repo is None else f"{repo.path}/notifications"
         return await listing(
-            api, where, "your notifications", NOTE, params=params, keep=served, fields=fields, limit=min(limit, 50),
-            cursor=cursor,
+            self.api, where, "your notifications", NOTE, params=params, fields=fields, limit=min(limit, 50),
+            cursor=cursor, keep=lambda items: shown(self.api, items, key=_REPO, private=_is_private),
         )  # fmt: skip
 
     async def act(self, thread: int, action: Action) -> Done:
@@ -58,9 +54,7 @@ class Notifications:
         where, what = f"/notifications/threads/{thread}", f"notification `{thread}`"
         if self.api.policy.allowed:
             found = await self.api.get(where, what, quiet=True)
-            full = str(pick(found.data, "repository.full_name") or "/")
-            if not self.api.policy.permits(*full.split("/", 1)):
-                raise Refused(f"The {what} is of a repository that is not served here.")
+            self.api.policy.require_served(str(pick(found.data, _REPO) or ""), what)
         if action == "read":
             await self.api.write("PATCH", where, what)
         elif action == "done":

@@ -15,6 +15,7 @@ from mcp_github.policy import Repo
 
 __all__ = [
     "Getter",
+    "Row",
     "Shape",
     "author",
     "clipped",
@@ -24,10 +25,12 @@ __all__ = [
     "pick",
     "plain",
     "rows_within",
+    "shown",
     "trust",
 ]
 
-Getter = str | Callable[[Mapping[str, Any]], Any]
+Row = Mapping[str, Any]
+Getter = str | Callable[[Row], Any]
 
 _PAGES = 4
 """Of GitHub's for one of ours, where some of what it lists is not shown."""
@@ -162,14 +165,14 @@ def rows_within(rows: Sequence[list[Any]], max_bytes: int) -> int:
 async def listing(
     api: Api, path: str, what: str, shape: Shape, *, params: Mapping[str, Any] | None = None, repo: Repo | None = None,
     fields: Sequence[str] | None = None, limit: int = 30, cursor: str | None = None,
-    inside: Callable[[Any], Any] | None = None, keep: Callable[[Mapping[str, Any]], bool] | None = None,
+    inside: Callable[[Any], Any] | None = None, keep: Callable[[Sequence[Row]], Sequence[Row]] | None = None,
     accept: str = "application/vnd.github+json", note: str | None = None, max_bytes: int = DEFAULT_PAGE_BYTES,
 ) -> Listing:  # fmt: skip
     """One page of what `path` lists.
 
     Args:
         inside: finds the list in the answer, where it is not the answer itself.
-        keep: which objects may be shown.
+        keep: picks the objects that are shown.
     """
     params = {name: value for name, value in (params or {}).items() if value is not None}
     scope = [path, params]
@@ -188,8 +191,8 @@ async def listing(
             raise Unavailable(f"GitHub's answer for {what} is no list.", "Try again in a moment.")
         removed, total, note = removed + answer.removed, _total(answer), note or _shortfall(answer)
         following = None
-        for number, item in enumerate(cast("list[Any]", found)[position["skip"] :], position["skip"]):
-            if keep is not None and not keep(item):
+        for number, item in enumerate(cast("list[Row]", found)[position["skip"] :], position["skip"]):
+            if keep is not None and not keep([item]):
                 hidden += 1
                 continue
             row = shape.row(item, columns)
@@ -215,6 +218,22 @@ async def listing(
         columns=columns,
         rows=rows,
     )
+
+
+def shown(api: Api, items: Sequence[Row], *, key: Getter, private: Getter | None = None) -> Sequence[Row]:
+    """Those of `items` whose repository is served; flow control learns that their text is shown.
+
+    Args:
+        key: the `owner/name` of an item's repository.
+        private: whether the repository is private, where an item says so.
+    """
+    served = api.policy.only_served(items, key=lambda item: str(pick(item, key) or ""))
+    for item in served:
+        full, is_private = str(pick(item, key) or ""), None if private is None else pick(item, private)
+        api.flow.saw(full)
+        if isinstance(is_private, bool):
+            api.flow.knows(full, public=not is_private)
+    return served
 
 
 def _shortfall(answer: Answer) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 from mcp_batteries.errors import Invalid, NotFound, quote
 from mcp_github.engine.api import Api
 from mcp_github.engine.fields import ISSUE
-from mcp_github.engine.pages import Shape, listing, names, pick, plain
+from mcp_github.engine.pages import Row, Shape, listing, names, pick, plain, shown
 from mcp_github.models import Done, Listing
 from mcp_github.policy import Owner, Repo
 
@@ -83,7 +83,7 @@ class Projects:
         if kind == "projects":
             return await listing(
                 self.api, where, what, PROJECT, params={"q": query}, fields=fields, limit=limit, cursor=cursor,
-                keep=lambda item: self._shown(owner, item),
+                keep=lambda items: [item for item in items if self._shown(owner, item)],
             )  # fmt: skip
         if project is None:
             raise Invalid(f"The {kind} are those of a project.", "Pass its number as `project`.")
@@ -104,14 +104,10 @@ class Projects:
         flow.saw(key)
         return True
 
-    def _served(self, item: Mapping[str, Any]) -> bool:
-        full = _place(item)
-        if not full:
-            return item.get("content_type") == "DraftIssue"
-        if not self.api.policy.permits(*full.split("/", 1)):
-            return False
-        self.api.flow.saw(full)
-        return True
+    def _served(self, items: Sequence[Row]) -> Sequence[Row]:
+        """Drafts, which belong to the board, and what is of a repository that is served."""
+        drafts = [item for item in items if not _place(item) and item.get("content_type") == "DraftIssue"]
+        return drafts or shown(self.api, [item for item in items if _place(item)], key=_place)
 
     async def add(self, owner: Owner, project: int, repo: Repo, number: int) -> Done:
         """Put an issue or pull request on the board, by its number."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from mcp_batteries.errors import Conflict, Invalid, Refused, quote
+from mcp_batteries.errors import Conflict, Invalid, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
 from mcp_github.engine.api import Api
 from mcp_github.engine.fields import CHECK, PULL, REVIEW
@@ -14,6 +14,7 @@ from mcp_github.engine.files import Diff
 from mcp_github.engine.issues import check_thread, merged
 from mcp_github.engine.pages import author, clipped, cut_note, listing, pick, rows_within, trust
 from mcp_github.engine.queries import DRAFT, READY, RESOLVE, THREADS, UNRESOLVE
+from mcp_github.engine.repositories import names_in
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Ref, Repo, WriteRepo
 
@@ -121,7 +122,8 @@ class Pulls:
     ) -> Listing:
         """Check runs of a commit, and on the first page the statuses other services set."""
         if number is not None:
-            ref = Ref(str(pick((await self._found(repo, number, quiet=True)).data, "head.sha")))
+            head = pick((await self._found(repo, number, quiet=True)).data, "head.sha")
+            ref = self.api.policy.ref(str(head))
         if ref is None:
             raise Invalid("One of `number` and `ref` has to be given.")
         where, what = f"{repo.path}/commits/{ref.path}", f"the checks of {quote(ref.name)} in `{repo.full}`"
@@ -140,10 +142,6 @@ class Pulls:
         return runs.model_copy(update={"rows": [*runs.rows, *statuses], "removed": removed or None})
 
     async def create(self, repo: WriteRepo, body: dict[str, Any], reviewers: Sequence[str]) -> Done:
-        owner = str(body["head"]).partition(":")[0] if ":" in str(body["head"]) else repo.owner
-        if self.api.policy.allowed and owner.lower() != repo.owner.lower():
-            # A head of somebody else's fork would publish or pull in what is not served.
-            self.api.policy.repo(f"{owner}/{repo.name}")
         what = f"pull request from {quote(str(body['head']))} in `{repo.full}`"
         made = await self.api.write("POST", f"{repo.path}/pulls", what, body, repo=repo)
         number = int(made.data["number"])
@@ -196,7 +194,7 @@ class Pulls:
             raise Conflict(
                 f"The head of {what} is `{pick(now, 'head.sha')}`, not {quote(head)}.", "Look at what changed."
             )
-        if not self.api.policy.opens("workflow_files"):
+        if self.api.policy.guards_workflows:
             await self._refuse_workflows(where, what, int(now.get("changed_files") or 0))
         body = {
             "sha": pick(now, "head.sha"), "merge_method": method, "commit_title": title, "commit_message": message,
@@ -211,24 +209,15 @@ class Pulls:
 
     async def _refuse_workflows(self, where: str, what: str, changed: int) -> None:
         params: dict[str, Any] = {"per_page": 100}
-        seen = 0
+        listed = 0
         while True:
-            files = await self.api.get(f"{where}/files", what, params, quiet=True)
-            seen += len(files.data)
-            for name in (file[key] for file in files.data for key in ("filename", "previous_filename") if key in file):
-                try:
-                    self.api.policy.write_file(str(name))
-                except Refused as problem:
-                    raise Refused(f"It is not merged: {problem.what}", problem.fix) from None
-            if not files.following:
+            found = await self.api.get(f"{where}/files", what, params, quiet=True)
+            self.api.policy.require_mergeable(names_in(found.data))
+            listed += len(found.data)
+            if not found.following:
                 break
-            params = {**params, **files.following}
-        if seen < changed:
-            # Of 3,000 GitHub lists no more, and who names files can have others come first.
-            raise Refused(
-                f"It is not merged: GitHub lists {seen} of the {changed} files of {what}.",
-                "A person can merge it, or the operator can open `--workflow-files`.",
-            )
+            params = {**params, **found.following}
+        self.api.policy.require_all_listed(listed, changed, what)
 
     async def review(
         self, repo: WriteRepo, number: int, *, event: Event | None, body: str | None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_batteries.errors import NotFound, Refused, quote
+from mcp_batteries.errors import NotFound, quote
 from mcp_github.engine.api import Api
 from mcp_github.engine.repositories import default_branch, find_release, refuse_workflows, sha_of
 from mcp_github.models import Done
@@ -44,7 +44,8 @@ class Releases:
 
         A commit of any fork has a sha here too, and workflows run on a tag or a release as they stand at its commit.
         """
-        default, at = await default_branch(self.api, repo), Ref(tag).path
+        ref = self.api.policy.ref
+        default, at = await default_branch(self.api, repo), ref(tag).path
         try:
             what = f"tag {quote(tag)} of `{repo.full}`"
             await self.api.get(f"{repo.path}/git/ref/tags/{at}", what, quiet=True)
@@ -52,18 +53,15 @@ class Releases:
         except NotFound:
             if target is None or target == default:
                 return
-            sha = await sha_of(self.api, repo, Ref(target))
+            sha = await sha_of(self.api, repo, ref(target))
             if sha.startswith(target):
                 await self._refuse_elsewhere(repo, default, sha)
         await refuse_workflows(self.api, repo, sha)
 
     async def _refuse_elsewhere(self, repo: WriteRepo, default: str, sha: str) -> None:
-        what = f"commit `{sha}` of `{repo.full}`"
-        compared = await self.api.get(f"{repo.path}/compare/{Ref(default).path}...{sha}", what, quiet=True)
-        if compared.data.get("status") not in ("behind", "identical"):
-            raise Refused(
-                f"The {what} is not on the default branch, and may be a fork's.", "Name a branch or tag as `ref`."
-            )
+        what, base = f"commit `{sha}` of `{repo.full}`", self.api.policy.ref(default)
+        compared = await self.api.get(f"{repo.path}/compare/{base.path}...{sha}", what, quiet=True)
+        self.api.policy.require_own_commit(compared.data.get("status"), what)
 
     @staticmethod
     def _done(repo: WriteRepo, verb: str, data: dict[str, Any]) -> Done:

@@ -18,7 +18,7 @@ import anyio.to_thread
 from mcp_batteries.errors import NotFound, Problem, Unavailable
 from mcp_batteries.remote import Cache, Failed, Fresh, NotModified, Outcome, Validators, open_store
 from mcp_github.engine.api import Api
-from mcp_github.engine.client import Request
+from mcp_github.engine.http import Request
 from mcp_github.engine.pages import pick
 from mcp_github.engine.response import Reply
 from mcp_github.engine.subjects import Subject
@@ -62,7 +62,7 @@ class Remote:
 
     def _identity(self) -> list[str]:
         credentials = self._api.client.credentials
-        return [self._api.policy.api.base, credentials.fingerprint(b"mcp-github")]
+        return [self._api.policy.api_url.base, credentials.fingerprint(b"mcp-github")]
 
     def follow(self, subject: Subject, *, more: int) -> None:
         """Somebody follows `subject` now (`more` is 1), or nobody does any more (-1)."""

@@ -22,11 +22,11 @@ from mcp_github.engine.fields import (
     TOPIC,
 )
 from mcp_github.engine.files import COMPARED
-from mcp_github.engine.pages import Shape, clipped, listing, pick
+from mcp_github.engine.pages import Row, Shape, clipped, listing, pick, shown
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Owner, Ref, Repo, WriteRepo
 
-__all__ = ["Kind", "Repositories", "default_branch", "find_release", "refuse_workflows", "sha_of"]
+__all__ = ["Kind", "Repositories", "default_branch", "find_release", "names_in", "refuse_workflows", "sha_of"]
 
 Kind = Literal["repositories", "code", "commits", "issues", "pull_requests", "users", "orgs", "topics"]
 
@@ -47,13 +47,7 @@ class Repositories:
     async def me(self) -> Record:
         """Who the token belongs to, what it may do, how many requests are left, and what is served here."""
         api, policy = self.api, self.api.policy
-        data: dict[str, Any] = {"served": policy.listed, "toolsets": sorted(policy.toolsets)}
-        gates = ("merge", "delete", "workflow_files", "runs", "releases", "force")
-        data["may"] = [
-            "read",
-            *(["write"] if policy.can_write else []),
-            *(gate for gate in gates if policy.opens(gate)),
-        ]
+        data: dict[str, Any] = {"served": policy.listed, "toolsets": sorted(policy.toolsets), "may": policy.may}
         note = None
         limits = await api.get("/rate_limit", "the rate limits", quiet=True)
         core = cast("dict[str, Any]", pick(limits.data, "resources.core") or {})
@@ -75,10 +69,9 @@ class Repositories:
     async def teams(self, *, fields: Sequence[str] | None, limit: int, cursor: str | None) -> Listing:
         """The teams of the token's user."""
 
-        def served(team: Mapping[str, Any]) -> bool:
-            return not policy.allowed or any(pick(team, "organization.login").lower() == o for o, _ in policy.allowed)
+        def served(teams: Sequence[Row]) -> Sequence[Row]:
+            return self.api.policy.only_owners_served(teams, key=lambda team: str(pick(team, "organization.login")))
 
-        policy = self.api.policy
         return await listing(
             self.api, "/user/teams", "your teams", TEAM, keep=served, fields=fields, limit=limit, cursor=cursor
         )
@@ -108,20 +101,10 @@ class Repositories:
         if qualifier and qualifier not in bound:
             bound = f"{bound} {qualifier}"
 
-        def served(item: Mapping[str, Any]) -> bool:
-            if not in_repositories:
-                return True
-            full = str(
-                pick(item, REPOSITORY.getters["repo"] if kind == "repositories" else shape.getters["repo"]) or ""
-            )
-            owner, _, name = full.partition("/")
-            if not policy.permits(owner, name):
-                return False
-            api.flow.saw(full)
-            private = item.get("private") if kind == "repositories" else pick(item, "repository.private")
-            if isinstance(private, bool):
-                api.flow.knows(full, public=not private)
-            return True
+        private = "private" if kind == "repositories" else "repository.private"
+
+        def served(items: Sequence[Row]) -> Sequence[Row]:
+            return shown(api, items, key=shape.getters["repo"], private=private) if in_repositories else items
 
         return await listing(
             api, f"/search/{place}", f"the search {quote(bound)}", shape,
@@ -223,8 +206,7 @@ class Repositories:
 
     async def delete_branch(self, repo: WriteRepo, branch: Ref) -> Done:
         """Remove a branch, but not the default one."""
-        if branch.name == await default_branch(self.api, repo):
-            raise Refused(f"{quote(branch.name)} is the default branch of `{repo.full}`.", "It is not deleted here.")
+        branch = self.api.policy.deletable_branch(branch, await default_branch(self.api, repo), repo)
         sha = await sha_of(self.api, repo, branch)
         what = f"branch {quote(branch.name)} of `{repo.full}`"
         await self.api.write("DELETE", f"{repo.path}/git/refs/heads/{branch.path}", what)
@@ -236,7 +218,7 @@ class Repositories:
         body = {name: value for name, value in body.items() if value is not None}
         me = await self.api.get("/user", "the user of this token", quiet=True)
         mine = str(me.data.get("login", "")).lower() == repo.owner.lower()
-        path = "/user/repos" if mine else f"/orgs/{Owner(repo.owner)}/repos"
+        path = "/user/repos" if mine else f"/orgs/{repo.account}/repos"
         made = await self.api.write("POST", path, f"repository `{repo.full}`", body)
         return Done(done=f"Created {repo.full}.", uri=repo.uri, url=made.data.get("html_url"))
 
@@ -282,8 +264,8 @@ async def default_branch(api: Api, repo: Repo) -> str:
 
 async def sha_of(api: Api, repo: Repo, ref: Ref | None) -> str:
     """The commit a branch, tag or commit names; by default that of the default branch."""
-    name = ref.name if ref is not None else await default_branch(api, repo)
-    ref = Ref(name)
+    ref = ref if ref is not None else api.policy.ref(await default_branch(api, repo))
+    name = ref.name
     try:
         found = await api.get(
             f"{repo.path}/git/ref/heads/{ref.path}", f"branch {quote(name)} of `{repo.full}`", quiet=True
@@ -301,21 +283,19 @@ async def refuse_workflows(api: Api, repo: WriteRepo, sha: str) -> None:
 
     A branch or a tag is enough to have them run: `on: push` asks for no review. A commit of any fork has a `sha` here.
     """
-    if api.policy.opens("workflow_files"):
+    if not api.policy.guards_workflows:
         return
-    base = Ref(await default_branch(api, repo))
+    base = api.policy.ref(await default_branch(api, repo))
     what = f"commit `{sha}` of `{repo.full}`"
     try:
         found = await api.get(f"{repo.path}/compare/{base.path}...{sha}", what, {"per_page": 1}, quiet=True)
     except NotFound:
         found = None
     files = cast("list[dict[str, Any]]", found.data.get("files") or []) if found else []
-    if found is None or len(files) >= COMPARED:
-        raise Refused(
-            f"What {what} changes can't all be told, and files that Actions runs may be among it.",
-            "Start from a branch with less, or the operator can open `--workflow-files`.",
-        )
-    for file in files:
-        for name in ("filename", "previous_filename"):
-            if name in file:
-                api.policy.write_file(str(file[name]))
+    complete = found is not None and len(files) < COMPARED
+    api.policy.require_no_workflows(names_in(files), what, complete=complete)
+
+
+def names_in(files: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The names of changed files, those from before a move included."""
+    return [str(file[key]) for file in files for key in ("filename", "previous_filename") if key in file]

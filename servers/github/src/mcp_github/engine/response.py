@@ -1,4 +1,4 @@
-"""What came back; apart from `connection`, whose imports only the first request pays for."""
+"""What came back."""
 
 from __future__ import annotations
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from mcp_github.engine.api import Api
 from mcp_github.engine.fields import REPOSITORY
-from mcp_github.engine.pages import Shape, listing
+from mcp_github.engine.pages import Shape, listing, shown
 from mcp_github.models import Done, Listing
 from mcp_github.policy import Owner, WriteRepo
 
@@ -25,20 +24,11 @@ class Stars:
         self, user: Owner | None, *, fields: Sequence[str] | None, limit: int, cursor: str | None
     ) -> Listing:
         """What is starred of what is served, the latest first."""
-        flow, policy = self.api.flow, self.api.policy
-
-        def served(item: Mapping[str, Any]) -> bool:
-            full = str(item.get("full_name"))
-            if not policy.permits(*full.split("/", 1)):
-                return False
-            flow.saw(full)
-            flow.knows(full, public=not item.get("private", False))
-            return True
-
         path, whose = ("/user", "you") if user is None else (f"/users/{user}", f"`{user.login}`")
         return await listing(
-            self.api, f"{path}/starred", f"what {whose} starred", _STARRED, keep=served, fields=fields, limit=limit,
+            self.api, f"{path}/starred", f"what {whose} starred", _STARRED, fields=fields, limit=limit,
             cursor=cursor, accept="application/vnd.github.star+json",
+            keep=lambda items: shown(self.api, items, key="full_name", private=lambda item: item.get("private", False)),
             inside=lambda data: [{**item.get("repo", item), "starred_at": item.get("starred_at")} for item in data],
         )  # fmt: skip
 

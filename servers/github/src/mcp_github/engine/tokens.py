@@ -12,8 +12,9 @@ import threading
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from mcp_batteries.errors import Problem, Unavailable
+from mcp_batteries.limits import in_thread
 from mcp_github.engine.response import VERSION
-from mcp_github.policy import Api
+from mcp_github.policy import ApiUrl
 
 if TYPE_CHECKING:
     from github.Auth import Auth
@@ -43,13 +44,13 @@ class TokenSettings(Protocol):
 class Credentials:
     """The one identity this server has towards GitHub. Its `repr` tells nothing."""
 
-    def __init__(self, settings: TokenSettings, api: Api) -> None:
-        self._settings, self._api = settings, api
+    def __init__(self, settings: TokenSettings, api_url: ApiUrl) -> None:
+        self._settings, self._api_url = settings, api_url
         self._lock = threading.Lock()
         self._found: tuple[str, Auth | None] | None = None
 
     def auth(self) -> Auth | None:
-        """For PyGithub; None without a token. Blocks: gh is a program, an App's token a request.
+        """PyGithub's object for it; None without a token. Blocks: gh is a program, an App's token a request.
 
         Raises:
             Unavailable: a source that was named has none.
@@ -59,7 +60,7 @@ class Credentials:
                 if self._found is None:
                     self._found = self._find()
                 auth = self._found[1]
-                # An App's token is renewed here, once for all workers.
+                # An App's token is renewed here, once for all requests.
                 _ = auth and auth.token
             except Problem:
                 raise
@@ -71,6 +72,16 @@ class Credentials:
                 ) from None
             return auth
 
+    async def current(self) -> Auth | None:
+        """What signs the next request; None without a token.
+
+        Raises:
+            Unavailable: a source that was named has none.
+        """
+        if self._found is not None and not self._settings.app_id:
+            return self._found[1]
+        return await in_thread(lambda stop: self.auth())
+
     @property
     def source(self) -> str:
         """Where the token is from, in words; empty before it was needed."""
@@ -81,11 +92,15 @@ class Credentials:
         auth = self.auth()
         kept = f"{self._settings.app_id}/{self._settings.app_installation}" if self._settings.app_id else None
         secret = kept or (auth.token if auth else "")
-        return hmac.new(key, f"{self._api.base}\n{secret}".encode(), hashlib.sha256).hexdigest()[:32]
+        return hmac.new(key, f"{self._api_url.base}\n{secret}".encode(), hashlib.sha256).hexdigest()[:32]
 
     def _find(self) -> tuple[str, Auth | None]:
+        # Half a second of imports, paid by the first call and not by the start.
         from github import Auth
 
+        quiet = logging.getLogger("github")
+        quiet.handlers.clear()
+        quiet.setLevel(logging.WARNING)
         settings = self._settings
         if settings.app_id:
             return "a GitHub App", self._app()
@@ -93,14 +108,14 @@ class Credentials:
             return "--token-file", Auth.Token(_read(settings.token_file, "token"))
         if settings.auth in ("auto", "env"):
             enterprise = ["GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"]
-            public = self._api.host == "github.com" or self._api.host.endswith(".ghe.com")
+            public = self._api_url.host == "github.com" or self._api_url.host.endswith(".ghe.com")
             for name in [*([] if public else enterprise), "GITHUB_TOKEN", "GH_TOKEN"]:
                 if token := os.environ.get(name, "").strip():
                     return name, Auth.Token(token)
             if settings.auth == "env":
                 raise Unavailable("Neither `GITHUB_TOKEN` nor `GH_TOKEN` is set.", "The operator can set one.")
         if settings.auth in ("auto", "gh"):
-            if token := _gh(self._api.host):
+            if token := _gh(self._api_url.host):
                 return "gh", Auth.Token(token)
             if settings.auth == "gh":
                 raise Unavailable("The `gh` program has no token for this host.", "The user can run `gh auth login`.")
@@ -114,7 +129,7 @@ class Credentials:
             raise Unavailable("A GitHub App needs its key.", "The operator can name it with `--app-key-file`.")
         app = Auth.AppAuth(str(settings.app_id), _read(settings.app_key_file, "key"))
         common: dict[str, Any] = {
-            "base_url": self._api.base, "retry": None, "timeout": settings.timeout, "api_version": VERSION,
+            "base_url": self._api_url.base, "retry": None, "timeout": settings.timeout, "api_version": VERSION,
         }  # fmt: skip
         integration = GithubIntegration(auth=app, seconds_between_requests=0, seconds_between_writes=0, **common)
         number = settings.app_installation

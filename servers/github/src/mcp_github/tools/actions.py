@@ -24,7 +24,7 @@ from mcp_github.tools.arguments import (
     one_of,
 )
 
-__all__ = ["ActionTools", "DeleteLogTools", "WriteActionTools"]
+__all__ = ["ActionTools"]
 
 
 _states = AfterValidator(
@@ -41,7 +41,7 @@ class ActionTools:
     actions: Actions
     artifacts: Artifacts
 
-    @tool("List runs, jobs, workflows or artifacts", open_world=True)
+    @tool("List runs, jobs, workflows or artifacts", toolset="actions", open_world=True)
     async def list_actions(
         self,
         repo: RepoName,
@@ -63,12 +63,12 @@ class ActionTools:
             cursor=cursor,
         )  # fmt: skip
 
-    @tool("Get a run", open_world=True)
+    @tool("Get a run", toolset="actions", open_world=True)
     async def get_run(self, repo: RepoName, run_id: Number) -> Record:
         """Get a workflow run with its jobs and the steps that failed."""
         return await self.actions.get(self.policy.repo(repo), run_id)
 
-    @tool("Read a job's log", open_world=True)
+    @tool("Read a job's log", toolset="actions", open_world=True)
     async def read_job_log(
         self,
         repo: RepoName,
@@ -81,7 +81,7 @@ class ActionTools:
         where = self.policy.repo(repo)
         return await self.actions.log(where, job_id=job_id, run_id=run_id, start_line=start_line, pattern=pattern)
 
-    @tool("Read an artifact", open_world=True)
+    @tool("Read an artifact", toolset="actions", open_world=True)
     async def read_artifact(
         self,
         repo: RepoName,
@@ -94,15 +94,7 @@ class ActionTools:
         where, inside = self.policy.repo(repo), self.policy.file(path) if path else None
         return await self.artifacts.read(where, artifact, inside, start_line=start_line, pattern=pattern)
 
-
-@dataclass(frozen=True)
-class WriteActionTools:
-    """Behind `--runs`."""
-
-    policy: Policy
-    actions: Actions
-
-    @tool("Run a workflow", effect="write", open_world=True)
+    @tool("Run a workflow", toolset="actions", gate="runs", effect="write", open_world=True)
     async def run_workflow(
         self,
         repo: RepoName,
@@ -114,20 +106,12 @@ class WriteActionTools:
         where, policy = self.policy.write_repo(repo, "runs"), self.policy
         return await self.actions.run(where, policy.workflow(workflow), policy.ref(ref), inputs)
 
-    @tool("Rerun or cancel", effect="destroy", open_world=True)
+    @tool("Rerun or cancel", toolset="actions", gate="runs", effect="destroy", open_world=True)
     async def edit_run(self, repo: RepoName, run_id: Number, action: RunAction) -> Done:
         """Rerun a workflow run or only what failed in it, or cancel it."""
         return await self.actions.act(self.policy.write_repo(repo, "runs"), run_id, action)
 
-
-@dataclass(frozen=True)
-class DeleteLogTools:
-    """Behind `--delete`."""
-
-    policy: Policy
-    actions: Actions
-
-    @tool("Delete logs", effect="destroy", open_world=True)
+    @tool("Delete logs", toolset="actions", gate="delete", effect="destroy", open_world=True)
     async def delete_run_logs(self, repo: RepoName, run_id: Number) -> Done:
         """Delete the logs of a run, for good."""
         return await self.actions.delete_log(self.policy.write_repo(repo, "delete"), run_id)

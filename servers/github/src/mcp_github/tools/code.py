@@ -21,7 +21,7 @@ class CodeTools:
     policy: Policy
     discussions: Discussions
 
-    @tool("Read blame", open_world=True)
+    @tool("Read blame", toolset="code", open_world=True)
     async def read_blame(
         self,
         repo: RepoName,

@@ -22,12 +22,12 @@ class ContextTools:
     policy: Policy
     repositories: Repositories
 
-    @tool("Who am I", open_world=True)
+    @tool("Who am I", toolset="context", open_world=True)
     async def get_me(self) -> Record:
         """Get who you are, what may be done, and requests left."""
         return await self.repositories.me()
 
-    @tool("List people or teams", open_world=True)
+    @tool("List people or teams", toolset="context", open_world=True)
     async def list_people(
         self,
         repo: OptionalRepo = None,

@@ -14,7 +14,7 @@ from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Policy
 from mcp_github.tools.arguments import Body, Cursor, Limit, Number, OptionalBody, RepoName
 
-__all__ = ["DeleteDiscussionTools", "DiscussionTools", "WriteDiscussionTools"]
+__all__ = ["DiscussionTools"]
 
 CommentId = Annotated[str, Field(description="From `get_discussion`")]
 
@@ -24,7 +24,7 @@ class DiscussionTools:
     policy: Policy
     discussions: Discussions
 
-    @tool("List discussions", open_world=True)
+    @tool("List discussions", toolset="discussions", open_world=True)
     async def list_discussions(
         self,
         repo: RepoName,
@@ -40,18 +40,12 @@ class DiscussionTools:
             return await self.discussions.categories(where)
         return await self.discussions.list(where, category=category, answered=answered, limit=limit, cursor=cursor)
 
-    @tool("Get a discussion", open_world=True)
+    @tool("Get a discussion", toolset="discussions", open_world=True)
     async def get_discussion(self, repo: RepoName, number: Number, limit: Limit = 20, cursor: Cursor = None) -> Record:
         """Get a discussion with its comments and replies."""
         return await self.discussions.get(self.policy.repo(repo), number, limit=limit, cursor=cursor)
 
-
-@dataclass(frozen=True)
-class WriteDiscussionTools:
-    policy: Policy
-    discussions: Discussions
-
-    @tool("Comment on a discussion", effect="write", open_world=True)
+    @tool("Comment on a discussion", toolset="discussions", effect="write", open_world=True)
     async def create_discussion_comment(
         self,
         repo: RepoName,
@@ -63,7 +57,7 @@ class WriteDiscussionTools:
         where = self.policy.write_repo(repo)
         return await self.discussions.comment(where, number, body, self.policy.node(reply_to) if reply_to else None)
 
-    @tool("Change a discussion's comment", effect="destroy", open_world=True)
+    @tool("Change a discussion's comment", toolset="discussions", effect="destroy", open_world=True)
     async def edit_discussion_comment(
         self,
         repo: RepoName,
@@ -78,15 +72,7 @@ class WriteDiscussionTools:
         where = self.policy.write_repo(repo)
         return await self.discussions.edit(where, number, self.policy.node(comment_id), body, answer)
 
-
-@dataclass(frozen=True)
-class DeleteDiscussionTools:
-    """Behind `--delete`."""
-
-    policy: Policy
-    discussions: Discussions
-
-    @tool("Delete a discussion's comment", effect="destroy", open_world=True)
+    @tool("Delete a discussion's comment", toolset="discussions", gate="delete", effect="destroy", open_world=True)
     async def delete_discussion_comment(self, repo: RepoName, number: Number, comment_id: CommentId) -> Done:
         """Delete a comment of a discussion, for good."""
         where = self.policy.write_repo(repo, "delete")

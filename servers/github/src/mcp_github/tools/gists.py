@@ -15,7 +15,7 @@ from mcp_github.policy import Policy
 from mcp_github.tools.arguments import Cursor, Fields, Limit, Since
 from mcp_github.tools.issues import given
 
-__all__ = ["GistTools", "WriteGistTools"]
+__all__ = ["GistTools"]
 
 GistId = Annotated[str, Field(description="Id")]
 Texts = Annotated[dict[str, str | None], Field(description="Text by file name; null deletes")]
@@ -26,7 +26,7 @@ class GistTools:
     policy: Policy
     gists: Gists
 
-    @tool("List gists", open_world=True)
+    @tool("List gists", toolset="gists", open_world=True)
     async def list_gists(
         self,
         user: Annotated[str | None, Field(description="Login; yours by default")] = None,
@@ -40,7 +40,7 @@ class GistTools:
         whose = self.policy.owner(user) if user else None
         return await self.gists.list(whose, since, fields=fields, limit=limit, cursor=cursor)
 
-    @tool("Get a gist", open_world=True)
+    @tool("Get a gist", toolset="gists", open_world=True)
     async def get_gist(
         self, gist: GistId, file: Annotated[str | None, Field(description="Only this one")] = None
     ) -> Record:
@@ -48,13 +48,7 @@ class GistTools:
         self.policy.require_everything("Gists")
         return await self.gists.get(self.policy.gist(gist), file)
 
-
-@dataclass(frozen=True)
-class WriteGistTools:
-    policy: Policy
-    gists: Gists
-
-    @tool("Write a gist", effect="destroy", open_world=True)
+    @tool("Write a gist", toolset="gists", effect="destroy", open_world=True)
     async def write_gist(
         self,
         texts: Texts,

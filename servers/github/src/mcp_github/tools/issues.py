@@ -29,15 +29,7 @@ from mcp_github.tools.arguments import (
 )
 from mcp_github.tools.views import ISSUES
 
-__all__ = [
-    "CommentTools",
-    "DeleteCommentTools",
-    "IssueTools",
-    "OptionTools",
-    "WriteCommentTools",
-    "WriteIssueTools",
-    "given",
-]
+__all__ = ["IssueTools", "given"]
 
 
 def _from_0(number: int | None) -> int | None:
@@ -66,7 +58,7 @@ class IssueTools:
     policy: Policy
     issues: Issues
 
-    @tool("List issues", open_world=True, view=ISSUES)
+    @tool("List issues", toolset="issues", open_world=True, view=ISSUES)
     async def list_issues(
         self,
         repo: RepoName,
@@ -90,31 +82,19 @@ class IssueTools:
         }  # fmt: skip
         return await self.issues.list(self.policy.repo(repo), params, fields=fields, limit=limit, cursor=cursor)
 
-    @tool("Get an issue", open_world=True)
+    @tool("Get an issue", toolset="issues", open_world=True)
     async def get_issue(self, repo: RepoName, number: Number, fields: Fields = None) -> Record:
         """Get an issue with parent and sub-issues. `list_comments` has what was said."""
         return await self.issues.get(self.policy.repo(repo), number, fields)
 
-
-@dataclass(frozen=True)
-class OptionTools:
-    policy: Policy
-    issues: Issues
-
-    @tool("List choices for issues", open_world=True)
+    @tool("List choices for issues", toolset=("issues", "labels"), open_world=True)
     async def list_issue_options(
         self, repo: RepoName, kind: Options, limit: Limit = 50, cursor: Cursor = None
     ) -> Listing:
         """List what an issue can have."""
         return await self.issues.options(self.policy.repo(repo), kind, limit=limit, cursor=cursor)
 
-
-@dataclass(frozen=True)
-class CommentTools:
-    policy: Policy
-    issues: Issues
-
-    @tool("List comments", open_world=True)
+    @tool("List comments", toolset=("issues", "pull_requests"), open_world=True)
     async def list_comments(
         self, repo: RepoName, number: Number, since: Since = None, fields: Fields = None, limit: Limit = 30,
         cursor: Cursor = None,
@@ -124,13 +104,7 @@ class CommentTools:
             self.policy.repo(repo), number, since=since, fields=fields, limit=limit, cursor=cursor
         )
 
-
-@dataclass(frozen=True)
-class WriteIssueTools:
-    policy: Policy
-    issues: Issues
-
-    @tool("Create an issue", effect="write", open_world=True)
+    @tool("Create an issue", toolset="issues", effect="write", open_world=True)
     async def create_issue(
         self,
         repo: RepoName,
@@ -148,7 +122,7 @@ class WriteIssueTools:
         )
         return await self.issues.create(self.policy.write_repo(repo), fields, parent=parent)
 
-    @tool("Change an issue", effect="destroy", open_world=True)
+    @tool("Change an issue", toolset="issues", effect="destroy", open_world=True)
     async def edit_issue(
         self,
         repo: RepoName,
@@ -174,7 +148,7 @@ class WriteIssueTools:
             fields["milestone"] = None
         return await self.issues.edit(where, number, fields, custom=custom, duplicate_of=duplicate_of)
 
-    @tool("Arrange sub-issues", effect="write", open_world=True)
+    @tool("Arrange sub-issues", toolset="issues", effect="write", open_world=True)
     async def edit_sub_issue(
         self,
         repo: RepoName,
@@ -196,13 +170,7 @@ class WriteIssueTools:
         self.policy.logins([name for _, name in signed])
         return [sign + (COPILOT if name.lower() == "copilot" else name) for sign, name in signed]
 
-
-@dataclass(frozen=True)
-class WriteCommentTools:
-    policy: Policy
-    issues: Issues
-
-    @tool("Comment", effect="write", open_world=True)
+    @tool("Comment", toolset=("issues", "pull_requests"), effect="write", open_world=True)
     async def create_comment(
         self,
         repo: RepoName,
@@ -214,12 +182,12 @@ class WriteCommentTools:
         where = self.policy.write_repo(repo)
         return await self.issues.comment(where, number, body, self.policy.node(thread) if thread else None)
 
-    @tool("Change a comment", effect="destroy", open_world=True)
+    @tool("Change a comment", toolset=("issues", "pull_requests"), effect="destroy", open_world=True)
     async def edit_comment(self, repo: RepoName, comment: Number, body: Body, review: Review = False) -> Done:
         """Replace the text of a comment."""
         return await self.issues.edit_comment(self.policy.write_repo(repo), comment, body, review=review)
 
-    @tool("React", effect="write", idempotent=True, open_world=True)
+    @tool("React", toolset=("issues", "pull_requests"), effect="write", idempotent=True, open_world=True)
     async def create_reaction(
         self,
         repo: RepoName,
@@ -232,15 +200,7 @@ class WriteCommentTools:
         where = self.policy.write_repo(repo)
         return await self.issues.react(where, reaction, number=number, comment=comment, review=review)
 
-
-@dataclass(frozen=True)
-class DeleteCommentTools:
-    """Behind `--delete`."""
-
-    policy: Policy
-    issues: Issues
-
-    @tool("Delete a comment", effect="destroy", open_world=True)
+    @tool("Delete a comment", toolset=("issues", "pull_requests"), gate="delete", effect="destroy", open_world=True)
     async def delete_comment(self, repo: RepoName, comment: Number, review: Review = False) -> Done:
         """Delete a comment."""
         where = self.policy.write_repo(repo, "delete")

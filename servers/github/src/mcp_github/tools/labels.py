@@ -16,7 +16,7 @@ from mcp_github.policy import Policy
 from mcp_github.tools.arguments import OptionalNumber, OptionalTitle, RepoName, Since
 from mcp_github.tools.issues import given
 
-__all__ = ["DeleteLabelTools", "LabelTools"]
+__all__ = ["LabelTools"]
 
 
 def _hex(given: str | None) -> str | None:
@@ -36,13 +36,13 @@ class LabelTools:
     policy: Policy
     labels: Labels
 
-    @tool("Create a label", effect="write", open_world=True)
+    @tool("Create a label", toolset="labels", effect="write", open_world=True)
     async def create_label(self, repo: RepoName, name: Name, color: Color = None, description: About = None) -> Done:
         """Create a label."""
         fields = given(name=name, color=color, description=description)
         return await self.labels.create(self.policy.write_repo(repo), fields)
 
-    @tool("Change a label", effect="destroy", open_world=True)
+    @tool("Change a label", toolset="labels", effect="destroy", open_world=True)
     async def edit_label(
         self,
         repo: RepoName,
@@ -57,7 +57,7 @@ class LabelTools:
             raise Invalid("Nothing was given to change.", "Pass what is to be different.")
         return await self.labels.edit(self.policy.write_repo(repo), name, fields)
 
-    @tool("Write a milestone", effect="destroy", open_world=True)
+    @tool("Write a milestone", toolset="labels", effect="destroy", open_world=True)
     async def write_milestone(
         self,
         repo: RepoName,
@@ -71,15 +71,7 @@ class LabelTools:
         fields = given(title=title, description=description, due_on=due_on, state=state)
         return await self.labels.write_milestone(self.policy.write_repo(repo), number, fields)
 
-
-@dataclass(frozen=True)
-class DeleteLabelTools:
-    """Behind `--delete`."""
-
-    policy: Policy
-    labels: Labels
-
-    @tool("Delete a label", effect="destroy", open_world=True)
+    @tool("Delete a label", toolset="labels", gate="delete", effect="destroy", open_world=True)
     async def delete_label(self, repo: RepoName, name: Name) -> Done:
         """Delete a label, wherever it is used."""
         return await self.labels.delete(self.policy.write_repo(repo, "delete"), name)

@@ -14,7 +14,7 @@ from mcp_github.models import Done, Listing
 from mcp_github.policy import Policy
 from mcp_github.tools.arguments import Cursor, Fields, Limit, OptionalRepo, Since
 
-__all__ = ["NotificationTools", "WriteNotificationTools"]
+__all__ = ["NotificationTools"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class NotificationTools:
     policy: Policy
     notifications: Notifications
 
-    @tool("List notifications", open_world=True)
+    @tool("List notifications", toolset="notifications", open_world=True)
     async def list_notifications(
         self,
         repo: OptionalRepo = None,
@@ -38,13 +38,7 @@ class NotificationTools:
         where = self.policy.repo(repo) if repo else None
         return await self.notifications.list(where, params, fields=fields, limit=limit, cursor=cursor)
 
-
-@dataclass(frozen=True)
-class WriteNotificationTools:
-    policy: Policy
-    notifications: Notifications
-
-    @tool("Settle notifications", effect="write", idempotent=True, open_world=True)
+    @tool("Settle notifications", toolset="notifications", effect="write", idempotent=True, open_world=True)
     async def edit_notification(
         self,
         action: Action,

@@ -13,7 +13,7 @@ from mcp_github.models import Done, Listing
 from mcp_github.policy import Policy
 from mcp_github.tools.arguments import Cursor, Fields, Limit, Number, RepoName
 
-__all__ = ["ProjectTools", "WriteProjectTools"]
+__all__ = ["ProjectTools"]
 
 OwnerName = Annotated[str, Field(description="User or organisation of the project")]
 
@@ -23,7 +23,7 @@ class ProjectTools:
     policy: Policy
     projects: Projects
 
-    @tool("List projects, fields or items", open_world=True)
+    @tool("List projects, fields or items", toolset="projects", open_world=True)
     async def list_projects(
         self,
         owner: OwnerName,
@@ -38,19 +38,13 @@ class ProjectTools:
         whose = self.policy.owner(owner)
         return await self.projects.list(whose, kind, project, query, fields=fields, limit=limit, cursor=cursor)
 
-
-@dataclass(frozen=True)
-class WriteProjectTools:
-    policy: Policy
-    projects: Projects
-
-    @tool("Add to a project", effect="write", idempotent=True, open_world=True)
+    @tool("Add to a project", toolset="projects", effect="write", idempotent=True, open_world=True)
     async def create_project_item(self, owner: OwnerName, project: Number, repo: RepoName, number: Number) -> Done:
         """Put an issue or pull request on a project's board."""
         where = self.policy.write_repo(repo)
         return await self.projects.add(self.policy.owner(owner), project, where, number)
 
-    @tool("Set a project's field", effect="destroy", open_world=True)
+    @tool("Set a project's field", toolset="projects", effect="destroy", open_world=True)
     async def edit_project_item(
         self,
         owner: OwnerName,
@@ -63,7 +57,7 @@ class WriteProjectTools:
         self.policy.require_write()
         return await self.projects.edit(self.policy.owner(owner), project, item, field, value)
 
-    @tool("Take off a project", effect="destroy", open_world=True)
+    @tool("Take off a project", toolset="projects", effect="destroy", open_world=True)
     async def delete_project_item(self, owner: OwnerName, project: Number, item: Number) -> Done:
         """Take an item off a project's board; the issue itself stays."""
         self.policy.require_write()

@@ -30,7 +30,7 @@ from mcp_github.tools.arguments import (
 from mcp_github.tools.issues import given
 from mcp_github.tools.views import ISSUES, PULL
 
-__all__ = ["MergeTools", "PullTools", "WritePullTools"]
+__all__ = ["PullTools"]
 
 COPILOT = "copilot-pull-request-reviewer[bot]"
 _sorts = AfterValidator(one_of("created", "updated", "popularity", "long-running"))
@@ -57,7 +57,7 @@ class PullTools:
     policy: Policy
     pulls: Pulls
 
-    @tool("List pull requests", open_world=True, view=ISSUES)
+    @tool("List pull requests", toolset="pull_requests", open_world=True, view=ISSUES)
     async def list_pull_requests(
         self,
         repo: RepoName,
@@ -74,12 +74,12 @@ class PullTools:
         params: dict[str, Any] = {"state": state, "head": head, "base": base, "sort": sort, "direction": order}
         return await self.pulls.list(self.policy.repo(repo), params, fields=fields, limit=limit, cursor=cursor)
 
-    @tool("Get a pull request", open_world=True, view=PULL)
+    @tool("Get a pull request", toolset="pull_requests", open_world=True, view=PULL)
     async def get_pull_request(self, repo: RepoName, number: Number, fields: Fields = None) -> Record:
         """Get a pull request: text, branches, mergeability, reviewers."""
         return await self.pulls.get(self.policy.repo(repo), number, fields)
 
-    @tool("List reviews", open_world=True)
+    @tool("List reviews", toolset="pull_requests", open_world=True)
     async def list_reviews(
         self,
         repo: RepoName,
@@ -96,7 +96,7 @@ class PullTools:
             return await self.pulls.threads(where, number, unresolved=unresolved, cursor=cursor)
         return await self.pulls.reviews(where, number, fields=fields, limit=limit, cursor=cursor)
 
-    @tool("List checks", open_world=True)
+    @tool("List checks", toolset="pull_requests", open_world=True)
     async def list_checks(
         self,
         repo: RepoName,
@@ -109,13 +109,7 @@ class PullTools:
         where, at = self.policy.repo(repo), self.policy.ref(ref) if ref else None
         return await self.pulls.checks(where, number=number, ref=at, limit=limit, cursor=cursor)
 
-
-@dataclass(frozen=True)
-class WritePullTools:
-    policy: Policy
-    pulls: Pulls
-
-    @tool("Create a pull request", effect="write", open_world=True)
+    @tool("Create a pull request", toolset="pull_requests", effect="write", open_world=True)
     async def create_pull_request(
         self,
         repo: RepoName,
@@ -128,14 +122,10 @@ class WritePullTools:
     ) -> Done:
         """Create a pull request."""
         where, policy = self.policy.write_repo(repo), self.policy
-        owner, colon, branch = head.rpartition(":")
-        head = f"{owner}{colon}{policy.ref(branch).name}"
-        if colon:
-            policy.logins([owner])
-        fields = given(title=title, head=head, base=policy.ref(base).name, body=body, draft=draft)
+        fields = given(title=title, head=policy.head(where, head), base=policy.ref(base).name, body=body, draft=draft)
         return await self.pulls.create(where, fields, self._reviewers(reviewers) or [])
 
-    @tool("Change a pull request", effect="destroy", open_world=True)
+    @tool("Change a pull request", toolset="pull_requests", effect="destroy", open_world=True)
     async def edit_pull_request(
         self,
         repo: RepoName,
@@ -155,7 +145,7 @@ class WritePullTools:
             where, number, fields, draft=draft, reviewers=self._reviewers(reviewers), update_branch=update_branch
         )
 
-    @tool("Review", effect="write", open_world=True)
+    @tool("Review", toolset="pull_requests", effect="write", open_world=True)
     async def create_review(
         self,
         repo: RepoName,
@@ -174,7 +164,7 @@ class WritePullTools:
         at = self.policy.ref(commit).name if commit else None
         return await self.pulls.review(where, number, event=event, body=body, comments=said, commit=at)
 
-    @tool("Finish a review", effect="destroy", open_world=True)
+    @tool("Finish a review", toolset="pull_requests", effect="destroy", open_world=True)
     async def edit_review(
         self,
         repo: RepoName,
@@ -188,7 +178,7 @@ class WritePullTools:
         where = self.policy.write_repo(repo)
         return await self.pulls.edit_review(where, number, review_id, action=action, event=event, body=body)
 
-    @tool("Resolve a thread", effect="write", idempotent=True, open_world=True)
+    @tool("Resolve a thread", toolset="pull_requests", effect="write", idempotent=True, open_world=True)
     async def edit_thread(
         self,
         repo: RepoName,
@@ -211,15 +201,7 @@ class WritePullTools:
             kept.append(sign + (COPILOT if plain.lower() == "copilot" else plain.removeprefix("@")))
         return kept
 
-
-@dataclass(frozen=True)
-class MergeTools:
-    """Behind `--merge`."""
-
-    policy: Policy
-    pulls: Pulls
-
-    @tool("Merge a pull request", effect="destroy", open_world=True)
+    @tool("Merge a pull request", toolset="pull_requests", gate="merge", effect="destroy", open_world=True)
     async def run_merge(
         self,
         repo: RepoName,

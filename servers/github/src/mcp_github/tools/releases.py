@@ -16,7 +16,7 @@ from mcp_github.policy import Policy
 from mcp_github.tools.arguments import Cursor, Fields, Limit, OptionalBody, OptionalRef, OptionalTitle, RepoName
 from mcp_github.tools.issues import given
 
-__all__ = ["DeleteReleaseTools", "ReleaseTools", "WriteReleaseTools"]
+__all__ = ["ReleaseTools"]
 
 Tag = Annotated[str, Field(description="Its tag")]
 
@@ -25,15 +25,16 @@ Tag = Annotated[str, Field(description="Its tag")]
 class ReleaseTools:
     policy: Policy
     repositories: Repositories
+    releases: Releases
 
-    @tool("List releases", open_world=True)
+    @tool("List releases", toolset=("repos", "releases"), open_world=True)
     async def list_releases(
         self, repo: RepoName, fields: Fields = None, limit: Limit = 20, cursor: Cursor = None
     ) -> Listing:
         """List releases, newest first."""
         return await self.repositories.releases(self.policy.repo(repo), fields=fields, limit=limit, cursor=cursor)
 
-    @tool("Get a release", open_world=True)
+    @tool("Get a release", toolset=("repos", "releases"), open_world=True)
     async def get_release(
         self, repo: RepoName, tag: Annotated[str | None, Field(description="Latest by default")] = None
     ) -> Record:
@@ -41,15 +42,7 @@ class ReleaseTools:
         at = self.policy.ref(tag) if tag else None
         return await self.repositories.release(self.policy.repo(repo), at)
 
-
-@dataclass(frozen=True)
-class WriteReleaseTools:
-    """Behind `--releases`."""
-
-    policy: Policy
-    releases: Releases
-
-    @tool("Create a release", effect="write", open_world=True)
+    @tool("Create a release", toolset="releases", gate="releases", effect="write", open_world=True)
     async def create_release(
         self,
         repo: RepoName,
@@ -69,7 +62,7 @@ class WriteReleaseTools:
         )  # fmt: skip
         return await self.releases.create(where, fields)
 
-    @tool("Change a release", effect="destroy", open_world=True)
+    @tool("Change a release", toolset="releases", gate="releases", effect="destroy", open_world=True)
     async def edit_release(
         self,
         repo: RepoName,
@@ -86,15 +79,7 @@ class WriteReleaseTools:
             raise Invalid("Nothing was given to change.", "Pass what is to be different.")
         return await self.releases.edit(where, self.policy.ref(tag), fields)
 
-
-@dataclass(frozen=True)
-class DeleteReleaseTools:
-    """Behind `--releases` and `--delete`."""
-
-    policy: Policy
-    releases: Releases
-
-    @tool("Delete a release", effect="destroy", open_world=True)
+    @tool("Delete a release", toolset="releases", gate=("releases", "delete"), effect="destroy", open_world=True)
     async def delete_release(self, repo: RepoName, tag: Tag) -> Done:
         """Delete a release; its tag stays."""
         where = self.policy.write_repo(repo, "releases", "delete")

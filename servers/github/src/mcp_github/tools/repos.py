@@ -33,7 +33,7 @@ from mcp_github.tools.arguments import (
     said,
 )
 
-__all__ = ["DeleteRepoTools", "ForceTools", "RepoTools", "WriteRepoTools", "shown"]
+__all__ = ["RepoTools", "shown"]
 
 _IMAGES = {"png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "gif": "image/gif", "webp": "image/webp"}
 
@@ -66,13 +66,14 @@ class RepoTools:
     repositories: Repositories
     files: Files
     pulls: Pulls
+    commits: Commits
 
-    @tool("Get a repository", open_world=True)
+    @tool("Get a repository", toolset="repos", open_world=True)
     async def get_repository(self, repo: RepoName, fields: Fields = None) -> Record:
         """Get a repository: default branch, visibility, your permission."""
         return await self.repositories.repository(self.policy.repo(repo), fields)
 
-    @tool("List files", open_world=True)
+    @tool("List files", toolset="repos", open_world=True)
     async def list_files(
         self,
         repo: RepoName,
@@ -90,7 +91,7 @@ class RepoTools:
             pattern=pattern, fields=fields, limit=limit, cursor=cursor,
         )  # fmt: skip
 
-    @tool("Read a file", open_world=True)
+    @tool("Read a file", toolset="repos", open_world=True)
     async def read_file(
         self,
         repo: RepoName,
@@ -105,7 +106,7 @@ class RepoTools:
         )
         return shown(found) if isinstance(found, Binary) else found
 
-    @tool("Read a diff", open_world=True)
+    @tool("Read a diff", toolset="repos", open_world=True)
     async def read_diff(
         self,
         repo: RepoName,
@@ -121,7 +122,7 @@ class RepoTools:
         of = self.pulls.diff(where, number=number, ref=_ref(policy, ref), base=_ref(policy, base))
         return await self.files.diff(where, of, path=path, summary=summary, cursor=cursor)
 
-    @tool("List commits", open_world=True)
+    @tool("List commits", toolset="repos", open_world=True)
     async def list_commits(
         self,
         repo: RepoName,
@@ -142,12 +143,12 @@ class RepoTools:
             author=author, since=since, until=until, fields=fields, limit=limit, cursor=cursor,
         )  # fmt: skip
 
-    @tool("Get a commit", open_world=True)
+    @tool("Get a commit", toolset="repos", open_world=True)
     async def get_commit(self, repo: RepoName, ref: Ref) -> Record:
         """Get a commit with its files. `read_diff` shows the changes."""
         return await self.repositories.commit(self.policy.repo(repo), self.policy.ref(ref))
 
-    @tool("List branches or tags", open_world=True)
+    @tool("List branches or tags", toolset="repos", open_world=True)
     async def list_refs(
         self,
         repo: RepoName,
@@ -160,14 +161,7 @@ class RepoTools:
         where = self.policy.repo(repo)
         return await self.repositories.refs(where, kind, fields=fields, limit=limit, cursor=cursor)
 
-
-@dataclass(frozen=True)
-class WriteRepoTools:
-    policy: Policy
-    repositories: Repositories
-    commits: Commits
-
-    @tool("Commit files", effect="destroy", open_world=True)
+    @tool("Commit files", toolset="repos", effect="destroy", open_world=True)
     async def write_files(
         self,
         repo: RepoName,
@@ -186,13 +180,13 @@ class WriteRepoTools:
         ]  # fmt: skip
         return await self.commits.write(where, self.policy.ref(branch), message, changes)
 
-    @tool("Create a branch", effect="write", open_world=True)
+    @tool("Create a branch", toolset="repos", effect="write", open_world=True)
     async def create_branch(self, repo: RepoName, branch: Branch, ref: OptionalRef = None) -> Done:
         """Create a branch at `ref`, else the default branch."""
         where, policy = self.policy.write_repo(repo), self.policy
         return await self.repositories.create_branch(where, policy.ref(branch), _ref(policy, ref))
 
-    @tool("Create a repository", effect="write", open_world=True)
+    @tool("Create a repository", toolset="repos", effect="write", open_world=True)
     async def create_repository(
         self,
         repo: RepoName,
@@ -204,38 +198,22 @@ class WriteRepoTools:
         where = self.policy.write_repo(repo)
         return await self.repositories.create(where, description=description, private=private, readme=readme)
 
-    @tool("Fork a repository", effect="write", open_world=True)
+    @tool("Fork a repository", toolset="repos", effect="write", open_world=True)
     async def copy_repository(self, repo: RepoName, target: Annotated[str, Field(description="owner/name")]) -> Done:
         """Fork a repository."""
         return await self.repositories.fork(self.policy.repo(repo), self.policy.write_repo(target))
 
-
-@dataclass(frozen=True)
-class DeleteRepoTools:
-    """Behind `--delete`."""
-
-    policy: Policy
-    repositories: Repositories
-
-    @tool("Delete a branch", effect="destroy", open_world=True)
+    @tool("Delete a branch", toolset="repos", gate="delete", effect="destroy", open_world=True)
     async def delete_branch(self, repo: RepoName, branch: Branch) -> Done:
         """Delete a branch, but never the default one."""
         return await self.repositories.delete_branch(self.policy.write_repo(repo, "delete"), self.policy.ref(branch))
 
-    @tool("Delete a repository", effect="destroy", open_world=True)
+    @tool("Delete a repository", toolset="repos", gate="delete", effect="destroy", open_world=True)
     async def delete_repository(self, repo: RepoName) -> Done:
         """Delete a repository with everything in it, for good."""
         return await self.repositories.delete(self.policy.write_repo(repo, "delete"))
 
-
-@dataclass(frozen=True)
-class ForceTools:
-    """Behind `--force`."""
-
-    policy: Policy
-    repositories: Repositories
-
-    @tool("Move a branch", effect="destroy", open_world=True)
+    @tool("Move a branch", toolset="repos", gate="force", effect="destroy", open_world=True)
     async def move_branch(self, repo: RepoName, branch: Branch, ref: Ref, force: bool = False) -> Done:
         """Have a branch point to `ref`; commits can get lost only with `force`."""
         where, policy = self.policy.write_repo(repo, "force"), self.policy

@@ -19,7 +19,7 @@ __all__ = ["SearchTools"]
 class SearchTools:
     repositories: Repositories
 
-    @tool("Search GitHub", open_world=True)
+    @tool("Search GitHub", toolset=("repos", "issues", "pull_requests", "search"), open_world=True)
     async def search_github(
         self,
         kind: Kind,

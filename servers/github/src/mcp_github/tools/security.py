@@ -23,7 +23,7 @@ class SecurityTools:
     policy: Policy
     security: Security
 
-    @tool("List security alerts", open_world=True)
+    @tool("List security alerts", toolset="security", open_world=True)
     async def list_alerts(
         self,
         repo: RepoName,
@@ -42,12 +42,12 @@ class SecurityTools:
             cursor=cursor,
         )  # fmt: skip
 
-    @tool("Get a security alert", open_world=True)
+    @tool("Get a security alert", toolset="security", open_world=True)
     async def get_alert(self, repo: RepoName, kind: Alerts, number: Number) -> Record:
         """Get one alert with its details."""
         return await self.security.get(self.policy.repo(repo), kind, number)
 
-    @tool("List advisories", open_world=True)
+    @tool("List advisories", toolset="security", open_world=True)
     async def list_advisories(
         self,
         repo: OptionalRepo = None,

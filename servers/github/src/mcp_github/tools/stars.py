@@ -11,7 +11,7 @@ from mcp_github.policy import Policy
 from mcp_github.tools.arguments import Cursor, Fields, Limit, RepoName
 from mcp_github.tools.issues import Login
 
-__all__ = ["StarTools", "WriteStarTools"]
+__all__ = ["StarTools"]
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class StarTools:
     policy: Policy
     stars: Stars
 
-    @tool("List starred repositories", open_world=True)
+    @tool("List starred repositories", toolset="stars", open_world=True)
     async def list_stars(
         self, user: Login = None, fields: Fields = None, limit: Limit = 30, cursor: Cursor = None
     ) -> Listing:
@@ -27,13 +27,7 @@ class StarTools:
         whose = self.policy.owner(user) if user else None
         return await self.stars.list(whose, fields=fields, limit=limit, cursor=cursor)
 
-
-@dataclass(frozen=True)
-class WriteStarTools:
-    policy: Policy
-    stars: Stars
-
-    @tool("Star or unstar", effect="write", idempotent=True, open_world=True)
+    @tool("Star or unstar", toolset="stars", effect="write", idempotent=True, open_world=True)
     async def edit_star(self, repo: RepoName, starred: bool = True) -> Done:
         """Star a repository, or no longer."""
         return await self.stars.edit(self.policy.write_repo(repo), starred=starred)

@@ -1,4 +1,4 @@
-"""One gate per token in front of all workers: what GitHub's limits forbid now is not sent, writes keep their distance.
+"""GitHub's rate limits, kept: what a limit forbids now is not sent, and writes keep their distance.
 
 GitHub asks for a second between writes and for silence after a refusal; going on regardless gets a token banned. So a
 limit is answered at once with the seconds to wait, instead of holding the caller's turn.
@@ -14,13 +14,13 @@ import anyio
 
 from mcp_batteries.errors import Unavailable
 
-__all__ = ["Gate"]
+__all__ = ["EVERYTHING", "RateLimits", "limited"]
 
 EVERYTHING = "everything"
 
 
-class Gate:
-    """Limits that are in force, and the turn of writes.
+class RateLimits:
+    """The limits of one token that are in force, and the turn of writes.
 
     Args:
         seconds: between the end of one write and the start of the next.
@@ -33,11 +33,11 @@ class Gate:
         self._turn = anyio.Lock()
         self._last = float("-inf")
 
-    def closed(self, resource: str, until: float) -> None:
+    def reached(self, resource: str, until: float) -> None:
         """Remember that GitHub wants nothing of `resource` before `until`."""
         self._until[resource] = max(until, self._until.get(resource, 0.0))
 
-    def pass_or_raise(self, resource: str) -> None:
+    def check(self, resource: str) -> None:
         """Raise `Unavailable` while a limit on `resource` is in force."""
         for name in (EVERYTHING, resource):
             left = self._until.get(name, 0.0) - self._clock()

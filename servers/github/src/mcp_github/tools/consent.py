@@ -1,0 +1,51 @@
+"""What the user has to be asked before a write: where it goes to, and what was read before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_github.engine.gists import GISTS
+from mcp_github.engine.projects import place_of
+from mcp_github.engine.taint import Flow
+from mcp_github.policy import Policy
+
+__all__ = ["Consent"]
+
+
+@dataclass(frozen=True)
+class Consent:
+    """The guard of all tools that do more than read."""
+
+    policy: Policy
+    flow: Flow
+
+    async def __call__(self, tool: str, values: Mapping[str, Any]) -> str | None:
+        """The question to the user; None if there is none.
+
+        Raises:
+            Refused: flow control is strict and would have to ask.
+        """
+        for key in self._destinations(tool, values):
+            if question := await self.flow.question(key, acts=_acts(tool, values)):
+                return question
+        return None
+
+    def _destinations(self, tool: str, values: Mapping[str, Any]) -> list[str]:
+        """The keys of what a write with these arguments goes to."""
+        if tool == "write_gist":
+            return [GISTS]
+        if tool == "edit_notification":
+            # It tells nobody anything: the inbox is the user's own.
+            return []
+        places = [values.get("target") or values.get("repo"), values.get("sub_repo")]
+        repos = [self.policy.repo(place).key for place in places if isinstance(place, str)]
+        return repos + ([place_of(self.policy.owner(values["owner"]))] if "owner" in values else [])
+
+
+def _acts(tool: str, values: Mapping[str, Any]) -> bool:
+    """Whether a call runs or publishes something, which is more than a text that a person may read."""
+    if tool in ("create_release", "edit_release"):
+        return values.get("draft") is False
+    return tool == "run_workflow"
