@@ -150,17 +150,19 @@ class Alerts(DataResult):
 
 class Weather(DataResult):
     place: PlaceInfo
-    now: Reading
+    now: Reading | None = None
     observation: Reading | None = None
-    daily: Table
+    daily: Table | None = None
     alerts: Alerts
     resources: list[str]
+    notes: Sequence[str] = ()
 
     def text(self) -> str:
-        parts = [f"Weather for {self.place.text()}", self.now.text("Now (model)")]
-        if self.observation:
-            parts.append(self.observation.text("Observed at station"))
-        parts += [self.daily.text(), "Alerts: " + "\n".join(self.alerts.lines())]
+        parts = [f"Weather for {self.place.text()}", *self.notes]
+        parts += [self.now.text("Now (model)")] if self.now else []
+        parts += [self.observation.text("Observed at station")] if self.observation else []
+        parts += [self.daily.text()] if self.daily else []
+        parts += ["Alerts: " + "\n".join(self.alerts.lines())]
         return _sourced_once(*parts, f"Subscribe: {' '.join(self.resources)}")
 
 
@@ -196,9 +198,10 @@ class Marine(DataResult):
     table: Table | None = None
     river: Table | None = None
     explanation: str
+    notes: Sequence[str] = ()
 
     def text(self) -> str:
-        parts = [f"Water for {self.place.text()}", self.explanation]
+        parts = [f"Water for {self.place.text()}", self.explanation, *self.notes]
         parts += [self.now.text("Now")] if self.now else []
         parts += [table.text() for table in (self.table, self.river) if table]
         return _sourced_once(*parts)

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote as percent
 from urllib.parse import unquote
 
-from mcp_batteries.errors import Invalid, NotFound, quote
+from mcp_batteries.errors import Invalid, NotFound, Unavailable, quote
 from mcp_weather.coordinates import Twofold, degrees
 from mcp_weather.models import PlaceInfo
 
@@ -160,7 +160,17 @@ class Policy:
             NotFound: no place has this name.
         """
         named = self.parse(text)
-        return named if isinstance(named, Place) else self.choose(named, await self._look_up(named.name, None))
+        if isinstance(named, Place):
+            return named
+        try:
+            hits = await self._look_up(named.name, None)
+        except Unavailable as problem:
+            raise Unavailable(
+                f"Names can't be looked up now: {problem.what}",
+                "Pass coordinates such as `47.37,8.55` until then.",
+                retry_after=problem.retry_after,
+            ) from problem
+        return self.choose(named, hits)
 
     async def places(self, text: str, language: str) -> list[tuple[Place, int | None]]:
         """All places that `text` may mean, and how many people live there.

@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from datetime import datetime, tzinfo
 from typing import Any, cast
 
+from mcp_batteries.errors import Unavailable
 from mcp_weather.engine.series import Units, convert
 from mcp_weather.models import Alert, Origin, Reading, Table, Value
 from mcp_weather.policy import Place
 
-__all__ = ["NWS", "alerts", "forecast", "may_cover", "observation", "observed_at"]
+__all__ = ["COUNTRIES", "NWS", "alerts", "forecast", "may_cover", "observation", "observed_at"]
 
 NWS = ("US National Weather Service", "public domain")
 
-_COUNTRIES = {"US", "PR", "GU", "VI", "AS", "MP", "UM"}
+COUNTRIES = {"US", "PR", "GU", "VI", "AS", "MP", "UM"}
 _BOXES = (
     (24.0, 49.6, -125.5, -66.5), (51.0, 72.0, -180.0, -129.0), (51.0, 56.0, 172.0, 180.0), (18.5, 29.0, -179.0, -154.0),
     (17.0, 19.5, -68.5, -64.0), (13.0, 21.0, 144.0, 147.0), (-15.5, -10.5, -172.0, -168.0),
@@ -32,6 +33,8 @@ _UNITS: dict[str, tuple[str, float, float]] = {
     "km_h-1": ("km/h", 1, 0), "m_s-1": ("km/h", 3.6, 0), "degree_(angle)": ("°", 1, 0), "Pa": ("hPa", 0.01, 0),
     "hPa": ("hPa", 1, 0), "m": ("m", 1, 0), "mm": ("mm", 1, 0),
 }  # fmt: skip
+_NOT_ACTUAL = ("Exercise", "System", "Test", "Draft")
+"""CAP 1.2, status: what is not meant for the public."""
 _KEPT = 1500
 """Characters of an alert's description and instruction."""
 
@@ -39,7 +42,7 @@ _KEPT = 1500
 def may_cover(place: Place) -> bool:
     """False where it is certain that the Service has nothing."""
     if place.country is not None:
-        return place.country in _COUNTRIES
+        return place.country in COUNTRIES
     return any(s <= place.latitude <= n and w <= place.longitude <= e for s, n, w, e in _BOXES)
 
 
@@ -74,32 +77,40 @@ def observation(feature: dict[str, Any], station: str, units: Units, from_: Orig
     return Reading(observed_at=when, station=station, names=names, units=said, values=values, origin=from_)
 
 
-def alerts(document: dict[str, Any], now: datetime, zone: tzinfo) -> list[Alert]:
-    """Actual alerts that have not ended, the most severe first, each once."""
+def alerts(document: dict[str, Any], zone: tzinfo) -> list[Alert]:
+    """Alerts of the Service's list of what is in effect or announced, each once.
+
+    That list alone decides: `expires` is when the message is out of date, not when the danger is over, and `ends`
+    may be null. What can't be read is an alert all the same.
+
+    Raises:
+        Unavailable: it is not such a list, or not all of it.
+    """
+    features = document.get("features")
+    if document.get("type") != "FeatureCollection" or not isinstance(features, list):
+        raise Unavailable("The National Weather Service sent a list of alerts that can't be read.", "Try again soon.")
+    if not features and document.get("pagination"):
+        raise Unavailable("The National Weather Service sent the list of alerts in parts.", "Try again soon.")
     found: dict[str, Alert] = {}
-    for feature in cast("list[Any]", document.get("features") or []):
+    for number, feature in enumerate(cast("list[Any]", features)):
         about = _object(_object(feature).get("properties"))
-        if not about:
-            continue
-        ends = _moment(about.get("ends") or about.get("expires"))
-        if about.get("status") != "Actual" or about.get("messageType") == "Cancel" or (ends and ends < now):
+        if about.get("status") in _NOT_ACTUAL or about.get("messageType") == "Cancel":
             continue
         alert = Alert(
-            id=str(about.get("id")),
-            event=str(about.get("event") or "Alert"),
+            id=_words(about.get("id")) or f"without an identifier {number}",
+            event=_words(about.get("event")) or "Alert that can't be read",
             severity=_words(about.get("severity")),
             urgency=_words(about.get("urgency")),
             headline=_words(about.get("headline")),
             area=_words(about.get("areaDesc")),
             onset=_local(about.get("onset") or about.get("effective"), zone),
-            ends=_local(about.get("ends") or about.get("expires"), zone),
+            ends=_local(about.get("ends"), zone),
             sender=_words(about.get("senderName")),
             description=_words(about.get("description")),
             instruction=_words(about.get("instruction")),
         )
         found.setdefault(alert.id, alert)
-    order = {"Extreme": 0, "Severe": 1, "Moderate": 2, "Minor": 3}
-    return sorted(found.values(), key=lambda alert: (order.get(alert.severity or "", 4), alert.onset or "", alert.id))
+    return list(found.values())
 
 
 def forecast(document: dict[str, Any], units: Units, from_: Origin, zone: tzinfo, most: int, *, now: datetime) -> Table:
@@ -161,7 +172,8 @@ def _moment(said: Any) -> datetime | None:
         at = datetime.fromisoformat(str(said))
     except ValueError:
         return None
-    return at if at.tzinfo else None
+    # The year 1 is how some say that they do not know; no zone can be applied to it.
+    return at if at.tzinfo and 1900 < at.year < 9999 else None
 
 
 def _local(said: Any, zone: tzinfo) -> str | None:

@@ -38,6 +38,8 @@ _AGAIN_SECONDS = 0.3
 """Until the second and last try after a broken connection or a 5xx, which often works (weather-gov/api 160)."""
 _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86_400.0
 _NWS_LEAST = 30.0
+_ALERTS_MOST = 120.0
+"""Seconds for which "none in effect" may be repeated, whatever a proxy says of the answer's age."""
 _STEPS = {"air": _HOUR, "marine": _HOUR, "flood": 6 * _HOUR, "archive": 6 * _HOUR, "geocoding": 30 * _DAY}
 """Seconds for which a service is known to have nothing newer; forecasts say their step themselves."""
 
@@ -119,9 +121,9 @@ class Upstream:
         if status in (401, 403):
             return Failed(f"{name} refuses this server: it answered {status}.", _MINUTE)
         if service == "nws" and status == 404:
-            if key.startswith("nws/points/"):
-                # Outside its coverage: an answer, and one that lasts.
-                return Fresh(b"null", 30 * _DAY)
+            if key.startswith("nws/points/") and b"InvalidPoint" in body:
+                # Outside its coverage: an answer, and one that lasts. Any other 404 is one of its bad moments.
+                return Fresh(b"null", _DAY)
             return Failed(f"{name} has nothing there just now: it answered 404.", _MINUTE)
         try:
             found: Any = json.loads(body)
@@ -157,6 +159,8 @@ class Upstream:
             pace = max(float(found[1]) if found else 0.0, _NWS_LEAST)
             if "/points/" in key or key.endswith("/stations"):
                 return max(pace, _DAY)
+            if "/alerts/" in key:
+                pace = min(pace, _ALERTS_MOST)
         elif service == "forecast":
             current: Any = (document or {}).get("current") or {}
             step = float(current.get("interval") or 900) if "current=" in key else _HOUR

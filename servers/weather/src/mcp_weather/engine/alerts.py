@@ -1,0 +1,77 @@
+"""Alerts of all services that may cover a place, as one answer that never turns "not known" into "none"."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+
+from mcp_weather.models import Alert, Alerts, Origin, PlaceInfo
+
+__all__ = ["Look", "answer"]
+
+_MOST_AGE = 900
+"""Seconds after which a list without alerts proves nothing, whatever the cache says of it."""
+_RANK = {"Extreme": 0, "Severe": 1, "Moderate": 2, "Minor": 3}
+"""CAP 1.2, severity; what is of unknown severity comes last."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What one service answered for a place that it covers, or why it did not."""
+
+    service: str
+    alerts: Sequence[Alert] = ()
+    origin: Origin | None = None
+    zone: tzinfo | None = None
+    problem: str | None = None
+
+    @property
+    def confirmed(self) -> bool:
+        """The service itself said so, just now: only then does an empty list mean that there are none."""
+        return self.origin is not None and not self.origin.stale and self.origin.age_s <= _MOST_AGE
+
+
+def answer(place: PlaceInfo, looks: Sequence[Look], elsewhere: Sequence[str]) -> Alerts:
+    """The answer for `place`.
+
+    Args:
+        looks: one for each service that covers the place.
+        elsewhere: the services that do not.
+    """
+    found = sorted(
+        {alert.id: alert for look in looks for alert in look.alerts}.values(),
+        key=lambda alert: (_RANK.get(alert.severity or "", 4), alert.onset or "", alert.id),
+    )
+    shaky = [look for look in looks if not look.confirmed]
+    doubts = " ".join(_doubt(look) for look in shaky)
+    if found:
+        worst = found[0].severity or "of unknown severity"
+        status, explanation = "alerts", f"{len(found)} in effect or announced, the worst {worst}. {doubts}".strip()
+    elif shaky:
+        status, explanation = "unavailable", f"Not known, so there may well be some. {doubts}"
+    elif looks:
+        status, explanation = "none", f"None in effect, says the {' and the '.join(look.service for look in looks)}."
+    else:
+        status = "not_covered"
+        explanation = (
+            "Not known: no service built in covers this place. Ask the national weather service of the country."
+        )
+    origins = [look.origin for look in looks if look.origin]
+    return Alerts(
+        place=place,
+        status=status,
+        explanation=explanation,
+        covered_by=[look.service for look in looks],
+        not_covered_by=list(elsewhere),
+        alerts=found,
+        origin=max(origins, key=lambda origin: (origin.stale, origin.age_s), default=None),
+    )
+
+
+def _doubt(look: Look) -> str:
+    if look.origin is None:
+        return f"The {look.service} could not be asked: {look.problem}"
+    then = "had these" if look.alerts else "had none"
+    why = look.origin.reason or "Nothing newer is known."
+    return f"The {look.service}, last looked at {look.origin.fetched_at}, {then} then: {why}"

@@ -1,0 +1,151 @@
+"""Faults by the thousand, and one question: does `get_alerts` ever say "none" where the service has not just said so?
+
+`python tests/weather/faults.py 10000` tries that many, with another seed each time unless one is given.
+"""
+
+import copy
+import json
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from mcp_weather.engine import upstream as asking
+from mcp_weather.policy import Place, point_at
+from weather.serving import World
+from weather.upstream import BIRMINGHAM, Upstream, recording
+
+ANSWERS = {"alerts", "none", "not_covered", "unavailable"}
+BODIES = [
+    b"", b"null", b"[]", b"{}", b"true", b'"none"', b'{"features":', b"<html>", b"\xff\xfe", b'{"features":[]}',
+    b'{"type":"FeatureCollection"}', b'{"type":"FeatureCollection","features":null}', b'{"title":"OK"}',
+    b'{"type":"FeatureCollection","features":{}}', b'{"error":true,"reason":"?"}',
+    b'{"type":"FeatureCollection","features":[],"pagination":{"next":"https://api.weather.gov/alerts?cursor=a"}}',
+]  # fmt: skip
+STATUSES = [200, 200, 200, 301, 400, 401, 403, 404, 408, 410, 418, 429, 500, 502, 503, 504]
+VALUES: list[Any] = [
+    None,
+    "",
+    0,
+    -1,
+    True,
+    [],
+    {},
+    "Unknown",
+    "0001-01-01T00:00:00Z",
+    "2026-01-01T00:00:00",
+    "?" * 3000,
+]
+INSIDE = ("ends", "expires", "onset", "effective", "id", "event", "severity", "headline", "areaDesc", "sent", "urgency")
+"""What may be wrong of one alert without making it another: `status` and `messageType` say whether it is one."""
+
+
+class Trial:
+    """One world after another; the truth is what the upstream would answer at a moment if nothing went wrong."""
+
+    def __init__(self, upstream: Upstream, seed: int) -> None:
+        self.upstream, self.random = upstream, random.Random(seed)
+        self.said: dict[str, int] = dict.fromkeys(ANSWERS, 0)
+
+    async def run(self, count: int) -> list[str]:
+        """Descriptions of all answers that were wrong."""
+        asking._AGAIN_SECONDS = 0.0  # Between two tries, for the sake of a real service.
+        wrong: list[str] = []
+        done = 0
+        while done < count:
+            self.quiet: list[float] = []
+            async with World(self.upstream) as world:
+                for _ in range(min(self.random.randrange(1, 60), count - done)):
+                    done += 1
+                    wrong += await self.once(world)
+            self.upstream.requests.clear()
+        return wrong
+
+    async def once(self, world: World) -> list[str]:
+        roll = self.random
+        world.now += roll.choice([0.0, 1.0, 29.0, 31.0, 119.0, 121.0, 3600.0, 90_000.0, -1.0, -45.0])
+        truth = roll.random() < 0.8
+        self.upstream.alerts = truth
+        if not truth:
+            self.quiet.append(world.now)
+        self.upstream.faults.clear()
+        told = self.break_something(world.now)
+        place = self.place()
+        answer = await world.engine.alerts(place)
+        self.said[answer.status] += 1
+        wrong: list[str] = []
+        if answer.status == "none":
+            origin = answer.origin
+            confirmed = origin is not None and not origin.stale
+            # What was true a moment ago may be repeated for two minutes; a clock may be set back by one.
+            then = world.now - origin.age_s if origin else 0.0
+            recent = origin is not None and origin.age_s <= 120 and any(abs(at - then) < 60 for at in self.quiet)
+            if not confirmed or not recent:
+                wrong.append(f"none: {told}; in effect: {truth}, {world.now}; {answer.explanation} {origin}")
+        if answer.status == "not_covered":
+            wrong.append(f"not covered: {told}; {answer.explanation}")
+        if (answer.status == "alerts") != bool(answer.alerts) or any(not alert.event for alert in answer.alerts):
+            wrong.append(f"{answer.status} with {len(answer.alerts)}: {told}")
+        return wrong
+
+    def place(self) -> Place:
+        latitude, longitude = map(float, BIRMINGHAM.split(","))
+        country = self.random.choice([None, "US"])
+        return point_at(latitude, longitude, country=country, resolved="test")
+
+    def break_something(self, now: float) -> str:
+        """Zero to two faults, each for the alerts, the point, or whatever comes first."""
+        told: list[str] = []
+        for _ in range(self.random.choice([0, 1, 1, 1, 2])):
+            where = self.random.choice(["/alerts", "/alerts", "/alerts", "/points", ""])
+            times = self.random.choice([1, 2, 99])
+            match self.random.randrange(4):
+                case 0:
+                    self.upstream.fail(where, cut=True, times=times)
+                    told.append(f"{where} broken off")
+                case 1 | 2:
+                    status, body = self.random.choice(STATUSES), self.random.choice(BODIES)
+                    self.upstream.fail(where, status, body, times=times)
+                    told.append(f"{where} {status} {body!r}")
+                case _:
+                    body = self.mangled(now)
+                    self.upstream.fail("/alerts", 200, body, times=times)
+                    told.append(f"/alerts with {body[:3000]!r}")
+        return " and ".join(told) or "nothing broken"
+
+    def mangled(self, now: float) -> bytes:
+        """The list of alerts with parts missing or of another kind, each alert still an alert."""
+        roll = self.random
+        found = copy.deepcopy(recording("alerts", now))
+        for feature in found["features"]:
+            for name in roll.sample(INSIDE, roll.randrange(len(INSIDE))):
+                if roll.random() < 0.4:
+                    del feature["properties"][name]
+                else:
+                    feature["properties"][name] = roll.choice(VALUES)
+            if roll.random() < 0.1:
+                feature["properties"] = roll.choice([None, [], "?"])
+        features: list[Any] = roll.sample(found["features"], roll.randrange(1, len(found["features"]) + 1))
+        found["features"] = [roll.choice([None, [], 1]) if roll.random() < 0.05 else item for item in features]
+        if roll.random() < 0.1:
+            del found[roll.choice(list(found))]
+        return json.dumps(found).encode()
+
+
+async def _main(count: int, seed: int) -> int:
+    with Upstream() as upstream:
+        trial = Trial(upstream, seed)
+        wrong = await trial.run(count)
+    print("\n".join(wrong[:20]))
+    print(f"{count} faults, seed {seed}: {len(wrong)} wrong; answers {trial.said}; {upstream.violations[:3]}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    given = [int(word) for word in sys.argv[1:]] + [random.randrange(10**6)]
+    sys.exit(anyio.run(_main, given[0] if len(given) > 1 else 10_000, given[1] if len(given) > 1 else given[0]))
