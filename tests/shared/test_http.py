@@ -98,6 +98,18 @@ async def test_answers_leave_at_once() -> None:
         assert listener.proto == socket.IPPROTO_TCP
 
 
+@pytest.mark.parametrize("revision", ERAS)
+async def test_a_slash_at_the_end_is_served_and_never_redirected(revision: str) -> None:
+    """A redirect would name the scheme that a proxy in front speaks to us, not the one that its client speaks to it."""
+    async with running(TOY) as subject, httpx2.AsyncClient(trust_env=False) as client:
+        async with HttpWire(subject.url + "/", revision=revision) as wire:
+            await wire.open()
+            assert "there" in str(await wire.call("echo", text="there"))
+        for path in ("/mcp/", "/mcp//", "/", "/metrics/", "/nothing/"):
+            for method in ("GET", "POST", "DELETE"):
+                assert not (await client.request(method, subject.url.replace("/mcp", path))).is_redirect
+
+
 async def test_health_is_answered_to_anybody_and_tells_nothing() -> None:
     async with running(TOY) as subject, httpx2.AsyncClient(trust_env=False) as client:
         answer = await client.get(subject.url.replace("/mcp", "/health"), headers={"host": "10.0.0.7"})

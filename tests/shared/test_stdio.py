@@ -595,10 +595,30 @@ def test_surrogates_are_replaced_in_keys_too() -> None:
         (b'{"params":{"a":"xx', b'xx","id":7}}', None),
         (b'{"params":{"a":"xx', b'xx \\"id\\":7}"}', None),
         (b"xxxx", b"xxxx", None),
+        (b'{"id":5,"params":' + b"[" * 5000, b"", 5),
+        (b'{"params":{"id":[[1]],"a":"]}"}, "id" : "x\\u0041" ,"a":[[', b"", "xA"),
+        (b'{"params":[{"id":6}],"i":5,"a":[[', b"", None),
+        (b'[{"id":5},', b"", None),
+        (b'{"id":12', b"", None),
+        (b'{"a":"id","b":7,"c":', b"", None),
     ],
 )
 def test_the_id_of_a_long_line_is_found_at_its_ends(head: bytes, tail: bytes, expected: Any) -> None:
     assert peek_id(head, tail) == expected
+
+
+@pytest.mark.parametrize("depth", [201, 5000, 200_000])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        b'{"jsonrpc":"2.0","id":7,"method":"x","params":{"a":%s}}',
+        b'{"method":"x","params":{"id":1,"a":%s},"id":7}',
+    ],
+)
+def test_what_is_nested_too_deeply_is_answered_with_its_id(shape: bytes, depth: int) -> None:
+    with pytest.raises(Malformed, match="200 levels") as wrong:
+        parse(shape % (b"[" * depth + b"]" * depth))
+    assert (wrong.value.code, wrong.value.request_id) == (-32700, 7)
 
 
 def test_a_malformed_line_says_what_is_wrong() -> None:

@@ -5,6 +5,7 @@ import signal
 import socket
 import ssl
 import sys
+import warnings
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
@@ -92,6 +93,32 @@ async def test_https_with_a_certificate_that_is_renewed(tmp_path: Path) -> None:
         with anyio.fail_after(30):
             while await anyio.to_thread.run_sync(presented, subject.address) != "second":
                 pass
+
+
+async def test_tls_before_1_2_is_refused_whatever_openssl_allows(tmp_path: Path) -> None:
+    certificate(tmp_path, "old")
+    (tmp_path / "openssl.cnf").write_text(
+        "openssl_conf = a\n[a]\nssl_conf = b\n[b]\nsystem_default = c\n[c]\nMinProtocol = TLSv1\n"
+        "CipherString = DEFAULT:@SECLEVEL=0\n",
+        "utf-8",
+    )
+    files = ["--tls-certificate", str(tmp_path / "cert.pem"), "--tls-key", str(tmp_path / "key.pem")]
+    command = ["env", f"OPENSSL_CONF={tmp_path / 'openssl.cnf'}", *EXAMPLE, *files]
+
+    def shaken(address: tuple[str, int], version: ssl.TLSVersion) -> str | None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        context.set_ciphers("DEFAULT:@SECLEVEL=0")
+        context.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
+        context.maximum_version = version
+        with socket.create_connection(address, timeout=30) as plain, context.wrap_socket(plain) as wrapped:
+            return wrapped.version()
+
+    async with running(command) as subject:
+        assert await anyio.to_thread.run_sync(shaken, subject.address, ssl.TLSVersion.TLSv1_2) == "TLSv1.2"
+        with warnings.catch_warnings(), pytest.raises(ssl.SSLError, match=r"(?i)protocol"):
+            warnings.simplefilter("ignore", DeprecationWarning)
+            await anyio.to_thread.run_sync(shaken, subject.address, ssl.TLSVersion.TLSv1_1)
 
 
 async def test_settings_that_cannot_be_used_are_said_at_the_start() -> None:

@@ -32,6 +32,9 @@ from mcp_batteries.errors import well_formed
 __all__ = ["Malformed", "dump", "error", "parse", "peek_id"]
 
 _DEPTH = 200
+_DEEP_HEAD = 64 * 1024
+_DEEP_TAIL = 4096
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[{}\[\]:,]|[^\s{}\[\]:,"]++', re.DOTALL)
 _LAST_MEMBER_ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")\s*\}\s*$')
 
 _log = logging.getLogger(__name__)
@@ -85,7 +88,7 @@ def dump(message: JSONRPCMessage) -> bytes:
     try:
         value = _clean(message.model_dump(by_alias=True, exclude_unset=True))
         return to_json(value, inf_nan_mode="null") + b"\n"
-    except (PydanticSerializationError, ValueError, RecursionError, Malformed) as exc:
+    except (PydanticSerializationError, ValueError, RecursionError) as exc:
         _log.warning("a %s could not be written as JSON: %s", type(message).__name__, exc)
     if isinstance(message, JSONRPCResponse | JSONRPCError):
         return dump(error(message.id, INTERNAL_ERROR, "The result could not be written as JSON."))
@@ -98,23 +101,39 @@ def error(request_id: RequestId | None, code: int, message: str) -> JSONRPCError
 
 
 def peek_id(head: bytes, tail: bytes) -> RequestId | None:
-    """The id of a request too long to be read, from how its line begins and ends."""
-    try:
-        value = from_json(head, allow_partial=True)
-    except ValueError:
-        value = None
-    if isinstance(value, dict) and "id" in value:
-        return as_request_id(cast("dict[str, object]", value)["id"])
+    """The id of a request too long or too deep to be read, from how its line begins and ends."""
+    depth, name, last = 0, b"", b""
+    for found in _TOKEN.finditer(head):
+        token = found[0]
+        if depth == 1 and last == b":" and name == b'"id"' and found.end() < len(head):
+            return as_request_id(_scalar(token))
+        if token in b"{[":
+            if not depth and token == b"[":
+                break
+            depth += 1
+        elif token in b"]}":
+            depth -= 1
+        elif token == b":" and depth == 1:
+            name = last
+        last = token
     # Only the last member of the outer object is followed by a single brace and the end of the line.
     found = _LAST_MEMBER_ID.search(tail)
     return as_request_id(json.loads(found[1])) if found else None
+
+
+def _scalar(token: bytes) -> object:
+    try:
+        return json.loads(token)
+    except ValueError:
+        return None
 
 
 def _loads(line: bytes) -> Any:
     try:
         return _clean(json.loads(line.decode("utf-8-sig", "replace")))
     except RecursionError:
-        raise Malformed(PARSE_ERROR, "Parse error: nested too deeply.") from None
+        found = peek_id(line[:_DEEP_HEAD], line[-_DEEP_TAIL:])
+        raise Malformed(PARSE_ERROR, f"Parse error: nested more than {_DEPTH} levels deep.", found) from None
     except ValueError as exc:
         reason = exc.msg if isinstance(exc, json.JSONDecodeError) else "a number is too long"
         raise Malformed(PARSE_ERROR, f"Parse error: {reason}.") from None
@@ -125,7 +144,7 @@ def _clean(value: Any, depth: int = 0) -> Any:
     if isinstance(value, str):
         return well_formed(value)
     if depth > _DEPTH:
-        raise Malformed(PARSE_ERROR, f"Parse error: nested more than {_DEPTH} levels deep.")
+        raise RecursionError
     if isinstance(value, dict):
         members = cast("dict[str, Any]", value)
         return {well_formed(key): _clean(member, depth + 1) for key, member in members.items()}

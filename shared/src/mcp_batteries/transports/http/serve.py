@@ -23,7 +23,7 @@ from mcp_types import INTERNAL_ERROR
 from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.middleware.cors import CORSMiddleware
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_batteries.errors import Invalid, quote, well_formed
 from mcp_batteries.observability.logs import RateLimitFilter
@@ -114,6 +114,7 @@ async def serve(
             _trusted_proxies(settings.trusted_proxy),
             in_flight.tracking,
             partial(HostCheck, hosts=hosts, origins=origins),
+            partial(_without_slash, path=path),
             _cross_origin(origins),
             metrics and metrics.counting,
             guard and guard.before,
@@ -143,6 +144,7 @@ async def serve(
             drain_seconds=settings.drain_seconds,
             tls=tls,
         )
+        application.router.redirect_slashes = False
         async with application.router.lifespan_context(application), anyio.create_task_group() as tasks:
             if guard is not None:
                 tasks.start_soon(guard.follow)
@@ -219,6 +221,17 @@ def _trusted_proxies(trusted: Sequence[str]) -> Layer | None:
     from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
     return partial(cast("Any", ProxyHeadersMiddleware), trusted_hosts=list(trusted))
+
+
+def _without_slash(app: ASGIApp, path: str) -> ASGIApp:
+    """`app`, which has its endpoint under `path/` too: a redirect would name http behind a proxy that ends TLS."""
+
+    async def served(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] == f"{path}/":
+            scope = {**scope, "path": path, "raw_path": path.encode()}
+        await app(scope, receive, send)
+
+    return served
 
 
 def _cross_origin(origins: Sequence[str]) -> Layer | None:

@@ -16,6 +16,7 @@ import sys
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from http import HTTPStatus
 from itertools import chain
 from types import FrameType
 from typing import Any, cast
@@ -99,6 +100,9 @@ class UvicornServer(uvicorn.Server):
         self._in_flight, self._url, self._on_shutdown = in_flight, url, on_shutdown
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        if self.config.ssl is not None:
+            # Whatever OpenSSL's own configuration allows (RFC 8996).
+            self.config.ssl.minimum_version = ssl.TLSVersion.TLSv1_2
         await super().startup(sockets)
         sys.stderr.write(f"listening on {self._url}\n")
         sys.stderr.flush()
@@ -220,14 +224,28 @@ def _protocol(seconds: float) -> type[asyncio.Protocol]:
         def on_headers_complete(self) -> None:
             self.in_head = False
             self.head_came()
+            codings = b",".join(value for name, value in self.headers if name == b"transfer-encoding")
+            if codings and codings.strip().lower() != b"chunked":
+                self.refuse(501, "There is no transfer coding but chunked (RFC 9112, section 6.1).")
+                return
             problem = self.problem()
             # Always answer probes: restarting a busy replica makes the overload worse.
             self.limit_concurrency = None if self.url == b"/healthz" else self.config.limit_concurrency
             if problem is None:
                 super().on_headers_complete()
             else:
-                self.refused = True
-                self.send_400_response(problem)
+                self.refuse(400, problem)
+
+        def refuse(self, status: int, words: str) -> None:
+            self.refused = True
+            head = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n"
+            head += f"content-length: {len(words)}\r\nconnection: close\r\n\r\n"
+            self.transport.write(head.encode() + words.encode())
+            self.transport.close()
+
+        def send_400_response(self, msg: str) -> None:
+            if not self.refused:  # The parser stumbles over the rest of what has been answered.
+                self.refuse(400, msg)
 
         def on_body(self, body: bytes) -> None:
             if not self.refused:

@@ -36,6 +36,8 @@ _KEPT_SECONDS = 24 * 3600
 _FETCHES, _REFILL_SECONDS = 3, 30
 """Fetches for the sake of unknown keys at once, and how soon there may be another: anybody can invent a key's name."""
 _FETCH_SECONDS = 5
+_LAST_SECOND = 253_402_300_799
+"""Of the year 9999: a later end is no different, and too large a number for a clock."""
 _MAX_BYTES = 1_000_000
 
 _KINDS = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
@@ -80,7 +82,7 @@ class Issuer:
         """What `token` stands for; None if it is not good here.
 
         Raises:
-            Unavailable: the issuer's keys were never to be had.
+            Unavailable: the issuer's keys were never to be had, or the token names one that cannot be looked up now.
         """
         try:
             header = jwt.get_unverified_header(token)
@@ -93,7 +95,8 @@ class Issuer:
                 claims = self._claims(token, key)
                 if claims is not None:
                     return self._access(token, claims)
-        except jwt.PyJWTError as reason:
+        except (jwt.PyJWTError, ArithmeticError, RecursionError, TypeError, ValueError) as reason:
+            # The others are what claims and headers do to the library that are no dates, no texts or too deep.
             _log.info("a token was refused: %s", type(reason).__name__)
         return None
 
@@ -112,14 +115,13 @@ class Issuer:
             return None
 
     def _access(self, token: str, claims: dict[str, Any]) -> AccessToken:
-        said = claims.get("scope", claims.get("scp", ""))
-        scopes = said.split() if isinstance(said, str) else [str(item) for item in cast("list[Any]", said)]
+        scopes = _scopes(claims.get("scope")) or _scopes(claims.get("scp"))
         client = claims.get("client_id") or claims.get("azp") or claims.get("cid") or claims["sub"]
         return AccessToken(
             token=token,
             client_id=str(client),
             scopes=scopes,
-            expires_at=int(claims["exp"]) + _LEEWAY_SECONDS,
+            expires_at=min(int(claims["exp"]), _LAST_SECOND) + _LEEWAY_SECONDS,
             resource=self._audiences[0],
             subject=str(claims["sub"]),
             claims={"iss": self._url},
@@ -132,6 +134,11 @@ class Issuer:
             await self._refresh(now)
         if name is not None and all(key.name != name for key in self._keys) and self._may_fetch():
             await self._refresh(time.monotonic())
+        elif name is not None and all(key.name != name for key in self._keys):
+            # Perhaps a new key, which others who invent names keep from being looked up.
+            raise Unavailable(
+                "The token's key cannot be looked up now.", "Try again later.", retry_after=self._refill()
+            )
         if time.monotonic() - self._fetched > _KEPT_SECONDS:
             raise Unavailable("The issuer of tokens does not answer.", "Try again later.", retry_after=5)
         # Without a name any of them may be meant.
@@ -145,6 +152,10 @@ class Issuer:
             return False
         self._allowance -= 1
         return True
+
+    def _refill(self) -> float:
+        """Seconds until there may be another fetch for an unknown key."""
+        return max(1.0, (1 - self._allowance) * _REFILL_SECONDS)
 
     async def _refresh(self, asked: float) -> None:
         async with self._fetching:
@@ -193,6 +204,13 @@ class Issuer:
             if found.get("issuer") == self._url:
                 return found
         raise ValueError("no metadata of this issuer")
+
+
+def _scopes(claim: object) -> list[str]:
+    """What `scope` (RFC 9068, section 2.2.3) or its many cousins say; nothing where they hold something else."""
+    if isinstance(claim, str):
+        return claim.split()
+    return [item for item in cast("list[object]", claim) if isinstance(item, str)] if isinstance(claim, list) else []
 
 
 async def _json(client: httpx2.AsyncClient, url: str) -> dict[str, Any]:

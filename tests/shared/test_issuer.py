@@ -1,0 +1,173 @@
+"""Tokens of an issuer whose claims hold anything: what counts, what does not, and never a failure of the server."""
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import anyio
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from jwt.algorithms import ECAlgorithm
+from starlette.responses import PlainTextResponse
+from starlette.types import Message
+
+from mcp_batteries.transports.http.auth.guard import Guard
+from mcp_batteries.transports.http.auth.issuer import Issuer
+from mcp_batteries.transports.http.auth.scopes import Scopes
+
+RESOURCE = "https://files.example.org/mcp"
+PRIVATE = ec.generate_private_key(ec.SECP256R1())
+KEY = {**json.loads(ECAlgorithm.to_jwk(PRIVATE)), "kid": "good", "use": "sig", "alg": "ES256"}
+CLAIMS = ("iss", "aud", "sub", "exp", "iat", "nbf", "jti", "scope", "scp", "client_id", "azp", "cid")
+ANYTHING: st.SearchStrategy[Any] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.sampled_from([10**400, 2**63, "read", "", RESOURCE, "9" * 5000])
+    | st.text(st.characters(), max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@contextmanager
+def publishing(keys: list[dict[str, Any]]) -> Iterator[str]:
+    """The URL of an issuer that publishes `keys`."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found = {"keys": keys} if self.path == "/jwks" else {"issuer": url, "jwks_uri": f"{url}/jwks"}
+            body = json.dumps(found).encode()
+            self.send_response(200)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        url = f"http://127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield url
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def sign(claims: object, **header: Any) -> str:
+    """A token that is signed well, whatever it says: `jwt.encode` would look at the claims."""
+    kept = {"kid": "good", "typ": "at+jwt", **header}
+    return jwt.api_jws.encode(json.dumps(claims).encode(), PRIVATE, "ES256", kept)
+
+
+def good(url: str, **others: Any) -> dict[str, Any]:
+    now = int(time.time())
+    return {"iss": url, "aud": RESOURCE, "sub": "ada", "iat": now, "exp": now + 600, "scope": "read", **others}
+
+
+def guard_for(issuer: Issuer) -> Guard:
+    return Guard([issuer], Scopes(lambda: {}), resource=RESOURCE, issuers=["https://x"], title="t")
+
+
+async def status(guard: Guard, token: str, method: str = "POST") -> tuple[int, dict[str, str]]:
+    """What a request with `token` is answered with; 200 is a request that was let in."""
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def send(part: Message) -> None:
+        sent.append(part)
+
+    headers = [(b"authorization", f"Bearer {token}".encode())]
+    scope = {"type": "http", "method": method, "path": "/mcp", "headers": headers, "state": {}}
+    await guard.before(PlainTextResponse("in"))(scope, receive, send)
+    return sent[0]["status"], {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[tuple[str, Issuer]]:
+    with publishing([KEY]) as url:
+        found = Issuer(url, RESOURCE)
+        assert anyio.run(found.verify_token, sign(good(url))) is not None
+        yield url, found
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.dictionaries(st.sampled_from(CLAIMS), ANYTHING, max_size=3), st.sampled_from(["GET", "POST"]))
+@example({"scope": None}, "POST")
+@example({"scope": 1}, "POST")
+@example({"exp": 10**400}, "GET")
+@example({"exp": float("inf")}, "POST")
+@example({"iat": float("nan")}, "POST")
+@example({"nbf": -float("inf")}, "POST")
+@example({"sub": "\ud800"}, "POST")
+@example({"scope": ["read", None, {"read": 1}]}, "POST")
+def test_a_claim_may_hold_anything(issuer: tuple[str, Issuer], claims: dict[str, Any], method: str) -> None:
+    logging.getLogger("mcp_batteries").setLevel("ERROR")
+    url, verifier = issuer
+    found, _ = anyio.run(status, guard_for(verifier), sign(good(url, **claims)), method)
+    assert found in (200, 401, 403)
+    scopes = [claims.get("scope", "read"), claims.get("scp")]
+    if not any(isinstance(item, str | list) and item for item in scopes):
+        assert found != 200
+
+
+@pytest.mark.parametrize("scope", [None, 0, 1.5, True, {}, {"read": True}, [], [None, 7]])
+def test_a_scope_that_is_none_is_no_scope(issuer: tuple[str, Issuer], scope: object) -> None:
+    found, headers = anyio.run(status, guard_for(issuer[1]), sign(good(issuer[0], scope=scope)))
+    assert found == 403
+    assert 'error="insufficient_scope"' in headers["www-authenticate"]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.dictionaries(st.sampled_from(["kid", "typ", "cty", "crit", "b64", "jwk"]), ANYTHING, max_size=2))
+@example({"typ": []})
+@example({"typ": {"a": 1}})
+def test_a_header_may_hold_anything(issuer: tuple[str, Issuer], header: dict[str, Any]) -> None:
+    try:
+        token = sign(good(issuer[0]), **header)
+    except (TypeError, ValueError, jwt.PyJWTError):
+        return  # Not even signed.
+    found, _ = anyio.run(status, guard_for(issuer[1]), token)
+    assert found in (200, 401, 503)
+
+
+@pytest.mark.parametrize("part", [0, 1])
+def test_a_token_that_is_nested_deeply_is_refused(issuer: tuple[str, Issuer], part: int) -> None:
+    deep = jwt.utils.base64url_encode(b"[" * 11_000).decode()
+    parts = sign(good(issuer[0])).split(".")
+    parts[part] = deep
+    assert anyio.run(status, guard_for(issuer[1]), ".".join(parts))[0] == 401
+
+
+def test_a_new_key_under_a_flood_of_invented_ones_is_asked_for_again() -> None:
+    """Its owner is told to come back, not that the token is wrong: a client would log in anew for nothing."""
+
+    async def flood() -> None:
+        published = [KEY]
+        with publishing(published) as url:
+            guard = guard_for(Issuer(url, RESOURCE))
+            assert (await status(guard, sign(good(url))))[0] == 200
+            found = [(await status(guard, sign(good(url), kid=f"invented {number}")))[0] for number in range(50)]
+            assert set(found[:2]) == {401}
+            assert found[-1] == 503
+            published.append({**KEY, "kid": "new"})
+            answer, headers = await status(guard, sign(good(url), kid="new"))
+            assert (answer, headers.get("www-authenticate")) == (503, None)
+            assert 1 <= int(headers["retry-after"]) <= 30
+            assert (await status(guard, sign(good(url))))[0] == 200
+
+    anyio.run(flood)
