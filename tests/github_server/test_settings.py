@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from mcp.shared.exceptions import MCPError
 
 from github_server.oracle import Oracle
 from github_server.serving import TOKEN, call, refused, served
@@ -108,3 +109,24 @@ async def test_an_app_acts_as_its_installation(oracle: Oracle, tmp_path: Path) -
         assert "no token" in await refused(client, "get_me")
     async with served(oracle, "--app-id", "123") as client:
         assert "--app-key-file" in await refused(client, "get_me")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("arguments", "tool", "words"),
+    [
+        ((), "create_issue", "`--write`"),
+        (("--write",), "run_merge", "`--merge`"),
+        (("--toolsets", "issues"), "delete_release", "`--toolsets releases --write --releases --delete`"),
+        (("--write", "--read-only"), "create_issue", "`--read-only`"),
+        ((), "create_isue", "There is no tool `create_isue`. `tools/list`"),
+    ],
+)
+async def test_a_tool_that_is_off_is_named_with_what_turns_it_on(
+    arguments: tuple[str, ...], tool: str, words: str, oracle: Oracle
+) -> None:
+    async with served(oracle, *arguments) as client:
+        with pytest.raises(MCPError) as refusal:
+            await client.call_tool(tool, {})
+        assert words in str(refusal.value), refusal.value
+    assert oracle.seen == []

@@ -77,7 +77,7 @@ class Assembled(MCPServer[Any]):
         """
         table = tool_table(self)
         if name not in table and name in self.withheld:
-            raise MCPError(INVALID_PARAMS, f"The tool {quote(name)} is off here. {self.withheld[name]}")
+            raise MCPError(INVALID_PARAMS, f"There is no tool {quote(name)}: it is turned off. {self.withheld[name]}")
         if name not in table:
             near = " or ".join(f"`{item}`" for item in get_close_matches(name.lower(), table, n=3))
             fix = f"Did you mean {near}?" if near else "`tools/list` has those there are."
