@@ -1,7 +1,8 @@
-"""The SDK's private names we cannot do without, each in one place with its reason.
+"""Private names of other packages that we cannot do without, each with its reason.
 
-Everything else in this repository uses the SDK's public surface; `tests/shared/test_sdk.py` fails the day one
-of these moves.
+Everything else in this repository uses public names. `tests/shared/test_sdk.py` fails on the day one of them moves.
+Two more are imported where they are used, because they cost time to import: `watchfiles._rust_notify.RustNotify` in
+`subscriptions.file_watcher`, and the class behind `SSE_RESPONSE` in `transports.http.json_replies`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,14 @@ from mcp.server.models import InitializationOptions
 from mcp.server.session import ServerSession
 from mcp.server.streamable_http import StreamableHTTPServerTransport
 
-__all__ = ["Sessions", "announce", "connection_of", "logging_untouched", "lowlevel", "tool_table"]
+__all__ = ["SSE_RESPONSE", "Sessions", "announce", "connection_of", "logging_untouched", "lowlevel", "tool_table"]
+
+
+SSE_RESPONSE = "EventSourceResponse"
+"""The name in `mcp.server.streamable_http` of the class that answers with a stream of events.
+
+The sessions of older clients open such a stream for every request and offer no hook to answer with plain JSON.
+"""
 
 
 def lowlevel(server: MCPServer[Any]) -> Server[Any]:

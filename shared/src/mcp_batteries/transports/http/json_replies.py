@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, AsyncIterable, Generator
 from contextlib import aclosing, contextmanager
-from typing import Any, cast
+from typing import cast
 
 import anyio
 from mcp.server import streamable_http
@@ -19,6 +19,8 @@ from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from sse_starlette import EventSourceResponse
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
+
+from mcp_batteries.sdk import SSE_RESPONSE
 
 __all__ = ["json_replies"]
 
@@ -65,9 +67,8 @@ async def _from(first: dict[str, str], rest: AsyncIterable[dict[str, str]]) -> A
 @contextmanager
 def json_replies() -> Generator[None]:
     """Have the SDK's sessions answer with JSON where they can, for as long as the block lasts."""
-    module: Any = streamable_http
-    module.EventSourceResponse = _Deferred
+    setattr(streamable_http, SSE_RESPONSE, _Deferred)
     try:
         yield
     finally:
-        module.EventSourceResponse = EventSourceResponse
+        setattr(streamable_http, SSE_RESPONSE, EventSourceResponse)
