@@ -23,6 +23,7 @@ from mcp_fs.engine.files.text import content_hash
 from mcp_fs.engine.files.transaction import Change, change_files
 from mcp_fs.engine.service import Engine
 from mcp_fs.models import Edited
+from mcp_fs.tools.read import ReadTools
 from mcp_fs.tools.write import Edit, WriteTools
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX attributes")
@@ -36,6 +37,44 @@ def here(tmp_path: Path) -> Ground:
 
 def swap(text: str, old: str, new: str, *, everywhere: bool = False) -> str:
     return replace(text, [Replacement(old, new, everywhere)], "`f`", stop())
+
+
+class TestDamaged:
+    """A file in which some bytes do not decode is edited as it is read."""
+
+    DATA = "é und ü\n".encode() * 30 + b"stray \x92 and \xe2\x82 here\nlast\n"
+
+    async def read_line(self, here: Ground, line: int) -> str:
+        tools = ReadTools(here.policy, Engine(here.policy))
+        return (await tools.read_text("f", start_line=line, end_line=line)).body
+
+    @pytest.mark.parametrize("path", ["edit", "patch"])
+    async def test_what_was_read_can_be_edited_and_the_bytes_stay(self, here: Ground, path: str) -> None:
+        (here.root / "f").write_bytes(self.DATA)
+        line = await self.read_line(here, 31)
+        assert line == "stray \ufffd and \ufffd here\n"
+        tools, new = WriteTools(here.policy, Engine(here.policy)), line.replace("here", "there ☃")
+        if path == "edit":
+            answer = await tools.edit_file("f", [Edit(old_text=line, new_text=new)])
+        else:
+            answer = await tools.edit_files(f"--- a/f\n+++ b/f\n@@ -31,2 +31,2 @@\n-{line}+{new} last\n")
+        assert (here.root / "f").read_bytes() == self.DATA.replace(b"here", "there ☃".encode())
+        assert "-stray \ufffd and \ufffd here" in answer.diff
+        answer.text().encode()
+
+    async def test_a_line_beside_the_damage_is_edited_in_the_same_encoding(self, here: Ground) -> None:
+        (here.root / "f").write_bytes(self.DATA)
+        tools = WriteTools(here.policy, Engine(here.policy))
+        await tools.edit_file("f", [Edit(old_text="last", new_text="café")])
+        assert (here.root / "f").read_bytes() == self.DATA.replace(b"last", "café".encode())
+
+    async def test_damaged_bytes_can_be_taken_out_but_not_guessed(self, here: Ground) -> None:
+        (here.root / "f").write_bytes(self.DATA)
+        tools = WriteTools(here.policy, Engine(here.policy))
+        with pytest.raises(Invalid, match="Keep all of them, or none"):
+            await tools.edit_file("f", [Edit(old_text="stray \ufffd and \ufffd", new_text="one \ufffd")])
+        await tools.edit_file("f", [Edit(old_text="stray \ufffd and \ufffd", new_text="none")])
+        assert (here.root / "f").read_bytes().endswith(b"\nnone here\nlast\n")
 
 
 class TestReplace:

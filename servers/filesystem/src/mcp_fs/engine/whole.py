@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from mcp_batteries.errors import Problem, TooLarge, quote
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.files.handles import open_file, open_folder, status
-from mcp_fs.engine.files.text import SAMPLE_BYTES, decode, sniff
+from mcp_fs.engine.files.text import SAMPLE_BYTES, decode, shown, sniff
 from mcp_fs.engine.listing import list_folder
 from mcp_fs.engine.media import MOST_WHOLE, mime_type
 from mcp_fs.models import Whole
@@ -46,7 +46,7 @@ def read_whole(place: Readable, stop: Stop) -> Whole:
             )
         data = head + file.read()
     decoded = decode(data)
-    return Whole(mime_type(head, place.name), None if decoded is None else decoded.text, data)
+    return Whole(mime_type(head, place.name), None if decoded is None else shown(decoded.text), data)
 
 
 def files_in(folder: Readable, stop: Stop) -> Sequence[tuple[Readable, str]]:

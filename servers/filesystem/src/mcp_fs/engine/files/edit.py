@@ -1,8 +1,9 @@
 """Replacing text exactly: found once or refused, with the nearest text to try again with.
 
 Only line ends are met half-way, since no model sees them: a request written with LF finds text that has CRLF,
-and what it puts there gets the line ends of its surroundings. Everything else, indentation above all, has to be
-as it is in the file; what is guessed wrong there is damage that nobody notices.
+and what it puts there gets the line ends of its surroundings. Bytes that do not decode are quoted as they were shown,
+as U+FFFD, and stay the bytes they are. Everything else, indentation above all, has to be as it is in the file; what is
+guessed wrong there is damage that nobody notices.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from itertools import islice
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
+from mcp_fs.engine.files.text import shown as readable
 
-__all__ = ["Replacement", "lines_of", "nearest", "replace", "unified_diff"]
+__all__ = ["Replacement", "carry_damage", "lines_of", "nearest", "replace", "unified_diff"]
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _OTHER_LINE_ENDS = re.compile("[\v\f\x1c-\x1e\x85\u2028\u2029]")  # what only str.splitlines ends lines at
+_UNKNOWN = "\ufffd"
 _CONTEXT = 3  # lines around a change in a diff
 _MOST_COMPARED = 5000  # lines that are looked at one by one for something alike
 _ANY_END = r"(?:\r\n|(?<!\r)\n|\r(?!\n))"  # one whole line end, never the half of one
@@ -56,13 +59,16 @@ def replace(text: str, replacements: Sequence[Replacement], shown: str, stop: St
             raise Invalid(f"{which} has an empty `old_text`.", fix if text else "Fill an empty file with `write_file`.")
         if item.old == item.new:
             raise Invalid(f"{which} replaces text by the same text.")
-        places = _find(text, item)
+        if readable(item.new) != item.new:
+            raise Invalid(f"{which} holds a lone surrogate, which no text file can.")
+        seen = readable(text)  # of the same length
+        places = _find(seen, item)
         if not places:
-            done = _exact(text, Replacement(item.new, "")) if item.new else []
-            if len(done) == 1 and _whole_lines(text, *done[0]):
-                hint = f"The new text stands at line {_lines(text, done)} already."
+            done = _exact(seen, Replacement(item.new, "")) if item.new else []
+            if len(done) == 1 and _whole_lines(seen, *done[0]):
+                hint = f"The new text stands at line {_lines(seen, done)} already."
             else:
-                hint = nearest(text, item.old, stop)
+                hint = nearest(seen, item.old, stop)
             raise NotFound(f"{which}: the old text is not in {shown}.", hint)
         if len(places) > 1 and not item.everywhere:
             raise Conflict(
@@ -71,6 +77,25 @@ def replace(text: str, replacements: Sequence[Replacement], shown: str, stop: St
             )
         text = _put(text, places, item)
     return text
+
+
+def carry_damage(new: str, old: str) -> str:
+    """`new` with the bytes that stand in `old` where both show U+FFFD, in order.
+
+    Raises:
+        Invalid: `new` shows some of them and not all, so that it is not known which.
+    """
+    damaged = [char for char in old if char == _UNKNOWN or "\ud800" <= char <= "\udfff"]
+    if _UNKNOWN not in new or all(char == _UNKNOWN for char in damaged):
+        return new
+    first, *rest = new.split(_UNKNOWN)
+    if len(rest) != len(damaged):
+        raise Invalid(
+            f"The old text has {_UNKNOWN} {len(damaged)} times, the new one {len(rest)} times: each stands for bytes "
+            "that do not decode.",
+            "Keep all of them, or none.",
+        )
+    return first + "".join(char + part for char, part in zip(damaged, rest, strict=True))
 
 
 def lines_of(text: str) -> list[str]:
@@ -193,11 +218,11 @@ def _put(text: str, places: Sequence[tuple[int, int]], item: Replacement) -> str
     for start, end in places:
         new = adapted
         # CR in an old text that matched as it stands: the caller knows the line ends, and means them.
-        if "\r" in item.old and text[start:end] == item.old:
+        if "\r" in item.old and readable(text[start:end]) == item.old:
             new = item.new
         elif common is None:
             new = _LINE_END.sub(_local_end(text, start, end), new)
-        pieces += [text[done:start], new]
+        pieces += [text[done:start], carry_damage(new, text[start:end])]
         done = end
     return "".join([*pieces, text[done:]])
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.files.edit import lines_of, nearest
+from mcp_fs.engine.files.edit import carry_damage, lines_of, nearest
+from mcp_fs.engine.files.text import shown as readable
 
 __all__ = ["FilePatch", "apply_hunks", "parse"]
 
@@ -100,7 +101,7 @@ def apply_hunks(text: str, patch: FilePatch, shown: str, stop: Stop) -> str:
         Invalid: a hunk expects nothing, so that it could go anywhere.
     """
     lines, shift, after = lines_of(text), 0, 0
-    bare = [_bare(line) for line in lines]
+    bare = [readable(_bare(line)) for line in lines]
     for number, hunk in enumerate(patch.hunks, 1):
         stop.check()
         which = f"Hunk {number} of {shown}"
@@ -108,9 +109,9 @@ def apply_hunks(text: str, patch: FilePatch, shown: str, stop: Stop) -> str:
             raise Invalid(f"{which} has no context.", "Make the diff with at least one unchanged line.")
         start = _position(bare, hunk, max(after, hunk.line - 1 + shift), after, which, stop)
         end = start + len(hunk.old)
-        if hunk.old and end == len(lines) and hunk.old_open and lines[-1] != bare[-1]:
+        if hunk.old and end == len(lines) and hunk.old_open and lines[-1] != _bare(lines[-1]):
             raise NotFound(f"{which}: its last line has a line end in the file and none in the patch.")
-        new = _ended(hunk, lines, start, end)
+        new = _undamaged(_ended(hunk, lines, start, end), lines[start:end])
         lines[start:end] = new
         bare[start:end] = hunk.new
         after = start + len(new)
@@ -139,13 +140,33 @@ def _ended(hunk: Hunk, lines: Sequence[str], start: int, end: int) -> list[str]:
     """The new lines with the ends of the old ones they stand for, else those of their neighbours."""
     near = [line[len(_bare(line)) :] for line in (*lines[start:end], *lines[max(0, start - 1) : start], *lines[:1])]
     usual = next((mark for mark in near if mark), "\n")
-    kept = {_bare(line): line[len(_bare(line)) :] or usual for line in reversed(lines[start:end])}
+    kept = {readable(_bare(line)): line[len(_bare(line)) :] or usual for line in reversed(lines[start:end])}
     new = [line + kept.get(line, usual) for line in hunk.new]
     at_end = end == len(lines)
     was_open = at_end and bool(lines) and lines[-1] == _bare(lines[-1]) and not hunk.old_open
     if new and at_end and (hunk.new_open or was_open):
         new[-1] = _bare(new[-1])
     return new
+
+
+def _undamaged(new: Sequence[str], old: Sequence[str]) -> list[str]:
+    """`new` with the bytes of `old` that do not decode, line by line in order; both show them as U+FFFD."""
+    damaged = [line for line in old if readable(line) != line]
+    if not damaged:
+        return list(new)
+    kept: list[str] = []
+    for line in new:
+        if "\ufffd" not in line:
+            kept.append(line)
+            continue
+        same = next((was for was in damaged if _bare(readable(was)) == _bare(line)), None)
+        was = same or next(
+            (was for was in damaged if readable(was).count("\ufffd") == line.count("\ufffd")), "".join(old)
+        )
+        if was in damaged:
+            damaged.remove(was)
+        kept.append(carry_damage(line, was))
+    return kept
 
 
 def _bare(line: str) -> str:

@@ -1,15 +1,20 @@
 """Bytes to text and back without loss: which encoding, which byte order mark, which line ends.
 
-UTF-8 is tried first and byte order marks decide at once; only bytes that are neither load a detector. A file
-whose encoding was guessed is trusted only when encoding the text again gives the very same bytes, so that an
-edit can't rewrite what it did not touch.
+UTF-8 is tried first and byte order marks decide at once; only bytes that are neither load a detector. The first
+64 KiB decide, for reading, searching and editing alike. Bytes that do not decode are each a character of their own,
+a lone surrogate, which is shown as U+FFFD and written back as the bytes it stands for: an edit can't rewrite what it
+did not touch.
 """
 
 from __future__ import annotations
 
 import codecs
 import hashlib
-from dataclasses import dataclass
+import re
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal
 
 from mcp_batteries.errors import Invalid, quote
@@ -24,6 +29,7 @@ __all__ = [
     "encode",
     "is_utf8",
     "marked",
+    "shown",
     "sniff",
 ]
 
@@ -86,12 +92,14 @@ class Decoded:
         encoding: codec name as in `Encoding.name`.
         bom: whether the bytes begin with a byte order mark.
         newline: the line end used most, the first of equals; empty without any.
+        damaged: bytes that do not decode, by the lone surrogate that stands for them in `text`.
     """
 
     text: str
     encoding: str
     bom: bool
     newline: Newline
+    damaged: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
 
 
 def decode(data: bytes) -> Decoded | None:
@@ -99,14 +107,23 @@ def decode(data: bytes) -> Decoded | None:
     found = sniff(data)
     if found is None:
         return None
-    for encoding in _verdicts(found):
-        try:
-            text = data[len(found.bom) :].decode(encoding)
-            if encoding == "utf-8" or found.bom + text.encode(encoding) == data:
-                return Decoded(text, encoding, bool(found.bom), _newline(text))
-        except UnicodeError:
-            continue
+    body = data[len(found.bom) :]
+    _damage.seen = damaged = {}
+    try:
+        text = body.decode(found.name, _KEEP)
+        decoded = Decoded(
+            text, found.name, bool(found.bom), _newline(text), {char: raw for raw, char in damaged.items()}
+        )
+        if (found.name == "utf-8" and not damaged) or encode(text, decoded) == data:
+            return decoded
+    except (UnicodeError, Invalid):
+        pass
     return None
+
+
+def shown(text: str) -> str:
+    """`text` as readers see it, character by character: U+FFFD for what does not decode."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 def encode(text: str, like: Decoded) -> bytes:
@@ -115,8 +132,9 @@ def encode(text: str, like: Decoded) -> bytes:
     Raises:
         Invalid: the encoding has no bytes for some character.
     """
+    _damage.kept = like.damaged
     try:
-        body = text.encode(like.encoding)
+        body = text.encode(like.encoding, _KEEP)
     except UnicodeEncodeError as error:
         raise Invalid(
             f"{quote(text[error.start])} can't be written in {like.encoding}, the encoding of this file.",
@@ -125,6 +143,34 @@ def encode(text: str, like: Decoded) -> bytes:
     if not like.bom:
         return body
     return next(mark for mark, name in _MARKS if name == like.encoding) + body
+
+
+def _keep(error: UnicodeError) -> tuple[str | bytes, int]:
+    """The error handler that carries damaged bytes: a lone surrogate for each different piece, and back."""
+    if isinstance(error, UnicodeDecodeError):
+        piece, seen = error.object[error.start : error.end], _damage.seen
+        if piece not in seen:
+            if len(seen) == _MOST_DAMAGED:
+                raise error
+            seen[piece] = chr(_FIRST_SURROGATE + len(seen))
+        return seen[piece], error.end
+    if isinstance(error, UnicodeEncodeError) and (raw := _damage.kept.get(error.object[error.start])) is not None:
+        return raw, error.start + 1
+    raise error
+
+
+class _Damage(threading.local):
+    """What `_keep` works on; an error handler takes no arguments."""
+
+    seen: dict[bytes, str]
+    kept: Mapping[str, bytes]
+
+
+_damage = _Damage()
+_KEEP = "mcp-fs.keep"
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_FIRST_SURROGATE, _MOST_DAMAGED = 0xD800, 2048
+codecs.register_error(_KEEP, _keep)
 
 
 def sniff(sample: bytes) -> Encoding | None:
@@ -179,8 +225,8 @@ def _legacy(sample: bytes) -> Encoding | None:
     if len(sample) == SAMPLE_BYTES:
         # Half a character at the end would speak against the very encoding it is in.
         sample = sample[: max(sample.rfind(b"\n"), sample.rfind(b" ")) + 1] or sample
-    high = [index for index, byte in enumerate(sample[:4096]) if byte >= 0x80]
-    alone = sum(1 for left, right in zip(high, [*high[1:], -1], strict=True) if right - left != 1)
+    high = [index for index, byte in enumerate(sample) if byte >= 0x80][:4096]
+    alone = sum(1 for left, right in pairwise([*high, -1]) if right - left != 1)
     if high and alone * 10 >= len(high) * 6 and _western(sample, high):
         return Encoding(_known_as("cp1252", sample))
     # Half of the detector's time is its import, which UTF-8 never pays.
@@ -207,14 +253,6 @@ def _known_as(name: str, sample: bytes) -> str:
         if _decodes(sample, narrower):
             return narrower
     return name
-
-
-def _verdicts(found: Encoding) -> tuple[str, ...]:
-    """What to try on a whole file, since the rest of it need not bear out the verdict on its beginning."""
-    if found.unit > 1 or found.bom:
-        return (found.name,)
-    wider = (wide for wide, narrower in _KNOWN_AS.items() if found.name in narrower)
-    return (found.name, *wider, "cp1252", "latin-1")
 
 
 def _decodes(sample: bytes, name: str) -> bool:

@@ -21,6 +21,7 @@ from mcp_fs.engine.files.handles import Spot, open_regular, problem
 from mcp_fs.engine.files.locks import locked
 from mcp_fs.engine.files.temp_files import PREFIX, temporary_name
 from mcp_fs.engine.files.text import Decoded, content_hash, decode, encode
+from mcp_fs.engine.files.text import shown as readable
 from mcp_fs.engine.files.write import Staged, regular_status, stage, writing_to
 from mcp_fs.models import Edited
 from mcp_fs.policy import Writable
@@ -127,7 +128,7 @@ def _prepare(change: Change, spot: Spot[Writable], stop: Stop) -> _Prepared:
     gone = change.deletes and not new
     if change.deletes and new:
         raise Conflict(f"{shown} holds more than the patch removes.", "Read it again, then make the patch anew.")
-    diff = unified_diff(decoded.text, new, place.display, created=old is None, deleted=gone)
+    diff = unified_diff(readable(decoded.text), readable(new), place.display, created=old is None, deleted=gone)
     return _Prepared(change, spot, old, None if gone else encode(new, decoded), diff)
 
 
