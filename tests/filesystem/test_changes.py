@@ -8,7 +8,7 @@ import pytest
 
 from e2e.serving import connected
 from filesystem.reading import on_linux
-from mcp_batteries.testing.wire import MODERN
+from mcp_batteries.testing.wire import MODERN, WireError
 
 UPDATED = "notifications/resources/updated"
 
@@ -45,3 +45,20 @@ async def test_a_file_that_is_created_in_another_spelling_is_told(tmp_path: Path
         await wire.subscribe(uri)
         (tmp_path / "cafe\u0301.txt").write_text("new", "utf-8")
         await wire.notification(UPDATED, lambda params: params.get("uri") == uri)
+
+
+@on_linux
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", ["out", "out/below", "*.log", "folder/**", "gone/[ab]", ".env"])
+async def test_what_can_never_be_told_is_refused(tmp_path: Path, name: str) -> None:
+    served = tmp_path / "served"
+    served.mkdir()
+    (tmp_path / "outside").mkdir()
+    (served / "out").symlink_to(tmp_path / "outside")
+    (served / "in").symlink_to("later")  # which may come
+    (served / "a[1].txt").write_text("")  # which is there, whatever it is called
+    async with connected("stdio", "2025-11-25", "mcp_fs", [str(served)]) as wire:
+        with pytest.raises(WireError, match=r"outside|no glob|protected"):
+            await wire.subscribe(f"{served.as_uri()}/{name}")
+        await wire.subscribe(f"{served.as_uri()}/in")
+        await wire.subscribe(f"{served.as_uri()}/a%5B1%5D.txt")

@@ -204,6 +204,15 @@ class Engine:
 
     # Watching
 
+    def look(self, place: Readable) -> None:
+        """Return when there is something at a place that can be reached.
+
+        Raises:
+            NotFound: there is nothing yet.
+            Refused: a link leads outside, or to a protected secret.
+        """
+        status(place)
+
     def spelled(self, place: Readable) -> tuple[str, ...]:
         """The names down to `place` as the file system has them, links not followed: what its events will name."""
         return spelled_names(place)

@@ -108,7 +108,8 @@ def decode(data: bytes) -> Decoded | None:
     if found is None:
         return None
     body = data[len(found.bom) :]
-    _damage.seen = damaged = {}
+    damaged: dict[bytes, str] = {}
+    _damage.seen = damaged
     try:
         text = body.decode(found.name, _KEEP)
         decoded = Decoded(
