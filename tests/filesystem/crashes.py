@@ -169,12 +169,15 @@ def found(root: Path) -> State:
     return {str(path.relative_to(root)): path.read_text() for path in paths}
 
 
-def after_next_start(root: Path) -> list[str]:
-    """What temporary entries are there once a later process has cleaned up."""
+def after_next_start(root: Path, scenario: Scenario) -> list[str]:
+    """What temporary entries are there once a later process has cleaned up, but for the only copy of old contents."""
     temp_files._STARTED, started = time.time() + 60, temp_files._STARTED
     temp_files.clean_leftovers(Policy(Told((str(root),))), Stop())
     temp_files._STARTED = started
-    return [path.name for path in root.rglob("*") if path.name.startswith(".~")]
+    there = found(root).values()
+    only = {text for text in scenario.old.values() if text not in there}
+    left = [path for path in root.rglob("*") if path.name.startswith(".~")]
+    return [path.name for path in left if not path.name.startswith(temp_files.OLD) or path.read_text() not in only]
 
 
 def killed(root: Path, scenario: Scenario, at: int, kind: str) -> tuple[bool, str | None]:
@@ -229,7 +232,7 @@ def main(folder: str) -> None:
                 assert at < 1000, f"{scenario.name} fails by itself"
                 met, mistake = trial(root, scenario, at, kind)
                 tried += met
-                if mistake is None and (left := after_next_start(root)):
+                if mistake is None and (left := after_next_start(root, scenario)):
                     mistake = f"left {left}"
                 if mistake is not None:
                     wrong.append(f"{kind} at {at}: {mistake}")

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from filesystem.places import Ground, ground, stop
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge
-from mcp_fs.engine.files import transaction
+from mcp_fs.engine.files import temp_files, transaction
 from mcp_fs.engine.files.edit import Replacement, lines_of, replace, unified_diff
 from mcp_fs.engine.files.patch import apply_hunks, parse
 from mcp_fs.engine.files.text import content_hash
@@ -494,10 +495,15 @@ class TestSeveral:
             real(source, target, **folders)
 
         monkeypatch.setattr(os, "rename", rename)
-        with pytest.raises(Problem, match="could not be taken back in `one`"):
+        with pytest.raises(Problem, match="could not be taken back in `one`") as failure:
             await WriteTools(three.policy, Engine(three.policy)).edit_files(self.PATCH)
         monkeypatch.undo()
         (backup,) = three.temporary()
+        assert backup in str(failure.value)
+        # What is the only copy stays, whatever the next processes clean.
+        monkeypatch.setattr(temp_files, "_STARTED", time.time() + 60)
+        monkeypatch.setattr(temp_files, "_cleaned", set())
+        assert temp_files.clean_leftovers(three.policy, stop()) == 0
         assert (three.root / backup).read_text() == "1\n"
 
 

@@ -17,11 +17,12 @@ import pytest
 from filesystem.places import Ground, Told, ground, stop
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
 from mcp_batteries.limits import Stop, Stopped
-from mcp_fs.engine.files import handles_posix, tree
+from mcp_fs.engine.files import handles_posix, tree, write
+from mcp_fs.engine.files.handles import resolve
 from mcp_fs.engine.service import Engine
 from mcp_fs.models import Moved
 from mcp_fs.policy import Policy
-from mcp_fs.tools.write import WriteTools
+from mcp_fs.tools.write import Edit, WriteTools
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="POSIX links")]
 
@@ -445,3 +446,40 @@ async def test_a_read_only_server_changes_nothing_even_if_asked(tmp_path: Path) 
         with pytest.raises(Refused, match="read-only"):
             await call
     assert os.listdir(tmp_path) == ["f"]
+
+
+@pytest.mark.parametrize("why", ["mode", "owner"])
+@pytest.mark.parametrize("how", ["write", "edit", "patch", "patch away", "copy", "move"])
+async def test_a_read_only_file_is_not_replaced(
+    here: Ground, monkeypatch: pytest.MonkeyPatch, why: str, how: str
+) -> None:
+    (here.root / "f").write_text("old\n")
+    (here.root / "g").write_text("new\n")
+    if why == "mode":
+        (here.root / "f").chmod(0o444)
+    else:  # somebody else's in a folder that may be written: the kernel is asked, which refuses root nothing
+        monkeypatch.setattr(write, "_may_write", lambda spot: spot.name != "f")
+    tools = WriteTools(here.policy, Engine(here.policy))
+    calls = {
+        "write": lambda: tools.write_file("f", "new", overwrite=True),
+        "edit": lambda: tools.edit_file("f", [Edit(old_text="old", new_text="new")]),
+        "patch": lambda: tools.edit_files("--- a/f\n+++ b/f\n@@ -1 +1 @@\n-old\n+new\n"),
+        "patch away": lambda: tools.edit_files("--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-old\n"),
+        "copy": lambda: tools.copy_file("g", "f", overwrite=True),
+        "move": lambda: tools.move_file("g", "f", overwrite=True),
+    }
+    with pytest.raises(Refused, match=r"`f` is read-only \(-r.*another name"):
+        await calls[how]()
+    assert all_of(here) == {"f": "old\n", "g": "new\n"}
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() != 0, reason="needs two users")
+def test_the_kernel_is_asked_whether_somebody_elses_file_may_be_written(here: Ground) -> None:
+    (here.root / "f").write_text("root's")
+    with resolve(here.writable("f")) as spot:
+        assert write._may_write(spot)
+        child = os.fork()
+        if child == 0:
+            os.setresuid(65534, 65534, 65534)
+            os._exit(write._may_write(spot))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

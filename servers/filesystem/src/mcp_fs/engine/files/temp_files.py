@@ -1,7 +1,8 @@
 """Temporary entries: how they are told from others' files, and what happens to those a crash has left.
 
 A temporary entry has a name that nobody else uses and is locked, by flock(2), as long as the process that made
-it is at work on it. What is older than this process and locked by none is a leftover. They are looked for in all
+it is at work on it. What is older than this process and locked by none is a leftover, unless it is the only copy of
+contents that a change has replaced and did not finish. They are looked for in all
 of the served folders at the start, as far as that is cheap, and in each folder when it is first written to.
 """
 
@@ -28,6 +29,7 @@ if sys.platform != "win32":
     from fcntl import LOCK_EX, LOCK_NB, flock
 
 __all__ = [
+    "OLD",
     "PREFIX",
     "clean_leftovers",
     "clean_once",
@@ -42,13 +44,15 @@ _log = logging.getLogger(__name__)
 
 PREFIX = ".~mcp-fs-"
 """How temporary names begin; hidden, and nobody else's."""
+OLD = f"{PREFIX}old-"
+"""How the names of old contents begin that a change keeps until it is done; the only copy is never cleaned away."""
 
 _STARTED = time.time()
 
 
-def temporary_name() -> str:
+def temporary_name(prefix: str = PREFIX) -> str:
     """A name that is free and that every server like this one knows as temporary."""
-    return f"{PREFIX}{secrets.token_hex(8)}"
+    return f"{prefix}{secrets.token_hex(8)}"
 
 
 def hold(fd: int) -> None:
@@ -143,6 +147,9 @@ def _remove_leftover(folder: Folder[Any], name: str) -> bool:
     try:
         found = folder.stat(name)
         if found.st_ctime >= _STARTED:
+            return False
+        if name.startswith(OLD) and found.st_nlink == 1:
+            _log.warning("kept, the only copy of what a change that did not finish has replaced: %s", name)
             return False
         if stat.S_ISLNK(found.st_mode):
             folder.remove(name)

@@ -19,7 +19,7 @@ from mcp_batteries.limits import Stop
 from mcp_fs.engine.files.edit import unified_diff
 from mcp_fs.engine.files.handles import Spot, open_regular, problem
 from mcp_fs.engine.files.locks import locked
-from mcp_fs.engine.files.temp_files import PREFIX, temporary_name
+from mcp_fs.engine.files.temp_files import OLD, temporary_name
 from mcp_fs.engine.files.text import Decoded, content_hash, decode, encode
 from mcp_fs.engine.files.text import shown as readable
 from mcp_fs.engine.files.write import Staged, regular_status, stage, writing_to
@@ -141,7 +141,7 @@ def _commit(prepared: Sequence[_Prepared], staged: Sequence[Staged]) -> None:
     if len(staged) == 1 and prepared[0].data is not None:
         staged[0].commit(replace=prepared[0].old is not None)
         return
-    undo: list[tuple[Staged, Callable[[], None]]] = []
+    undo: list[tuple[Staged, _Back]] = []
     with ExitStack() as backups:
         try:
             for item, new in zip(prepared, staged, strict=True):
@@ -153,13 +153,13 @@ def _commit(prepared: Sequence[_Prepared], staged: Sequence[Staged]) -> None:
         new.make_durable()
 
 
-def _put(item: _Prepared, new: Staged, backups: ExitStack) -> Callable[[], None]:
+def _put(item: _Prepared, new: Staged, backups: ExitStack) -> _Back:
     """Bring one file to its new state; how to bring it back."""
     folder, name = new.folder, new.name
     if item.old is None:
         new.put(replace=False)
-        return lambda: folder.remove(name)
-    backup = temporary_name()
+        return _Back(new, None)
+    backup = temporary_name(OLD)
     try:
         if item.data is None:
             folder.rename(name, folder, backup)
@@ -167,36 +167,43 @@ def _put(item: _Prepared, new: Staged, backups: ExitStack) -> Callable[[], None]
             folder.add_name(name, backup)
     except OSError as error:
         raise problem(error, new.shown, "it was not changed") from error
-    restore = _Restore(new, backup)
+    restore = _Back(new, backup)
     backups.callback(restore.forget)
     if item.data is not None:
         new.put(replace=True)
     return restore
 
 
-def _take_back(undo: Sequence[tuple[Staged, Callable[[], None]]], backups: ExitStack) -> None:
+def _take_back(undo: Sequence[tuple[Staged, _Back]], backups: ExitStack) -> None:
     stuck: list[str] = []
     for new, back in reversed(undo):
         try:
             back()
         except OSError:
-            stuck.append(quote(new.shown.display))
+            where = f" (old contents: `{back.backup}` beside it)" if back.backup else " (it was new)"
+            stuck.append(quote(new.shown.display) + where)
     if stuck:
         backups.pop_all()  # the only copies of the old contents
         raise Unavailable(
             f"The change failed half-way and could not be taken back in {', '.join(stuck)}.",
-            f"Read these files first; until the next start, their old contents are beside them as `{PREFIX}...`.",
+            "Read these files first; the old contents stay until somebody moves or deletes them.",
         )
 
 
 @dataclass(frozen=True, slots=True)
-class _Restore:
+class _Back:
+    """The way back for one file: the name its old contents are kept by, None for one that is new."""
+
     new: Staged
-    backup: str
+    backup: str | None
 
     def __call__(self) -> None:
-        self.new.folder.rename(self.backup, self.new.folder, self.new.name)
+        if self.backup is None:
+            self.new.folder.remove(self.new.name)
+        else:
+            self.new.folder.rename(self.backup, self.new.folder, self.new.name)
 
     def forget(self) -> None:
-        with suppress(OSError):
-            self.new.folder.remove(self.backup)
+        if self.backup is not None:
+            with suppress(OSError):
+                self.new.folder.remove(self.backup)

@@ -17,7 +17,16 @@ from mcp_batteries.limits import Stop
 from mcp_fs.engine.files.handles import Folder, Spot, not_a_file, open_regular, problem, resolve, told
 from mcp_fs.engine.files.locks import locked
 from mcp_fs.engine.files.temp_files import hold, remove_all, remove_quietly, temporary_name
-from mcp_fs.engine.files.write import confirm, inherit_new, regular_status, stage, sync, write_all, writing_to
+from mcp_fs.engine.files.write import (
+    confirm,
+    inherit_new,
+    refuse_read_only,
+    regular_status,
+    stage,
+    sync,
+    write_all,
+    writing_to,
+)
 from mcp_fs.engine.names import folded
 from mcp_fs.models import Moved
 from mcp_fs.policy import Readable, Writable
@@ -103,6 +112,7 @@ def move(source: Writable, target: Writable, *, overwrite: bool, stop: Stop) -> 
             if respelled:
                 start.folder.rename(start.name, end.folder, target.name)
             elif overwrite:
+                refuse_read_only(end, target)
                 start.folder.rename(start.name, end.folder, end.name)
             else:
                 start.folder.rename_new(start.name, end.folder, end.name)

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable, quote
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, Unavailable, quote
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.files.handles import Folder, Spot, not_a_file, problem, resolve
 from mcp_fs.engine.files.locks import locked
@@ -36,6 +36,7 @@ __all__ = [
     "confirm",
     "copy_attributes",
     "inherit_new",
+    "refuse_read_only",
     "regular_status",
     "stage",
     "sync",
@@ -98,10 +99,10 @@ def writing_to(place: Writable, *, follow: bool = True) -> Generator[Spot[Writab
 
 
 def regular_status(spot: Spot[Writable], place: Readable) -> os.stat_result | None:
-    """lstat(2) of the regular file at the spot, None when there is nothing.
+    """lstat(2) of the regular file at the spot, which may be replaced; None when there is nothing.
 
     Raises:
-        Refused: there is something else.
+        Refused: there is something else, or the file is read-only: a rename over it would need no permission.
     """
     try:
         found = spot.folder.stat(spot.name)
@@ -109,7 +110,33 @@ def regular_status(spot: Spot[Writable], place: Readable) -> os.stat_result | No
         return None
     if not stat.S_ISREG(found.st_mode):
         raise not_a_file(place, stat.S_IFMT(found.st_mode))
+    refuse_read_only(spot, place)
     return found
+
+
+def refuse_read_only(spot: Spot[Writable], place: Readable) -> None:
+    """Return when there is no regular file at the spot, or one that may be written.
+
+    Raises:
+        Refused: there is one that may not.
+    """
+    try:
+        found = spot.folder.stat(spot.name)
+    except FileNotFoundError:
+        return
+    if stat.S_ISREG(found.st_mode) and not (found.st_mode & 0o222 and _may_write(spot)):
+        raise Refused(
+            f"{quote(place.display)} is read-only ({stat.filemode(found.st_mode)}); nothing was changed.",
+            "Write to another name, or ask the person to make it writable.",
+        )
+
+
+def _may_write(spot: Spot[Writable]) -> bool:
+    """Whether the kernel would let this process write into the file at the spot."""
+    if sys.platform == "win32" or os.access not in os.supports_dir_fd:
+        return True  # there the mode says it
+    effective = os.access in os.supports_effective_ids
+    return os.access(spot.name, os.W_OK, dir_fd=spot.folder.fd, effective_ids=effective)
 
 
 def same_file(one: os.stat_result, other: os.stat_result) -> bool:
