@@ -88,6 +88,8 @@ class _Finder:
                 return
             case ast.Assign(value=ast.Constant(value=int() | float())) if not place:  # how much, not whether
                 return
+            case ast.Assign(value=ast.Subscript()) if not place:  # a type
+                return
             case _:
                 pass
         yield from ((place, node, replaced) for node, replaced in self._of(node))

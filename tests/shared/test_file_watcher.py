@@ -404,19 +404,19 @@ async def test_in_the_end_everything_was_seen(tmp_path: Path, seed: int) -> None
         replace,
         link,
     ]
-    leased = sorted({tmp_path, *(somewhere(4) for _ in range(40))})
+    watched = sorted({tmp_path, *(somewhere(4) for _ in range(40))})
     async with listening(tmp_path) as heard:
-        await heard.watch(*leased[::2])
+        await heard.watch(*watched[::2])
         for step in range(100):
             with suppress(OSError):
                 chance.choice(changes)(somewhere(3))
             if step == 50:
-                await heard.watch(*leased[1::2])
+                await heard.watch(*watched[1::2])
             if chance.random() < 0.3:
                 await anyio.lowlevel.checkpoint()
         with anyio.fail_after(SECONDS):
-            for path in leased:
-                while heard.watcher._leases[str(path)].state != seen(path):
+            for path in watched:
+                while heard.watcher._entries[str(path)].state != seen(path):
                     await anyio.lowlevel.checkpoint()
 
 
@@ -592,7 +592,7 @@ async def test_a_slow_look_takes_next_to_no_time(tmp_path: Path) -> None:
         path.write_text("")
     async with listening(tmp_path) as heard:
         await heard.watch(*paths)
-        rounds = [await heard.watcher._glance(list(heard.watcher._leases.values())) for _ in range(5)]
+        rounds = [await heard.watcher._glance(list(heard.watcher._entries.values())) for _ in range(5)]
         assert heard.keys == []
     # 10,000 at this price, once in the time that their price allows: a round each minute at the worst.
     assert min(rounds) * 5 / module._SHARE < 60

@@ -12,14 +12,20 @@ from anyio.abc import TaskStatus
 from mcp import MCPError
 from mcp.client import Client
 from mcp.server.mcpserver import MCPServer
+from mcp.server.subscriptions import InMemorySubscriptionBus
 from mcp.shared.subscriptions import PromptsListChanged, ResourceUpdated, ToolsListChanged
-from mcp_types import Implementation, ResourceListChangedNotification, ResourceUpdatedNotification
+from mcp_types import (
+    Implementation,
+    ResourceListChangedNotification,
+    ResourceUpdatedNotification,
+    ToolListChangedNotification,
+)
 
 from mcp_batteries.errors import NotFound, Problem, Refused
 from mcp_batteries.protocol import RESOURCE_NOT_FOUND
 from mcp_batteries.sdk import lowlevel
 from mcp_batteries.subscriptions import hub as module
-from mcp_batteries.subscriptions.hub import Changes
+from mcp_batteries.subscriptions.hub import Hub
 from mcp_batteries.subscriptions.subscribers import Subscriber
 
 pytestmark = [
@@ -92,7 +98,7 @@ class Script:
 
 
 class Inbox:
-    """What a client was notified of, in order; list changes as `None`."""
+    """What a client was notified of, in order; list hub as `None`."""
 
     def __init__(self) -> None:
         self.items: list[str | None] = []
@@ -109,6 +115,8 @@ class Inbox:
                 self.put(str(message.params.uri))
             case ResourceListChangedNotification():
                 self.put(None)
+            case ToolListChangedNotification():
+                self.put("tools")
             case _:
                 pass
 
@@ -121,7 +129,7 @@ class Inbox:
 
 
 class Listener:
-    """One client, whichever way its era asks for changes."""
+    """One client, whichever way its era asks for hub."""
 
     def __init__(self, client: Client, inbox: Inbox, era: str, tasks: anyio.abc.TaskGroup) -> None:
         self.client, self.inbox, self.era, self.tasks = client, inbox, era, tasks
@@ -157,17 +165,17 @@ class Listener:
                     self.inbox.put(event.uri if isinstance(event, ResourceUpdated) else None)
 
 
-def serve(*sources: Any, **options: Any) -> tuple[MCPServer[Any], Changes]:
-    changes = Changes(sources, **options)
+def serve(*sources: Any, **options: Any) -> tuple[MCPServer[Any], Hub]:
+    hub = Hub(sources, **options)
 
     @asynccontextmanager
     async def lifespan(_: MCPServer[Any]) -> AsyncGenerator[None]:
-        async with changes.running():
+        async with hub.running():
             yield
 
-    server: MCPServer[Any] = MCPServer("stock", lifespan=lifespan, subscriptions=changes.bus)
-    changes.install(server)
-    return server, changes
+    server: MCPServer[Any] = MCPServer("stock", lifespan=lifespan, subscriptions=hub.bus)
+    hub.install(server)
+    return server, hub
 
 
 @asynccontextmanager
@@ -285,7 +293,7 @@ async def test_a_burst_is_a_handful_of_notices_and_the_last_is_the_last() -> Non
             source.changed(["a"])
         await client.inbox.take("s:a")
         await client.inbox.take("s:a")
-        # What changes now is told after now, though it was told a moment ago.
+        # What hub now is told after now, though it was told a moment ago.
         source.changed(["a"])
         await client.inbox.take("s:a")
         assert client.inbox.items == []
@@ -363,32 +371,32 @@ async def test_a_failing_source_ends_nothing_else(caplog: Any) -> None:
 
 
 async def test_a_uri_nobody_watches_may_be_subscribed_to_and_announced(era: str) -> None:
-    server, changes = serve(Script())
+    server, hub = serve(Script())
     async with listener(server, era) as client:
         await client.subscribe("test://watched-resource")
-        await changes.updated("test://watched-resource")
+        await hub.updated("test://watched-resource")
         await client.inbox.take("test://watched-resource")
 
 
 async def test_a_tools_announcement_reaches_every_spelling(era: str) -> None:
-    server, changes = serve(Script())
+    server, hub = serve(Script())
     async with listener(server, era) as client:
         await client.subscribe("s:A")
-        await changes.updated("s:no")
-        await changes.updated("s:a")
+        await hub.updated("s:no")
+        await hub.updated("s:a")
         await client.inbox.take("s:A")
 
 
 async def test_list_changes_reach_who_asked_for_them(era: str) -> None:
     source = Script()
-    server, changes = serve(source)
+    server, hub = serve(source)
     async with listener(server, era) as client:
         assert source.watched == set()
         await client.follow_list()
         assert source.watched == {"root"}
         source.changed(["root"])
         await client.inbox.take(None)
-        await changes.list_changed()
+        await hub.list_changed()
         await client.inbox.take(None)
         await client.subscribe("s:root")
         await client.unsubscribe("s:root")
@@ -399,32 +407,56 @@ async def test_list_changes_reach_who_asked_for_them(era: str) -> None:
 
 async def test_who_did_not_ask_for_lists_hears_nothing_of_them(era: str) -> None:
     source = Script()
-    server, changes = serve(source)
+    server, hub = serve(source)
     async with listener(server, era) as client:
         await client.subscribe("s:root")
-        await changes.list_changed()
+        await hub.list_changed()
         source.changed(["root"])
         await client.inbox.take("s:root")
         assert client.inbox.items == []
 
 
+async def test_a_legacy_client_that_listed_tools_hears_that_they_changed() -> None:
+    server, hub = serve(Script())
+    async with listener(server, "legacy") as lists, listener(server, "legacy") as does_not:
+        await lists.client.list_tools()
+        await does_not.follow_list()
+        await hub.tools_changed()
+        await hub.list_changed()
+        await lists.inbox.take("tools")
+        await does_not.inbox.take(None)
+        assert lists.inbox.items == does_not.inbox.items == []
+
+
+async def test_announcements_travel_over_the_bus_that_is_given(era: str) -> None:
+    bus = InMemorySubscriptionBus()
+    server, hub = serve(bus=bus)
+    async with listener(server, era) as client:
+        await client.subscribe("test://x")
+        await bus.publish(ResourceUpdated("test://x"))
+        await client.inbox.take("test://x")
+    assert hub.bus is bus
+
+
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_capabilities_say_so(mode: str) -> None:
-    server, changes = serve()
+    server, hub = serve()
     async with Client(server, mode=mode) as client:
         resources = client.server_capabilities.resources
         assert resources
         assert resources.subscribe
         assert resources.list_changed
-    options = changes.options(server)
+        assert client.server_capabilities.tools
+        assert client.server_capabilities.tools.list_changed
+    options = hub.options(server)
     assert options.capabilities.resources == resources
     assert options == lowlevel(server).create_initialization_options()
 
 
 async def test_a_closed_connection_releases_everything(era: str) -> None:
     source = Script()
-    server, changes = serve(source)
-    async with changes.running(), listener(server, era) as stays:
+    server, hub = serve(source)
+    async with hub.running(), listener(server, era) as stays:
         await stays.subscribe("s:kept")
         async with listener(server, era) as leaves:
             await leaves.follow_list()
@@ -460,11 +492,11 @@ async def test_when_one_block_ends_another_takes_over() -> None:
 
 async def test_a_reader_that_stalls_harms_nobody(era: str) -> None:
     source = Script()
-    server, changes = serve(source)
+    server, hub = serve(source)
     stall = anyio.Event()
     stalled: list[str] = []
 
-    async with changes.running(), listener(server, era) as client:
+    async with hub.running(), listener(server, era) as client:
         # What a stalled pipe is to the hub: a send that does not return.
         async def send(event: Any) -> None:
             stalled.append(event.uri)
@@ -472,7 +504,7 @@ async def test_a_reader_that_stalls_harms_nobody(era: str) -> None:
 
         reader = Subscriber(send)
         for number in range(50):
-            changes._subscribers.lease_uri(reader, f"s:{number}")
+            hub._subscribers.subscribe(reader, f"s:{number}")
         await client.subscribe("s:0")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(reader.pump)
@@ -484,13 +516,13 @@ async def test_a_reader_that_stalls_harms_nobody(era: str) -> None:
             stall.set()
             reader.end()
         assert set(stalled) == {f"s:{number}" for number in range(50)}
-        changes._subscribers.release_all(reader)
+        hub._subscribers.unsubscribe_all(reader)
         await source.watches("0")
 
 
 async def test_what_waits_behind_a_stall_is_not_told_to_who_unsubscribed() -> None:
     source = Script()
-    server, changes = serve(source)
+    server, hub = serve(source)
     stall = anyio.Event()
     sent: list[str] = []
 
@@ -502,13 +534,13 @@ async def test_what_waits_behind_a_stall_is_not_told_to_who_unsubscribed() -> No
         await client.subscribe("s:0", "s:1", "s:2")
         reader = Subscriber(send)
         for number in range(3):
-            changes._subscribers.lease_uri(reader, f"s:{number}")
+            hub._subscribers.subscribe(reader, f"s:{number}")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(reader.pump)
             source.changed(["0", "1", "2"])
             await client.inbox.take("s:2")
             assert sent == ["s:0"]
-            changes._subscribers.release_uri(reader, "s:1")
+            hub._subscribers.unsubscribe(reader, "s:1")
             stall.set()
             reader.end()
     assert sent == ["s:0", "s:2"]
@@ -577,14 +609,14 @@ async def test_streams_are_limited() -> None:
 
 async def test_closing_tells_what_is_left_and_ends_the_streams() -> None:
     source = Script()
-    server, changes = serve(source)
+    server, hub = serve(source)
     async with Client(server, mode="2026-07-28") as client:
         async with client.listen(resource_subscriptions=["s:a"]) as events:
             source.changed(["a"])
             with anyio.fail_after(SECONDS):
                 assert await anext(aiter(events)) == ResourceUpdated("s:a")
             source.changed(["a"])
-            changes.close()
+            hub.close()
             with anyio.fail_after(SECONDS):
                 assert [event async for event in events] == [ResourceUpdated("s:a")]
         async with client.listen(resources_list_changed=True) as late:
@@ -593,7 +625,7 @@ async def test_closing_tells_what_is_left_and_ends_the_streams() -> None:
 
 
 async def test_other_lists_are_told_to_who_asked_for_them() -> None:
-    server, changes = serve()
+    server, hub = serve()
     async with (
         Client(server, mode="2026-07-28") as client,
         client.listen(tools_list_changed=True, prompts_list_changed=True) as events,
@@ -601,9 +633,9 @@ async def test_other_lists_are_told_to_who_asked_for_them() -> None:
         assert events.honored.resources_list_changed is None
         async with client.listen(resources_list_changed=True) as others:
             assert (others.honored.tools_list_changed, others.honored.prompts_list_changed) == (None, None)
-        await changes.list_changed()
+        await hub.list_changed()
         for event in (ToolsListChanged(), PromptsListChanged()):
-            await changes.bus.publish(event)
+            await hub.bus.publish(event)
             with anyio.fail_after(SECONDS):
                 assert await anext(aiter(events)) == event
 
@@ -625,7 +657,7 @@ class Clock:
 
 @pytest.mark.parametrize("name", ["Visual Studio Code - Insiders", "VSCodium", "code-server"])
 async def test_vs_code_is_told_again_when_its_cache_is_over(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It answers reads from a cache for 3 s, so that the last of several quick changes would never show."""
+    """It answers reads from a cache for 3 s, so that the last of several quick hub would never show."""
     source = Script()
     server, _ = serve(source)
     inbox = Inbox()
@@ -666,7 +698,7 @@ async def test_no_other_client_is_told_again(monkeypatch: pytest.MonkeyPatch) ->
 
 async def test_without_running_it_says_so() -> None:
     server: MCPServer[Any] = MCPServer("stock")
-    Changes([Script()]).install(server)
+    Hub([Script()]).install(server)
     async with Client(server, mode="legacy", raise_exceptions=False) as client:
         with pytest.raises(MCPError):
             await client.subscribe_resource("s:a")

@@ -105,11 +105,11 @@ def _serve(package: str, settings: Settings) -> int:
             from mcp_batteries.sdk import lowlevel
             from mcp_batteries.transports.stdio import serve as stdio
 
-            arguments = (lowlevel(server), server.changes.options(server), claim)
+            arguments = (lowlevel(server), server.hub.options(server), claim)
             return anyio.run(stdio.serve, *arguments, backend_options=loop_options(settings))
         from mcp_batteries.transports.http import serve as http
 
-        return anyio.run(http.serve, server, settings, server.changes.close, backend_options=loop_options(settings))
+        return anyio.run(http.serve, server, settings, server.hub.close, backend_options=loop_options(settings))
     except Problem as problem:
         return _fail(settings, str(problem))
     finally:

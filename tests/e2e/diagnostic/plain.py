@@ -112,7 +112,7 @@ class Plain:
     @tool("Change of tools")
     async def test_trigger_tool_change(self) -> str:
         """Announce that the tools changed."""
-        await self.server.changes.tools_changed()
+        await self.server.hub.tools_changed()
         return "Announced."
 
     @tool("Change of prompts")
@@ -124,7 +124,7 @@ class Plain:
     @tool("Change of a resource")
     async def announce(self, uri: str) -> str:
         """Announce that a resource changed."""
-        await self.server.changes.updated(uri)
+        await self.server.hub.updated(uri)
         return "Announced."
 
     @tool("Header")

@@ -28,7 +28,7 @@ from mcp_batteries.server.declare import (
     declarations,
 )
 from mcp_batteries.server.tool import Guard, strict_tool
-from mcp_batteries.subscriptions.hub import Changes, Source
+from mcp_batteries.subscriptions.hub import Hub, Source
 
 __all__ = ["Assembled", "ServerSettings", "assemble"]
 
@@ -61,7 +61,7 @@ class ServerSettings(Protocol):
 class Assembled(MCPServer[Any]):
     """An `MCPServer` made from rooms, with the change hub that serves its subscriptions."""
 
-    changes: Changes
+    hub: Hub
     catalog: Catalog
     audit: Audit | None
     withheld: Mapping[str, str]
@@ -97,7 +97,7 @@ class Assembled(MCPServer[Any]):
             table.pop(name, None)
         table.update({tool.name: tool for tool in tools})
         self.catalog.tools = [entry(tool) for tool in table.values()]
-        await self.changes.tools_changed()
+        await self.hub.tools_changed()
 
 
 def assemble(
@@ -167,9 +167,9 @@ def assemble(
 
         bus = connect(settings.bus, name)
         opens = [bus.running(), *opens]
-    changes = Changes(sources, bus=bus, max_streams=settings.max_streams, missing=catalog.missing)
+    hub = Hub(sources, bus=bus, max_streams=settings.max_streams, missing=catalog.missing)
     if bus is not None:
-        bus.on_gap = changes.look_again
+        bus.on_gap = hub.look_again
     audit = Audit(settings.audit_file, catalog.arguments) if settings.audit_file else None
     if settings.telemetry:
         from mcp_batteries.observability.metrics import Metrics
@@ -185,15 +185,15 @@ def assemble(
             version=version,
             instructions=instructions,
             tools=tools,
-            subscriptions=changes.bus,
+            subscriptions=hub.bus,
             request_state_security=_state_security(settings.state_key_file),
             middleware=[*([audit] if audit else []), *middleware],
             extensions=[Apps()] if catalog.views else [],
-            lifespan=_lifespan([*([audit] if audit else []), *opens], changes),
+            lifespan=_lifespan([*([audit] if audit else []), *opens], hub),
         )
-    server.changes, server.catalog, server.audit, server.withheld = changes, catalog, audit, withheld
+    server.hub, server.catalog, server.audit, server.withheld = hub, catalog, audit, withheld
     catalog.install(server)
-    changes.install(server)
+    hub.install(server)
     return server
 
 
@@ -222,14 +222,14 @@ def _state_security(path: str | None) -> RequestStateSecurity | None:
 
 
 def _lifespan(
-    opens: Sequence[AbstractAsyncContextManager[Any]], changes: Changes
+    opens: Sequence[AbstractAsyncContextManager[Any]], hub: Hub
 ) -> Callable[[MCPServer[Any]], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(_: MCPServer[Any]) -> AsyncGenerator[None]:
         async with AsyncExitStack() as stack:
             for resource in opens:
                 await stack.enter_async_context(resource)
-            await stack.enter_async_context(changes.running())
+            await stack.enter_async_context(hub.running())
             yield
 
     return lifespan

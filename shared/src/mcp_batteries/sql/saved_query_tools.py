@@ -92,8 +92,8 @@ class SavedTools:
             return
         await self.server.offer([self._tool(query) for query in self._queries.found.values()], before)
         for name in changed:
-            await self.server.changes.updated(self._uri(name))
-        await self.server.changes.list_changed()
+            await self.server.hub.updated(self._uri(name))
+        await self.server.hub.list_changed()
 
     def _tool(self, query: SavedQuery) -> StrictTool:
         async def run(**values: Any) -> RowPage:

@@ -1,4 +1,4 @@
-"""A TOML file that the operator keeps: read again when it changes, and never worse than its last good version."""
+"""A TOML file that is reloaded when it changes; if it breaks, the last good version stays."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ T = TypeVar("T")
 
 
 class ConfigFile(ABC, Generic[T]):
-    """What the file `path` lists; nothing where there is none.
+    """What the file `path` lists; nothing if there is no file.
 
     Args:
-        title: what it is called in the log.
+        title: its name in the log.
 
     Attributes:
         problem: why the file as it is now cannot be used; None if it can.

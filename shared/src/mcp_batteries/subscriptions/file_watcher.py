@@ -1,14 +1,14 @@
 """A source of changes for files and folders.
 
-Watches the folders on the way to what somebody subscribed to, none below them and no file, so that a save by
-rename, a file deleted and made again, and a moved or late parent are all seen, and a tree of any size costs nothing.
-What an event names is looked at, and told only if it really differs from what was last seen.
+It watches the folders on the way to what somebody subscribed to; it watches no file and nothing below. So it notices a
+save by rename, a file deleted and made again, and a parent that is moved or made later, and a tree of any size costs
+nothing. It looks at what an event names, and announces it only if it differs from what it saw last.
 
-The watching is watchfiles' `RustNotify`, used directly: constructing it returns with the watches armed. It cannot
-be given another folder later. So there are three: a small one, replaced whenever a folder comes along, and two larger
-ones, replaced when they take over what the smaller have gathered. Each costs one thread that sleeps.
+It uses watchfiles' `RustNotify` directly: the constructor returns once the watches are armed. A `RustNotify` cannot
+take another folder later. So there are three: a small one, replaced whenever a folder is added, and two larger ones,
+replaced when they take over what the smaller ones have gathered. Each costs one sleeping thread.
 
-Where the kernel reports nothing, the things subscribed to are looked at twice a second.
+Where the kernel reports nothing, it looks at what is subscribed to twice a second.
 
 The kernel also forgets events, when its queue is full, and never tells of some changes: through memory maps, through
 hard links in other folders. So everything subscribed to is looked at slowly as well, one stat(2) each, and at once
@@ -79,14 +79,14 @@ _Look = tuple[Hashable | None, bool, _Stat | None]
 """What is there, whether a change of it could follow that looks the same, and what stat(2) said just before."""
 
 
-class _Lease:
+class _Entry:
     """One path somebody subscribed to, and how it was when last looked at."""
 
-    __slots__ = ("doubted_until", "fresh", "glance", "path", "state", "trail")
+    __slots__ = ("doubted_until", "fresh", "glance", "path", "state", "way")
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.trail = WatchPath()
+        self.way = WatchPath()
         self.state: Hashable | None = _UNSEEN
         self.doubted_until = 0.0
         self.fresh = False
@@ -157,7 +157,7 @@ class FileWatcher:
         self.list_keys: Collection[Hashable] = tuple(roots)
         self._locate, self._probe = locate, probe
         self._only_polls = poll if poll is not None else _environment_polls()
-        self._trails = WatchPaths(roots)
+        self._watch_paths = WatchPaths(roots)
         self._changed: Callable[[Collection[Hashable]], None] = lambda keys: None
         self._rounds = 0
         self._said: set[str] = set()
@@ -171,19 +171,19 @@ class FileWatcher:
         self._reset()
 
     def _reset(self) -> None:
-        self._leases: dict[Hashable, _Lease] = {}
-        self._at: defaultdict[str, set[_Lease]] = defaultdict(set)
+        self._entries: dict[Hashable, _Entry] = {}
+        self._at: defaultdict[str, set[_Entry]] = defaultdict(set)
         """By folded place: whom it touches if something happens there."""
-        self._ways: defaultdict[tuple[str, ...], set[_Lease]] = defaultdict(set)
-        """By the folders of a trail: who shares it."""
+        self._ways: defaultdict[tuple[str, ...], set[_Entry]] = defaultdict(set)
+        """By the folders on the way: who shares it."""
         self._on_way: Counter[str] = Counter()
         """By folded folder: in how many of `_ways` it is."""
         self._armed: dict[str, _Watch] = {}
         self._moved: set[str] = set()
         """Folders that were moved or removed since `_arm` last began."""
         self._levels: list[_Watch | None] = [None] * _LEVELS
-        self._polled: set[_Lease] = set()
-        self._stale: set[_Lease] = set()
+        self._polled: set[_Entry] = set()
+        self._stale: set[_Entry] = set()
         self._flooded = self._outgrown = self._exhausted = False
         self._strikes: Counter[str] = Counter()
         self._unheard: set[str] = set()
@@ -194,18 +194,18 @@ class FileWatcher:
     async def add(self, keys: Collection[Hashable]) -> None:
         await self._running.wait()
         rounds = self._rounds
-        leases = [self._leases.setdefault(key, _Lease(str(key))) for key in keys]
+        entries = [self._entries.setdefault(key, _Entry(str(key))) for key in keys]
         self._first.set()
-        await self._renew(leases)
+        await self._renew(entries)
         if rounds != self._rounds:
             # An event may have named one of them before its place was known here.
-            await self._check(leases)
+            await self._check(entries)
 
     def discard(self, keys: Collection[Hashable]) -> None:
         for key in keys:
-            if lease := self._leases.pop(key, None):
-                self._leave(lease)
-        if not self._leases:
+            if entry := self._entries.pop(key, None):
+                self._leave(entry)
+        if not self._entries:
             self._end_watches()
             self._reset()
         elif len(self._armed) > 2 * len(self._on_way) + _FEW:
@@ -235,51 +235,48 @@ class FileWatcher:
 
     # What is there
 
-    async def _renew(self, leases: Collection[_Lease]) -> None:
-        """Look at `leases` until all folders on their ways are watched; tell what differs."""
+    async def _renew(self, entries: Collection[_Entry]) -> None:
+        """Look at `entries` until all folders on their ways are watched; tell what differs."""
         async with self._arming:
             for _ in range(_MOST_TRIES):
-                trails, found = await self._in_thread(lambda: self._look_around(leases))
-                for lease, trail in zip(leases, trails, strict=True):
-                    if self._is_leased(lease) and not (
-                        trail == lease.trail and self._unheard.isdisjoint(trail.folders)
-                    ):
-                        self._leave(lease)
-                        self._enter(lease, trail)
-                self._record(leases, found)
-                ways = {lease.trail.folders for lease in leases}
-                missing = {folder for way in ways for folder in way} - self._armed.keys()
+                new_ways, found = await self._in_thread(lambda: self._look_around(entries))
+                for entry, way in zip(entries, new_ways, strict=True):
+                    if self._is_current(entry) and not (way == entry.way and self._unheard.isdisjoint(way.folders)):
+                        self._leave(entry)
+                        self._enter(entry, way)
+                self._record(entries, found)
+                missing = {folder for entry in entries for folder in entry.way.folders} - self._armed.keys()
                 if not missing:
                     return
                 if not await self._arm(missing):
                     break
             # The watches cannot be had, or the folders are never twice the same.
-            for lease in leases:
-                if self._is_leased(lease) and not self._armed.keys() >= set(lease.trail.folders):
-                    self._leave(lease)
-                    self._polled.add(lease)
+            for entry in entries:
+                if self._is_current(entry) and not self._armed.keys() >= set(entry.way.folders):
+                    self._leave(entry)
+                    self._polled.add(entry)
                     self._poll_wake.set()
 
-    async def _check(self, leases: Collection[_Lease], *, named: bool = False, lost: bool = False) -> None:
-        """Look at `leases` and tell what differs.
+    async def _check(self, entries: Collection[_Entry], *, named: bool = False, lost: bool = False) -> None:
+        """Look at `entries` and tell what differs.
 
         Args:
             named: by an event; tell also what may differ unseen, when the look before was just now.
             lost: events may be; the same, whenever the look before was.
         """
-        found = await self._in_thread(lambda: [self._look(lease, lease.trail) for lease in leases])
-        self._record(leases, found, named=named, lost=lost)
+        found = await self._in_thread(lambda: [self._look(entry, entry.way) for entry in entries])
+        self._record(entries, found, named=named, lost=lost)
 
-    async def _glance(self, leases: Collection[_Lease], *, lost: bool = False) -> float:
-        """One stat(2) of each of `leases`, and a closer look at those that differ; seconds of processor time taken."""
+    async def _glance(self, entries: Collection[_Entry], *, lost: bool = False) -> float:
+        """One stat(2) of each of `entries`, and a closer look at those that differ; seconds of processor time taken."""
         began = time.thread_time()
-        now, glances, taken = await self._in_thread(lambda: _stats([lease.path for lease in leases]))
-        differing: list[_Lease] = []
-        for lease, glance in zip(leases, glances, strict=True):
-            if not self._is_leased(lease):
+        now, glances, taken = await self._in_thread(lambda: _stats([entry.path for entry in entries]))
+        differing: list[_Entry] = []
+        for entry, glance in zip(entries, glances, strict=True):
+            if not self._is_current(entry):
                 continue
-            if glance != lease.glance or (lost and lease.fresh):
-                differing.append(lease)
+            if glance != entry.glance or (lost and entry.fresh):
+                differing.append(entry)
             if lost and not self._exact and glance is not None and abs(now - glance[1]) < _COARSE_NS:
                 self._flooded = True  # what changed just now can change once more and look the same: look again
         if differing:
@@ -289,84 +286,84 @@ class FileWatcher:
     async def _look_slowly(self) -> None:
         """Go round everything that is watched by events, again and again, and take next to no time for it."""
         while True:
-            leases = list(self._leases.values())
-            for start in range(0, len(leases), _SLICE):
-                part = leases[start : start + _SLICE]
-                taken = await self._glance([lease for lease in part if lease not in self._polled])
-                await anyio.sleep(max(_ROUND_SECONDS * len(part) / len(leases), taken / _SHARE))
-            if not leases:
+            entries = list(self._entries.values())
+            for start in range(0, len(entries), _SLICE):
+                part = entries[start : start + _SLICE]
+                taken = await self._glance([entry for entry in part if entry not in self._polled])
+                await anyio.sleep(max(_ROUND_SECONDS * len(part) / len(entries), taken / _SHARE))
+            if not entries:
                 self._first = anyio.Event()
                 await self._first.wait()
 
-    def _look_around(self, leases: Iterable[_Lease]) -> tuple[list[WatchPath], list[_Look]]:
-        trails = [self._trails.follow(lease.path) for lease in leases]
-        return trails, [self._look(lease, trail) for lease, trail in zip(leases, trails, strict=True)]
+    def _look_around(self, entries: Iterable[_Entry]) -> tuple[list[WatchPath], list[_Look]]:
+        new_ways = [self._watch_paths.follow(entry.path) for entry in entries]
+        return new_ways, [self._look(entry, way) for entry, way in zip(entries, new_ways, strict=True)]
 
-    def _look(self, lease: _Lease, trail: WatchPath) -> _Look:
+    def _look(self, entry: _Entry, way: WatchPath) -> _Look:
         now = time.time_ns()
-        glance = _stat(lease.path)
+        glance = _stat(entry.path)
         try:
-            state = self._probe(lease.path)
+            state = self._probe(entry.path)
         except (OSError, ValueError, Problem):
             return None, False, glance
         try:
-            fresh = not self._exact and abs(now - os.lstat(trail.names[-1]).st_ctime_ns) < _COARSE_NS
+            fresh = not self._exact and abs(now - os.lstat(way.names[-1]).st_ctime_ns) < _COARSE_NS
         except (OSError, ValueError, IndexError):
             fresh = False
         return state, fresh, glance
 
     def _record(
-        self, leases: Iterable[_Lease], found: Iterable[_Look], *, named: bool = False, lost: bool = False
+        self, entries: Iterable[_Entry], found: Iterable[_Look], *, named: bool = False, lost: bool = False
     ) -> None:
         now = time.monotonic()
         changed: list[Hashable] = []
-        for lease, (state, fresh, glance) in zip(leases, found, strict=True):
-            if not self._is_leased(lease):
+        for entry, (state, fresh, glance) in zip(entries, found, strict=True):
+            if not self._is_current(entry):
                 continue
-            lease.glance = glance
-            doubted = (named and now < lease.doubted_until) or (lost and lease.fresh)
-            if state != lease.state or doubted:
-                if lease.state is not _UNSEEN:
-                    changed.append(lease.path)
-                lease.state = state
-                lease.doubted_until = now + _DOUBT_SECONDS if fresh else 0.0
-            lease.fresh = fresh
+            entry.glance = glance
+            doubted = (named and now < entry.doubted_until) or (lost and entry.fresh)
+            if state != entry.state or doubted:
+                if entry.state is not _UNSEEN:
+                    changed.append(entry.path)
+                entry.state = state
+                entry.doubted_until = now + _DOUBT_SECONDS if fresh else 0.0
+            entry.fresh = fresh
         if changed:
             self._changed(changed)
 
     # Who is where
 
-    def _is_leased(self, lease: _Lease) -> bool:
-        return self._leases.get(lease.path) is lease
+    def _is_current(self, entry: _Entry) -> bool:
+        return self._entries.get(entry.path) is entry
 
-    def _enter(self, lease: _Lease, trail: WatchPath) -> None:
-        if self._only_polls or not trail.told or not self._unheard.isdisjoint(trail.folders):
+    def _enter(self, entry: _Entry, way: WatchPath) -> None:
+        if self._only_polls or not way.told or not self._unheard.isdisjoint(way.folders):
             reason = "as asked for" if self._only_polls else "the system reports no changes of it"
-            self._say(f"Some of what is watched is looked at twice a second: {reason}.")
-            self._polled.add(lease)
+            self._say(f"Some of what is watched is polled twice a second: {reason}.")
+            self._polled.add(entry)
             self._poll_wake.set()
             return
-        lease.trail = trail
-        for name in trail.names:
-            self._at[fold(name)].add(lease)
-        if trail.folders not in self._ways:
-            self._on_way.update(map(fold, trail.folders))
-        self._ways[trail.folders].add(lease)
+        entry.way = way
+        for name in way.names:
+            self._at[fold(name)].add(entry)
+        if way.folders not in self._ways:
+            self._on_way.update(map(fold, way.folders))
+        self._ways[way.folders].add(entry)
 
-    def _leave(self, lease: _Lease) -> None:
-        trail, lease.trail = lease.trail, WatchPath()
-        self._polled.discard(lease)
-        self._stale.discard(lease)
-        for name in trail.names:
-            self._at[fold(name)].discard(lease)
+    def _leave(self, entry: _Entry) -> None:
+        way, entry.way = entry.way, WatchPath()
+        self._polled.discard(entry)
+        self._stale.discard(entry)
+        for name in way.names:
+            self._at[fold(name)].discard(entry)
             if not self._at[fold(name)]:
                 del self._at[fold(name)]
-        if trail.folders:
-            self._ways[trail.folders].discard(lease)
-            if not self._ways[trail.folders]:
-                del self._ways[trail.folders]
-                self._on_way.subtract(map(fold, trail.folders))
-                for folder in map(fold, trail.folders):
+        if way.folders:
+            self._ways[way.folders].discard(entry)
+            if not self._ways[way.folders]:
+                del self._ways[way.folders]
+                self._on_way.subtract(map(fold, way.folders))
+                for folder in map(fold, way.folders):
                     if not self._on_way[folder]:
                         del self._on_way[folder]
 
@@ -389,9 +386,9 @@ class FileWatcher:
             return True
         except (OSError, WatchfilesRustInternalError) as error:
             self._exhausted = True
-            self._say(f"No more folders can be watched, the rest is looked at twice a second: {error}")
+            self._say(f"No more folders can be watched; the rest is polled twice a second: {error}")
             return False
-        if not self._leases:
+        if not self._entries:
             return True  # All gone meanwhile, and all watchers with them.
         for old in filter(None, self._levels[: level + 1]):
             for folder in old.folders:
@@ -424,7 +421,7 @@ class FileWatcher:
 
     async def _hear(self, events: set[tuple[int, str]], watch: _Watch) -> None:
         self._rounds += 1
-        touched: set[_Lease] = set()
+        touched: set[_Entry] = set()
         moved: set[str] = set()
         for kind, path in events:
             place = fold(path)
@@ -436,10 +433,10 @@ class FileWatcher:
                     moved.add(place)
         if moved:
             self._moved |= moved
-            for folders, leases in self._ways.items():
+            for folders, entries in self._ways.items():
                 for position, folder in enumerate(folders):
                     if fold(folder) in moved:
-                        self._stale |= leases
+                        self._stale |= entries
                         for inner in folders[position:]:
                             self._armed.pop(inner, None)
                         break
@@ -456,7 +453,7 @@ class FileWatcher:
         if self._strikes[culprit] > _MOST_STRIKES:
             self._exhausted = self._exhausted or not culprit
             self._unheard.add(culprit)
-            self._say(f"Some of what is watched is looked at twice a second: {error}")
+            self._say(f"Some of what is watched is polled twice a second: {error}")
         for folder in watch.folders:
             if self._armed.get(folder) is watch:
                 del self._armed[folder]
@@ -471,12 +468,12 @@ class FileWatcher:
             await self._wake.wait()
             self._wake = anyio.Event()
             if self._stale:
-                leases, self._stale = self._stale, set()
-                await self._renew(leases)
+                entries, self._stale = self._stale, set()
+                await self._renew(entries)
             if self._flooded:
                 await anyio.sleep(max(_POLL_SECONDS, 9 * looked))
                 self._flooded = False
-                looked = await self._glance(set[_Lease]().union(*self._ways.values()), lost=True)
+                looked = await self._glance(set[_Entry]().union(*self._ways.values()), lost=True)
                 if self._flooded:
                     self._wake.set()
             if self._outgrown:
@@ -501,7 +498,7 @@ class FileWatcher:
             logger.warning("%s", what)
 
 
-_NOBODY: frozenset[_Lease] = frozenset()
+_NOBODY: frozenset[_Entry] = frozenset()
 
 
 def _watch(folders: Iterable[str]) -> _Watch:

@@ -1,8 +1,8 @@
-"""The one hub between a world that changes and the clients that asked to be told.
+"""The hub between the sources that notice changes and the clients that subscribed to them.
 
-Two eras of the protocol ask in two ways. `resources/subscribe` and a call of `resources/list` stand for as long as
-a legacy connection lives (2024-11-05 to 2025-11-25); a `subscriptions/listen` request stands for as long as it is
-open (2026-07-28). Both become leases (`leases`), which know no eras.
+The two eras of the protocol subscribe in two ways. `resources/subscribe` and a call of `resources/list` count for as
+long as a legacy connection lives (2024-11-05 to 2025-11-25); a `subscriptions/listen` request counts for as long as it
+is open (2026-07-28). Both become one `Subscriber` (module `subscribers`), which knows no eras.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from mcp_batteries.protocol import RESOURCE_NOT_FOUND
 from mcp_batteries.sdk import announce, connection_of, lowlevel
 from mcp_batteries.subscriptions.subscribers import REST_SECONDS, Source, Subscriber, Subscribers
 
-__all__ = ["MAX_STREAMS", "MAX_URIS", "REST_SECONDS", "Changes", "Source"]
+__all__ = ["MAX_STREAMS", "MAX_URIS", "REST_SECONDS", "Hub", "Source"]
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ _TOOLS = ToolsListChanged()
 _Context = ServerRequestContext[Any, Any]
 
 
-class Changes:
+class Hub:
     """The hub of one server; `running` must be entered while it serves.
 
     Args:
@@ -173,10 +173,10 @@ class Changes:
         try:
             if uri not in subscriber.uris and len(subscriber.uris) >= MAX_URIS:
                 raise TooLarge(f"This connection has {MAX_URIS:,} subscriptions, the limit.", "Unsubscribe from some.")
-            topic = self._subscribers.lease_uri(subscriber, uri)
+            topic = self._subscribers.subscribe(subscriber, uri)
             await topic.settled()
             if topic.failed:
-                self._subscribers.release_uri(subscriber, uri)
+                self._subscribers.unsubscribe(subscriber, uri)
                 raise Unavailable(f"{quote(uri)} cannot be watched now.", "Read it again when you need it.")
         except Problem as problem:
             code = RESOURCE_NOT_FOUND if isinstance(problem, NotFound) else INVALID_PARAMS
@@ -185,13 +185,13 @@ class Changes:
 
     async def _unsubscribe(self, ctx: _Context, params: UnsubscribeRequestParams) -> EmptyResult:
         if subscriber := self._connections.get(connection_of(ctx.session)):
-            self._subscribers.release_uri(subscriber, str(params.uri))
+            self._subscribers.unsubscribe(subscriber, str(params.uri))
         return EmptyResult()
 
     async def _follow_list(self, ctx: _Context, event: ServerEvent = _LIST) -> None:
         if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
             return
-        for topic in self._subscribers.lease_event(self._subscriber(connection_of(ctx.session)), event):
+        for topic in self._subscribers.follow(self._subscriber(connection_of(ctx.session)), event):
             await topic.settled()
 
     def _subscriber(self, connection: Connection) -> Subscriber:
@@ -220,7 +220,7 @@ class Changes:
 
     async def _listen(self, ctx: _Context, params: SubscriptionsListenRequestParams) -> SubscriptionsListenResult:
         # The SDK's own handler buffers every event and ends a stream with 1,024 unread ones, which one `git checkout`
-        # below a large subscription reaches; this one merges them, and leases before it acknowledges.
+        # below a large subscription reaches; this one merges them, and subscribes before it acknowledges.
         if ctx.request_id is None:
             raise MCPError(code=INVALID_REQUEST, message="`subscriptions/listen` needs a request id.")
         if len(self._streams) >= self._max_streams:
@@ -233,7 +233,7 @@ class Changes:
         subscriber = Subscriber(send)
         self._streams.add(subscriber)
         try:
-            honoured = await self._lease_filter(subscriber, params.notifications)
+            honoured = await self._subscribe_to(subscriber, params.notifications)
             acknowledged = SubscriptionsAcknowledgedNotificationParams(notifications=honoured, _meta=meta)
             await ctx.session.send_notification(
                 SubscriptionsAcknowledgedNotification(params=acknowledged), related_request_id=stream
@@ -243,30 +243,30 @@ class Changes:
             await subscriber.pump()
         finally:
             self._streams.discard(subscriber)
-            self._subscribers.release_all(subscriber)
+            self._subscribers.unsubscribe_all(subscriber)
         return SubscriptionsListenResult(_meta=meta)
 
-    async def _lease_filter(self, subscriber: Subscriber, asked: SubscriptionFilter) -> SubscriptionFilter:
-        """Lease what `asked` names; the part of it that was granted, for the acknowledgement."""
+    async def _subscribe_to(self, subscriber: Subscriber, asked: SubscriptionFilter) -> SubscriptionFilter:
+        """Subscribe to what `asked` names; the part of it that was granted, for the acknowledgement."""
         for wanted, event in (
             (asked.tools_list_changed, ToolsListChanged()),
             (asked.prompts_list_changed, PromptsListChanged()),
             (asked.resources_list_changed, _LIST),
         ):
             if wanted:
-                self._subscribers.lease_event(subscriber, event)
+                self._subscribers.follow(subscriber, event)
         uris = list(dict.fromkeys(asked.resource_subscriptions or ()))
         for number, uri in enumerate(uris[:MAX_URIS]):
             if number % 256 == 255:
                 await anyio.lowlevel.checkpoint()
             try:
-                self._subscribers.lease_uri(subscriber, uri)
+                self._subscribers.subscribe(subscriber, uri)
             except Problem as problem:
                 logger.info("Not watched: %s", problem)
         for topic in list(subscriber.topics):
             await topic.settled()
         for uri in [uri for uri, topic in subscriber.uris.items() if topic.failed]:
-            self._subscribers.release_uri(subscriber, uri)
+            self._subscribers.unsubscribe(subscriber, uri)
         return SubscriptionFilter(
             tools_list_changed=asked.tools_list_changed or None,
             prompts_list_changed=asked.prompts_list_changed or None,

@@ -1,11 +1,11 @@
-"""Who is told of what, and that only what somebody wants to know is watched. Knows events, but no requests.
+"""Who hears of which change. Sources watch only what somebody subscribed to. This module knows events, not requests.
 
-A `Subscriber` leases topics. A topic is one thing that can change, known by its key to the `Source` that watches it;
-the source watches from a topic's first lease to its last. A change is told at once, then the topic rests for
-`REST_SECONDS`, and whatever happens meanwhile is told as one change at the end of the rest.
+A `Subscriber` subscribes to topics. A topic is one thing that can change; the `Source` that watches it knows it by its
+key, and watches it from the first subscription to the last. A change is announced at once. Then the topic rests for
+`REST_SECONDS`, and all changes during the rest are announced as one at its end.
 
-Each subscriber has a task of its own that sends, and holds a notice at most once: a subscriber that stalls delays
-nobody and needs no more memory than its leases.
+Each subscriber has a sending task of its own and holds each notice at most once: a subscriber that stalls delays
+nobody, and needs no more memory than its subscriptions.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ class Subscribers:
         self._tasks: TaskGroup | None = None
         self._blocks = 0
 
-    def lease_uri(self, subscriber: Subscriber, uri: str) -> Topic:
+    def subscribe(self, subscriber: Subscriber, uri: str) -> Topic:
         """Let `subscriber` hear that `uri` was updated.
 
         Raises:
@@ -197,18 +197,18 @@ class Subscribers:
             watched, key = self._place(uri)
             if watched is None and (problem := self._missing(uri)) is not None:
                 raise problem
-            subscriber.uris[uri] = self._lease(subscriber, watched, key, ResourceUpdated(uri))
+            subscriber.uris[uri] = self._add(subscriber, watched, key, ResourceUpdated(uri))
         return subscriber.uris[uri]
 
-    def lease_event(self, subscriber: Subscriber, event: ServerEvent) -> list[Topic]:
+    def follow(self, subscriber: Subscriber, event: ServerEvent) -> list[Topic]:
         """Let `subscriber` hear `event` whenever it is announced, and keep watched what may cause it."""
-        topics = [self._lease(subscriber, None, event, event)]
+        topics = [self._add(subscriber, None, event, event)]
         if event == _LIST:
             for watched in self._sources:
-                topics += [self._lease(subscriber, watched, key, None) for key in watched.source.list_keys]
+                topics += [self._add(subscriber, watched, key, None) for key in watched.source.list_keys]
         return topics
 
-    def release_uri(self, subscriber: Subscriber, uri: str) -> None:
+    def unsubscribe(self, subscriber: Subscriber, uri: str) -> None:
         topic = subscriber.uris.pop(uri, None)
         if topic is None:
             return
@@ -217,11 +217,11 @@ class Subscribers:
         left = topic.audience[subscriber] = tuple(other for other in topic.audience[subscriber] if other != event)
         is_listed = topic.watched is not None and topic.key in topic.watched.source.list_keys
         if not left and not is_listed:
-            self._release(subscriber, topic)
+            self._remove(subscriber, topic)
 
-    def release_all(self, subscriber: Subscriber) -> None:
+    def unsubscribe_all(self, subscriber: Subscriber) -> None:
         for topic in list(subscriber.topics):
-            self._release(subscriber, topic)
+            self._remove(subscriber, topic)
         subscriber.uris.clear()
 
     def attend(self, subscriber: Subscriber) -> None:
@@ -233,7 +233,7 @@ class Subscribers:
     def dismiss(self, subscriber: Subscriber) -> None:
         self._subscribers.discard(subscriber)
         subscriber.stop()
-        self.release_all(subscriber)
+        self.unsubscribe_all(subscriber)
 
     def announce(self, event: ServerEvent) -> None:
         """Tell of `event` under whatever spelling of its URI it was asked for."""
@@ -246,7 +246,7 @@ class Subscribers:
         self._changed(self._topics.get(place))
 
     def __len__(self) -> int:
-        """The topics that are leased."""
+        """Topics that somebody subscribed to."""
         return len(self._topics)
 
     def announce_everything(self) -> None:
@@ -279,11 +279,9 @@ class Subscribers:
                 return watched, key
         return None, uri
 
-    def _lease(
-        self, subscriber: Subscriber, watched: Watched | None, key: Hashable, event: ServerEvent | None
-    ) -> Topic:
+    def _add(self, subscriber: Subscriber, watched: Watched | None, key: Hashable, event: ServerEvent | None) -> Topic:
         if not self._blocks:
-            raise RuntimeError("`Changes.running` must be entered for as long as the server serves")
+            raise RuntimeError("`Hub.running` must be entered for as long as the server serves")
         topic = self._topics.get((watched, key))
         if topic is None:
             topic = self._topics[watched, key] = Topic(watched, key)
@@ -295,7 +293,7 @@ class Subscribers:
             topic.audience[subscriber] = (*events, event)
         return topic
 
-    def _release(self, subscriber: Subscriber, topic: Topic) -> None:
+    def _remove(self, subscriber: Subscriber, topic: Topic) -> None:
         subscriber.topics.discard(topic)
         del topic.audience[subscriber]
         if not topic.audience:
@@ -343,25 +341,25 @@ class Subscribers:
             logger.exception("A source of changes failed; what it watched is not announced any more.")
 
     async def _settle(self, watched: Watched) -> None:
-        """Keep the source watching what is leased, in batches, whatever came and went meanwhile."""
+        """Keep the source watching what is subscribed to, in batches, whatever came and went meanwhile."""
         while True:
             await watched.wake.wait()
             watched.wake = anyio.Event()
             dirty, watched.dirty = watched.dirty, {}
-            leased = [key for key in dirty if (watched, key) in self._topics and key not in watched.keys]
-            unleased = [key for key in dirty if (watched, key) not in self._topics and key in watched.keys]
+            wanted = [key for key in dirty if (watched, key) in self._topics and key not in watched.keys]
+            unwanted = [key for key in dirty if (watched, key) not in self._topics and key in watched.keys]
             failed = False
-            if unleased:
-                watched.keys.difference_update(unleased)
-                watched.source.discard(unleased)
-            if leased:
+            if unwanted:
+                watched.keys.difference_update(unwanted)
+                watched.source.discard(unwanted)
+            if wanted:
                 try:
-                    await watched.source.add(leased)
-                    watched.keys.update(leased)
+                    await watched.source.add(wanted)
+                    watched.keys.update(wanted)
                 except Exception:
-                    logger.exception("A source of changes cannot watch %d of what was asked for.", len(leased))
+                    logger.exception("A source of changes cannot watch %d of what was asked for.", len(wanted))
                     failed = True
-                    watched.source.discard(leased)
+                    watched.source.discard(wanted)
             for key in dirty:
                 if (topic := self._topics.get((watched, key))) is not None:
                     topic.settle(failed=failed and key not in watched.keys)

@@ -1,7 +1,7 @@
 """Which folders to watch so that nothing can happen to a path unseen.
 
-The kernel tells what happens to the names in a folder, and a watch is on the folder's inode, not on its path. So a
-path is as live as the watches on all folders in which one of its parts is looked up, links included: its trail.
+The kernel reports what happens to the names in a folder, and it watches the folder's inode, not its path. So to watch
+a path means to watch every folder in which one of its parts is looked up, links included.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class WatchPaths:
         self._blind: dict[int, bool] = {}
 
     def follow(self, path: str) -> WatchPath:
-        """The trail of `path`, absolute; it ends where the roots end."""
+        """Where `path`, an absolute path, leads; it ends where the roots end."""
         names: list[str] = []
         folders: list[str] = []
         told, links = True, 0

@@ -194,8 +194,8 @@ def _metrics(server: MCPServer[Any]) -> Prometheus:
         "mcp_tasks": ("Tasks of the event loop.", lambda: len(asyncio.all_tasks())),
     }
     if isinstance(server, Assembled):
-        gauges["mcp_subscriptions"] = ("What somebody wants to hear of.", lambda: server.changes.subscriptions)
-        gauges["mcp_streams"] = ("Streams of notices that are open.", lambda: server.changes.streams)
+        gauges["mcp_subscriptions"] = ("What somebody wants to hear of.", lambda: server.hub.subscriptions)
+        gauges["mcp_streams"] = ("Streams of notices that are open.", lambda: server.hub.streams)
     prometheus = Prometheus(gauges)
     server.middleware.append(Metrics(lambda: tool_table(server), [prometheus]))
     return prometheus
