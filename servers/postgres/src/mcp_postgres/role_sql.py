@@ -27,6 +27,20 @@ GRANT pg_read_all_data TO mcp_reader;
 GRANT pg_monitor TO mcp_reader;
 -- Before PostgreSQL 15 everybody may create in public:
 --   REVOKE CREATE ON SCHEMA public FROM PUBLIC;
+-- Everybody may write messages to the write-ahead log, and end sessions of their own role, by a query. This takes it
+-- from all roles in this database; GRANT it to those who need it.
+DO $$
+DECLARE item regprocedure;
+BEGIN
+    FOR item IN SELECT oid FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace
+        AND proname IN ('pg_logical_emit_message', 'pg_terminate_backend', 'pg_cancel_backend') LOOP
+        EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', item);
+    END LOOP;
+END $$;
+-- A role that there was before may have powers by which a query does harm:
+--   ALTER ROLE mcp_reader NOSUPERUSER NOREPLICATION NOCREATEROLE;
+--   REVOKE pg_signal_backend, pg_execute_server_program, pg_read_server_files, pg_write_server_files, pg_checkpoint
+--       FROM mcp_reader;  -- and from PostgreSQL 17 on pg_maintain, from 18 on pg_signal_autovacuum_worker
 -- Lets the server look through views for functions that do more than read (PostgreSQL 15 and later):
 --   GRANT SET ON PARAMETER log_min_messages TO mcp_reader;
 

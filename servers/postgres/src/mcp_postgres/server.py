@@ -42,6 +42,7 @@ def build(settings: Settings) -> Assembled:
         connections=settings.connections,
         password_file=settings.password_file,
         demo=settings.demo,
+        trusted=settings.trust_database,
     )
 
     async def compile_query(query: SavedQuery) -> None:
@@ -83,7 +84,11 @@ def _instructions(policy: Policy) -> str:
     names = ", ".join(policy.databases)
     opened = ["rows" if policy.can_write else "", "the schema" if policy.can_reshape else ""]
     changes = " and ".join(word for word in opened if word)
-    rule = f"{changes.capitalize()} can be changed; try a dry run first." if changes else "Nothing can be changed."
+    rule = (
+        f"{changes.capitalize()} can be changed; try a dry run first."
+        if changes
+        else "Neither rows nor the schema can be changed."
+    )
     return (
         f"Serves the PostgreSQL databases {names}. {rule} Begin with `list_objects`, which also says what the role is; "
         "answers that were cut say how to go on."

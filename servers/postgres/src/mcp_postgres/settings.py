@@ -46,6 +46,9 @@ class Settings(Common):
     dba: bool = Field(
         False, description="Offer tools for administrators: health, slow queries, sessions, indexes, settings."
     )
+    trust_database: bool = Field(
+        False, description="Vouch for everybody who may create objects, where the role could do harm by their code."
+    )
     queries: str | None = Field(None, description="Folder of .sql files, each served as a tool and a resource.")
     timeout: int = Field(30, ge=1, le=3600, description="Seconds until a running statement is stopped.")
     lock_timeout: int = Field(3, ge=1, le=600, description="Seconds a statement may wait for a lock.")

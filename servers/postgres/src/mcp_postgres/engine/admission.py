@@ -3,74 +3,45 @@
 A read runs in a READ ONLY transaction whose limits are set in the trip that opens it, which also ends the time in which
 the mode could be changed. `DECLARE ... CURSOR FOR` admits exactly one SELECT, VALUES, TABLE or WITH that changes no
 rows, plans it and runs nothing; then it runs by the protocol that takes one statement, and is rolled back whatever it
-did. READ ONLY does not hold back functions that act outside the transaction. Only a superuser's connection can do real
-harm that way, and only there can the server be asked for its rewritten tree, views and operators resolved, without the
-server's log filling up: every function in it must be one that reads.
+did. READ ONLY does not hold back functions that act outside the transaction. Where the role could do harm by them, the
+server is asked for its rewritten tree first, views and operators resolved, which runs nothing: every function in it
+must be one that reads, and everything it touches must be free of other roles' code (`closed_world`). That takes the
+right to keep the server's log quiet meanwhile; a role that could do harm and lacks it is not served.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import psycopg
 
 from mcp_batteries.errors import Invalid, Problem, Refused, quote
 from mcp_postgres.engine.cells import Column
+from mcp_postgres.engine.closed_world import GATE
 from mcp_postgres.engine.connections import Session
 from mcp_postgres.engine.errors import problem
+from mcp_postgres.engine.role import Role
 from mcp_postgres.policy import ReadStatement
 
-__all__ = ["Limits", "admit", "judge", "opening"]
+__all__ = ["Limits", "admit", "judge", "opening", "own_names", "their_names"]
 
 _DECLARE = "DECLARE mcp_gate NO SCROLL CURSOR FOR "
-_DEBUG = (
-    "; SELECT set_config('debug_print_rewritten', 'on', true), set_config('debug_pretty_print', 'off', true), "
-    "set_config('client_min_messages', 'log', true), set_config('log_min_messages', 'panic', true)"
+_PREPARE = "PREPARE mcp_gate AS "
+_PATH = "SELECT pg_catalog.set_config('search_path', $1, true)"
+_DEBUG = "SELECT set_config('search_path', $1, true), " + ", ".join(
+    f"set_config('{name}', '{value}', true)"
+    for name, value in (
+        ("debug_pretty_print", "off"),
+        ("client_min_messages", "log"),
+        ("log_min_messages", "panic"),
+        ("debug_print_rewritten", "on"),
+    )
 )
-_QUIET = (
-    "SELECT set_config('debug_print_rewritten', 'off', true), set_config('client_min_messages', 'notice', true), "
-    "set_config('log_min_messages', (SELECT reset_val FROM pg_settings WHERE name = 'log_min_messages'), true)"
-)
-_FUNCTION = re.compile(r":(?:funcid|opfuncid|aggfnoid|winfnoid) (\d+)")
-_OPERATOR = re.compile(r":opno (\d+)|:opnos \(o ([\d ]+)\)")
+_QUERY = re.compile(r"\( ?\{QUERY [^{]*:utilityStmt <>")
+"""How the tree of a query begins; PREPARE itself has one too, which is not analysed."""
 _OTHER_PARAMETERS = re.compile(r'at or near "[:%?]')
 _OTHER_CLIENT = re.compile(r'at or near "(?:\\|describe"|desc"|use")', re.IGNORECASE)
-_BUILT_IN = 16384
-"""The first oid that is not PostgreSQL's own."""
-
-_READING = {
-    "random", "random_normal", "clock_timestamp", "timeofday", "gen_random_uuid", "uuidv4", "uuidv7", "pg_sleep",
-    "pg_sleep_for", "pg_sleep_until", "array_shuffle", "array_sample", "currval", "lastval", "setseed", "lo_get",
-    "pg_database_size", "pg_relation_size", "pg_table_size", "pg_total_relation_size", "pg_indexes_size",
-    "pg_tablespace_size", "pg_lock_status", "pg_blocking_pids", "pg_safe_snapshot_blocking_pids", "pg_is_in_recovery",
-    "pg_current_wal_lsn", "pg_current_wal_insert_lsn", "pg_current_wal_flush_lsn", "pg_last_wal_receive_lsn",
-    "pg_last_wal_replay_lsn", "pg_last_xact_replay_timestamp", "pg_is_wal_replay_paused", "pg_show_all_settings",
-    "pg_prepared_xact", "pg_prepared_statement", "pg_cursor", "pg_timezone_names", "pg_timezone_abbrevs",
-    "pg_available_extensions", "pg_available_extension_versions", "pg_sequence_last_value", "pg_get_sequence_data",
-    "pg_control_system", "pg_control_checkpoint", "pg_control_recovery", "pg_control_init",
-    "pg_notification_queue_usage",
-    "pg_xact_commit_timestamp", "pg_last_committed_xact", "pg_get_replication_slots", "pg_get_shmem_allocations",
-    "pg_get_backend_memory_contexts", "pg_stat_get_progress_info", "pg_get_wait_events", "pg_jit_available",
-    "pg_show_replication_origin_status", "pg_partition_tree", "pg_partition_ancestors", "pg_get_publication_tables",
-    "pg_get_aios", "pg_get_shmem_allocations_numa", "pg_config", "pg_stat_have_stats", "pg_relation_filenode",
-    "pg_relation_filepath", "pg_trigger_depth", "pg_stat_clear_snapshot",
-}  # fmt: skip
-"""Volatile functions of PostgreSQL's own that only read, or only wait."""
-
-_EXTENSIONS = {
-    "pg_stat_statements",
-    "pg_buffercache",
-    "pgstattuple",
-    "pg_freespacemap",
-    "pg_visibility",
-    "pgcrypto",
-    "uuid-ossp",
-}
-_HARMFUL = {"pg_stat_statements_reset", "pg_truncate_visibility_map", "pg_buffercache_evict"}
-_RUNNING = {"tablefunc", "xml2", "dblink"}
-"""Extensions whose functions run SQL they are given as text, some of them declared stable."""
-
-_known: dict[tuple[int, int], bool] = {}
 
 
 class Limits:
@@ -85,107 +56,115 @@ class Limits:
         self.seconds, self.lock = seconds, lock
 
 
-def opening(limits: Limits, *, write: bool = False) -> str:
-    """The first trip of a transaction: its mode, its limits, how values are written, and a savepoint."""
+def opening(limits: Limits, *, write: bool = False) -> Callable[[Role], str]:
+    """The first trip of a transaction: its mode, its limits, how values are written, and a savepoint.
+
+    Statements of our own find PostgreSQL's names only, where another role's function of a better fit could do harm.
+    """
     settings = {
         "statement_timeout": int(limits.seconds * 1000), "lock_timeout": int(limits.lock * 1000),
         "idle_in_transaction_session_timeout": int(limits.seconds * 1000) + 60_000,
         "DateStyle": "ISO, YMD", "IntervalStyle": "postgres", "bytea_output": "hex", "extra_float_digits": 1,
         "xmloption": "content",
     }  # fmt: skip
-    each = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in settings.items())
     mode = "READ WRITE" if write else "READ ONLY"
-    return f"BEGIN TRANSACTION {mode}; SELECT {each}; SAVEPOINT mcp_start"
+
+    def first(role: Role) -> str:
+        each = {**settings, "search_path": "pg_catalog"} if role.judged else settings
+        calls = ", ".join(f"pg_catalog.set_config('{name}', '{value}', true)" for name, value in each.items())
+        return f"BEGIN TRANSACTION {mode}; SELECT {calls}; SAVEPOINT mcp_start"
+
+    return first
 
 
-async def admit(session: Session, statement: ReadStatement, *, judged: bool = True) -> list[Column]:
+async def admit(session: Session, statement: ReadStatement) -> list[Column]:
     """Have the server take `statement` for one query that only reads; the columns it will have.
 
     Raises:
-        Problem: it does not, or a function in it does more than read.
+        Problem: it does not, or what it would run does more than read.
     """
     name = statement.database.name
+    before = _PREPARE
     try:
+        await judge(session, statement)
+        before = _DECLARE
         _, shown = await session.together(
             (_DECLARE + statement.sql, statement.parameters), ("FETCH 0 FROM mcp_gate", ())
         )
     except psycopg.Error as error:
-        raise _refusal(error, name) from error
-    columns = [Column(column.name, column.type_code) for column in shown.description or ()]
-    if judged and session.role.judged:
-        await judge(session, statement)
-    return columns
+        raise _refusal(error, name, len(before)) from error
+    return [Column(column.name, column.type_code) for column in shown.description or ()]
 
 
-async def judge(session: Session, statement: ReadStatement, *, sequences: bool = False) -> None:
-    """Refuse a statement with functions that do more than read, where that can be known.
+async def judge(session: Session, statement: ReadStatement, *, sequences: bool = False, planned: bool = False) -> None:
+    """Refuse a statement that could do more than read, where that can be known; nothing is planned or run.
+
+    Afterwards names mean what the role's own `search_path` makes of them; `own_names` takes it back.
 
     Args:
         sequences: functions that advance a sequence are fine.
+        planned: it will be planned only, which runs no volatile function.
+
+    Raises:
+        Refused: it could.
+        psycopg.Error: PostgreSQL can't prepare it; positions count from the beginning of `PREPARE mcp_gate AS `.
     """
     if not session.role.judged:
         return
+    world, path = session.world, session.role.path
+    gate, _ = await session.together((GATE, ()), ("SAVEPOINT mcp_judge", ()))
+    await world.look(session, gate)
+    if why := world.literal(statement.sql):
+        raise _stranger(session.role, why)
     session.notices.clear()
-    try:
-        await session.simple("SAVEPOINT mcp_judge" + _DEBUG)
-        session.notices.clear()
-        # Parsing analyses and rewrites; nothing is planned or run. A cursor would not do: it keeps views as they are.
-        await session.together(("PREPARE mcp_judge AS " + statement.sql, ()), ("DEALLOCATE mcp_judge", ()))
-        # PostgreSQL breaks the lines of a tree wherever the 78th column is: between a word and its number too.
-        trees = [" ".join(detail.split()) for primary, detail in session.notices if "parse tree" in primary]
-        session.notices.clear()
-        await session.simple(f"{_QUIET}; ROLLBACK TO SAVEPOINT mcp_judge")
-    except psycopg.Error as error:
-        raise problem(error, statement.database.name) from error
+    # Parsing analyses and rewrites. A cursor would not do: it keeps views as they are, and plans.
+    *_, gate, _ = await session.together(
+        (_DEBUG, (path,)), (_PREPARE + statement.sql, ()), ("DEALLOCATE mcp_gate", ()),
+        ("ROLLBACK TO SAVEPOINT mcp_judge", ()), (GATE, ()), (_PATH, (path,)),
+    )  # fmt: skip
+    # PostgreSQL breaks the lines of a tree wherever the 78th column is: between a word and its number too.
+    said = [" ".join(detail.split()) for primary, detail in session.notices if "parse tree" in primary]
+    trees = [tree for tree in said if _QUERY.match(tree)]
+    session.notices.clear()
+    await world.look(session, gate)
     if not trees:
         raise Refused("PostgreSQL did not show what `sql` would run.", "The operator can give the server another role.")
-    functions = {found for tree in trees for found in _FUNCTION.findall(tree)}
-    operators = {oid for tree in trees for found in _OPERATOR.findall(tree) for oid in " ".join(found).split()}
-    bad = await _more_than_reading(session, functions - {"0"}, operators - {"0"}, sequences)
-    if bad:
-        raise Refused(
-            f"The role is a superuser, and {quote(bad)} may do more than read.",
-            "Leave it out, or mark a function of your own STABLE; with a role that is no superuser it runs.",
-        )
+    found = world.harm(trees, sequences=sequences, planned=planned)
+    if found is None:
+        return
+    why, stranger = found
+    if stranger:
+        raise _stranger(session.role, why)
+    raise Refused(
+        f"The role {session.role.because()}, and {quote(why)} may do more than read.",
+        "Leave it out, or mark a function of your own STABLE; a role that can only read may run it.",
+    )
 
 
-async def _more_than_reading(session: Session, functions: set[str], operators: set[str], sequences: bool) -> str | None:
-    key = session.role.version
-    ask = [oid for oid in functions if int(oid) >= _BUILT_IN or (key, int(oid)) not in _known]
-    bad = [oid for oid in functions if _known.get((key, int(oid))) is False]
-    own = [oid for oid in operators if int(oid) >= _BUILT_IN]
-    if not ask and not own and not bad:
-        return None
-    wanted = "{" + ",".join([*ask, *bad]) + "}"
-    found = await (
-        await session.cursor().execute(
-            "SELECT p.oid::text, p.proname, p.provolatile::text, n.nspname, coalesce(e.extname, '')"
-            " FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace"
-            " LEFT JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'"
-            " LEFT JOIN pg_extension e ON e.oid = d.refobjid"
-            " WHERE p.oid = ANY ($1::oid[]) OR p.oid IN (SELECT oprcode FROM pg_operator WHERE oid = ANY ($2::oid[]))",
-            [wanted, "{" + ",".join(own) + "}"],
-        )
-    ).fetchall()
-    refused: str | None = None
-    for oid, name, volatility, schema, extension in found:
-        built_in = int(oid) < _BUILT_IN
-        reads = (
-            (volatility in ("i", "s") and extension not in _RUNNING)
-            or (built_in and schema == "pg_catalog" and name in _READING)
-            or (extension in _EXTENSIONS and name not in _HARMFUL)
-        )
-        if built_in:
-            _known[key, int(oid)] = reads
-        if not reads and not (sequences and built_in and name in ("nextval", "setval")):
-            refused = f"{name}()"
-    return refused
+async def own_names(session: Session) -> None:
+    """From here on statements of our own run: names mean PostgreSQL's own things."""
+    if session.role.judged:
+        await session.together((_PATH, ("pg_catalog",)))
 
 
-def _refusal(error: psycopg.Error, database: str) -> Problem:
+async def their_names(session: Session) -> None:
+    """From here on statements of others run that were judged: names mean what the role's `search_path` says."""
+    if session.role.judged:
+        await session.together((_PATH, (session.role.path,)))
+
+
+def _stranger(role: Role, why: str) -> Refused:
+    return Refused(
+        f"The role {role.because()}, and this could run code of another role as it: {quote(why, 300)}.",
+        "The operator can give the server a role that can only read (`--print-role-sql`), or vouch for everybody who "
+        "may create objects there by `--trust-database`.",
+    )
+
+
+def _refusal(error: psycopg.Error, database: str, before: int) -> Problem:
     primary = error.diag.message_primary or ""
     if error.sqlstate == "42601" and "multiple commands" not in primary:
-        found = problem(error, database, before=len(_DECLARE))
+        found = problem(error, database, before=before)
         if _OTHER_PARAMETERS.search(primary):
             return Invalid(found.what, "Parameters are written $1, $2 and so on.")
         if _OTHER_CLIENT.search(primary):
@@ -197,4 +176,4 @@ def _refusal(error: psycopg.Error, database: str) -> Problem:
         return Refused(
             f"It would do more than read: {quote(primary)}.", "`write_rows` changes rows, where it is offered."
         )
-    return problem(error, database, before=len(_DECLARE))
+    return problem(error, database, before=before)

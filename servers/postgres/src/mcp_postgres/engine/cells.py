@@ -57,10 +57,10 @@ def _cut(name: str, kind: int, length: int) -> str:
     if kind in _SMALL:
         return name
     if kind in _TEXT:
-        return f"left({name}, {length})"
+        return f"pg_catalog.left({name}, {length})"
     if kind == _BYTES:
-        return f"substring({name} from 1 for {length})"
-    return f"left({name}::text, {length})"
+        return f"pg_catalog.substring({name}, 1, {length})"
+    return f"pg_catalog.left({name}::pg_catalog.text, {length})"
 
 
 class Lines:

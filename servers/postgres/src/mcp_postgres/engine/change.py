@@ -14,7 +14,7 @@ import re
 import psycopg
 
 from mcp_batteries.errors import Invalid, Problem, Refused, Unavailable, quote
-from mcp_postgres.engine.admission import Limits, judge, opening
+from mcp_postgres.engine.admission import Limits, judge, opening, own_names, their_names
 from mcp_postgres.engine.cells import Column, Lines
 from mcp_postgres.engine.connections import Connections, Session
 from mcp_postgres.engine.errors import problem
@@ -32,15 +32,26 @@ _CATALOGS = (
     "pg_trigger", "pg_rewrite", "pg_policy", "pg_extension", "pg_default_acl", "pg_description", "pg_enum",
     "pg_db_role_setting", "pg_auth_members", "pg_publication", "pg_largeobject_metadata", "pg_shdescription",
 )  # fmt: skip
-_TOUCHED = "SELECT concat_ws(', ', {}) ".format(
+_TOUCHED = "SELECT concat_ws(', ', {}, {}) ".format(
+    # Not everybody may read it, but whoever writes it holds its lock until the end.
+    "CASE WHEN EXISTS (SELECT 1 FROM pg_locks WHERE pid = pg_backend_pid() AND relation = 'pg_authid'::regclass"
+    " AND mode = 'RowExclusiveLock') THEN 'pg_authid' END",
     ", ".join(
         f"CASE WHEN EXISTS (SELECT 1 FROM {name} WHERE age(xmin) <= age($1::xid)) THEN '{name}' END"
         for name in _CATALOGS
-    )
+    ),
 )
 _TRY = "SET CONSTRAINTS ALL IMMEDIATE; ROLLBACK"
-_COMMIT = "SET CONSTRAINTS ALL IMMEDIATE; RESET ROLE; RESET ALL; COMMIT"
+_COMMIT = "SET CONSTRAINTS ALL IMMEDIATE; UNLISTEN *; RESET ROLE; RESET ALL; COMMIT"
 """A function may have set something for the session, which others use too."""
+_TEMPORARY = (
+    "SELECT 1::text WHERE pg_my_temp_schema() <> 0 AND ("
+    + " OR ".join(
+        f"EXISTS (SELECT 1 FROM {name} WHERE {column} = pg_my_temp_schema())"
+        for name, column in (("pg_class", "relnamespace"), ("pg_proc", "pronamespace"), ("pg_type", "typnamespace"))
+    )
+    + ")"
+)
 _MARK = "SELECT (pg_current_xact_id()::text::bigint % 4294967296)::text"
 
 _DEFINING = re.compile(r"\s*(?:CREATE|ALTER|DROP|COMMENT|GRANT|REVOKE|REFRESH)\s", re.I)
@@ -98,15 +109,17 @@ async def change_rows(connections: Connections, statement: WriteStatement, limit
     name = statement.database.name
     async with connections.session(opening(limits, write=True), seconds=limits.seconds) as session:
         try:
+            await judge(session, statement, sequences=True)
             await session.together((_PREPARE + statement.sql, ()), ("DEALLOCATE mcp_gate", ()))
         except psycopg.Error as error:
             found = problem(error, name, before=len(_PREPARE))
             if error.sqlstate == "42601" and not isinstance(found, Refused):
                 raise Invalid(found.what, "This takes one INSERT, UPDATE, DELETE or MERGE.") from error
             raise found from error
-        await judge(session, statement, sequences=True)
         await session.simple("RELEASE SAVEPOINT mcp_start")
+        await own_names(session)
         mark = await session.value(_MARK)
+        await their_names(session)
         lines: list[str] = []
         try:
             cursor, count = await _ran(session, statement, lines)
@@ -115,6 +128,7 @@ async def change_rows(connections: Connections, statement: WriteStatement, limit
                 verb == "SELECT" and not cursor.description
             ):
                 raise Refused(f"It would do more than change rows: `{verb}`.", "`edit_schema` changes the schema.")
+            await own_names(session)
             if touched := await session.value(_TOUCHED, mark):
                 raise Refused(f"It would change more than rows: {quote(touched)}.", "`edit_schema` changes the schema.")
             await session.simple(_TRY if dry_run else _COMMIT)
@@ -156,6 +170,11 @@ async def change_schema(
             done = cursor.statusmessage or tag
             if tag in _TENDED and done != tag:
                 raise Refused(f"It would do another thing than {tag}: {quote(done)}.")
+            if await session.value(_TEMPORARY):
+                raise Refused(
+                    "A temporary object would be gone with this call, or met by other callers until then.",
+                    "Make it a lasting one, or write the query with WITH.",
+                )
             after = await session.value(_OBJECTS_NOW)
             await session.simple(_TRY if dry_run else _COMMIT)
             return Change(done, None, dry_run, objects=_difference(before or "", after or ""))
@@ -174,7 +193,7 @@ async def _alone(connections: Connections, statement: SchemaStatement, limits: L
     Its time is kept here: a setting would outlive the statement, and behind a pooler meet somebody else.
     """
     name = statement.database.name
-    async with connections.session("SELECT 1", seconds=2 * limits.seconds) as session:
+    async with connections.session(lambda _: "SELECT 1", seconds=2 * limits.seconds) as session:
         before = await session.value(_OBJECTS_NOW)
         failed: Problem | None = None
         try:
@@ -200,9 +219,9 @@ async def _alone(connections: Connections, statement: SchemaStatement, limits: L
 
 async def _tag(session: Session, statement: SchemaStatement) -> str:
     """What PostgreSQL calls the statement."""
-    if session.role.superuser:
+    if session.role.superuser or session.world.closed:
         raise Refused(
-            "The role is a superuser: `edit_schema` could reach files and programs by what it defines.",
+            f"The role {session.role.because()}: `edit_schema` could reach files and programs by what it defines.",
             "The operator can give the server a role that owns the schema; `--print-role-sql` shows how.",
         )
     if found := _TENDING.match(statement.sql):

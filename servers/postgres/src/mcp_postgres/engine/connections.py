@@ -24,7 +24,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.none import NoneDumper
 from psycopg.types.string import StrDumperUnknown, TextLoader
 
-from mcp_batteries.errors import Problem, Unavailable
+from mcp_batteries.errors import Problem, Refused, Unavailable
+from mcp_postgres.engine.closed_world import World
 from mcp_postgres.engine.errors import problem, unreachable
 from mcp_postgres.engine.role import ROLE, Role
 from mcp_postgres.policy import Database
@@ -43,7 +44,11 @@ _GRACE = 5.0
 """Seconds beyond a statement's limit after which the server counts as gone."""
 _TEST_SECONDS = 3.0
 _CLEAN_SECONDS = 5.0
-_END = "ROLLBACK; SELECT pg_advisory_unlock_all()"
+_END = (
+    "ROLLBACK; RESET SESSION AUTHORIZATION; RESET ROLE; RESET ALL; DEALLOCATE ALL; UNLISTEN *; DISCARD TEMP;"
+    " DISCARD SEQUENCES; SELECT pg_catalog.pg_advisory_unlock_all()"
+)
+"""What a function may have left in the session, which others use next: as DISCARD ALL, in one trip."""
 _DEFAULTS: dict[str, Any] = {
     "connect_timeout": 10, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3,
     "application_name": "mcp-postgres",
@@ -68,10 +73,11 @@ class Session:
         raw: the connection.
         notices: what the server said beside results since the start.
         service: the state of the service file that told where to connect.
+        world: whose code there is in the database.
     """
 
-    def __init__(self, raw: Raw, role: Role, service: Service) -> None:
-        self.raw, self.role, self.service = raw, role, service
+    def __init__(self, raw: Raw, role: Role, service: Service, world: World) -> None:
+        self.raw, self.role, self.service, self.world = raw, role, service, world
         self.notices: list[tuple[str, str]] = []
         self.spent = False
         """Whether something was left in it that the next caller must not meet."""
@@ -105,6 +111,7 @@ class Connections:
         most: how many there may be.
         locate: the address at the time of connecting, where it isn't known before.
         password: asked for at each connect if neither address nor libpq's own sources give one.
+        trusted: the operator vouches for all code in the database.
     """
 
     def __init__(
@@ -114,21 +121,24 @@ class Connections:
         most: int,
         locate: Callable[[], Awaitable[str]] | None = None,
         password: Callable[[], str | None] = lambda: None,
+        trusted: bool = False,
     ) -> None:
-        self.database = database
+        self.database, self.trusted = database, trusted
         self.role: Role | None = None
         """As of the last connect."""
+        self._world = World(closed=True)
         self._locate, self._password = locate, password
         self._free = asyncio.Semaphore(most)
         self._idle: list[Session] = []
         self._open: set[Session] = set()
 
     @asynccontextmanager
-    async def session(self, opening: str, *, seconds: float) -> AsyncGenerator[Session]:
+    async def session(self, opening: Callable[[Role], str], *, seconds: float) -> AsyncGenerator[Session]:
         """A transaction begun by `opening`; what isn't committed at its end is rolled back.
 
         Raises:
             Unavailable: there is no connection to be had.
+            Refused: the role could do harm that nothing here could hold back.
         """
         async with self._free:
             session = await self._begun(opening)
@@ -171,7 +181,7 @@ class Connections:
         for session in list(self._open):
             await self._drop(session)
 
-    async def _begun(self, opening: str) -> Session:
+    async def _begun(self, opening: Callable[[Role], str]) -> Session:
         service = _service(self.database.address)
         while self._idle:
             session = self._idle.pop()
@@ -181,7 +191,7 @@ class Connections:
                 continue
             try:
                 async with asyncio.timeout(_TEST_SECONDS):
-                    await session.simple(opening)
+                    await session.simple(opening(session.role))
             except (psycopg.Error, TimeoutError):
                 await self._drop(session)
             except BaseException:
@@ -191,7 +201,7 @@ class Connections:
                 return session
         session = await self._connected()
         try:
-            await session.simple(opening)
+            await session.simple(opening(session.role))
         except psycopg.Error as error:
             await self._drop(session)
             raise problem(error, self.database.name) from error
@@ -223,7 +233,10 @@ class Connections:
                 ) from None
             raise unreachable(self.database.name, error) from None
         try:
-            found = await (await raw.cursor().execute(ROLE)).fetchone()
+            answer = await raw.cursor().execute(ROLE)
+            while answer.nextset() and not (answer.description and answer.description[0].name == "json_build_object"):
+                pass
+            found = await answer.fetchone()
         except psycopg.Error as error:
             await raw.close()
             raise unreachable(self.database.name, error) from error
@@ -231,8 +244,20 @@ class Connections:
             await raw.close()
             raise
         assert found is not None
-        self.role = Role.read(found[0])
-        session = Session(raw, self.role, service)
+        role = Role.read(found[0])
+        closed = bool(role.harmful) and not self.trusted
+        if closed and not role.judged:
+            await raw.close()
+            raise Refused(
+                f"The database `{self.database.name}` is not served to this role, which {role.because()}: a query "
+                "could use that, and PostgreSQL does not let the role look at what a query would run.",
+                "The operator can give the server a role that can only read (`--print-role-sql`), GRANT SET ON "
+                "PARAMETER log_min_messages to this one (PostgreSQL 15 and later), or start with `--trust-database`.",
+            )
+        if role != self.role:
+            self._world = World(closed=closed)
+        self.role = role
+        session = Session(raw, role, service, self._world)
         raw.add_notice_handler(
             lambda said: session.notices.append((said.message_primary or "", said.message_detail or ""))
         )

@@ -21,7 +21,7 @@ from psycopg import pq
 from mcp_batteries.errors import Invalid
 from mcp_batteries.limits import Cursor
 from mcp_batteries.sql.rows import RowPage
-from mcp_postgres.engine.admission import Limits, admit, opening
+from mcp_postgres.engine.admission import Limits, admit, judge, opening, their_names
 from mcp_postgres.engine.cells import Column, Lines, wrapped
 from mcp_postgres.engine.connections import Connections, Session
 from mcp_postgres.engine.errors import problem
@@ -144,6 +144,7 @@ class Pages:
                     raise
                 # A comment behind the last semicolon, say: as it stands, then.
                 await session.simple("ROLLBACK TO SAVEPOINT mcp_start")
+                await their_names(session)
                 await _take(session, sql, statement, lines, result, limit, kept, max_bytes, skip)
             except UnicodeDecodeError:
                 raise Invalid(
@@ -166,6 +167,8 @@ async def _runnable(session: Session, statement: ReadStatement) -> tuple[str, li
     words = [word.strip() for word in options if word.strip()]
     if any(re.match(r"ANALY[SZ]E\b", word, re.I) for word in words):
         await admit(session, ReadStatement(statement.database, found["inner"], statement.parameters))
+    else:
+        await judge(session, ReadStatement(statement.database, found["inner"]), planned=True)
     # With options in parentheses nothing but a statement can follow: no second ANALYZE.
     return f"EXPLAIN ({', '.join(words) or 'COSTS'}) {found['inner']}", [Column("QUERY PLAN", _TEXT)]
 

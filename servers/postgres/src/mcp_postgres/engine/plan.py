@@ -10,18 +10,23 @@ from typing import Any, cast
 import psycopg
 
 from mcp_batteries.errors import Invalid, Refused, quote
-from mcp_postgres.engine.admission import admit
+from mcp_postgres.engine.admission import admit, judge, own_names, their_names
 from mcp_postgres.engine.connections import Session
 from mcp_postgres.engine.errors import problem
 from mcp_postgres.models import Plan
 from mcp_postgres.policy import ReadStatement
 
-__all__ = ["explained", "hypothetical", "needs", "plan_of"]
+__all__ = ["explained", "hypopg", "hypothetical", "plan_of"]
 
 _Node = dict[str, Any]
 _MANY = 10_000
 _MOST_PARTS = 8
 """Parts of a partitioned table that a plan shows: the most expensive."""
+_PLAIN = re.compile(
+    r"\s*CREATE\s+INDEX\s+ON\s+(?:\w+\.)?\w+\s*(?:USING\s+\w+\s*)?\(\s*\w+(?:\s+(?:ASC|DESC))?"
+    r"(?:\s*,\s*\w+(?:\s+(?:ASC|DESC))?)*\s*\)\s*",
+    re.IGNORECASE,
+)
 _PARAMETER = re.compile(r"\$\d")
 HYPOPG = "This needs the extension `hypopg`, which isn't in this database."
 HYPOPG_FIX = "An administrator can install it with the system's packages, then `CREATE EXTENSION hypopg`."
@@ -50,7 +55,7 @@ async def explained(session: Session, statement: ReadStatement, *, analyze: bool
     try:
         top = await plan_of(session, statement, analyze=analyze, generic=generic and not analyze)
         if indexes:
-            await session.value("SELECT hypopg_reset()::text")
+            await session.value(f"SELECT {await hypopg(session)}.hypopg_reset()::text")
     except psycopg.Error as error:
         raise problem(error, statement.database.name) from error
     lines: list[str] = []
@@ -65,19 +70,25 @@ async def plan_of(session: Session, statement: ReadStatement, *, analyze: bool =
     Raises:
         psycopg.Error: it has none.
     """
+    # Planning runs code too: what is constant, and estimates.
+    await judge(session, statement, planned=True)
     # Options in parentheses: nothing but a statement can follow, so what isn't analyzed can't be.
     options = "ANALYZE, BUFFERS, FORMAT JSON" if analyze else "FORMAT JSON"
     if not generic:
         (cursor,) = await session.together((f"EXPLAIN ({options}) {statement.sql}", statement.parameters))
+        await own_names(session)
         return _first(await cursor.fetchone())
-    await session.simple("SELECT set_config('plan_cache_mode', 'force_generic_plan', true)")
+    await session.simple("SELECT pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', true)")
     await session.together(("PREPARE mcp_plan AS " + statement.sql, ()))
+    await own_names(session)
     try:
         count = await session.value(
             "SELECT cardinality(parameter_types)::text FROM pg_prepared_statements WHERE name = 'mcp_plan'"
         )
         values = f"({', '.join(['NULL'] * int(count or 0))})" if count and count != "0" else ""
+        await their_names(session)
         (cursor,) = await session.together((f"EXPLAIN ({options}) EXECUTE mcp_plan{values}", ()))
+        await own_names(session)
         return _first(await cursor.fetchone())
     finally:
         if session.raw.info.transaction_status != psycopg.pq.TransactionStatus.INERROR:
@@ -91,9 +102,19 @@ def _first(row: tuple[str | None, ...] | None) -> _Node:
     return cast("list[_Node]", json.loads(row[0]))[0]
 
 
-async def needs(session: Session, extension: str) -> bool:
-    """Whether the database has an extension."""
-    return bool(await session.value("SELECT 1::text FROM pg_extension WHERE extname = $1", extension))
+async def hypopg(session: Session) -> str:
+    """The schema of hypopg, as SQL spells it.
+
+    Raises:
+        Refused: the database has no hypopg.
+    """
+    schema = await session.value(
+        "SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace"
+        " WHERE e.extname = 'hypopg'"
+    )
+    if schema is None:
+        raise Refused(HYPOPG, HYPOPG_FIX)
+    return schema
 
 
 async def hypothetical(session: Session, indexes: Sequence[str], database: str) -> list[str]:
@@ -102,14 +123,19 @@ async def hypothetical(session: Session, indexes: Sequence[str], database: str) 
     Raises:
         Problem: hypopg is missing or does not understand one.
     """
-    if not await needs(session, "hypopg"):
-        raise Refused(HYPOPG, HYPOPG_FIX)
+    schema = await hypopg(session)
     session.spent = True
     made: list[str] = []
     for index in indexes:
         text = index if re.match(r"\s*CREATE\s", index, re.I) else f"CREATE INDEX ON {index}"
+        if session.world.closed and not _PLAIN.fullmatch(text):
+            # hypopg parses and folds it, and PostgreSQL can't be asked before what that would run.
+            raise Refused(
+                f"The role {session.role.because()}, and {quote(index)} may run code: only columns can be indexed.",
+                "Write `table (column, ...)`, without expressions and conditions.",
+            )
         try:
-            name = await session.value("SELECT indexname FROM hypopg_create_index($1)", text)
+            name = await session.value(f"SELECT indexname FROM {schema}.hypopg_create_index($1::text)", text)
         except psycopg.Error as error:
             raise problem(error, database, before=len(text) - len(index)) from error
         if name is None:

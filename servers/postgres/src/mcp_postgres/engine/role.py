@@ -7,24 +7,49 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mcp_postgres.engine.closed_world import READING
+
 __all__ = ["ROLE", "Role"]
 
 ROLE = """
+BEGIN TRANSACTION READ ONLY; SELECT pg_catalog.set_config('search_path', 'pg_catalog', true);
+WITH reach AS (SELECT m.* FROM pg_roles m WHERE m.rolname IN (current_user, session_user)
+    OR pg_has_role(current_user, m.oid, 'MEMBER') OR pg_has_role(session_user, m.oid, 'MEMBER'))
 SELECT json_build_object(
-    'name', current_user, 'superuser', r.rolsuper, 'createdb', r.rolcreatedb, 'createrole', r.rolcreaterole,
-    'replication', r.rolreplication, 'bypassrls', r.rolbypassrls,
+    'name', current_user, 'superuser', (SELECT bool_or(rolsuper) FROM reach),
+    'createdb', r.rolcreatedb, 'createrole', (SELECT bool_or(rolcreaterole) FROM reach),
+    'replication', (SELECT bool_or(rolreplication) FROM reach), 'bypassrls', r.rolbypassrls,
     'version', current_setting('server_version_num')::int, 'standby', pg_is_in_recovery(),
     'database', current_database(),
-    'member', (SELECT coalesce(json_agg(m.rolname ORDER BY 1), '[]') FROM pg_roles m
-               WHERE m.rolname = ANY (ARRAY['pg_read_server_files', 'pg_write_server_files',
-                   'pg_execute_server_program',
-                                            'pg_signal_backend', 'pg_monitor', 'pg_write_all_data', 'pg_maintain'])
-               AND NOT r.rolsuper AND pg_has_role(current_user, m.oid, 'USAGE')),
+    'path', (SELECT reset_val FROM pg_settings WHERE name = 'search_path'),
+    'member', (SELECT coalesce(json_agg(rolname ORDER BY 1), '[]') FROM reach WHERE NOT r.rolsuper
+        AND rolname = ANY (ARRAY['pg_read_server_files', 'pg_write_server_files', 'pg_execute_server_program',
+            'pg_signal_backend', 'pg_signal_autovacuum_worker', 'pg_checkpoint', 'pg_monitor', 'pg_write_all_data',
+            'pg_maintain'])),
+    'functions', (SELECT coalesce(json_agg(DISTINCT p.proname), '[]') FROM pg_proc p WHERE p.oid < 16384
+        AND p.provolatile = 'v' AND p.proacl IS NOT NULL AND NOT r.rolsuper
+        AND EXISTS (SELECT 1 FROM reach m WHERE has_function_privilege(m.oid, p.oid, 'EXECUTE'))),
     'log', CASE WHEN r.rolsuper THEN true WHEN current_setting('server_version_num')::int >= 150000
            THEN has_parameter_privilege(current_user, 'log_min_messages', 'SET') ELSE false END,
     'creates', has_database_privilege(current_user, current_database(), 'CREATE'))::text
-FROM pg_roles r WHERE r.rolname = current_user
+FROM pg_roles r WHERE r.rolname = current_user;
+ROLLBACK
 """
+"""Several statements, whose first has names find PostgreSQL's own things only; the third has the answer."""
+
+_DOING = {
+    "pg_read_server_files": "reads the server's files", "pg_write_server_files": "writes the server's files",
+    "pg_execute_server_program": "runs programs", "pg_signal_backend": "ends other roles' sessions",
+    "pg_signal_autovacuum_worker": "ends autovacuum", "pg_checkpoint": "forces checkpoints",
+    "pg_maintain": "locks every table",
+}  # fmt: skip
+"""Predefined roles by which a query does harm although it runs in a READ ONLY transaction."""
+_TELLING = {
+    "pg_current_logfile", "pg_ls_archive_statusdir", "pg_ls_logdir", "pg_ls_logicalmapdir", "pg_ls_logicalsnapdir",
+    "pg_ls_replslotdir", "pg_ls_summariesdir", "pg_ls_tmpdir", "pg_ls_waldir", "pg_hba_file_rules",
+    "pg_ident_file_mappings", "pg_show_all_file_settings",
+}  # fmt: skip
+"""Functions that not everybody may call, and that only tell of the server."""
 
 WRITABLE = """
 SELECT json_build_object(
@@ -41,11 +66,13 @@ FROM pg_class c WHERE c.relkind IN ('r', 'p') AND c.relnamespace NOT IN
 
 @dataclass(frozen=True)
 class Role:
-    """The role, and the server it is on.
+    """The role, and the server it is on; what other roles it may become counts as its own.
 
     Attributes:
-        judged: whether functions can be looked at before a statement runs, because the role may keep the server's
-            log quiet meanwhile.
+        judged: whether what a statement would run can be looked at before, because the role may keep the server's log
+            quiet meanwhile.
+        harmful: the powers by which a query could do harm outside of its READ ONLY transaction.
+        path: the role's own `search_path`.
     """
 
     name: str
@@ -54,24 +81,39 @@ class Role:
     standby: bool
     judged: bool
     powers: Sequence[str]
+    harmful: Sequence[str]
+    path: str
 
     @classmethod
     def read(cls, text: str) -> Role:
         """From what `ROLE` finds."""
         found: dict[str, Any] = json.loads(text)
         powers = [word for word in ("superuser", "createdb", "createrole", "replication", "bypassrls") if found[word]]
+        powers += found["member"]
+        more = [] if found["superuser"] else sorted({*found["functions"]} - READING - _TELLING)
+        harmful = [word for word in powers if word in ("superuser", "replication") or word in _DOING]
         return cls(
             found["name"],
             found["superuser"],
             found["version"],
             found["standby"],
             found["log"],
-            [*powers, *found["member"]],
+            [*powers, *(f"{name}()" for name in more)],
+            [*harmful, *(f"{name}()" for name in more)],
+            found["path"],
         )
 
     @property
     def major(self) -> int:
         return self.version // 10000
+
+    def because(self) -> str:
+        """Why what it runs is judged, as the rest of a sentence."""
+        if self.superuser:
+            return "is a superuser, or may become one" if self.name != "postgres" else "is a superuser"
+        if self.harmful:
+            return f"has {', '.join(f'`{word}`' for word in self.harmful[:5])}"
+        return "may keep the log quiet, so that queries are judged"
 
     def sentence(self) -> str:
         """What it is, in a sentence."""
@@ -79,11 +121,11 @@ class Role:
         if self.standby:
             what += " (a standby)"
         if self.superuser:
-            return f"{what} is a superuser; reads are judged function by function"
+            return f"{what} is a superuser; what a query would run is judged first"
         powers = f" has {', '.join(self.powers)}" if self.powers else " has no special powers"
         return what + powers
 
-    def report(self, found: dict[str, int]) -> str:
+    def report(self, found: dict[str, int], *, trusted: bool) -> str:
         """All of it, for a person."""
         lines = [
             f"Role `{self.name}` on PostgreSQL {self.version // 10000}.{self.version % 10000}"
@@ -91,10 +133,18 @@ class Role:
             f"Special powers: {', '.join(self.powers) or 'none'}.",
             f"Tables: {found['tables']}, of which it may change {found['writable']} and owns {found['owned']}.",
         ]
-        if self.superuser:
+        if self.harmful:
+            whose = (
+                "Code of other roles is trusted, by `--trust-database`"
+                if trusted
+                else (
+                    "Nothing that another role laid is run, but a role that owns a table could change it in the moment "
+                    "between the look and the run"
+                )
+            )
             lines.append(
-                "A superuser can reach files, programs and other sessions. Queries are held by the gate, which "
-                "refuses functions that do more than read; `edit_schema` is refused."
+                "It can reach files, programs or other sessions. Queries that would do more than read are refused. "
+                f"{whose}. `edit_schema` is refused."
             )
         elif found["others"]:
             lines.append(

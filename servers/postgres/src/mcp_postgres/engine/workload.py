@@ -15,7 +15,7 @@ from mcp_batteries.errors import Invalid, Refused, quote
 from mcp_batteries.sql.rows import size
 from mcp_postgres.engine.connections import Session
 from mcp_postgres.engine.errors import problem
-from mcp_postgres.engine.plan import HYPOPG, HYPOPG_FIX, needs, plan_of
+from mcp_postgres.engine.plan import hypopg, plan_of
 from mcp_postgres.models import Report
 from mcp_postgres.policy import Database, ReadStatement
 
@@ -177,8 +177,7 @@ async def advice(session: Session, database: Database, queries: Sequence[str], l
         Refused: an extension is missing.
         Invalid: a query given has no plan.
     """
-    if not await needs(session, "hypopg"):
-        raise Refused(HYPOPG, HYPOPG_FIX)
+    schema = await hypopg(session)
     session.spent = True
     workload = [_Query(sql, 1.0) for sql in queries]
     if not queries:
@@ -197,12 +196,12 @@ async def advice(session: Session, database: Database, queries: Sequence[str], l
     candidates = await _candidates(session, known)
     chosen: list[tuple[str, int, float]] = []
     while candidates and len(chosen) < limit:
-        best = await _best(session, database, known, candidates)
+        best = await _best(session, database, schema, known, candidates)
         if best is None:
             break
         chosen.append(best)
         candidates = [item for item in candidates if item != best[0]]
-    await session.value("SELECT hypopg_reset()::text")
+    await session.value(f"SELECT {schema}.hypopg_reset()::text")
     return _advised(known, chosen, len(workload) - len(known))
 
 
@@ -228,10 +227,12 @@ async def _cost(
     try:
         statement = ReadStatement(database, query.sql)
         top = await plan_of(session, statement, generic="$" in query.sql)
-    except psycopg.Error as error:
+    except (psycopg.Error, Refused) as error:
         await session.simple("ROLLBACK TO SAVEPOINT mcp_cost")
         await session.simple("DEALLOCATE ALL")
-        if strict:
+        if strict and isinstance(error, Refused):
+            raise
+        if strict and isinstance(error, psycopg.Error):
             found = problem(error, database.name)
             raise Invalid(f"{quote(query.sql)} has no plan: {found.what}", found.fix) from error
         return None
@@ -297,29 +298,30 @@ async def _candidates(session: Session, queries: Iterable[_Query]) -> list[str]:
 
 
 async def _best(
-    session: Session, database: Database, queries: Sequence[_Query], candidates: Sequence[str]
+    session: Session, database: Database, schema: str, queries: Sequence[_Query], candidates: Sequence[str]
 ) -> tuple[str, int, float] | None:
     """The candidate with the greatest gain, left in place: name, bytes, share of cost; None if none gains a tenth."""
     total = sum(query.now * query.weight for query in queries) or 1.0
     best: tuple[float, str, int, list[float]] | None = None
+    create = f"SELECT indexrelid::text FROM {schema}.hypopg_create_index($1::text)"
     for item in candidates:
-        made = await session.value("SELECT indexrelid::text FROM hypopg_create_index($1)", f"CREATE INDEX ON {item}")
+        made = await session.value(create, f"CREATE INDEX ON {item}")
         if made is None:
             continue
-        bytes_ = int(await session.value("SELECT hypopg_relation_size($1::oid)::text", made) or 0)
+        bytes_ = int(await session.value(f"SELECT {schema}.hypopg_relation_size($1::oid)::text", made) or 0)
         table = item.partition(" (")[0].rpartition(".")[2].strip('"')
         costs = [
             (await _cost(session, database, query, look=False) or query.now) if table in query.wanted else query.now
             for query in queries
         ]
-        await session.value("SELECT hypopg_drop_index($1::oid)::text", made)
+        await session.value(f"SELECT {schema}.hypopg_drop_index($1::oid)::text", made)
         gain = 1 - sum(cost * query.weight for cost, query in zip(costs, queries, strict=True)) / total
         # Of two that gain the same the smaller one, with fewer columns, is the better.
         if gain > 0.1 and (best is None or gain > best[0] * 1.02):
             best = (gain, item, bytes_, costs)
     if best is None:
         return None
-    await session.value("SELECT indexrelid::text FROM hypopg_create_index($1)", f"CREATE INDEX ON {best[1]}")
+    await session.value(create, f"CREATE INDEX ON {best[1]}")
     for query, cost in zip(queries, best[3], strict=True):
         query.now = cost
     return best[1], best[2], best[0]
