@@ -1,5 +1,9 @@
 # Verbs for people; each is one command that CI runs too.
 
+# What you changed, checked and tested in under a minute.
+quick *revision:
+    uv run python tests/quick.py {{ revision }}
+
 # Lint, types, import rules.
 check:
     uv run ruff format --check
@@ -10,6 +14,13 @@ check:
 # Everything that must pass.
 test *arguments:
     uv run pytest {{ arguments }}
+
+# Everything, and then which lines no test reached.
+coverage *arguments:
+    uv run coverage erase
+    -uv run coverage run -m pytest {{ arguments }}
+    uv run coverage combine --quiet
+    uv run coverage report --skip-covered --sort=miss
 
 # Regenerate README tables, snapshots, pages for hosts, manifests and registry entries.
 docs:

@@ -9,6 +9,7 @@ import hypothesis
 import pytest
 
 from e2e.installing import ROOT, UV, run
+from markers import mark
 
 # The programs of the development group (ripgrep, uv ...), whichever way pytest was started.
 os.environ["PATH"] = str(Path(sys.executable).parent) + os.pathsep + os.environ.get("PATH", "")
@@ -38,6 +39,10 @@ def every_request_to_github_is_one_it_knows() -> Generator[None]:
     yield
     oracle = sys.modules.get("github_server.oracle.server")
     assert oracle is None or oracle.violations == []
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    mark(items)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -84,7 +84,7 @@ class Trial:
             confirmed = origin is not None and not origin.stale
             # What was true a moment ago may be repeated for two minutes; a clock may be set back by one.
             then = world.now - origin.age_s if origin else 0.0
-            recent = origin is not None and origin.age_s <= 120 and any(abs(at - then) < 60 for at in self.quiet)
+            recent = origin is not None and origin.age_s <= 120 and any(abs(at - then) < 62 for at in self.quiet)
             if not confirmed or not recent:
                 wrong.append(f"none: {told}; in effect: {truth}, {world.now}; {answer.explanation} {origin}")
         if answer.status == "not_covered":

@@ -1,0 +1,75 @@
+"""Which tests start processes, databases or browsers: read off their code, so that nobody has to keep a list.
+
+A test is marked if it, a fixture it uses, or a function of ours that one of them calls has to do with the thing.
+"""
+
+import types
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+__all__ = ["mark", "named"]
+
+TESTS = Path(__file__).parent
+SIGNS = {
+    "process": {
+        "Popen", "StdioWire", "create_subprocess_exec", "multiprocessing", "open_process", "run_process",
+        "stdio_client", "subprocess",
+    },
+    "browser": {"Chromium", "chromium", "playwright"},
+}  # fmt: skip
+"""Names in code that mean it."""
+
+
+def mark(items: list[pytest.Item]) -> None:
+    """Give each of `items` the markers `process`, `postgres`, `browser` and `house` that it deserves."""
+    for item in items:
+        room = item.path.relative_to(TESTS).parts[0]
+        if room in ("house", "mutants", "documents"):
+            item.add_marker("house")
+        if room == "postgres" or "postgres" in getattr(item, "fixturenames", ()):
+            item.add_marker("postgres")
+        found = set().union(*map(named, _work(item)))
+        for marker, signs in SIGNS.items():
+            if found & signs or (marker == "process" and room == "e2e"):
+                item.add_marker(marker)
+
+
+def _work(item: pytest.Item) -> Iterator[Callable[..., Any]]:
+    if isinstance(item, pytest.Function):
+        yield item.function
+        for definitions in item._fixtureinfo.name2fixturedefs.values():
+            yield from (definition.func for definition in definitions)
+
+
+@cache
+def named(work: Callable[..., Any]) -> frozenset[str]:
+    """All names in the code of `work` and of what it calls, as far as that lies below `tests`."""
+    seen: set[Any] = set()
+    names: set[str] = set()
+    todo: list[Any] = [work]
+    while todo:
+        found = todo.pop()
+        found = getattr(found, "__wrapped__", found)
+        if isinstance(found, type):
+            todo += [item for item in vars(found).values() if isinstance(item, types.FunctionType)]
+            continue
+        code = getattr(found, "__code__", None)
+        if code is None or code in seen or not code.co_filename.startswith(str(TESTS)):
+            continue
+        seen.add(code)
+        inside = set(_names(code))
+        names |= inside
+        reached = found.__globals__
+        todo += [reached[name] for name in inside if isinstance(reached.get(name), types.FunctionType | type)]
+    return frozenset(names)
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names(constant)
