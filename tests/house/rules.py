@@ -5,10 +5,11 @@ rely on policy having said yes, so nothing else makes one.
 """
 
 import ast
+import importlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-__all__ = ["made_elsewhere", "never_read"]
+__all__ = ["made_elsewhere", "never_read", "private_imports"]
 
 _ASKS = ("isinstance", "issubclass", "cast", "TypeVar")
 """Calls that may name a trusted type without making one."""
@@ -72,3 +73,17 @@ def never_read(settings: Collection[str], roots: Collection[Path]) -> list[str]:
                 holder = ast.unparse(node.value).rpartition(".")[2].lstrip("_")
                 read |= {node.attr} if holder in ("settings", *holders) else set()
     return sorted(set(settings) - read)
+
+
+def private_imports(root: Path, package: str) -> list[str]:
+    """Names that modules below `root` import from modules of `package` which do not export them."""
+    found: list[str] = []
+    for path in sorted(root.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == package:
+                module = importlib.import_module(str(node.module))
+                exported = getattr(module, "__all__", None)
+                # A module that is imported as a whole is not in any list.
+                hidden = [item.name for item in node.names if exported is not None and item.name not in exported]
+                found += [f"{path.relative_to(root).as_posix()}: {name}" for name in hidden]
+    return found

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from contract.test_contract import FOLDERS, ROOT
-from house.rules import made_elsewhere, never_read
+from house.rules import made_elsewhere, never_read, private_imports
 from mcp_batteries.testing.docs import package_of
 
 SERVERS = [folder for folder in FOLDERS if package_of(folder)]
@@ -75,3 +75,13 @@ def test_a_planted_setting_that_nobody_reads_is_found(tmp_path: Path) -> None:
     )
     names = ["inside", "kept", "read", "unread", "written"]
     assert never_read(names, [tmp_path]) == ["unread", "written"]
+
+
+def test_members_import_public_names_of_the_common_package() -> None:
+    assert [found for member in FOLDERS for found in private_imports(member / "src", "mcp_batteries")] == []
+
+
+@pytest.mark.parametrize("name", ["_private", "not_in_all"])
+def test_a_planted_private_import_is_found(tmp_path: Path, name: str) -> None:
+    (tmp_path / "room.py").write_text(f"from mcp_batteries.errors import quote, {name}\n", "utf-8")
+    assert private_imports(tmp_path, "mcp_batteries") == [f"room.py: {name}"]

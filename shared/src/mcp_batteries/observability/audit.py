@@ -25,7 +25,7 @@ from starlette.types import Scope
 
 from mcp_batteries.sdk import connection_of
 
-__all__ = ["Audit", "whose"]
+__all__ = ["Audit", "caller_in", "identity", "whose"]
 
 _AUDITED = frozenset({"tools/call", "resources/read", "resources/subscribe", "subscriptions/listen", "prompts/get"})
 _UNKNOWN = "unknown"
