@@ -18,7 +18,12 @@ _ASKS = ("isinstance", "issubclass", "cast", "TypeVar")
 def made_elsewhere(root: Path) -> list[str]:
     """Each place below `root`, outside of every `policy.py`, where a trusted type is made or handed on to be made."""
     modules = {path: ast.parse(path.read_text("utf-8")) for path in sorted(root.rglob("*.py"))}
-    trusted = {name for path, tree in modules.items() if path.name == "policy.py" for name in _trusted(path, tree)}
+    trusted = {
+        name
+        for path, tree in modules.items()
+        if path.name == "policy.py"
+        for name in _trusted(path.relative_to(root), tree)
+    }
     return [
         f"{path.relative_to(root).as_posix()}: {name}"
         for path, tree in modules.items()
@@ -28,14 +33,17 @@ def made_elsewhere(root: Path) -> list[str]:
 
 
 def _trusted(path: Path, policy: ast.Module) -> Iterator[str]:
-    """The full names of the trusted types of one `policy.py`, those it passes on from elsewhere included."""
+    """The full names of the trusted types of one `policy.py`, those it passes on from elsewhere by both names."""
+    module = ".".join(path.with_suffix("").parts)
     exported = {word.value for word in ast.walk(_all(policy)) if isinstance(word, ast.Constant)}
     for node in policy.body:
         if isinstance(node, ast.ClassDef) and node.name in exported - {"Policy"}:
             if not any(ast.unparse(base) == "Protocol" for base in node.bases):
-                yield f"{path.parent.name}.policy.{node.name}"
+                yield f"{module}.{node.name}"
         elif isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module}.{item.name}" for item in node.names if (item.asname or item.name) in exported)
+            for item in node.names:
+                if (name := item.asname or item.name) in exported:
+                    yield from (f"{node.module}.{item.name}", f"{module}.{name}")
 
 
 def _all(tree: ast.Module) -> ast.AST:

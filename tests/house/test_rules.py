@@ -11,15 +11,6 @@ from mcp_batteries.testing.docs import package_of
 
 SERVERS = [folder for folder in FOLDERS if package_of(folder)]
 
-TO_BE_MENDED = {
-    "servers/postgres/src/mcp_postgres/engine/pages.py",
-    "servers/postgres/src/mcp_postgres/engine/service.py",
-    "servers/postgres/src/mcp_postgres/engine/workload.py",
-    "servers/postgres/src/mcp_postgres/resources.py",
-    "servers/sqlite/src/mcp_sqlite/resources.py",
-}
-"""Modules that still make trusted types themselves. Take out what you mend; the list ends empty and goes away."""
-
 
 def test_only_policy_makes_trusted_types() -> None:
     found = [
@@ -27,7 +18,7 @@ def test_only_policy_makes_trusted_types() -> None:
         for folder in {source for member in FOLDERS for source in member.glob("src")}
         for place in made_elsewhere(folder)
     ]
-    assert {place.partition(":")[0] for place in found} == TO_BE_MENDED, "\n".join(found)
+    assert found == []
 
 
 @pytest.mark.parametrize(
@@ -40,6 +31,7 @@ def test_only_policy_makes_trusted_types() -> None:
         "from toy.policy import Folder\nlist(map(Folder, ['/etc']))",
         "from toy.policy import Folder\npartial(make=Folder)",
         "from common.requests import Rows\nRows('secrets')",
+        "from toy.policy import Rows\nRows('secrets')",
     ],
 )
 def test_a_planted_maker_is_found(tmp_path: Path, line: str) -> None:

@@ -55,11 +55,11 @@ def test_files_have_plain_names(name: str, tmp_path: Path) -> None:
 def test_uris_have_one_spelling(tmp_path: Path) -> None:
     served = policy(make(tmp_path / "app.db"))
     for spelled in ("sqlite://app/t", "sqlite://APP/%74", "SQLITE://app/t/", "sqlite://app/t?limit=100"):
-        subject = served.subject(spelled)
-        assert subject is not None and subject.uri == "sqlite://app/t?limit=100"
-    assert served.subject("file:///x") is None
+        readable = served.readable(spelled)
+        assert readable is not None and readable.uri == "sqlite://app/t?limit=100"
+    assert served.readable("file:///x") is None
     with pytest.raises(NotFound):
-        served.subject("sqlite://app/a/b/c")
+        served.readable("sqlite://app/a/b/c")
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="reads /proc")

@@ -15,10 +15,10 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mcp_batteries.sql.rows import RowPage
 from mcp_sqlite.engine.pages import Scratch
 from mcp_sqlite.engine.service import Engine
-from mcp_sqlite.models import RowPage
-from mcp_sqlite.policy import Database, NewFile, ReadStatement, ServedFile, Table
+from mcp_sqlite.policy import Database, NewFile, NextPage, ReadStatement, ServedFile, Table
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1) | st.sampled_from([0, 2**53, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63)])
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.sampled_from(
@@ -55,7 +55,7 @@ class Place:
         while (cursor := page.cursor) is not None:
 
             async def following(cursor: str = cursor) -> RowPage:
-                return await self.engine.next_rows(cursor, **bounds)
+                return await self.engine.rows(NextPage(cursor, None), **bounds)
 
             page = self.portal.call(following)
             yield page
@@ -133,7 +133,7 @@ def test_paging_gives_each_row_once_while_another_program_writes(
     rows: list[Any], schema: str, order: str, limit: int, max_bytes: int, journal: str, place: Place
 ) -> None:
     database = place.database(f"PRAGMA journal_mode = {journal}; {schema}", rows=rows)
-    with closing(sqlite3.connect(database.path)) as writer:
+    with closing(sqlite3.connect(database.address)) as writer:
         stored = [[shown(value) for value in row] for row in writer.execute("SELECT * FROM t")]
         taken: list[Any] = []
         numbers: list[int] = []
@@ -159,15 +159,15 @@ def test_json_lines_bring_back_every_value(rows: list[list[Any]], name: str, pla
     column = '"' + name.replace('"', '""') + '"'
     schema = f"CREATE TABLE t (a, {column}); CREATE TABLE copy AS SELECT * FROM t"
     database = place.database(schema, rows=rows)
-    file = f"{Path(database.path).stem}.jsonl"
+    file = f"{Path(database.address).stem}.jsonl"
 
     async def there_and_back() -> None:
-        everything = ReadStatement(database, "SELECT * FROM t ORDER BY rowid")
+        everything = ReadStatement(database, "SELECT * FROM t ORDER BY rowid", None)
         await place.engine.export(everything, NewFile(str(place.folder), file))
         await place.engine.import_rows(Table(database, "copy"), ServedFile(str(place.folder), file), dry_run=False)
 
     place.portal.call(there_and_back)
-    with closing(sqlite3.connect(database.path)) as connection:
+    with closing(sqlite3.connect(database.address)) as connection:
         columns = f"a, {column}, typeof(a), typeof({column})"
         before, after = (
             connection.execute(f"SELECT {columns} FROM {table} ORDER BY rowid").fetchall() for table in ("t", "copy")
@@ -180,18 +180,18 @@ def test_json_lines_bring_back_every_value(rows: list[list[Any]], name: str, pla
 def test_csv_brings_back_every_text(rows: list[list[Any]], place: Place) -> None:
     database = place.database("CREATE TABLE t (a TEXT, b TEXT NOT NULL); CREATE TABLE copy (a TEXT, b TEXT NOT NULL)")
     rows = [[a, b or ""] for a, b in rows]
-    with closing(sqlite3.connect(database.path)) as connection:
+    with closing(sqlite3.connect(database.address)) as connection:
         connection.executemany("INSERT INTO t VALUES (?, ?)", rows)
         connection.commit()
-    file = f"{Path(database.path).stem}.csv"
+    file = f"{Path(database.address).stem}.csv"
 
     async def there_and_back() -> None:
-        everything = ReadStatement(database, "SELECT * FROM t ORDER BY rowid")
+        everything = ReadStatement(database, "SELECT * FROM t ORDER BY rowid", None)
         await place.engine.export(everything, NewFile(str(place.folder), file))
         await place.engine.import_rows(Table(database, "copy"), ServedFile(str(place.folder), file), dry_run=False)
 
     place.portal.call(there_and_back)
-    with closing(sqlite3.connect(database.path)) as connection:
+    with closing(sqlite3.connect(database.address)) as connection:
         copied = connection.execute("SELECT a, b FROM copy ORDER BY rowid").fetchall()
     # An empty field is NULL where the column takes it.
     assert copied == [(a or None, b) for a, b in rows]

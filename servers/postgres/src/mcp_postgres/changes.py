@@ -10,20 +10,29 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
-from collections.abc import Callable, Collection, Hashable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 
 import anyio
 import psycopg
+from anyio.abc import TaskGroup
 
 from mcp_batteries.errors import Problem
+from mcp_batteries.sql import watching
 from mcp_batteries.sql.rows import RowPage
+from mcp_batteries.sql.watching import TablesOf, demonstration
 from mcp_postgres.engine.admission import Limits, opening
 from mcp_postgres.engine.connections import apart
 from mcp_postgres.engine.service import Engine
-from mcp_postgres.policy import Database, Policy, Subject
-from mcp_postgres.resources import Resources
-from mcp_postgres.settings import Settings
+from mcp_postgres.policy import (
+    ActivityOf,
+    Database,
+    HealthOf,
+    Policy,
+    Readable,
+    Request,
+    SchemaOf,
+    TableOf,
+)
 
 __all__ = ["DatabaseWatcher", "demonstration"]
 
@@ -47,45 +56,39 @@ _CATALOGUE = "SELECT md5(concat_ws(' ', current_database(), pg_postmaster_start_
     )
 )  # fmt: skip
 """What changes with everything that a schema's resource shows, in a few milliseconds."""
-_DEFINED = {"schema", "table"}
-_UNGATED = {"activity": 1.0, "health": 15.0}
+_DEFINED = (SchemaOf, TableOf)
+_UNGATED = {ActivityOf: 1.0, HealthOf: 15.0}
 """What changes without a commit, and the seconds between two looks at it."""
 _BACK_OFF = 5.0
 """Seconds between two tries of a database that is down."""
 
 
-@dataclass(frozen=True)
-class _Tables:
-    """The key for the tables that `resources/list` shows of a database."""
-
-    database: str
-
-
-class _Watched:
-    """One database, the subjects somebody subscribed to, and the digests they had at the last look."""
-
+class _Watched(watching.Watched):
     def __init__(self, database: Database) -> None:
-        self.database = database
-        self.subjects: dict[str, Subject] = {}
-        self.digests: dict[str, str] = {}
+        super().__init__(database)
         self.due: dict[str, float] = {}
         self.names: str | None = None
-        self.listed = False
         self.gate: str | None = None
         self.catalogue: str | None = None
-        self.wanted = anyio.Event()
-        self.wake = anyio.Event()
-        self.turn = anyio.Lock()
+        self.begun = anyio.Event()
+        """Set while somebody wants to hear of it."""
 
-    def update(self) -> None:
-        if not (self.listed or self.subjects):
-            self.wanted = anyio.Event()
-        elif not self.wanted.is_set():
-            self.wanted.set()
+    def settle(self) -> None:
+        if not self.listed:
+            self.names = None
+        if not self.wanted:
+            self.begun = anyio.Event()
+        elif not self.begun.is_set():
+            self.begun.set()
+
+    def clear(self) -> None:
+        super().clear()
+        self.gate = self.catalogue = None
+        self.settle()
 
 
-class DatabaseWatcher:
-    """The source of changes for `postgres://` URIs; a key is a subject's URI in its one spelling.
+class DatabaseWatcher(watching.Watcher[_Watched]):
+    """The source of changes for `postgres://` URIs.
 
     Args:
         seconds: between two looks.
@@ -93,68 +96,37 @@ class DatabaseWatcher:
     """
 
     def __init__(
-        self, policy: Policy, engine: Engine, resources: Resources, *, seconds: float, channel: str | None
+        self,
+        policy: Policy,
+        engine: Engine,
+        readable: Callable[[str], Readable[Request] | None],
+        *,
+        seconds: float,
+        channel: str | None,
     ) -> None:
-        self._engine, self._resources = engine, resources
+        super().__init__(map(_Watched, policy.databases.values()), readable)
+        self._engine = engine
         self._seconds, self._channel = seconds, channel
-        self._watched = {name: _Watched(database) for name, database in policy.databases.items()}
-        self.list_keys: Collection[Hashable] = tuple(map(_Tables, self._watched))
-        self._subjects: dict[str, Subject] = {}
 
-    def key(self, uri: str) -> Hashable | None:
-        subject = self._resources.subject(uri)
-        if subject is None:
-            return None
-        self._subjects[subject.uri] = subject
-        return subject.uri
+    async def begin(self, watched: _Watched, readables: Mapping[str, Readable[Request]]) -> None:
+        if watched.listed and watched.names is None:
+            watched.names = await self._names(watched)
+        for uri, readable in readables.items():
+            watched.digests[uri] = await self._digest(readable)
+            watched.readables[uri] = readable
+            # What was committed while this was read is seen by the next look.
+            watched.gate = watched.catalogue = None
 
-    async def add(self, keys: Collection[Hashable]) -> None:
-        for key in keys:
-            if isinstance(key, _Tables):
-                watched = self._watched[key.database]
-                async with watched.turn:
-                    watched.names = await self._names(watched) or watched.names
-                    watched.listed = True
-            else:
-                subject = self._subjects[str(key)]
-                watched = self._watched[subject.database.name]
-                async with watched.turn:
-                    watched.digests[subject.uri] = await self._digest(subject)
-                    watched.subjects[subject.uri] = subject
-                    # What was committed while this was read is seen by the next look.
-                    watched.gate = watched.catalogue = None
-            watched.update()
-
-    def discard(self, keys: Collection[Hashable]) -> None:
-        for key in keys:
-            if isinstance(key, _Tables):
-                self._watched[key.database].listed = False
-            elif (subject := self._subjects.pop(str(key), None)) is not None:
-                watched = self._watched[subject.database.name]
-                watched.subjects.pop(subject.uri, None)
-                watched.digests.pop(subject.uri, None)
-        for watched in self._watched.values():
-            watched.update()
-
-    async def run(self, changed: Callable[[Collection[Hashable]], None]) -> None:
-        self._changed = changed
-        try:
-            async with anyio.create_task_group() as tasks:
-                for watched in self._watched.values():
-                    tasks.start_soon(self._follow, watched)
-                    if self._channel is not None:
-                        tasks.start_soon(self._listen, watched, self._channel)
-        finally:
-            for watched in self._watched.values():
-                watched.subjects.clear()
-                watched.digests.clear()
-                watched.listed, watched.names, watched.gate, watched.catalogue = False, None, None, None
-                watched.update()
+    def start(self, tasks: TaskGroup) -> None:
+        for watched in self.watched.values():
+            tasks.start_soon(self._follow, watched)
+            if self._channel is not None:
+                tasks.start_soon(self._listen, watched, self._channel)
 
     async def _follow(self, watched: _Watched) -> None:
         pause = self._seconds
         while True:
-            await watched.wanted.wait()
+            await watched.begun.wait()
             with anyio.move_on_after(pause):
                 await watched.wake.wait()
             watched.wake = anyio.Event()
@@ -171,7 +143,7 @@ class DatabaseWatcher:
     async def _listen(self, watched: _Watched, channel: str) -> None:
         connections = self._engine.following[watched.database.name]
         while True:
-            await watched.wanted.wait()
+            await watched.begun.wait()
             try:
                 async with connections.listening(channel) as notifications:
                     watched.wake.set()
@@ -186,48 +158,45 @@ class DatabaseWatcher:
         begun, aside = anyio.current_time(), 0.0
         gate = await self._ask(watched, _GATE)
         now = anyio.current_time()
-        looked = [
-            subject for uri, subject in watched.subjects.items() if self._pending(watched, uri, subject, now, gate)
-        ]
-        if any(subject.request["do"] in _DEFINED for subject in looked):
+        looked = {
+            uri: readable for uri, readable in watched.readables.items() if self._pending(watched, readable, now, gate)
+        }
+        if any(isinstance(readable.request, _DEFINED) for readable in looked.values()):
             catalogue = await self._ask(watched, _CATALOGUE)
             if catalogue == watched.catalogue:
-                looked = [subject for subject in looked if subject.request["do"] not in _DEFINED]
+                looked = {uri: item for uri, item in looked.items() if not isinstance(item.request, _DEFINED)}
             watched.catalogue = catalogue
-        changed: list[Hashable] = []
-        for subject in looked:
+        digests: dict[str, str] = {}
+        for uri, readable in looked.items():
             since = anyio.current_time()
-            digest = await self._digest(subject)
-            if (rest := _UNGATED.get(str(subject.request["do"]))) is not None:
-                watched.due[subject.uri] = anyio.current_time() + rest
+            digests[uri] = await self._digest(readable)
+            if (rest := _pause(readable.request)) is not None:
+                watched.due[uri] = anyio.current_time() + rest
                 aside += anyio.current_time() - since
-            if subject.uri in watched.subjects and watched.digests.get(subject.uri) != digest:
-                watched.digests[subject.uri] = digest
-                changed.append(subject.uri)
+        changed = watched.compare(digests)
         if watched.listed and gate != watched.gate:
             names = await self._ask(watched, _NAMES)
             if watched.names is not None and names != watched.names:
-                changed.append(_Tables(watched.database.name))
+                changed.append(TablesOf(watched.database.name))
             watched.names = names
         watched.gate = gate
         if changed:
-            self._changed(changed)
+            self.changed(changed)
         return anyio.current_time() - begun - aside
 
-    def _pending(self, watched: _Watched, uri: str, subject: Subject, now: float, gate: str | None) -> bool:
-        if str(subject.request["do"]) in _UNGATED:
-            return watched.due.get(uri, 0.0) <= now
+    def _pending(self, watched: _Watched, readable: Readable[Request], now: float, gate: str | None) -> bool:
+        if _pause(readable.request) is not None:
+            return watched.due.get(readable.uri, 0.0) <= now
         return gate != watched.gate
 
-    async def _digest(self, subject: Subject) -> str:
+    async def _digest(self, readable: Readable[Request]) -> str:
         try:
-            now = self._resources.subject(subject.uri) if subject.request["do"] == "query" else subject
-            found = await self._engine.read(subject.database, (now or subject).request)
+            found = await self._engine.read(self.request(readable))
         except Problem as problem:
-            # What can't be read may be another thing when it can: a notice too many, none too few.
+            # Treat unreadable as changed: an extra notice is better than a missed one.
             return f"unreadable: {problem}"
         text = found.document() if isinstance(found, RowPage) else found
-        if subject.request["do"] == "health":
+        if isinstance(readable.request, HealthOf):
             text = re.sub(r"\d+", "", text)
         return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
@@ -247,6 +216,5 @@ class DatabaseWatcher:
         return await apart(do())
 
 
-def demonstration(settings: Settings) -> tuple[str, Callable[[], None]] | None:
-    """For `--check`: nothing in a database can be changed without changing it."""
-    return None
+def _pause(request: Request) -> float | None:
+    return next((seconds for kind, seconds in _UNGATED.items() if isinstance(request, kind)), None)

@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp_batteries.sql.rows import RowPage, compact, count, size
 
-__all__ = ["Catalog", "Change", "Hits", "Plan", "Report", "RowPage", "TableInfo"]
+__all__ = ["Catalog", "Change", "Plan", "Report", "TableInfo"]
 
 _Json = Mapping[str, Any]
 _MOST_COLUMNS = 30
@@ -136,18 +136,6 @@ def _column(column: _Json) -> str:
 def _index(index: _Json) -> str:
     scans = "" if index["scans"] is None else f", {count(index['scans'], 'scan')}"
     return f"- {index['definition']}; {size(index['bytes'])}{scans}{'' if index['valid'] else ', INVALID'}"
-
-
-@dataclass(frozen=True)
-class Hits:
-    """Where words occur in the schemas."""
-
-    lines: Sequence[str]
-    more: bool
-
-    def text(self) -> str:
-        head = "[truncated: search for something longer]\n" if self.more else ""
-        return head + ("\n".join(self.lines) or "Nothing in the schema matches.")
 
 
 @dataclass(frozen=True)

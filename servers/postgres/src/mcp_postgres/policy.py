@@ -1,7 +1,6 @@
 """The only place that says no before PostgreSQL does: a caller's words become a trusted type here, or a refusal.
 
-What a statement may do is not decided here by looking at it. It becomes a `ReadStatement`, a `WriteStatement` or a
-`SchemaStatement` by the tool that it came through, and the engine has PostgreSQL refuse what that kind may not do.
+What mcp-sqlite has too (databases, statements, pages, rows) is in `mcp_batteries.sql.policy`.
 """
 
 from __future__ import annotations
@@ -12,74 +11,47 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol, cast
-from urllib.parse import parse_qsl, quote_from_bytes, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
-from mcp_batteries.errors import Invalid, NotFound, Refused, Unavailable, quote
-from mcp_batteries.sql.rows import bare_sql
+from mcp_batteries.errors import Invalid, Unavailable, quote
+from mcp_batteries.sql import policy as sql
+from mcp_batteries.sql.policy import (
+    Database,
+    NamesOf,
+    NextPage,
+    QueryOf,
+    Readable,
+    ReadStatement,
+    RowOf,
+    RowsOf,
+    SchemaStatement,
+    SearchOf,
+    Switches,
+    WriteStatement,
+    checked_name,
+    escaped,
+    is_whole,
+)
 
 __all__ = [
-    "MAX_SQL", "Database", "Parameters", "Policy", "PolicySettings", "ReadStatement", "SchemaStatement", "Subject",
-    "Table", "WriteStatement", "escaped",
+    "ActivityOf", "Advice", "Database", "HealthOf", "ListOf", "NamesOf", "NextPage", "PlanOf", "Policy",
+    "PolicySettings", "QueryOf", "ReadStatement", "Readable", "Request", "RoleOf", "RowOf", "RowsOf", "SchemaOf",
+    "SchemaStatement", "SearchOf", "Table", "TableOf", "WriteStatement", "of_ours",
+    "part_of", "table_uri",
 ]  # fmt: skip
-
-MAX_SQL = 100_000
-"""Characters of one `sql` argument."""
-
-Parameters = Sequence[Any] | None
-
-_PAGE_ROWS = 100
-"""Rows of a table that its resource shows."""
 
 _NAMED = re.compile(r"(?P<name>[A-Za-z0-9_-]+)=(?P<rest>(?:postgres(?:ql)?://|[a-z_]+=).*)", re.DOTALL)
 
 
-class PolicySettings(Protocol):
+class PolicySettings(Switches, Protocol):
     """What the policy needs to be told."""
 
     @property
     def databases(self) -> Sequence[str]: ...
     @property
     def demo(self) -> bool: ...
-    @property
-    def read_only(self) -> bool: ...
-    @property
-    def write(self) -> bool: ...
-    @property
-    def ddl(self) -> bool: ...
-
-
-@dataclass(frozen=True)
-class Database:
-    """A served database.
-
-    Attributes:
-        name: how callers name it, in the characters a URI needs no escapes for.
-        address: connection URL or `key=value` text for libpq, which adds its environment; never shown.
-    """
-
-    name: str
-    address: str = field(repr=False)
-
-
-@dataclass(frozen=True)
-class ReadStatement:
-    """To be run where nothing can be changed."""
-
-    database: Database
-    sql: str
-    parameters: tuple[str | None, ...] = ()
-
-
-@dataclass(frozen=True)
-class WriteStatement(ReadStatement):
-    """May change rows."""
-
-
-@dataclass(frozen=True)
-class SchemaStatement(ReadStatement):
-    """May change the schema."""
 
 
 @dataclass(frozen=True)
@@ -92,30 +64,87 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Subject:
-    """What a resource URI means: the one spelling of the URI, and the request for its content."""
+class ListOf:
+    """Objects of a kind in some databases, or in their schemas of a name, from the position of a cursor on."""
 
-    uri: str
+    databases: tuple[Database, ...]
+    kind: str
+    schema: str | None
+    cursor: str | None
+
+
+@dataclass(frozen=True)
+class PlanOf:
+    """How PostgreSQL would run a statement, if there were `indexes` (what follows `CREATE INDEX ON`) too."""
+
+    statement: ReadStatement
+    indexes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Indexes for these statements; for the busiest there are where none is given."""
+
     database: Database
-    request: Mapping[str, Any]
+    statements: tuple[ReadStatement, ...]
 
 
-class Policy:
+@dataclass(frozen=True)
+class SchemaOf:
+    """The definitions of all tables and views in a database, or in one schema of it."""
+
+    database: Database
+    schema: str | None = None
+
+
+@dataclass(frozen=True)
+class TableOf:
+    """The definition of one table."""
+
+    table: Table
+
+
+@dataclass(frozen=True)
+class HealthOf:
+    """What is wrong with a database, in some areas; in all where none is named."""
+
+    database: Database
+    areas: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ActivityOf:
+    """What other sessions do."""
+
+    database: Database
+
+
+@dataclass(frozen=True)
+class RoleOf:
+    """What the server's role could do."""
+
+    database: Database
+
+
+Request = SchemaOf | TableOf | HealthOf | ActivityOf | RoleOf | RowsOf[Table] | RowOf[Table] | QueryOf
+"""What a resource shows."""
+
+_OF_DATABASE = {".schema": SchemaOf, ".health": HealthOf, ".activity": ActivityOf, ".role": RoleOf}
+
+
+class Policy(sql.Policy[Table, Request]):
     """What may be reached under these settings.
-
-    Args:
-        demo: address of the demo database, if it is served.
 
     Raises:
         Unavailable: no database is named, here or in libpq's environment.
     """
 
+    SCHEME = "postgres"
+
     def __init__(self, settings: PolicySettings, *, environment: Mapping[str, str] = os.environ) -> None:
-        self.can_write = settings.write and not settings.read_only
-        self.can_reshape = settings.ddl and not settings.read_only
-        self.databases: dict[str, Database] = {}
+        super().__init__(settings)
         if settings.demo:
-            self.databases["demo"] = Database("demo", "")
+            self.serve("demo", "")
         addresses = list(settings.databases)
         if not addresses and any(environment.get(name) for name in ("PGHOST", "PGSERVICE", "PGDATABASE")):
             addresses = [""]
@@ -123,60 +152,11 @@ class Policy:
             named = _NAMED.fullmatch(address)
             wanted, address = (named["name"], named["rest"]) if named and named["name"] not in _WORDS else ("", address)
             own = _name_in(address, environment)
-            name = self._free_name(wanted or own)
-            self.databases[name] = Database(name, address)
+            self.serve(wanted or own, address)
         if not self.databases:
             raise Unavailable(
                 "There is no database to serve.", "Name one as postgresql://host/name, set PGHOST, or pass --demo."
             )
-
-    def _free_name(self, wanted: str) -> str:
-        plain = re.sub(r"[^a-z0-9_-]+", "_", wanted.lower()).strip("_") or "database"
-        name, number = plain, 2
-        while name in self.databases:
-            name, number = f"{plain}_{number}", number + 1
-        return name
-
-    def database(self, name: str | None) -> Database:
-        """The database called `name`; None is the only one there is.
-
-        Raises:
-            NotFound: there is none of that name.
-            Invalid: none is named and there are several.
-        """
-        served = ", ".join(f"`{known}`" for known in self.databases)
-        if name is None:
-            if len(self.databases) > 1:
-                raise Invalid("Several databases are served.", f"Name one as `database`: {served}.")
-            return next(iter(self.databases.values()))
-        found = self.databases.get(name.lower())
-        if found is None:
-            raise NotFound(f"There is no database {quote(name)}.", f"There are: {served}.")
-        return found
-
-    def read(self, database: str | None, sql: str, parameters: Parameters = None) -> ReadStatement:
-        """A statement that will run where it can change nothing."""
-        return ReadStatement(self.database(database), _text(sql), _bound(parameters))
-
-    def write(self, database: str | None, sql: str, parameters: Parameters = None) -> WriteStatement:
-        """A statement that may change rows.
-
-        Raises:
-            Refused: the operator has not opened that.
-        """
-        if not self.can_write:
-            raise Refused("Rows can't be changed through this server.", "The operator can start it with `--write`.")
-        return WriteStatement(self.database(database), _text(sql), _bound(parameters))
-
-    def reshape(self, database: str | None, sql: str) -> SchemaStatement:
-        """A statement that may change the schema.
-
-        Raises:
-            Refused: the operator has not opened that.
-        """
-        if not self.can_reshape:
-            raise Refused("The schema can't be changed through this server.", "The operator can start it with `--ddl`.")
-        return SchemaStatement(self.database(database), _text(sql))
 
     def table(self, database: str | None, name: str) -> Table:
         """A table or view, which may turn out not to exist; quotes are understood as PostgreSQL does."""
@@ -185,45 +165,85 @@ class Policy:
             raise Invalid(
                 f"{quote(name)} can't be the name of a table.", "Name it as `schema.table`, quoted as in SQL."
             )
-        schema = None if parts[1] is None else _name(_unquoted(parts[1]))
-        return Table(self.database(database), _name(_unquoted(parts[2])), schema)
+        schema = None if parts[1] is None else checked_name(_unquoted(parts[1]))
+        return Table(self.database(database), checked_name(_unquoted(parts[2])), schema)
 
-    def table_uri(self, database: Database, schema: str, name: str) -> str:
-        """The URI of a table's first rows."""
-        return f"postgres://{database.name}/{escaped(schema)}/{escaped(name)}"
+    def bound(self, parameters: Any) -> Any:
+        """Values for `$1`, `$2` ... as PostgreSQL reads them; a saved query's come in the order of its declarations."""
+        values: Sequence[Any] = [*(parameters.values() if isinstance(parameters, dict) else parameters or ())]
+        return tuple(_value(value, number) for number, value in enumerate(values, 1))
 
-    def subject(self, uri: str) -> Subject | None:
-        """What a `postgres://` URI means; None for URIs of another kind.
+    def listing(self, database: str | None, kind: str, schema: str | None, cursor: str | None) -> ListOf:
+        """Objects of a kind in a database, or in all."""
+        return ListOf(self.served(database), kind, checked_name(schema) if schema else None, cursor)
 
-        Raises:
-            NotFound: it names no database, or has no meaning here.
-            Invalid: its query is not understood.
-        """
-        if not uri.lower().startswith("postgres://"):
-            return None
-        rest, _, query = uri[len("postgres://") :].partition("?")
-        parts = rest.rstrip("/").split("/")
-        database = self.database(unquote(parts[0]))
-        top = f"postgres://{database.name}"
-        options = dict(parse_qsl(query, keep_blank_values=True))
-        match parts[1:]:
-            case [".schema" | ".health" | ".activity" | ".role" as what] if not options:
-                return Subject(f"{top}/{what}", database, {"do": what[1:]})
+    def plan(self, database: str | None, sql: str, parameters: Any, indexes: Sequence[str]) -> PlanOf:
+        """A statement to be explained."""
+        return PlanOf(self.read(database, sql, parameters), tuple(indexes))
+
+    def advice(self, database: str | None, queries: Sequence[str]) -> Advice:
+        """Statements to find indexes for."""
+        return Advice(self.database(database), tuple(self.read(database, query) for query in queries))
+
+    def settings(self, database: str | None, words: str) -> SearchOf:
+        """Words to find in a server's settings."""
+        return SearchOf((self.database(database),), words)
+
+    def health(self, database: str | None, areas: Sequence[str]) -> HealthOf:
+        """Areas of a database to look at."""
+        return HealthOf(self.database(database), tuple(areas))
+
+    def request(self, database: Database, path: Sequence[str], options: Mapping[str, str]) -> Request | None:
+        def table(schema: str, name: str) -> Table:
+            return Table(database, checked_name(unquote(name)), checked_name(unquote(schema)))
+
+        match path:
+            case [what] if what in _OF_DATABASE and not options:
+                return _OF_DATABASE[what](database)
             case [schema, ".schema"] if schema and not options:
-                name = _name(unquote(schema))
-                return Subject(f"{top}/{escaped(name)}/.schema", database, {"do": "schema", "schema": name})
-            case [schema, table, ".schema"] if schema and table and not options:
-                names = {"schema": _name(unquote(schema)), "table": _name(unquote(table))}
-                spelled = "/".join(map(escaped, names.values()))
-                return Subject(f"{top}/{spelled}/.schema", database, {"do": "table", **names})
-            case [schema, table] if schema and table:
-                return _rows(top, database, _name(unquote(schema)), _name(unquote(table)), options)
-            case [schema, table, key] if schema and table and not options:
-                names = {"schema": _name(unquote(schema)), "table": _name(unquote(table)), "key": unquote(key)}
-                spelled = "/".join(map(escaped, names.values()))
-                return Subject(f"{top}/{spelled}", database, {"do": "row", **names})
+                return SchemaOf(database, checked_name(unquote(schema)))
+            case [schema, name, ".schema"] if schema and name and not options:
+                return TableOf(table(schema, name))
+            case [schema, name] if schema and name:
+                return self.rows(table(schema, name), options)
+            case [schema, name, key] if schema and name and not options:
+                return RowOf(table(schema, name), unquote(key))
             case _:
-                raise NotFound(f"No resource has the URI {quote(uri)}.", f"`{top}/.schema` is the schema.")
+                return None
+
+    def path(self, request: Request) -> str:
+        match request:
+            case SchemaOf(schema=str() as schema):
+                return f"{escaped(schema)}/.schema"
+            case TableOf(table):
+                return f"{_segments(table)}/.schema"
+            case RowsOf(table):
+                return _segments(table) + self.options(request)
+            case RowOf(table, key):
+                return f"{_segments(table)}/{escaped(key)}"
+            case QueryOf():
+                raise AssertionError("a saved query is not below a database")
+            case _:
+                return next(word for word, kind in _OF_DATABASE.items() if kind is type(request))
+
+
+def of_ours(database: Database, sql: str, values: tuple[str, ...] = ()) -> ReadStatement:
+    """A statement that this program wrote, or found in the database's own statistics; no word of a caller is in it."""
+    return ReadStatement(database, sql, values)
+
+
+def table_uri(database: Database, schema: str, name: str) -> str:
+    """The URI of a table's first rows."""
+    return f"postgres://{database.name}/{escaped(schema)}/{escaped(name)}"
+
+
+def part_of(statement: ReadStatement, sql: str) -> ReadStatement:
+    """What a statement that reads has inside, such as the query behind EXPLAIN."""
+    return ReadStatement(statement.database, sql, statement.parameters)
+
+
+def _segments(table: Table) -> str:
+    return f"{escaped(table.schema or 'public')}/{escaped(table.name)}"
 
 
 _WORDS = ("dbname", "host", "hostaddr", "port", "user", "password", "service", "passfile", "sslmode", "options")
@@ -256,62 +276,12 @@ def _name_in(address: str, environment: Mapping[str, str]) -> str:
     return found or environment.get("PGDATABASE") or environment.get("PGSERVICE") or "postgres"
 
 
-def _rows(top: str, database: Database, schema: str, table: str, options: dict[str, str]) -> Subject:
-    limit = options.pop("limit", str(_PAGE_ROWS))
-    if not limit.isdecimal() or not 1 <= int(limit) <= _PAGE_ROWS:
-        raise Invalid(f"`limit` must be from 1 to {_PAGE_ROWS}, not {quote(limit)}.")
-    if options.keys() - {"column", "value"} or len(options) == 1:
-        raise Invalid("The query of the URI is not understood.", "It takes `limit`, and `column` with `value`.")
-    request = {"do": "rows", "schema": schema, "table": table, "limit": int(limit), **options}
-    query = "&".join(
-        f"{name}={escaped(str(request[name]))}" for name in ("column", "value", "limit") if name in request
-    )
-    return Subject(f"{top}/{escaped(schema)}/{escaped(table)}?{query}", database, request)
-
-
-def escaped(text: str) -> str:
-    """`text` as one segment of a URI; a leading dot is escaped too, so that no name means `.schema`."""
-    escaped = quote_from_bytes(text.encode("utf-8", "surrogatepass"), safe="")
-    return "%2E" + escaped[1:] if escaped.startswith(".") else escaped
-
-
 def _unquoted(name: str) -> str:
     return name[1:-1].replace('""', '"') if name.startswith('"') else name
 
 
-def _whole(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return "\0" not in text
-
-
-def _text(sql: str) -> str:
-    if "\0" in sql:
-        raise Invalid(
-            "`sql` holds a NUL character, `\\0`.", "PostgreSQL has no text with NUL; bind bytes as a parameter."
-        )
-    if len(sql) > MAX_SQL:
-        raise Invalid(f"`sql` has {len(sql):,} characters, the limit is {MAX_SQL:,}.", "Bind big values as parameters.")
-    if not _whole(sql):
-        raise Invalid("`sql` holds half of a character (a lone surrogate).", "Send whole characters.")
-    return bare_sql(sql)
-
-
-def _name(name: str) -> str:
-    if not name or not _whole(name) or len(name) > 1000:
-        raise Invalid(f"{quote(name)} can't be the name of a table.")
-    return name
-
-
-def _bound(parameters: Parameters) -> tuple[str | None, ...]:
-    return tuple(_value(value, number) for number, value in enumerate(parameters or (), 1))
-
-
 def _value(value: Any, number: int) -> str | None:
     """A JSON value as PostgreSQL reads it; which type that is, PostgreSQL decides by where it stands."""
-
     match value:
         case None:
             return None
@@ -321,7 +291,7 @@ def _value(value: Any, number: int) -> str | None:
             return str(value)
         case float():
             return repr(value)
-        case str() if _whole(value):
+        case str() if is_whole(value):
             return value
         case {"base64": str() as encoded} if len(value) == 1:
             try:

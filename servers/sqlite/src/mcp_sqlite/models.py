@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_batteries.limits import clip
-from mcp_batteries.sql.rows import RowPage, compact, count
+from mcp_batteries.sql.rows import compact, count, size
 
-__all__ = ["Backup", "Catalog", "Change", "Check", "Export", "Hits", "Import", "Plan", "RowPage", "TableInfo"]
+__all__ = ["Backup", "Catalog", "Change", "Check", "Export", "Import", "Plan", "TableInfo"]
 
 _Json = Mapping[str, Any]
 _LONGEST = 20_000
@@ -30,7 +30,7 @@ class Catalog:
     def text(self) -> str:
         blocks = [f"[truncated: the next page: cursor={self.cursor}]"] if self.cursor else []
         for name, found in self.databases:
-            facts = [count(found["total"], "table or view", "tables and views"), _size(found["bytes"])]
+            facts = [count(found["total"], "table or view", "tables and views"), size(found["bytes"])]
             facts.append(f"journal {found['journal']}")
             if found["immutable"]:
                 facts.append("opened as a file that can't change: what other programs write is not seen")
@@ -101,18 +101,6 @@ class TableInfo:
 def _on(key: _Json) -> str:
     action = key.get("on_delete")
     return "" if action in (None, "NO ACTION") else f" (on delete {action.lower()})"
-
-
-@dataclass(frozen=True)
-class Hits:
-    """Where a text occurs in the schemas."""
-
-    lines: Sequence[str]
-    more: bool
-
-    def text(self) -> str:
-        head = "[truncated: search for something longer]\n" if self.more else ""
-        return head + ("\n".join(self.lines) or "Nothing in the schema matches.")
 
 
 @dataclass(frozen=True)
@@ -192,7 +180,7 @@ class Export:
     size: int
 
     def text(self) -> str:
-        return f"Wrote {count(self.rows, 'row')}, {_size(self.size)}, to `{self.name}`."
+        return f"Wrote {count(self.rows, 'row')}, {size(self.size)}, to `{self.name}`."
 
 
 @dataclass(frozen=True)
@@ -213,12 +201,4 @@ class Backup:
     size: int
 
     def text(self) -> str:
-        return f"Wrote a consistent copy, {_size(self.size)}, to `{self.name}`."
-
-
-def _size(size: int) -> str:
-    for unit in ("bytes", "kB", "MB"):
-        if size < 10_000 or unit == "MB":
-            return f"{size:,} {unit}"
-        size //= 1000
-    raise AssertionError
+        return f"Wrote a consistent copy, {size(self.size)}, to `{self.name}`."

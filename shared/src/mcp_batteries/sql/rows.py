@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["RowPage", "bare_sql", "compact", "count", "size"]
+__all__ = ["Hits", "RowPage", "bare_sql", "compact", "count", "size"]
 
 
 def bare_sql(text: str) -> str:
@@ -33,6 +33,7 @@ class RowPage:
         start: number of the first row, from 1.
         cursor: for the next page; None if these rows are the last.
         cut: cells shortened so far.
+        more: whether rows follow that no cursor leads to.
     """
 
     columns: Sequence[str]
@@ -42,6 +43,7 @@ class RowPage:
     cursor: str | None
     cut: int = 0
     notes: Sequence[str] = ()
+    more: bool = False
 
     def text(self) -> str:
         if self.cursor is not None:
@@ -60,8 +62,20 @@ class RowPage:
     def document(self) -> str:
         """The same as one JSON document, for a resource."""
         rows = ",\n".join(self.lines.split("\n")[:-1])
-        truncated = ',"truncated":true' if self.cursor is not None else ""
+        truncated = ',"truncated":true' if self.cursor is not None or self.more else ""
         return f'{{"columns":{compact(self.columns)},"rows":[\n{rows}]{truncated}}}\n'
+
+
+@dataclass(frozen=True)
+class Hits:
+    """Where words occur in the schemas."""
+
+    lines: Sequence[str]
+    more: bool
+
+    def text(self) -> str:
+        head = "[truncated: search for something longer]\n" if self.more else ""
+        return head + ("\n".join(self.lines) or "Nothing in the schema matches.")
 
 
 def count(number: int, one: str, several: str = "") -> str:

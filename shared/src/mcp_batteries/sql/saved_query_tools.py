@@ -4,43 +4,36 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Hashable, Mapping
+from collections.abc import AsyncGenerator, Collection, Hashable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Annotated, Any
 
 import anyio
 from pydantic import Field
 
+from mcp_batteries.limits import DEFAULT_PAGE_BYTES
 from mcp_batteries.server.assemble import Assembled
 from mcp_batteries.server.declare import DeclaredTool
 from mcp_batteries.server.tool import StrictTool, strict_tool
 from mcp_batteries.server.views import TABLE
+from mcp_batteries.sql.room import AnyPolicy, Engine
 from mcp_batteries.sql.rows import RowPage
 from mcp_batteries.sql.saved_queries import SavedQueries, SavedQuery
+from mcp_batteries.sql.tools import LONGEST
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
 
 __all__ = ["SavedTools"]
 
+_ROWS = 100
+"""Rows of an answer."""
 _TYPES = {"text": str, "integer": int, "real": float}
 
 
 class SavedTools:
-    """Keeps the server's tools what the folder of queries says; entered with the server.
+    """Keeps the server's tools what the folder of queries says; entered with the server."""
 
-    Args:
-        run: the first page of a query's rows, for the values a caller gave.
-        uri: of the resource that shows a query's rows.
-        seconds: the time limit of a call.
-    """
-
-    def __init__(
-        self,
-        queries: SavedQueries,
-        run: Callable[[SavedQuery, Mapping[str, Any]], Awaitable[RowPage]],
-        uri: Callable[[str], str],
-        seconds: float,
-    ) -> None:
-        self._queries, self._run, self._uri, self._seconds = queries, run, uri, seconds
+    def __init__(self, queries: SavedQueries, policy: AnyPolicy, engine: Engine) -> None:
+        self._queries, self._policy, self._engine = queries, policy, engine
         self.server: Assembled | None = None
         """Set once it is built."""
         self._watcher = FileWatcher([queries.folder], locate=lambda uri: None, probe=_probe)
@@ -92,12 +85,13 @@ class SavedTools:
             return
         await self.server.offer([self._tool(query) for query in self._queries.found.values()], before)
         for name in changed:
-            await self.server.hub.updated(self._uri(name))
+            await self.server.hub.updated(self._policy.saved_uri(name))
         await self.server.hub.list_changed()
 
     def _tool(self, query: SavedQuery) -> StrictTool:
         async def run(**values: Any) -> RowPage:
-            return await self._run(query, {name: value for name, value in values.items() if value is not None})
+            given = {name: value for name, value in values.items() if value is not None}
+            return await self._engine.rows(self._policy.saved(query, given), limit=_ROWS, max_bytes=DEFAULT_PAGE_BYTES)
 
         annotations: dict[str, Any] = {
             item.name: Annotated[_TYPES[item.kind], Field(description=item.description)] for item in query.parameters
@@ -123,7 +117,7 @@ class SavedTools:
         )
         run.__doc__ = query.description.rstrip(".") + "." + broken[:120]
         title = query.name.replace("_", " ").capitalize()
-        return strict_tool(run, DeclaredTool(title, "read", True, False, self._seconds, TABLE))
+        return strict_tool(run, DeclaredTool(title, "read", True, False, LONGEST, TABLE))
 
 
 def _tool_name(name: str) -> str:

@@ -25,7 +25,7 @@ from mcp_postgres.engine.admission import Limits, admit, judge, opening, their_n
 from mcp_postgres.engine.cells import Column, Lines, wrapped
 from mcp_postgres.engine.connections import Connections, Session
 from mcp_postgres.engine.errors import problem
-from mcp_postgres.policy import ReadStatement
+from mcp_postgres.policy import NextPage, ReadStatement, part_of
 
 __all__ = ["Pages"]
 
@@ -75,13 +75,13 @@ class Pages:
         result = await self._read(connections, statement, limit, max_bytes, max_cell, 0)
         return self._page(result, secrets.token_urlsafe(9), 0, limit, max_bytes)
 
-    def known(self, cursor: str) -> tuple[str, int, ReadStatement]:
+    def known(self, wanted: NextPage) -> tuple[str, int, ReadStatement]:
         """The result a cursor belongs to: its name, how many rows were shown, its statement.
 
         Raises:
-            Invalid: it is not known, or not any more.
+            Invalid: it is not known, or not any more, or is of another database than the one that was named.
         """
-        match Cursor.decode("rows", cursor):
+        match Cursor.decode("rows", wanted.cursor):
             case [str() as name, int() as shown] if shown >= 0:
                 result = self._results.get(name)
             case _:
@@ -90,6 +90,7 @@ class Pages:
             raise Invalid(
                 f"The result behind the `cursor` is gone; the last {_MOST_RESULTS} are kept.", "Run the query again."
             )
+        wanted.check(result.statement.database)
         return name, shown, result.statement
 
     async def next(self, connections: Connections, name: str, shown: int, *, limit: int, max_bytes: int) -> RowPage:
@@ -166,9 +167,9 @@ async def _runnable(session: Session, statement: ReadStatement) -> tuple[str, li
     options = found["options"].strip().strip("()").split(",") if "(" in found["options"] else found["options"].split()
     words = [word.strip() for word in options if word.strip()]
     if any(re.match(r"ANALY[SZ]E\b", word, re.I) for word in words):
-        await admit(session, ReadStatement(statement.database, found["inner"], statement.parameters))
+        await admit(session, part_of(statement, found["inner"]))
     else:
-        await judge(session, ReadStatement(statement.database, found["inner"]), planned=True)
+        await judge(session, part_of(statement, found["inner"]), planned=True)
     # With options in parentheses nothing but a statement can follow: no second ANALYZE.
     return f"EXPLAIN ({', '.join(words) or 'COSTS'}) {found['inner']}", [Column("QUERY PLAN", _TEXT)]
 

@@ -14,7 +14,7 @@ from mcp_postgres.engine.admission import admit, judge, own_names, their_names
 from mcp_postgres.engine.connections import Session
 from mcp_postgres.engine.errors import problem
 from mcp_postgres.models import Plan
-from mcp_postgres.policy import ReadStatement
+from mcp_postgres.policy import PlanOf, ReadStatement
 
 __all__ = ["explained", "hypopg", "hypothetical", "plan_of"]
 
@@ -32,15 +32,13 @@ HYPOPG = "This needs the extension `hypopg`, which isn't in this database."
 HYPOPG_FIX = "An administrator can install it with the system's packages, then `CREATE EXTENSION hypopg`."
 
 
-async def explained(session: Session, statement: ReadStatement, *, analyze: bool, indexes: Sequence[str]) -> Plan:
+async def explained(session: Session, wanted: PlanOf, *, analyze: bool) -> Plan:
     """The plan of a statement; with `analyze` it runs, inside the read-only gate.
-
-    Args:
-        indexes: as if these existed: what follows `CREATE INDEX ON`.
 
     Raises:
         Problem: the statement is refused, or hypopg is missing.
     """
+    statement, indexes = wanted.statement, wanted.indexes
     notes: list[str] = []
     if indexes:
         if analyze:

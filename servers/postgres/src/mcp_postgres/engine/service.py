@@ -11,8 +11,7 @@ import anyio.to_thread
 
 from mcp_batteries.errors import Invalid, NotFound, Problem, Unavailable, quote
 from mcp_batteries.limits import Cursor
-from mcp_batteries.sql.pages import check_same
-from mcp_batteries.sql.rows import RowPage
+from mcp_batteries.sql.rows import Hits, RowPage
 from mcp_postgres.engine import catalog, health, workload
 from mcp_postgres.engine.admission import Limits, admit, opening
 from mcp_postgres.engine.change import change_rows, change_schema
@@ -22,8 +21,31 @@ from mcp_postgres.engine.demo import SCRIPT
 from mcp_postgres.engine.pages import Pages
 from mcp_postgres.engine.plan import explained
 from mcp_postgres.engine.role import WRITABLE
-from mcp_postgres.models import Catalog, Change, Hits, Plan, Report, TableInfo
-from mcp_postgres.policy import Database, ReadStatement, SchemaStatement, Table, WriteStatement
+from mcp_postgres.models import Catalog, Change, Plan, Report, TableInfo
+from mcp_postgres.policy import (
+    ActivityOf,
+    Advice,
+    Database,
+    HealthOf,
+    ListOf,
+    NamesOf,
+    NextPage,
+    PlanOf,
+    QueryOf,
+    ReadStatement,
+    Request,
+    RoleOf,
+    RowOf,
+    RowsOf,
+    SchemaOf,
+    SchemaStatement,
+    SearchOf,
+    Table,
+    TableOf,
+    WriteStatement,
+    of_ours,
+    table_uri,
+)
 
 __all__ = ["Engine"]
 
@@ -106,23 +128,16 @@ class Engine:
 
         return await apart(do())
 
-    async def rows(self, statement: ReadStatement, *, limit: int, max_bytes: int, max_cell: int = _CELL) -> RowPage:
-        """The first page of a query's rows."""
-        connections = self._to[statement.database.name]
-        return await apart(
-            self._pages.first(connections, statement, limit=limit, max_bytes=max_bytes, max_cell=max_cell)
-        )
-
-    async def next_rows(self, cursor: str, database: Database | None = None, *, limit: int, max_bytes: int) -> RowPage:
-        """The page of rows at `cursor`, which is of `database` if one is named.
-
-        Raises:
-            Invalid: it isn't.
-        """
-        name, shown, statement = self._pages.known(cursor)
-        check_same(statement.database, database)
-        connections = self._to[statement.database.name]
-        return await apart(self._pages.next(connections, name, shown, limit=limit, max_bytes=max_bytes))
+    async def rows(
+        self, wanted: ReadStatement | NextPage, *, limit: int, max_bytes: int, max_cell: int = _CELL
+    ) -> RowPage:
+        """The first page of a query's rows, or the one behind a cursor."""
+        if isinstance(wanted, NextPage):
+            name, shown, statement = self._pages.known(wanted)
+            connections = self._to[statement.database.name]
+            return await apart(self._pages.next(connections, name, shown, limit=limit, max_bytes=max_bytes))
+        connections = self._to[wanted.database.name]
+        return await apart(self._pages.first(connections, wanted, limit=limit, max_bytes=max_bytes, max_cell=max_cell))
 
     async def compile(self, statement: ReadStatement) -> None:
         """Have PostgreSQL look at a query without running it.
@@ -132,12 +147,11 @@ class Engine:
         """
         await self.within(statement.database, lambda session: admit(session, statement))
 
-    async def catalog(
-        self, databases: Sequence[Database], kind: str, schema: str | None, *, limit: int, cursor: str | None
-    ) -> Catalog:
+    async def catalog(self, wanted: ListOf, *, limit: int) -> Catalog:
         """Schemas and objects of a kind, `limit` of them, of one database after the other."""
+        databases, kind, schema = wanted.databases, wanted.kind, wanted.schema
         names = [database.name for database in databases]
-        match Cursor.decode("objects", cursor, [kind, schema, names]) if cursor else [names[0], 0]:
+        match Cursor.decode("objects", wanted.cursor, [kind, schema, names]) if wanted.cursor else [names[0], 0]:
             case [str() as first, int() as offset] if first in names and offset >= 0:
                 pass
             case _:
@@ -165,36 +179,35 @@ class Engine:
                 return Catalog(found, Cursor.encode("objects", position, [kind, schema, names]))
         return Catalog(found)
 
-    async def describe(self, table: Table, uri: Callable[[str, str], str], *, sample: int) -> TableInfo:
+    async def describe(self, table: Table, *, sample: int) -> TableInfo:
         """One table, with `sample` of its rows."""
         found = await self.within(table.database, lambda session: catalog.describe(session, table))
         page = None
         if sample and found["kind"] != "sequence":
             sql = f"SELECT * FROM {_quoted(found['schema'])}.{_quoted(found['name'])} LIMIT {sample}"
-            statement = ReadStatement(table.database, sql)
             try:
-                page = await self.rows(statement, limit=sample, max_bytes=20_000, max_cell=200)
+                page = await self.rows(of_ours(table.database, sql), limit=sample, max_bytes=20_000, max_cell=200)
             except Problem as why:
                 page = str(why)
-        return TableInfo(uri(found["schema"], found["name"]), found, page)
+        return TableInfo(table_uri(table.database, found["schema"], found["name"]), found, page)
 
-    async def find(self, databases: Sequence[Database], words: str, *, limit: int) -> Hits:
-        """Where `words` occur in names and comments."""
+    async def find(self, wanted: SearchOf, *, limit: int) -> Hits:
+        """Where words occur in names and comments."""
         lines: list[str] = []
-        for database in databases:
-            found = await self.within(database, lambda session: catalog.find(session, words, limit + 1))
-            lines += [f"{database.name}: {line}" if len(databases) > 1 else line for line in found]
+        for database in wanted.databases:
+            found = await self.within(database, lambda session: catalog.find(session, wanted.words, limit + 1))
+            lines += [f"{database.name}: {line}" if len(wanted.databases) > 1 else line for line in found]
         return Hits(lines[:limit], len(lines) > limit)
 
-    async def names(self, database: Database, what: str, typed: str, *inside: str) -> list[str]:
-        """Schemas, tables or columns that begin with `typed`."""
-        return await self.within(database, lambda session: catalog.names(session, what, typed, *inside))
-
-    async def explain(self, statement: ReadStatement, *, analyze: bool, indexes: Sequence[str]) -> Plan:
-        """The plan of a statement."""
+    async def names(self, wanted: NamesOf) -> list[str]:
+        """Schemas, tables or columns that begin with what was typed."""
         return await self.within(
-            statement.database, lambda session: explained(session, statement, analyze=analyze, indexes=indexes)
+            wanted.database, lambda session: catalog.names(session, wanted.kind, wanted.typed, *wanted.inside)
         )
+
+    async def explain(self, wanted: PlanOf, *, analyze: bool) -> Plan:
+        """The plan of a statement."""
+        return await self.within(wanted.statement.database, lambda session: explained(session, wanted, analyze=analyze))
 
     async def change(self, statement: WriteStatement | SchemaStatement, *, dry_run: bool) -> Change:
         """Change rows or the schema, in one transaction."""
@@ -203,9 +216,10 @@ class Engine:
             return await apart(change_rows(connections, statement, self.limits, dry_run=dry_run))
         return await apart(change_schema(connections, statement, self.limits, dry_run=dry_run))
 
-    async def health(self, database: Database, areas: Sequence[str]) -> Report:
+    async def health(self, wanted: HealthOf) -> Report:
         """What is wrong with a database."""
-        return await self.within(database, lambda session: health.report(session, areas))
+        areas = wanted.areas or tuple(health.AREAS)
+        return await self.within(wanted.database, lambda session: health.report(session, areas))
 
     async def top(self, database: Database, order: str, limit: int) -> Report:
         """The statements that cost most."""
@@ -215,13 +229,13 @@ class Engine:
         """Who does what now."""
         return await self.within(database, lambda session: workload.sessions(session, which, limit))
 
-    async def settings(self, database: Database, words: str) -> Report:
-        """Settings that matter."""
-        return await self.within(database, lambda session: workload.settings(session, words))
+    async def settings(self, wanted: SearchOf) -> Report:
+        """Settings that matter, or that have words in their names or meanings."""
+        return await self.within(wanted.databases[0], lambda session: workload.settings(session, wanted.words))
 
-    async def advice(self, database: Database, queries: Sequence[str], limit: int) -> Report:
+    async def advice(self, wanted: Advice, limit: int) -> Report:
         """Indexes that would help."""
-        return await self.within(database, lambda session: workload.advice(session, database, queries, limit))
+        return await self.within(wanted.database, lambda session: workload.advice(session, wanted, limit))
 
     async def role(self, database: Database) -> str:
         """What the role could do, for a person."""
@@ -233,65 +247,60 @@ class Engine:
 
         return await self.within(database, look)
 
-    async def read(self, database: Database, request: Mapping[str, Any]) -> RowPage | str:
+    async def read(self, request: Request) -> RowPage | str:
         """The content of a resource.
 
         Raises:
             NotFound: there is no such thing.
         """
-        match request["do"]:
-            case "schema":
-                return await self._schema(database, request.get("schema"))
-            case "table":
-                table = Table(database, request["table"], request["schema"])
-                return (await self.describe(table, lambda schema, name: "", sample=0)).definition() + "\n"
-            case "health":
-                return (await self.health(database, list(health.AREAS))).text() + "\n"
-            case "role":
+        match request:
+            case SchemaOf(database, schema):
+                return await self._schema(database, schema)
+            case TableOf(table):
+                return (await self.describe(table, sample=0)).definition() + "\n"
+            case HealthOf():
+                return (await self.health(request)).text() + "\n"
+            case RoleOf(database):
                 return await self.role(database)
-            case "activity":
-                return await self.rows(ReadStatement(database, _ACTIVITY), limit=100, max_bytes=_BYTES)
-            case "query":
-                statement = ReadStatement(database, request["sql"], request["parameters"])
+            case ActivityOf(database):
+                return await self.rows(of_ours(database, _ACTIVITY), limit=100, max_bytes=_BYTES)
+            case QueryOf(statement):
                 return await self.rows(statement, limit=100, max_bytes=_BYTES)
-            case _:
-                return await self._rows(database, request)
+            case RowsOf() | RowOf():
+                return await self._rows(request)
 
-    async def _rows(self, database: Database, request: Mapping[str, Any]) -> RowPage:
+    async def _rows(self, request: RowsOf[Table] | RowOf[Table]) -> RowPage:
         """The first rows in the order of the key, those with a value in a column, or the one with a key."""
-        table = Table(database, request["table"], request["schema"])
-        found = await self.within(database, lambda session: catalog.describe(session, table))
+        table = request.table
+        found = await self.within(table.database, lambda session: catalog.describe(session, table))
         if found["kind"] == "sequence":
             raise NotFound(f"{quote(table.name)} is a sequence, it has no rows.")
         columns = {str(column["name"]): str(column["type"]) for column in found["columns"]}
         keys: list[str] = found["key"] or []
         where, values = "", []
-        if request["do"] == "row":
-            values = request["key"].split(",") if len(keys) > 1 else [request["key"]]
+        if isinstance(request, RowOf):
+            values = request.key.split(",") if len(keys) > 1 else [request.key]
             if not keys or len(keys) != len(values):
                 raise NotFound(
                     f"A row of {quote(table.name)} has a key of {len(keys)} values.", "Separate them by commas."
                 )
             where = " AND ".join(f"{_quoted(key)} = ${n}::{columns[key]}" for n, key in enumerate(keys, 1))
-        elif "column" in request:
-            if request["column"] not in columns:
-                raise NotFound(
-                    f"{quote(table.name)} has no column {quote(request['column'])}.", "`get_table` lists them."
-                )
-            where, values = f"{_quoted(request['column'])}::text = $1", [request["value"]]
-        order = f" ORDER BY {', '.join(map(_quoted, keys))}" if keys else ""
-        limit = request.get("limit", 1)
+        elif request.column is not None:
+            if request.column not in columns:
+                raise NotFound(f"{quote(table.name)} has no column {quote(request.column)}.", "`get_table` lists them.")
+            where, values = f"{_quoted(request.column)}::text = $1", [request.value]
         sql = f"SELECT * FROM {_quoted(found['schema'])}.{_quoted(found['name'])}"
         sql += f" WHERE {where}" if where else ""
+        sql += f" ORDER BY {', '.join(map(_quoted, keys))}" if keys else ""
+        statement = of_ours(table.database, sql, tuple(values))
+        if isinstance(request, RowsOf):
+            return await self.rows(statement, limit=request.limit, max_bytes=_BYTES)
         try:
-            page = await self.rows(ReadStatement(database, sql + order, tuple(values)), limit=limit, max_bytes=_BYTES)
+            page = await self.rows(statement, limit=1, max_bytes=_BYTES)
         except Invalid:
-            if request["do"] != "row":
-                raise
             page = None  # what can't be a value of the key's type is no row's key
-        if request["do"] == "row" and (page is None or not page.rows):
-            raise NotFound(f"{quote(table.name)} has no row with this key: {quote(request['key'])}.")
-        assert page is not None
+        if page is None or not page.rows:
+            raise NotFound(f"{quote(table.name)} has no row with this key: {quote(request.key)}.")
         return page
 
     async def _schema(self, database: Database, schema: str | None) -> str:

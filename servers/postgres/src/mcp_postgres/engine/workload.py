@@ -17,7 +17,7 @@ from mcp_postgres.engine.connections import Session
 from mcp_postgres.engine.errors import problem
 from mcp_postgres.engine.plan import hypopg, plan_of
 from mcp_postgres.models import Report
-from mcp_postgres.policy import Database, ReadStatement
+from mcp_postgres.policy import Advice, ReadStatement, of_ours
 
 __all__ = ["advice", "sessions", "settings", "top"]
 
@@ -162,7 +162,7 @@ async def settings(session: Session, words: str) -> Report:
 class _Query:
     """One statement of the workload, and what the planner thinks it costs."""
 
-    sql: str
+    statement: ReadStatement
     weight: float
     before: float = 0.0
     now: float = 0.0
@@ -170,8 +170,8 @@ class _Query:
     """Columns its plan filters, joins or sorts by, by table."""
 
 
-async def advice(session: Session, database: Database, queries: Sequence[str], limit: int) -> Report:
-    """Indexes that make the planner's costs fall, each tried with hypopg; for `queries` or the busiest.
+async def advice(session: Session, wanted: Advice, limit: int) -> Report:
+    """Indexes that make the planner's costs fall, each tried with hypopg.
 
     Raises:
         Refused: an extension is missing.
@@ -179,24 +179,24 @@ async def advice(session: Session, database: Database, queries: Sequence[str], l
     """
     schema = await hypopg(session)
     session.spent = True
-    workload = [_Query(sql, 1.0) for sql in queries]
-    if not queries:
+    workload = [_Query(statement, 1.0) for statement in wanted.statements]
+    if not wanted.statements:
         text = await session.value(_TOP.format(view=await _view(session), order="total_exec_time"), "20")
         workload = [
-            _Query(str(item["query"]), float(item["calls"]))
+            _Query(of_ours(wanted.database, str(item["query"])), float(item["calls"]))
             for item in json.loads(text or "[]")
             if re.match(r"\s*(SELECT|WITH|UPDATE|DELETE|INSERT|MERGE|TABLE)\b", str(item["query"]), re.I)
         ]
     known: list[_Query] = []
     for query in workload:
-        cost = await _cost(session, database, query, strict=bool(queries))
+        cost = await _cost(session, query, strict=bool(wanted.statements))
         if cost is not None:
             query.before = query.now = cost
             known.append(query)
     candidates = await _candidates(session, known)
     chosen: list[tuple[str, int, float]] = []
     while candidates and len(chosen) < limit:
-        best = await _best(session, database, schema, known, candidates)
+        best = await _best(session, schema, known, candidates)
         if best is None:
             break
         chosen.append(best)
@@ -213,28 +213,25 @@ def _advised(known: Sequence[_Query], chosen: Sequence[tuple[str, int, float]], 
         return Report([("No index tried makes these statements cheaper.", [])], notes)
     lines = [f"- CREATE INDEX ON {item}; about {size(bytes_)}, {gain:.0%} less cost" for item, bytes_, gain in chosen]
     effect = [
-        f"- {query.before:,.0f} -> {query.now:,.0f}: {' '.join(query.sql.split())[:200]}"
+        f"- {query.before:,.0f} -> {query.now:,.0f}: {' '.join(query.statement.sql.split())[:200]}"
         for query in known
         if query.now < query.before
     ]
     return Report([("Indexes, the best first:", lines), ("Cost with all of them:", effect)], notes)
 
 
-async def _cost(
-    session: Session, database: Database, query: _Query, *, strict: bool = False, look: bool = True
-) -> float | None:
+async def _cost(session: Session, query: _Query, *, strict: bool = False, look: bool = True) -> float | None:
     await session.simple("SAVEPOINT mcp_cost")
     try:
-        statement = ReadStatement(database, query.sql)
-        top = await plan_of(session, statement, generic="$" in query.sql)
+        top = await plan_of(session, query.statement, generic="$" in query.statement.sql)
     except (psycopg.Error, Refused) as error:
         await session.simple("ROLLBACK TO SAVEPOINT mcp_cost")
         await session.simple("DEALLOCATE ALL")
         if strict and isinstance(error, Refused):
             raise
         if strict and isinstance(error, psycopg.Error):
-            found = problem(error, database.name)
-            raise Invalid(f"{quote(query.sql)} has no plan: {found.what}", found.fix) from error
+            found = problem(error, query.statement.database.name)
+            raise Invalid(f"{quote(query.statement.sql)} has no plan: {found.what}", found.fix) from error
         return None
     if look:
         _look(top["Plan"], query.wanted, {})
@@ -298,7 +295,7 @@ async def _candidates(session: Session, queries: Iterable[_Query]) -> list[str]:
 
 
 async def _best(
-    session: Session, database: Database, schema: str, queries: Sequence[_Query], candidates: Sequence[str]
+    session: Session, schema: str, queries: Sequence[_Query], candidates: Sequence[str]
 ) -> tuple[str, int, float] | None:
     """The candidate with the greatest gain, left in place: name, bytes, share of cost; None if none gains a tenth."""
     total = sum(query.now * query.weight for query in queries) or 1.0
@@ -311,7 +308,7 @@ async def _best(
         bytes_ = int(await session.value(f"SELECT {schema}.hypopg_relation_size($1::oid)::text", made) or 0)
         table = item.partition(" (")[0].rpartition(".")[2].strip('"')
         costs = [
-            (await _cost(session, database, query, look=False) or query.now) if table in query.wanted else query.now
+            (await _cost(session, query, look=False) or query.now) if table in query.wanted else query.now
             for query in queries
         ]
         await session.value(f"SELECT {schema}.hypopg_drop_index($1::oid)::text", made)

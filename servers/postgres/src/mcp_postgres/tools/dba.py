@@ -8,11 +8,12 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from mcp_batteries.server.declare import tool
-from mcp_postgres.engine.health import AREAS
+from mcp_batteries.sql.arguments import DatabaseName, Limit
+from mcp_batteries.sql.room import Room
+from mcp_batteries.sql.tools import LONGEST
 from mcp_postgres.engine.service import Engine
 from mcp_postgres.models import Report
 from mcp_postgres.policy import Policy
-from mcp_postgres.tools.arguments import LONGEST, DatabaseName, Limit
 
 __all__ = ["DbaTools"]
 
@@ -24,9 +25,8 @@ Order = Literal["total", "mean", "calls", "rows", "reads"]
 
 
 @dataclass(frozen=True)
-class DbaTools:
-    policy: Policy
-    engine: Engine
+class DbaTools(Room[Policy, Engine]):
+    """What a database is busy with, and what is wrong with it."""
 
     @tool("Health", seconds=LONGEST)
     async def get_health(
@@ -35,7 +35,7 @@ class DbaTools:
         database: DatabaseName = None,
     ) -> Report:
         """Get what is wrong with a database: indexes unused or duplicate, bloat, vacuum, locks, sequences and more."""
-        return await self.engine.health(self.policy.database(database), areas or list(AREAS))
+        return await self.engine.health(self.policy.health(database, areas or ()))
 
     @tool("Top queries", seconds=LONGEST)
     async def list_top_queries(
@@ -64,7 +64,7 @@ class DbaTools:
         database: DatabaseName = None,
     ) -> Report:
         """Find indexes that would make statements cheaper, each proved with hypopg, which it needs."""
-        return await self.engine.advice(self.policy.database(database), queries or (), limit)
+        return await self.engine.advice(self.policy.advice(database, queries or ()), limit)
 
     @tool("Settings", seconds=LONGEST)
     async def list_settings(
@@ -73,4 +73,4 @@ class DbaTools:
         database: DatabaseName = None,
     ) -> Report:
         """List settings that matter or were changed, or those a word is found in."""
-        return await self.engine.settings(self.policy.database(database), query)
+        return await self.engine.settings(self.policy.settings(database, query))

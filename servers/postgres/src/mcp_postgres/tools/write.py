@@ -2,42 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from mcp_batteries.server.declare import tool
+from mcp_batteries.sql import tools
+from mcp_batteries.sql.tools import in_words_of
 from mcp_postgres.engine.service import Engine
-from mcp_postgres.models import Change
 from mcp_postgres.policy import Policy
-from mcp_postgres.tools.arguments import LONGEST, DatabaseName, DryRun, Parameters, Sql
+from mcp_postgres.tools.arguments import Parameters, Sql
 
 __all__ = ["SchemaTools", "WriteTools"]
 
+_ROWS = """Insert, update, delete or merge rows by one statement, in a transaction.
 
-@dataclass(frozen=True)
-class WriteTools:
-    policy: Policy
-    engine: Engine
+Says how many rows it touched. Try with `dry_run` first; RETURNING shows the rows."""
+_SCHEMA = """Run one CREATE, ALTER, DROP, COMMENT, GRANT, REVOKE, REFRESH, REINDEX, ANALYZE or VACUUM.
 
-    @tool("Change rows", effect="destroy", seconds=LONGEST)
-    async def write_rows(
-        self, sql: Sql, parameters: Parameters = None, database: DatabaseName = None, dry_run: DryRun = False
-    ) -> Change:
-        """Insert, update, delete or merge rows by one statement, in a transaction.
-
-        Says how many rows it touched. Try with `dry_run` first; RETURNING shows the rows.
-        """
-        return await self.engine.change(self.policy.write(database, sql, parameters), dry_run=dry_run)
+In a transaction, unless VACUUM or CONCURRENTLY, which have no dry run. Says what changed."""
 
 
-@dataclass(frozen=True)
-class SchemaTools:
-    policy: Policy
-    engine: Engine
+@in_words_of({"write_rows": _ROWS}, {"sql": Sql, "parameters": Parameters})
+class WriteTools(tools.WriteTools[Policy, Engine]):
+    """One statement at a time."""
 
-    @tool("Change the schema", effect="destroy", seconds=LONGEST)
-    async def edit_schema(self, sql: Sql, database: DatabaseName = None, dry_run: DryRun = False) -> Change:
-        """Run one CREATE, ALTER, DROP, COMMENT, GRANT, REVOKE, REFRESH, REINDEX, ANALYZE or VACUUM.
 
-        In a transaction, unless VACUUM or CONCURRENTLY, which have no dry run. Says what changed.
-        """
-        return await self.engine.change(self.policy.reshape(database, sql), dry_run=dry_run)
+@in_words_of({"edit_schema": _SCHEMA}, {"sql": Sql})
+class SchemaTools(tools.SchemaTools[Policy, Engine]):
+    """One statement at a time."""

@@ -19,10 +19,9 @@ from typing import IO, Any
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.limits import Cursor, Stop, in_thread
-from mcp_batteries.sql.pages import check_same
+from mcp_batteries.sql.rows import RowPage
 from mcp_sqlite.engine.pool import Pool
-from mcp_sqlite.models import RowPage
-from mcp_sqlite.policy import Database, ReadStatement
+from mcp_sqlite.policy import Database, NextPage, ReadStatement
 
 __all__ = ["Pages", "Scratch"]
 
@@ -73,7 +72,7 @@ class Pages:
         """The first page of a statement's rows."""
         spool = self._scratch.new(".rows")
         request = {
-            "do": "query", "path": statement.database.path, "sql": statement.sql, "parameters": statement.parameters,
+            "do": "query", "path": statement.database.address, "sql": statement.sql, "parameters": statement.parameters,
             "limit": limit, "max_bytes": max_bytes, "max_cell": max_cell, "spool": spool, "spool_bytes": _BYTES,
         }  # fmt: skip
         try:
@@ -96,13 +95,13 @@ class Pages:
             cursor = Cursor.encode("rows", [name, 0, reply["rows"]])
         return RowPage(reply["columns"], reply["lines"], 1, reply["rows"], cursor, reply["cut"], notes)
 
-    async def next(self, cursor: str, database: Database | None, *, limit: int, max_bytes: int) -> RowPage:
-        """The page at `cursor`.
+    async def next(self, wanted: NextPage, *, limit: int, max_bytes: int) -> RowPage:
+        """The page behind a cursor.
 
         Raises:
-            Invalid: it is not known, or not any more, or is of another database than `database`.
+            Invalid: it is not known, or not any more, or is of another database than the one that was named.
         """
-        match Cursor.decode("rows", cursor):
+        match Cursor.decode("rows", wanted.cursor):
             case [str() as name, int() as offset, int() as shown] if offset >= 0:
                 result = self._results.get(name)
             case _:
@@ -111,7 +110,7 @@ class Pages:
             raise Invalid(
                 f"The result behind the `cursor` is gone; the last {_MOST_RESULTS} are kept.", "Run the query again."
             )
-        check_same(result.database, database)
+        wanted.check(result.database)
         self._results.move_to_end(name)
         await result.rest.done.wait()
         found, end, more = await in_thread(

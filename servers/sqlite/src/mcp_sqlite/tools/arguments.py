@@ -1,4 +1,4 @@
-"""Arguments that several tools share, described in the same words everywhere."""
+"""Arguments in SQLite's own words; those that mcp-postgres has too are in `mcp_batteries.sql.arguments`."""
 
 from __future__ import annotations
 
@@ -6,14 +6,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from mcp_sqlite.policy import MAX_SQL
+from mcp_batteries.sql.policy import MAX_SQL
 
-__all__ = [
-    "Cursor", "DatabaseName", "DryRun", "FileName", "OptionalSql", "OptionalTable", "Parameters", "Sql",
-    "TableName",
-]  # fmt: skip
+__all__ = ["FileName", "OptionalSql", "OptionalTable", "Parameters", "Sql", "TableName"]
 
-DatabaseName = Annotated[str | None, Field(description="Needed where several are served.")]
 _table = Field(description="Table or view.")
 TableName = Annotated[str, _table]
 OptionalTable = Annotated[str | None, _table]
@@ -24,6 +20,4 @@ Parameters = Annotated[
     list[Any] | dict[str, Any] | None,
     Field(description='Array for ?, object for :name; bytes as {"base64": "…"}.'),
 ]
-Cursor = Annotated[str | None, Field(description="From a truncated answer.")]
-DryRun = Annotated[bool, Field(description="Only show what it would do.")]
 FileName = Annotated[str, Field(description="Plain name, no path.")]

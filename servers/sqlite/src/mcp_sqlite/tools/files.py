@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mcp_batteries.server.declare import tool
+from mcp_batteries.sql.arguments import DatabaseName, DryRun
+from mcp_batteries.sql.room import Room
+from mcp_batteries.sql.tools import LONGEST
 from mcp_sqlite.engine.service import Engine
 from mcp_sqlite.models import Backup, Export, Import
 from mcp_sqlite.policy import Policy
-from mcp_sqlite.tools.arguments import DatabaseName, DryRun, FileName, Parameters, Sql, TableName
-from mcp_sqlite.tools.read import LONGEST
+from mcp_sqlite.tools.arguments import FileName, Parameters, Sql, TableName
 
 __all__ = ["FileTools", "ImportTools"]
 
@@ -17,9 +19,8 @@ _ROWS = (".csv", ".jsonl")
 
 
 @dataclass(frozen=True)
-class FileTools:
-    policy: Policy
-    engine: Engine
+class FileTools(Room[Policy, Engine]):
+    """Into files."""
 
     @tool("Export rows", effect="write", seconds=LONGEST)
     async def copy_to_file(
@@ -37,9 +38,8 @@ class FileTools:
 
 
 @dataclass(frozen=True)
-class ImportTools:
-    policy: Policy
-    engine: Engine
+class ImportTools(Room[Policy, Engine]):
+    """From files."""
 
     @tool("Import rows", effect="write", seconds=LONGEST)
     async def copy_from_file(

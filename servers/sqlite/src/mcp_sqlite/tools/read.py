@@ -7,74 +7,48 @@ from typing import Annotated
 
 from pydantic import Field
 
-from mcp_batteries.errors import Invalid
-from mcp_batteries.limits import DEFAULT_PAGE_BYTES
 from mcp_batteries.server.declare import tool
 from mcp_batteries.server.views import DIAGRAM, PLAN, TABLE
+from mcp_batteries.sql import tools
+from mcp_batteries.sql.arguments import Cursor, DatabaseName, Limit, Words
+from mcp_batteries.sql.room import Room
+from mcp_batteries.sql.rows import RowPage
+from mcp_batteries.sql.tools import LONGEST, in_words_of
 from mcp_sqlite.engine.service import Engine
-from mcp_sqlite.models import Catalog, Check, Hits, Plan, RowPage, TableInfo
-from mcp_sqlite.policy import Database, Policy
-from mcp_sqlite.tools.arguments import Cursor, DatabaseName, OptionalSql, OptionalTable, Parameters, Sql, TableName
+from mcp_sqlite.models import Catalog, Check, Plan
+from mcp_sqlite.policy import Policy
+from mcp_sqlite.tools.arguments import OptionalSql, OptionalTable, Parameters, Sql, TableName
 
-__all__ = ["LONGEST", "ReadTools"]
-
-LONGEST = 6100.0
-"""Seconds: above every time limit an operator can set, which is what really ends a statement."""
-
-Limit = Annotated[int, Field(ge=1, le=5000, description="Most entries at once.")]
-Words = Annotated[str, Field(min_length=1, max_length=1000, description="What to look for.")]
+__all__ = ["ListTools", "ReadTools"]
 
 
 @dataclass(frozen=True)
-class ReadTools:
-    policy: Policy
-    engine: Engine
+class ListTools(Room[Policy, Engine]):
+    """Where to begin."""
 
     @tool("List tables", seconds=LONGEST, view=DIAGRAM)
     async def list_tables(self, database: DatabaseName = None, limit: Limit = 200, cursor: Cursor = None) -> Catalog:
         """List databases with their tables, columns and row counts. Begin here."""
-        return await self.engine.catalog(self._databases(database), limit=limit, cursor=cursor)
+        return await self.engine.catalog(self.policy.listing(database, cursor), limit=limit)
 
-    @tool("Describe a table", seconds=LONGEST)
-    async def get_table(
-        self,
-        table: TableName,
-        database: DatabaseName = None,
-        sample: Annotated[int, Field(ge=0, le=20, description="Rows to show.")] = 0,
-    ) -> TableInfo:
-        """Get a table's columns, keys both ways, indexes, triggers, definition with comments, sample rows."""
-        return await self.engine.describe(self.policy.table(database, table), sample=sample)
 
-    @tool("Search the schema", seconds=LONGEST)
-    async def search_schema(self, query: Words, database: DatabaseName = None, limit: Limit = 100) -> Hits:
-        """Search names of tables, columns, indexes and triggers, and comments in definitions."""
-        return await self.engine.find(self._databases(database), query, limit=limit)
-
-    @tool("Query", seconds=LONGEST, view=TABLE)
-    async def query_rows(
-        self,
-        sql: OptionalSql = None,
-        parameters: Parameters = None,
-        database: DatabaseName = None,
-        limit: Limit = 100,
-        max_bytes: Annotated[int, Field(ge=1000, le=1_000_000, description="Size of an answer.")] = DEFAULT_PAGE_BYTES,
-        max_cell: Annotated[int, Field(ge=1, le=1_000_000, description="Longest whole cell.")] = 2000,
-        cursor: Cursor = None,
-    ) -> RowPage:
-        """Query with one statement that only reads: SELECT, WITH, VALUES, EXPLAIN or a reading PRAGMA.
-
-        Answers the columns, then a line of JSON per row. Integers beyond 2^53 are text. If truncated, go on with
-        `cursor` alone.
-        """
-        if cursor is not None:
-            of = None if database is None else self.policy.database(database)
-            return await self.engine.next_rows(cursor, of, limit=limit, max_bytes=max_bytes)
-        if sql is None:
-            raise Invalid(
-                "`query_rows` was given no `sql`.", "Pass one statement, or the `cursor` of an earlier answer."
-            )
-        statement = self.policy.read(database, sql, parameters)
-        return await self.engine.rows(statement, limit=limit, max_bytes=max_bytes, max_cell=max_cell)
+@in_words_of(
+    {
+        "get_table": (
+            "Get a table's columns, keys both ways, indexes, triggers, definition with comments, sample rows."
+        ),
+        "search_schema": "Search names of tables, columns, indexes and triggers, and comments in definitions.",
+        "query_rows": (
+            "Query with one statement that only reads: SELECT, WITH, VALUES, EXPLAIN or a reading PRAGMA.\n\n"
+            "Answers the columns, then a line of JSON per row. Integers beyond 2^53 are text. If truncated, go on "
+            "with\n`cursor` alone."
+        ),
+    },
+    {"sql": OptionalSql, "parameters": Parameters, "table": TableName},
+)
+@dataclass(frozen=True)
+class ReadTools(tools.ReadTools[Policy, Engine]):
+    """Tables, queries, plans, and whether the file is whole."""
 
     @tool("Explain a query", seconds=LONGEST, view=PLAN)
     async def explain_query(self, sql: Sql, parameters: Parameters = None, database: DatabaseName = None) -> Plan:
@@ -90,9 +64,7 @@ class ReadTools:
         limit: Limit = 20,
     ) -> RowPage:
         """Search a full-text (FTS) table, the best matches first, with snippets. FTS syntax or plain words."""
-        where = self.policy.database(database)
-        name = None if table is None else self.policy.table(database, table).name
-        return await self.engine.search(where, query, table=name, limit=limit)
+        return await self.engine.search(self.policy.text(database, query, table), limit=limit)
 
     @tool("Check integrity", seconds=LONGEST)
     async def run_check(
@@ -102,6 +74,3 @@ class ReadTools:
     ) -> Check:
         """Run SQLite's integrity check and look for foreign keys that point nowhere."""
         return await self.engine.check(self.policy.database(database), quick=quick)
-
-    def _databases(self, name: str | None) -> list[Database]:
-        return list(self.policy.databases.values()) if name is None else [self.policy.database(name)]

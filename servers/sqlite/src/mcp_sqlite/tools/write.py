@@ -2,40 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from mcp_batteries.server.declare import tool
+from mcp_batteries.sql import tools
+from mcp_batteries.sql.tools import in_words_of
 from mcp_sqlite.engine.service import Engine
-from mcp_sqlite.models import Change
 from mcp_sqlite.policy import Policy
-from mcp_sqlite.tools.arguments import DatabaseName, DryRun, Parameters, Sql
-from mcp_sqlite.tools.read import LONGEST
+from mcp_sqlite.tools.arguments import Parameters, Sql
 
 __all__ = ["SchemaTools", "WriteTools"]
 
 
-@dataclass(frozen=True)
-class WriteTools:
-    policy: Policy
-    engine: Engine
-
-    @tool("Change rows", effect="destroy", seconds=LONGEST)
-    async def write_rows(
-        self, sql: Sql, parameters: Parameters = None, database: DatabaseName = None, dry_run: DryRun = False
-    ) -> Change:
-        """Insert, update or delete rows: statements separated by `;`, in one transaction, all or none.
-
-        Says how many rows each touched. Try with `dry_run` first; RETURNING shows the rows.
-        """
-        return await self.engine.change(self.policy.write(database, sql, parameters), dry_run=dry_run)
+@in_words_of(
+    {
+        "write_rows": (
+            "Insert, update or delete rows: statements separated by `;`, in one transaction, all or none.\n\n"
+            "Says how many rows each touched. Try with `dry_run` first; RETURNING shows the rows."
+        )
+    },
+    {"sql": Sql, "parameters": Parameters},
+)
+class WriteTools(tools.WriteTools[Policy, Engine]):
+    """Several statements at once."""
 
 
-@dataclass(frozen=True)
-class SchemaTools:
-    policy: Policy
-    engine: Engine
-
-    @tool("Change the schema", effect="destroy", seconds=LONGEST)
-    async def edit_schema(self, sql: Sql, database: DatabaseName = None, dry_run: DryRun = False) -> Change:
-        """Create, alter or drop tables, indexes, views and triggers: statements in one transaction, all or none."""
-        return await self.engine.change(self.policy.reshape(database, sql), dry_run=dry_run)
+@in_words_of(
+    {
+        "edit_schema": (
+            "Create, alter or drop tables, indexes, views and triggers: statements in one transaction, all or none."
+        )
+    },
+    {"sql": Sql},
+)
+class SchemaTools(tools.SchemaTools[Policy, Engine]):
+    """Several statements at once."""

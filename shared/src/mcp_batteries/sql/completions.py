@@ -1,0 +1,58 @@
+"""Names of databases, tables and columns, completed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+from urllib.parse import unquote
+
+from mcp_batteries.errors import Problem
+from mcp_batteries.server.declare import completes
+from mcp_batteries.sql.policy import escaped
+from mcp_batteries.sql.room import E, P, Room
+
+__all__ = ["Completions"]
+
+
+@dataclass(frozen=True)
+class Completions(Room[P, E]):
+    """What both SQL servers complete."""
+
+    LEVELS: ClassVar[Mapping[str, str]] = {"table": "", "column": ""}
+    """Kinds of names, each inside those before it, and what is meant where one is not named."""
+
+    @completes("database", of="prompt")
+    async def database(self, typed: str, others: Mapping[str, str]) -> list[str]:
+        """Databases that are served."""
+        return [name for name in self.policy.databases if name.startswith(typed.lower())]
+
+    @completes("database", of="resource")
+    async def database_in_uri(self, typed: str, others: Mapping[str, str]) -> list[str]:
+        """The same; their names need no escapes."""
+        return await self.database(typed, others)
+
+    @completes("table", of="resource")
+    async def table(self, typed: str, others: Mapping[str, str]) -> list[str]:
+        """Tables and views of what was named before, as a URI spells them."""
+        return await self.in_uri("table", typed, others)
+
+    @completes("column", of="resource")
+    async def column(self, typed: str, others: Mapping[str, str]) -> list[str]:
+        """Columns of the table named before."""
+        return await self.in_uri("column", typed, others)
+
+    async def in_uri(self, kind: str, typed: str, others: Mapping[str, str]) -> list[str]:
+        """Names of a kind, as a URI spells them."""
+        # What was completed before comes back as it was offered: escaped.
+        named = {level: unquote(name) for level, name in others.items()}
+        return [escaped(name) for name in await self.names(kind, unquote(typed), named)]
+
+    async def names(self, kind: str, typed: str, others: Mapping[str, str]) -> list[str]:
+        """Names of a kind inside those named before; none where something is wrong."""
+        above = list(self.LEVELS)[: list(self.LEVELS).index(kind)]
+        inside = [others.get(level) or self.LEVELS[level] for level in above]
+        try:
+            return await self.engine.names(self.policy.names(others.get("database"), kind, typed, inside))
+        except Problem:
+            return []

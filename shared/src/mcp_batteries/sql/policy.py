@@ -1,0 +1,366 @@
+"""What both SQL servers do before the database says no: a caller's words become a trusted type here, or a refusal.
+
+What a statement may do is not decided here by looking at it. It becomes a `ReadStatement`, a `WriteStatement` or a
+`SchemaStatement` by the tool that it came through, and the engine has the database refuse what that kind may not do.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from urllib.parse import parse_qsl, quote_from_bytes, unquote
+
+from mcp_batteries.errors import Invalid, NotFound, Refused, quote
+from mcp_batteries.sql.rows import bare_sql
+from mcp_batteries.sql.saved_queries import SavedQuery
+
+__all__ = [
+    "MAX_SQL", "Database", "NamesOf", "NextPage", "Policy", "QueryOf", "ReadStatement", "Readable", "RowOf", "RowsOf",
+    "SchemaStatement", "SearchOf", "Switches", "WriteStatement", "checked_name", "escaped", "is_whole",
+]  # fmt: skip
+
+MAX_SQL = 100_000
+"""Characters of one `sql` argument."""
+_PAGE_ROWS = 100
+"""Rows of a table that its resource shows."""
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Switches(Protocol):
+    """What the operator has opened."""
+
+    @property
+    def read_only(self) -> bool: ...
+    @property
+    def write(self) -> bool: ...
+    @property
+    def ddl(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Database:
+    """A served database.
+
+    Attributes:
+        name: how callers name it, in the characters a URI needs no escapes for.
+        address: the path of its file, or what leads to its server; never shown.
+    """
+
+    name: str
+    address: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class ReadStatement:
+    """To be run where nothing can be changed.
+
+    Attributes:
+        parameters: values to bind, as `Policy.bound` gives them.
+    """
+
+    database: Database
+    sql: str
+    parameters: Any
+
+
+@dataclass(frozen=True)
+class WriteStatement(ReadStatement):
+    """May change rows."""
+
+
+@dataclass(frozen=True)
+class SchemaStatement(ReadStatement):
+    """May change the schema."""
+
+
+@dataclass(frozen=True)
+class NextPage:
+    """The page behind a cursor, of a result of `database` if one was named."""
+
+    cursor: str
+    database: Database | None
+
+    def check(self, database: Database) -> None:
+        """Return if the result is one of `database`.
+
+        Raises:
+            Invalid: another database was named.
+        """
+        if self.database not in (None, database):
+            raise Invalid(
+                f"The `cursor` belongs to a result of the database {quote(database.name)}.",
+                "Pass the `cursor` alone, or run the query again.",
+            )
+
+
+@dataclass(frozen=True)
+class SearchOf:
+    """What to look for in the schemas of some databases."""
+
+    databases: tuple[Database, ...]
+    words: str
+
+
+@dataclass(frozen=True)
+class NamesOf:
+    """Names of a kind (schema, table, column) that begin with what was typed, inside those named before."""
+
+    database: Database
+    kind: str
+    typed: str
+    inside: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RowsOf(Generic[T]):
+    """The first rows of a table in the order of its key; with a `column`, those where it has `value`."""
+
+    table: T
+    limit: int
+    column: str | None = None
+    value: str = ""
+
+
+@dataclass(frozen=True)
+class RowOf(Generic[T]):
+    """The row of a table with a key; commas stand between the parts of one."""
+
+    table: T
+    key: str
+
+
+@dataclass(frozen=True)
+class QueryOf:
+    """The first rows that a saved query finds."""
+
+    statement: ReadStatement
+
+
+@dataclass(frozen=True)
+class Readable(Generic[R]):
+    """What a resource URI means: its one spelling, and the request for its content."""
+
+    uri: str
+    database: Database
+    request: R
+
+
+class Policy(ABC, Generic[T, R]):
+    """What may be reached under an operator's settings. T is a server's type for a table, R for a resource's content.
+
+    Attributes:
+        databases: those that are served, by name.
+    """
+
+    SCHEME: ClassVar[str]
+
+    def __init__(self, switches: Switches) -> None:
+        self.can_write = switches.write and not switches.read_only
+        self.can_reshape = switches.ddl and not switches.read_only
+        self.databases: dict[str, Database] = {}
+
+    def serve(self, wanted: str, address: str) -> None:
+        """Serve a database, under the name that is wanted or one like it that is free."""
+        plain = re.sub(r"[^a-z0-9_-]+", "_", wanted.lower()).strip("_") or "database"
+        name, number = plain, 2
+        while name in self.databases:
+            name, number = f"{plain}_{number}", number + 1
+        self.databases[name] = Database(name, address)
+
+    def database(self, name: str | None) -> Database:
+        """The database called `name`; without a name the only one there is.
+
+        Raises:
+            NotFound: there is none of that name.
+            Invalid: none is named and there are several.
+        """
+        served = ", ".join(f"`{known}`" for known in self.databases)
+        if not name:
+            if len(self.databases) > 1:
+                raise Invalid("Several databases are served.", f"Name one as `database`: {served}.")
+            return next(iter(self.databases.values()))
+        found = self.databases.get(name.lower()) or self.meant(name)
+        if found is None:
+            raise NotFound(f"There is no database {quote(name)}.", f"There are: {served}.")
+        return found
+
+    def meant(self, name: str) -> Database | None:
+        """The database that somebody means who says `name`, which none is called."""
+        return None
+
+    def served(self, name: str | None) -> tuple[Database, ...]:
+        """The database called `name`; without a name all of them."""
+        return tuple(self.databases.values()) if name is None else (self.database(name),)
+
+    def read(self, database: str | None, sql: str, parameters: Any = None) -> ReadStatement:
+        """A statement that will run where it can change nothing."""
+        return ReadStatement(self.database(database), _text(sql), self.bound(parameters))
+
+    def write(self, database: str | None, sql: str, parameters: Any = None) -> WriteStatement:
+        """A statement that may change rows.
+
+        Raises:
+            Refused: the operator has not opened that.
+        """
+        if not self.can_write:
+            raise Refused("Rows can't be changed through this server.", "The operator can start it with `--write`.")
+        return WriteStatement(self.database(database), _text(sql), self.bound(parameters))
+
+    def reshape(self, database: str | None, sql: str) -> SchemaStatement:
+        """A statement that may change the schema.
+
+        Raises:
+            Refused: the operator has not opened that.
+        """
+        if not self.can_reshape:
+            raise Refused("The schema can't be changed through this server.", "The operator can start it with `--ddl`.")
+        return SchemaStatement(self.database(database), _text(sql), self.bound(None))
+
+    def page(
+        self, database: str | None, sql: str | None, parameters: Any, cursor: str | None
+    ) -> ReadStatement | NextPage:
+        """What `query_rows` is asked for: a statement, or the page behind a cursor.
+
+        Raises:
+            Invalid: neither is given.
+        """
+        if cursor is not None:
+            return NextPage(cursor, None if database is None else self.database(database))
+        if sql is None:
+            raise Invalid(
+                "`query_rows` was given no `sql`.", "Pass one statement, or the `cursor` of an earlier answer."
+            )
+        return self.read(database, sql, parameters)
+
+    def search(self, database: str | None, words: str) -> SearchOf:
+        """What to look for in the schema of one database, or of all."""
+        return SearchOf(self.served(database), words)
+
+    def names(self, database: str | None, kind: str, typed: str, inside: Sequence[str] = ()) -> NamesOf:
+        """Names to complete.
+
+        Raises:
+            Invalid: no name can begin so.
+        """
+        if not all(map(is_whole, (typed, *inside))):
+            raise Invalid(f"No name begins with {quote(typed)}.")
+        return NamesOf(self.database(database), kind, typed, tuple(inside))
+
+    def saved(self, query: SavedQuery, values: Mapping[str, Any] | None = None) -> ReadStatement:
+        """A saved query with values for its parameters; with NULL for all where none are given."""
+        nothing = {item.name: None for item in query.parameters}
+        return self.read(query.database, query.sql, nothing if values is None else query.values(values))
+
+    def saved_uri(self, name: str) -> str:
+        """The URI of a saved query's result."""
+        return f"{self.SCHEME}://.queries/{name}"
+
+    @abstractmethod
+    def table(self, database: str | None, name: str) -> T:
+        """A table or view, which may turn out not to exist.
+
+        Raises:
+            Invalid: no table can have that name.
+        """
+
+    @abstractmethod
+    def bound(self, parameters: Any) -> Any:
+        """Values for a statement's parameters, in the form that the engine binds.
+
+        Raises:
+            Invalid: one can't be bound.
+        """
+
+    @abstractmethod
+    def request(self, database: Database, path: Sequence[str], options: Mapping[str, str]) -> R | None:
+        """What the path of a URI below a database asks for, in segments as they were sent; None for nothing."""
+
+    @abstractmethod
+    def path(self, request: R) -> str:
+        """The one spelling of the path of the URI that asks for `request`."""
+
+    def readable(self, uri: str, saved: Mapping[str, SavedQuery] | None = None) -> Readable[R | QueryOf] | None:
+        """What a URI means; None for URIs of another kind.
+
+        Raises:
+            NotFound: it names no database or saved query, or has no meaning here.
+            Invalid: its query is not understood.
+        """
+        top = f"{self.SCHEME}://"
+        if not uri.lower().startswith(top):
+            return None
+        rest, _, query = uri[len(top) :].partition("?")
+        first, *path = rest.rstrip("/").split("/")
+        if first.lower() == ".queries":
+            name = unquote("/".join(path))
+            if saved is None or name not in saved:
+                raise NotFound(f"There is no saved query {quote(name)}.", "`resources/list` has those there are.")
+            statement = self.saved(saved[name], {})
+            return Readable(self.saved_uri(name), statement.database, QueryOf(statement))
+        if not first:
+            raise NotFound(f"No resource has the URI {quote(uri)}.", f"A database's name stands behind `{top}`.")
+        database = self.database(unquote(first))
+        request = self.request(database, path, dict(parse_qsl(query, keep_blank_values=True)))
+        if request is None:
+            raise NotFound(f"No resource has the URI {quote(uri)}.", f"`{top}{database.name}/.schema` is the schema.")
+        return Readable(f"{top}{database.name}/{self.path(request)}", database, request)
+
+    def rows(self, table: T, options: Mapping[str, str]) -> RowsOf[T]:
+        """The rows that the query of a table's URI asks for.
+
+        Raises:
+            Invalid: it is not understood.
+        """
+        limit = options.get("limit", str(_PAGE_ROWS))
+        if not limit.isdecimal() or not 1 <= int(limit) <= _PAGE_ROWS:
+            raise Invalid(f"`limit` must be from 1 to {_PAGE_ROWS}, not {quote(limit)}.")
+        if options.keys() - {"limit"} not in (set(), {"column", "value"}):
+            raise Invalid("The query of the URI is not understood.", "It takes `limit`, and `column` with `value`.")
+        return RowsOf(table, int(limit), options.get("column"), options.get("value", ""))
+
+    @staticmethod
+    def options(rows: RowsOf[Any]) -> str:
+        """The one spelling of the query of the URI that asks for `rows`."""
+        where = f"column={escaped(rows.column)}&value={escaped(rows.value)}&" if rows.column is not None else ""
+        return f"?{where}limit={rows.limit}"
+
+
+def escaped(text: str) -> str:
+    """`text` as one segment of a URI; a leading dot is escaped too, so that no name means `.schema`."""
+    escaped = quote_from_bytes(text.encode("utf-8", "surrogatepass"), safe="")
+    return "%2E" + escaped[1:] if escaped.startswith(".") else escaped
+
+
+def checked_name(name: str) -> str:
+    """`name`, if something in a database can have it.
+
+    Raises:
+        Invalid: nothing can.
+    """
+    if not name or not is_whole(name) or len(name) > 1000:
+        raise Invalid(f"{quote(name)} can't be the name of a table.")
+    return name
+
+
+def is_whole(text: str) -> bool:
+    """Whether a database can take `text` as text: no NUL in it, and no half of a character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text
+
+
+def _text(sql: str) -> str:
+    if "\0" in sql:
+        raise Invalid("`sql` holds a NUL character, `\\0`.", "Bind bytes as a parameter.")
+    if len(sql) > MAX_SQL:
+        raise Invalid(f"`sql` has {len(sql):,} characters, the limit is {MAX_SQL:,}.", "Bind big values as parameters.")
+    if not is_whole(sql):
+        raise Invalid("`sql` holds half of a character (a lone surrogate).", "Send whole characters.")
+    return bare_sql(sql)

@@ -1,0 +1,62 @@
+"""Messages for people: what both SQL servers' prompts have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
+
+from mcp_types import EmbeddedResource, PromptMessage, TextContent
+from pydantic import Field
+
+from mcp_batteries.errors import quote
+from mcp_batteries.server.declare import prompt
+from mcp_batteries.sql.resources import Resources
+
+__all__ = ["DatabaseName", "Prompts", "Slow"]
+
+DatabaseName = Annotated[str, Field(description="Needed where several are served.")]
+Slow = Annotated[str, Field(description="The statement that takes too long.")]
+
+R = TypeVar("R", bound=Resources[Any, Any])
+
+
+@dataclass(frozen=True)
+class Prompts(Generic[R]):
+    """Prompts about the databases whose resources these are."""
+
+    resources: R
+
+    PRODUCT: ClassVar[str]
+    """What kind of database it is."""
+    PITFALLS: ClassVar[str]
+    """Where a query is easily wrong."""
+
+    @prompt("Write a query")
+    async def write_query(
+        self,
+        question: Annotated[str, Field(description="What you want to know, in your words.")],
+        database: DatabaseName = "",
+    ) -> list[PromptMessage]:
+        """Turn a question into SQL, run it and check the answer."""
+        ask = (
+            f"Answer this from {self.called(database)}, whose schema is attached: {question}\n\nWrite one SELECT with "
+            "bound parameters, look at its plan with `explain_query` if a table is large, run it with `query_rows`, "
+            "and check the result by a second, differently built query where a mistake is easy "
+            f"({self.PITFALLS}). Give the answer first, then the SQL."
+        )
+        return await self.with_resource(ask, database)
+
+    def called(self, database: str) -> str:
+        """A database as a sentence names it.
+
+        Raises:
+            Problem: it is not served.
+        """
+        return f"the {self.PRODUCT} database {quote(self.resources.policy.database(database).name)}"
+
+    async def with_resource(self, ask: str, database: str, path: str = ".schema") -> list[PromptMessage]:
+        """What is asked, with a resource of a database."""
+        policy = self.resources.policy
+        contents = await self.resources.contents(f"{policy.SCHEME}://{policy.database(database).name}/{path}")
+        attached = EmbeddedResource(type="resource", resource=contents)
+        return [PromptMessage(role="user", content=item) for item in (TextContent(type="text", text=ask), attached)]

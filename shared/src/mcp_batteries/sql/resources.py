@@ -1,0 +1,102 @@
+"""Resources of both SQL servers: declared as data, read by one method; what the watchers tell about is read here."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from mcp_types import Resource, TextResourceContents
+
+from mcp_batteries.errors import NotFound, quote
+from mcp_batteries.server.declare import lists_resources, resource
+from mcp_batteries.sql.policy import Database, Readable
+from mcp_batteries.sql.room import E, P, Room
+from mcp_batteries.sql.rows import RowPage
+from mcp_batteries.sql.saved_queries import SavedQueries
+
+__all__ = ["JSON", "LISTED", "Reader", "Resources", "reader", "row_reader", "rows_reader", "saved_reader"]
+
+JSON = "application/json"
+LISTED = 200
+"""Tables of one database in the list; all others are read by their URI all the same."""
+
+Reader = Callable[[Any, str], Awaitable[TextResourceContents]]
+
+
+def reader(uri: str, name: str, title: str, mime_type: str, about: str) -> Reader:
+    """An attribute of a `Resources` that offers a resource, or a template of them."""
+
+    async def read(self: Resources[Any, Any], uri: str) -> TextResourceContents:
+        return await self.contents(uri)
+
+    read.__doc__ = about
+    return resource(uri, name=name, title=title, mime_type=mime_type)(read)
+
+
+def saved_reader(scheme: str) -> Reader:
+    """What a saved query finds."""
+    about = "What a saved query finds with the defaults of its parameters, at most 100 rows."
+    return reader(f"{scheme}://.queries/{{name}}", "query", "A saved query's result", JSON, about)
+
+
+def rows_reader(table: str) -> Reader:
+    """The rows of a table, whose URI is of the form `table`."""
+    title = "A table's first rows in the order of its key, or those where a column has a value"
+    about = 'At most 100 rows as `{"columns": [...], "rows": [[...]], "truncated": ...}`.'
+    return reader(f"{table}{{?column,value,limit}}", "rows", title, JSON, about)
+
+
+def row_reader(table: str) -> Reader:
+    """One row of a table, whose URI is of the form `table`."""
+    about = "One row by its primary key; commas between the parts of a key."
+    return reader(f"{table}/{{key}}", "row", "The row with a key", JSON, about)
+
+
+@dataclass(frozen=True)
+class Resources(Room[P, E]):
+    """What both servers' resources have in common."""
+
+    queries: SavedQueries | None = None
+
+    TEXT: ClassVar[str]
+    """The media type of what is not rows."""
+
+    @lists_resources
+    async def all_of_them(self) -> list[Resource]:
+        """Saved queries that need no values, and what is in each database."""
+        listed: list[Resource] = []
+        for query in self.queries.found.values() if self.queries else ():
+            if not any(parameter.default is None for parameter in query.parameters):
+                uri = self.policy.saved_uri(query.name)
+                listed.append(Resource(uri=uri, name=query.name, description=query.description, mime_type=JSON))
+        for database in self.policy.databases.values():
+            listed += await self.listed(database)
+        return listed
+
+    @abstractmethod
+    async def listed(self, database: Database) -> list[Resource]:
+        """What is in a database, its tables too."""
+
+    def readable(self, uri: str) -> Readable[Any] | None:
+        """What a URI means; None for URIs of another kind.
+
+        Raises:
+            Problem: there is no such thing.
+        """
+        return self.policy.readable(uri, self.queries and self.queries.found)
+
+    async def contents(self, uri: str) -> TextResourceContents:
+        """What a URI shows.
+
+        Raises:
+            Problem: there is no such thing, or it can't be read.
+        """
+        wanted = self.readable(uri)
+        if wanted is None:
+            raise NotFound(f"No resource has the URI {quote(uri)}.")
+        found = await self.engine.read(wanted.request)
+        if isinstance(found, RowPage):
+            return TextResourceContents(uri=uri, mime_type=JSON, text=found.document())
+        return TextResourceContents(uri=uri, mime_type=self.TEXT, text=found)

@@ -1,0 +1,81 @@
+"""A SQL server put together: what both tables of contents have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from importlib.metadata import version
+from typing import Any, ClassVar, Protocol
+
+from mcp_batteries.server.assemble import Assembled, ServerSettings, assemble
+from mcp_batteries.sql.resources import Resources
+from mcp_batteries.sql.room import AnyPolicy, Engine, Room
+from mcp_batteries.sql.saved_queries import SavedQueries, SavedQuery
+from mcp_batteries.sql.saved_query_tools import SavedTools
+from mcp_batteries.subscriptions.hub import Source
+
+__all__ = ["assemble_sql", "saved_queries"]
+
+
+class SqlSettings(ServerSettings, Protocol):
+    """What is needed of a SQL server's settings."""
+
+    COMMAND: ClassVar[str]
+
+
+def saved_queries(
+    folder: str | None, policy: AnyPolicy, engine: Engine, taken: Collection[str] = ()
+) -> SavedQueries | None:
+    """The saved queries of a folder; None without a folder.
+
+    Args:
+        taken: names whose tools would have the names of the server's own.
+    """
+
+    async def compile_query(query: SavedQuery) -> None:
+        await engine.compile(policy.saved(query))
+
+    return SavedQueries(folder, compile_query, taken) if folder else None
+
+
+def assemble_sql(
+    settings: SqlSettings,
+    resources: Resources[Any, Any],
+    tools: Mapping[type[Room[Any, Any]], bool],
+    rooms: Sequence[object],
+    *,
+    opens: Sequence[AbstractAsyncContextManager[Any]],
+    watcher: Source,
+    title: str,
+    begin: str,
+) -> Assembled:
+    """The server of these rooms, and of the tools that saved queries become.
+
+    Args:
+        tools: the rooms of tools, each with whether the operator has opened it.
+        rooms: all others.
+        begin: which tool to begin with, for the model.
+    """
+    policy, engine, queries = resources.policy, resources.engine, resources.queries
+    saved = SavedTools(queries, policy, engine) if queries else None
+    opened = [word for word, can in (("rows", policy.can_write), ("the schema", policy.can_reshape)) if can]
+    changes = " and ".join(opened).capitalize()
+    rule = f"{changes} can be changed; try a dry run first."
+    if not opened:
+        rule = "Neither rows nor the schema can be changed."
+    server = assemble(
+        settings.COMMAND,
+        settings,
+        rooms=[*(kind(policy, engine) for kind, is_open in tools.items() if is_open), *rooms],
+        opens=[*opens, *([saved] if saved else [])],
+        sources=[watcher],
+        title=title,
+        version=version(settings.COMMAND),
+        instructions=(
+            f"Serves the {title} databases {', '.join(policy.databases)}. {rule} Begin with {begin}; answers that "
+            "were cut say how to go on."
+        ),
+    )
+    if saved is not None:
+        saved.server = server
+    return server

@@ -1,0 +1,101 @@
+"""Tools of both SQL servers. Each server says what they do in its own words, and in which form it takes SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any, TypeVar
+
+from mcp_batteries.limits import DEFAULT_PAGE_BYTES
+from mcp_batteries.server.declare import tool
+from mcp_batteries.server.results import TextResult
+from mcp_batteries.server.views import TABLE
+from mcp_batteries.sql.arguments import Cursor, DatabaseName, DryRun, Limit, MaxBytes, MaxCell, Sample, Words
+from mcp_batteries.sql.room import E, P, Room
+from mcp_batteries.sql.rows import Hits, RowPage
+
+__all__ = ["LONGEST", "ReadTools", "SchemaTools", "WriteTools", "in_words_of"]
+
+LONGEST = 6100.0
+"""Seconds: above every time limit an operator can set, which is what really ends a statement."""
+
+C = TypeVar("C")
+
+
+def in_words_of(descriptions: Mapping[str, str], arguments: Mapping[str, Any]) -> Callable[[type[C]], type[C]]:
+    """Have a class offer tools that it inherits in a server's own words.
+
+    Args:
+        descriptions: of tools, by their names; instead of their docstrings.
+        arguments: annotations, by the names of arguments; instead of `Any`.
+
+    Raises:
+        AttributeError: the class has no tool of a name.
+    """
+
+    def decorate(cls: type[C]) -> type[C]:
+        for name, description in descriptions.items():
+            inherited: Any = getattr(cls, name)
+            method: Any = FunctionType(inherited.__code__, inherited.__globals__, name, inherited.__defaults__)
+            method.__dict__.update(inherited.__dict__)
+            method.__annotations__ = inherited.__annotations__ | {
+                key: value for key, value in arguments.items() if key in inherited.__annotations__
+            }
+            method.__doc__ = description
+            setattr(cls, name, method)
+        return cls
+
+    return decorate
+
+
+@dataclass(frozen=True)
+class ReadTools(Room[P, E]):
+    """Tables, their names, and queries."""
+
+    @tool("Describe a table", seconds=LONGEST)
+    async def get_table(self, table: Any, database: DatabaseName = None, sample: Sample = 0) -> TextResult:
+        """Get what is known of a table."""
+        return await self.engine.describe(self.policy.table(database, table), sample=sample)
+
+    @tool("Search the schema", seconds=LONGEST)
+    async def search_schema(self, query: Words, database: DatabaseName = None, limit: Limit = 100) -> Hits:
+        """Search names in the schema."""
+        return await self.engine.find(self.policy.search(database, query), limit=limit)
+
+    @tool("Query", seconds=LONGEST, view=TABLE)
+    async def query_rows(
+        self,
+        sql: Any = None,
+        parameters: Any = None,
+        database: DatabaseName = None,
+        limit: Limit = 100,
+        max_bytes: MaxBytes = DEFAULT_PAGE_BYTES,
+        max_cell: MaxCell = 2000,
+        cursor: Cursor = None,
+    ) -> RowPage:
+        """Query with one statement that only reads."""
+        wanted = self.policy.page(database, sql, parameters, cursor)
+        return await self.engine.rows(wanted, limit=limit, max_bytes=max_bytes, max_cell=max_cell)
+
+
+@dataclass(frozen=True)
+class WriteTools(Room[P, E]):
+    """Changes of rows."""
+
+    @tool("Change rows", effect="destroy", seconds=LONGEST)
+    async def write_rows(
+        self, sql: Any, parameters: Any = None, database: DatabaseName = None, dry_run: DryRun = False
+    ) -> TextResult:
+        """Change rows in one transaction."""
+        return await self.engine.change(self.policy.write(database, sql, parameters), dry_run=dry_run)
+
+
+@dataclass(frozen=True)
+class SchemaTools(Room[P, E]):
+    """Changes of the schema."""
+
+    @tool("Change the schema", effect="destroy", seconds=LONGEST)
+    async def edit_schema(self, sql: Any, database: DatabaseName = None, dry_run: DryRun = False) -> TextResult:
+        """Change the schema in one transaction."""
+        return await self.engine.change(self.policy.reshape(database, sql), dry_run=dry_run)

@@ -1,0 +1,137 @@
+"""What tells which URIs to refresh: what both SQL servers' watchers have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import anyio
+from anyio.abc import TaskGroup
+
+from mcp_batteries.errors import Problem
+from mcp_batteries.sql.policy import Database, QueryOf, Readable
+
+__all__ = ["TablesOf", "Watched", "Watcher", "demonstration"]
+
+
+@dataclass(frozen=True)
+class TablesOf:
+    """The key for the tables that `resources/list` shows of a database."""
+
+    database: str
+
+
+class Watched:
+    """One database, what of it somebody subscribed to by URI, and the digests that had at the last look."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.readables: dict[str, Readable[Any]] = {}
+        self.digests: dict[str, str] = {}
+        self.listed = False
+        self.wake = anyio.Event()
+        self.turn = anyio.Lock()
+
+    @property
+    def wanted(self) -> bool:
+        """Whether somebody wants to hear of it."""
+        return self.listed or bool(self.readables)
+
+    def settle(self) -> None:
+        """Called when more or less of it is wanted than before."""
+
+    def clear(self) -> None:
+        """Forget all that is wanted."""
+        self.readables.clear()
+        self.digests.clear()
+        self.listed = False
+
+    def compare(self, digests: Mapping[str, str]) -> list[Hashable]:
+        """Keep what was found by a look; the URIs of what is another thing now."""
+        found = {uri: digest for uri, digest in digests.items() if uri in self.readables}
+        changed: list[Hashable] = [uri for uri, digest in found.items() if self.digests.get(uri) != digest]
+        self.digests |= found
+        return changed
+
+
+W = TypeVar("W", bound=Watched)
+
+
+class Watcher(ABC, Generic[W]):
+    """A source of changes; a key is a URI in its one spelling, or the tables of a database.
+
+    Args:
+        readable: what a URI means, now.
+    """
+
+    def __init__(self, watched: Iterable[W], readable: Callable[[str], Readable[Any] | None]) -> None:
+        self.watched = {item.database.name: item for item in watched}
+        self.list_keys: Collection[Hashable] = tuple(map(TablesOf, self.watched))
+        self._readable = readable
+        self._known: dict[str, Readable[Any]] = {}
+
+    def key(self, uri: str) -> Hashable | None:
+        found = self._readable(uri)
+        if found is None:
+            return None
+        self._known[found.uri] = found
+        return found.uri
+
+    async def add(self, keys: Collection[Hashable]) -> None:
+        new: dict[str, dict[str, Readable[Any]]] = {}
+        for key in keys:
+            if isinstance(key, TablesOf):
+                self.watched[key.database].listed = True
+                new.setdefault(key.database, {})
+            else:
+                found = self._known[str(key)]
+                new.setdefault(found.database.name, {})[found.uri] = found
+        for name, readables in new.items():
+            watched = self.watched[name]
+            async with watched.turn:
+                await self.begin(watched, readables)
+            watched.settle()
+
+    def discard(self, keys: Collection[Hashable]) -> None:
+        for key in keys:
+            if isinstance(key, TablesOf):
+                self.watched[key.database].listed = False
+            elif (found := self._known.pop(str(key), None)) is not None:
+                watched = self.watched[found.database.name]
+                watched.readables.pop(found.uri, None)
+                watched.digests.pop(found.uri, None)
+        for watched in self.watched.values():
+            watched.settle()
+
+    async def run(self, changed: Callable[[Collection[Hashable]], None]) -> None:
+        self.changed = changed
+        try:
+            async with anyio.create_task_group() as tasks:
+                self.start(tasks)
+        finally:
+            for watched in self.watched.values():
+                watched.clear()
+
+    @abstractmethod
+    async def begin(self, watched: W, readables: Mapping[str, Readable[Any]]) -> None:
+        """Have a first look at `readables` and follow them; at the tables too, if they are wanted."""
+
+    @abstractmethod
+    def start(self, tasks: TaskGroup) -> None:
+        """Start what follows all that is watched, and calls `changed`."""
+
+    def request(self, readable: Readable[Any]) -> Any:
+        """What to ask for to have a look."""
+        if isinstance(readable.request, QueryOf):  # it may be another query by now
+            try:
+                return (self._readable(readable.uri) or readable).request
+            except Problem:
+                pass
+        return readable.request
+
+
+def demonstration(settings: Any) -> tuple[str, Callable[[], None]] | None:
+    """For `--check`: nothing in a database can be changed without changing it."""
+    return None
