@@ -200,3 +200,11 @@ async def test_several_served_folders_are_listed_by_name(tmp_path: Path) -> None
     tools = ReadTools(served(tmp_path / "one", tmp_path / "two"), Engine(served(tmp_path / "one", tmp_path / "two")))
     assert [entry.path for entry in (await tools.list_directory()).entries] == ["one", "two"]
     assert [entry.path for entry in (await tools.list_directory("two")).entries] == ["two/b"]
+
+
+def test_a_folder_whose_entries_were_left_out_is_not_shown_empty(tmp_path: Path) -> None:
+    fill(tmp_path, {"a/.hidden": "", "a/b/.x": "", "a/b/.y": "", "c/f": ""})
+    tree = list_tree(served(tmp_path).readable("."), Stop(), depth=1)
+    assert list(tree.lines) == ["./", "a/ (0 files in 2 folders, 1 left out)", "c/ (1 file)"]
+    tree = list_tree(served(tmp_path).readable("."), Stop(), depth=2)
+    assert "a/b/ (2 left out)" in tree.lines

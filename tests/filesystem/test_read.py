@@ -483,3 +483,13 @@ async def test_arguments_that_exclude_one_another(tmp_path: Path) -> None:
         await tools.read_text("a", tail=1, start_line=2)
     with pytest.raises(Invalid):
         await tools.read_text("a", start_line=3, end_line=2)
+
+
+def test_the_part_of_a_file_with_nul_bytes_that_is_text_is_read(tmp_path: Path) -> None:
+    lines = "".join(f"line {number}\n" for number in range(1000)).encode()
+    fill(tmp_path, {"log": b"\0" * 50_000 + lines, "not": b"\0\1\2\xff" * 5000})
+    assert read(tmp_path, "log", tail=2).body == "line 998\nline 999\n"
+    assert read(tmp_path, "log", start_line=2, end_line=3).body == "line 1\nline 2\n"
+    assert read(tmp_path, "log").body == "[10,000 NUL bytes]"
+    with pytest.raises(Invalid, match="binary"):
+        read(tmp_path, "not", tail=1)

@@ -24,7 +24,7 @@ from mcp_fs.engine.search.prefilter import byte_pattern
 from mcp_fs.engine.search.regex import path_set
 from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
-from mcp_fs.models import FoundFiles, Matches
+from mcp_fs.models import FoundFiles, Matches, Tallies
 from mcp_fs.tools.search import SearchTools
 
 RIPGREP = ripgrep.command()
@@ -148,8 +148,77 @@ def test_a_binary_file_that_is_named_is_told_to_be_one(tmp_path: Path, program: 
     fill(tmp_path, {"a": b"\x89PNG\r\n\x1a\n\0\0\0\r needle \0\1\xff"})
     policy = served(tmp_path)
     answer = search([policy.readable("a")], Query("needle"), None, Stop(), program)
-    assert answer.text() == "[0 files match; binary, not searched: use read_media: a]"
-    assert search([policy.readable(".")], Query("needle"), None, Stop(), program).text() == "[0 files match]"
+    assert answer.text() == ("[0 files match; binary, not searched: set include_binary, or use read_media: a]")
+    answer = search([policy.readable(".")], Query("needle"), None, Stop(), program)
+    assert answer.text() == "[0 files match; 1 binary not searched (a); set include_binary]"
+    answer = search([policy.readable(".")], Query("needle", binary=True), None, Stop(), program)
+    assert answer.text().startswith("[1 match in 1 file]\na:3:\r needle ")
+
+
+def test_an_empty_answer_says_what_was_left_out(tmp_path: Path, program: str | None) -> None:
+    fill(tmp_path, {".gitignore": "build/\n*.log\n", "build/x": "needle", "build/a.log": "needle", ".dot": "needle"})
+    policy = served(tmp_path)
+    expected = "left out 2 hidden and 1 ignored (.dot, .gitignore, build/); set include_hidden and include_ignored"
+    answer = search([policy.readable(".")], Query("needle"), None, Stop(), program)
+    assert answer.text() == f"[0 files match; {expected}]"
+    assert find([policy.readable(".")], "x", Stop()).text().startswith(f"[0 found; {expected}; ")
+    # Also below a folder that is named, where the rules above hold on.
+    answer = search([policy.readable("build")], Query("needle", glob="*.log"), None, Stop(), program)
+    assert "left out 1 ignored (build/a.log); set include_ignored" in answer.text()
+    assert find([policy.readable("build")], "*.log", Stop()).text().startswith("[0 found; left out 1 ignored (build/a.")
+    assert find([policy.readable(".")], "*", Stop(), wanted=Filter(hidden=True, ignored=True)).total == 4
+
+
+def test_every_answer_says_how_many_there_are_in_all(tmp_path: Path, program: str | None) -> None:
+    fill(tmp_path, {f"{number:03}": "hit\nmiss hit\n" * 10 for number in range(50)})
+    policy, cursor, seen, pages = served(tmp_path), None, 0, 0
+    while pages == 0 or cursor is not None:
+        page = search([policy.readable(".")], Query("hit", limit=300, context=1), cursor, Stop(), program)
+        assert isinstance(page, Matches)
+        seen += sum(match.hit for _, lines, _ in page.files for match in lines)
+        assert "of 1,000 in 50 files" in page.text().partition("\n")[0]
+        cursor, pages = page.cursor, pages + 1
+    assert (seen, pages) == (1000, 4)
+    page = search([policy.readable(".")], Query("hit", max_per_file=1, limit=5000), None, Stop(), program)
+    assert page.text().startswith("[50 matches in 50 files, of 1,000 in 50 files; 50 files have more")
+    page = search([policy.readable(".")], Query("hit", files_only=True, limit=20), None, Stop(), program)
+    assert page.text().startswith("[20 files match, of 50; ")
+
+
+def test_a_small_limit_holds_with_context(tmp_path: Path, program: str | None) -> None:
+    fill(tmp_path, {"a": ("x" * 100 + "\n") * 20 + "hit\n" + ("x" * 100 + "\n") * 20 + "hit\n"})
+    page = search([served(tmp_path).readable(".")], Query("hit", context=9, limit=2), None, Stop(), program)
+    assert isinstance(page, Matches)
+    assert page.cursor is None
+    assert page.total == (2, 1, False)
+
+
+def test_counting_only(tmp_path: Path, program: str | None) -> None:
+    fill(tmp_path, {"a": "hit\nhit hit\n", "b": "miss\n", "c/d": "hit\n", "e": "caf\xe9 hit\n".encode("latin-1")})
+    policy = served(tmp_path)
+    answer = search([policy.readable(".")], Query("hit", count_only=True), None, Stop(), program)
+    assert answer.text() == "[4 matching lines in 3 files]\na:2\ne:1\nc/d:1"
+    page = search([policy.readable(".")], Query("hit", count_only=True, limit=2), None, Stop(), program)
+    assert page.cursor is not None
+    page = search([policy.readable(".")], Query("hit", count_only=True, limit=2), page.cursor, Stop(), program)
+    assert page.text() == "[4 matching lines in 3 files]\nc/d:1"
+
+
+def test_only_what_matched_each_text_once(tmp_path: Path, program: str | None) -> None:
+    fill(tmp_path, {"a.py": "import os, import re\nimport os\n", "b.py": "x\nimport sys; import os"})
+    policy = served(tmp_path)
+    answer = search([policy.readable(".")], Query(r"import \w+", only_matching=True), None, Stop(), program)
+    assert answer.text() == (
+        "[3 matching lines in 2 files; 3 texts, each with its number]\n3\timport os\n1\timport re\n1\timport sys"
+    )
+    with pytest.raises(Invalid, match="exclude"):
+        search([policy.readable(".")], Query("x", only_matching=True, count_only=True), None, Stop(), program)
+
+
+def test_a_log_with_nul_bytes_is_searched(tmp_path: Path, program: str | None) -> None:
+    fill(tmp_path, {"log": b"\0" * 100_000 + b"one\ntwo needle\n" * 50, "not": b"needle\0\1\2\3\xff" * 500})
+    answer = search([served(tmp_path).readable(".")], Query("needle", max_per_file=1), None, Stop(), program)
+    assert answer.text().splitlines()[1:] == ["log:2:two needle", "log:+"]
 
 
 @pytest.mark.parametrize("pattern", [r"a\nb", r"a(\r\n|b)", r"\[\n\]", r"[a]\n", r"a\x0ab", r"\\\n", "a\nb"])
@@ -252,8 +321,9 @@ def test_what_could_not_be_read_is_named(tmp_path: Path, program: str | None, mo
 def test_a_long_line_is_cut_round_the_match(tmp_path: Path, grep: Grep) -> None:
     fill(tmp_path, {"t": "ä" * 500_000 + "needle" + "b" * 500_000})
     [line] = grep("needle")
-    path, number, column, text = line.split(":")
-    assert (path, number) == ("t", "1")
+    path, number, column, text = line.split(":", 3)
+    text, _, size = text.partition(" [cut: ")
+    assert (path, number, size) == ("t", "1", "1,500,006 bytes]")
     assert "needle" in text
     assert len(text) < 400
     whole = (tmp_path / "t").read_bytes()
@@ -305,17 +375,17 @@ def test_one_file_is_searched_page_by_page(tmp_path: Path) -> None:
 
 
 def test_long_matches_fill_a_page_sooner(tmp_path: Path) -> None:
-    fill(tmp_path, {"a": ("hit" + "x" * 250 + "\n") * 20})
-    page = search([served(tmp_path).readable(".")], Query("hit", limit=10), None, Stop())
+    fill(tmp_path, {"a": ("hit" + "x" * 250 + "\n") * 200})
+    page = search([served(tmp_path).readable(".")], Query("hit", limit=100, max_per_file=200), None, Stop())
     assert page.cursor is not None
-    assert len(page.text()) < 2000
+    assert 9_000 < len(page.text()) < 11_000
 
 
 def test_a_page_of_paths_ends_where_it_would_be_too_long(tmp_path: Path, program: str | None) -> None:
     names = [f"{number:03}{'x' * 200}" for number in range(120)]
     fill(tmp_path, dict.fromkeys(names, "x"))
     place = served(tmp_path).readable(".")
-    asks: list[Callable[[str | None], FoundFiles | Matches]] = [
+    asks: list[Callable[[str | None], FoundFiles | Matches | Tallies]] = [
         lambda cursor: find([place], "*", Stop(), cursor=cursor),
         lambda cursor: search([place], Query("x", files_only=True, limit=200), cursor, Stop(), program),
     ]
@@ -324,6 +394,7 @@ def test_a_page_of_paths_ends_where_it_would_be_too_long(tmp_path: Path, program
         while True:
             page = ask(cursor)
             assert len(page.text()) < DEFAULT_PAGE_BYTES + 800
+            assert not isinstance(page, Tallies)
             found = page.paths if isinstance(page, FoundFiles) else [path for path, _, _ in page.files]
             assert found
             paths += found

@@ -177,6 +177,7 @@ class _Branch:
         files: files in all of it; `folders` likewise.
         open: whether its contents are drawn.
         shown: how many of `own` are among the names drawn.
+        left_out: hidden and ignored entries directly in it.
     """
 
     label: str
@@ -187,6 +188,7 @@ class _Branch:
     folders: int = 0
     open: bool = False
     shown: int = 0
+    left_out: int = 0
 
     @property
     def size(self) -> int:
@@ -194,10 +196,11 @@ class _Branch:
 
     @property
     def folded_line(self) -> str:
-        if not self.size:
-            return self.label
         below = f" in {self.folders + 1:,} folders" if self.folders else ""
-        return f"{self.label} ({counted(self.files, 'file')}{below})"
+        facts = [f"{counted(self.files, 'file')}{below}"] if self.size else []
+        if self.left_out:
+            facts.append(f"{self.left_out:,} left out")
+        return f"{self.label} ({', '.join(facts)})" if facts else self.label
 
 
 def _grown(place: Readable, wanted: Filter, depth: int, max_bytes: int, stop: Stop, skipped: Skipped) -> _Branch:
@@ -208,7 +211,7 @@ def _grown(place: Readable, wanted: Filter, depth: int, max_bytes: int, stop: St
         branch = branches.get(visit.parts)
         if branch is None:
             branch = branches[visit.parts] = _Branch(spoken(place).rstrip("/") + "/")
-        branch.own = len(visit.files)
+        branch.own, branch.left_out = len(visit.files), len(visit.left_out)
         for name in visit.folders:
             inner = branches[(*visit.parts, name)] = _Branch(shown(above, name) + "/")
             branch.branches.append(inner)

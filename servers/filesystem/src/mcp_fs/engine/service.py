@@ -33,6 +33,7 @@ from mcp_fs.models import (
     Matches,
     Media,
     Moved,
+    Tallies,
     TextSlice,
     Tree,
     Whole,
@@ -136,8 +137,10 @@ class Engine:
             report=report,
         )
 
-    async def search(self, starts: Sequence[Readable], query: Query, cursor: str | None, report: Report) -> Matches:
-        """A page of the lines that match."""
+    async def search(
+        self, starts: Sequence[Readable], query: Query, cursor: str | None, report: Report
+    ) -> Matches | Tallies:
+        """A page of the lines that match, or of what was counted."""
         return await in_thread(
             lambda stop: search(starts, query, cursor, stop, ripgrep.command()), what="Searching", report=report
         )

@@ -39,12 +39,37 @@ class Filter:
 
 @dataclass(slots=True)
 class Skipped:
-    """What could not be looked into, so that no answer seems complete that is not."""
+    """What was not looked into, so that no answer seems complete that is not."""
 
     reasons: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    hidden: int = 0
+    ignored: int = 0
+    named: list[str] = field(default_factory=list[str])
 
     def add(self, reason: str, path: str) -> None:
         self.reasons.setdefault(reason, []).append(path)
+
+    def leave_out(self, visit: Visit) -> None:
+        """Count the hidden and ignored entries of a folder; a folder among them counts once, with all that is in it."""
+        for name, is_folder in visit.left_out:
+            if name.startswith("."):
+                self.hidden += 1
+            else:
+                self.ignored += 1
+            if len(self.named) < _MOST_NAMED:
+                self.named.append(shown(visit.folder.place, name) + "/" * is_folder)
+
+    def left_out(self, *, named: bool) -> list[str]:
+        """One phrase about hidden and ignored entries, the first few named; none when nothing was left out."""
+        kinds = [(number, kind) for number, kind in ((self.hidden, "hidden"), (self.ignored, "ignored")) if number]
+        if not kinds:
+            return []
+        said = "left out " + " and ".join(f"{number:,} {kind}" for number, kind in kinds)
+        if named:
+            more = ", ..." if self.hidden + self.ignored > len(self.named) else ""
+            flags = " and ".join(f"include_{kind}" for _, kind in kinds)
+            said += f" ({', '.join(self.named)}{more}); set {flags}"
+        return [said]
 
     def notes(self) -> list[str]:
         """One phrase for each reason, the first few paths named."""
@@ -110,6 +135,7 @@ def walk(
                     raise
                 skipped.add(_reason(error), shown(folder.place.parent, folder.place.name))
             else:
+                skipped.leave_out(visit)
                 if after is not None:
                     _cut(visit, after)
                 yield visit

@@ -26,7 +26,7 @@ from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
 from mcp_fs.models import FileInfo, FileSlices, FolderPage, Media, TextSlice, Tree
 from mcp_fs.policy import Policy, Readable
-from mcp_fs.tools.arguments import RelativePath
+from mcp_fs.tools.arguments import IncludeHidden, IncludeIgnored, RelativePath
 from mcp_fs.tools.views import MEDIA, TREE
 
 __all__ = ["ReadTools"]
@@ -97,8 +97,8 @@ class ReadTools:
         self,
         path: RelativePath = ".",
         sort: Sort = "name",
-        include_hidden: bool = True,
-        include_ignored: bool = True,
+        include_hidden: IncludeHidden = True,
+        include_ignored: IncludeIgnored = True,
         limit: Annotated[int, Field(ge=1, le=5000)] = 200,
         cursor: str | None = None,
     ) -> FolderPage:
@@ -115,8 +115,8 @@ class ReadTools:
         ctx: Context,
         path: RelativePath = ".",
         depth: Annotated[int, Field(ge=1, le=20)] = 3,
-        include_hidden: bool = False,
-        include_ignored: bool = False,
+        include_hidden: IncludeHidden = False,
+        include_ignored: IncludeIgnored = False,
         max_bytes: Annotated[int, Field(ge=1000, le=64_000)] = DEFAULT_PAGE_BYTES,
     ) -> Tree:
         """Show a folder's tree, large parts folded to counts. To find names use `find_files`."""

@@ -12,9 +12,9 @@ from mcp_batteries.server.declare import tool
 from mcp_fs.engine.search.contents import Query
 from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
-from mcp_fs.models import FoundFiles, Matches
+from mcp_fs.models import FoundFiles, Matches, Tallies
 from mcp_fs.policy import Policy
-from mcp_fs.tools.arguments import RelativePath
+from mcp_fs.tools.arguments import IncludeHidden, IncludeIgnored, RelativePath
 
 __all__ = ["SearchTools"]
 
@@ -33,8 +33,8 @@ class SearchTools:
         glob: Annotated[str, Field(description="`*.py`, `src/**/*.{ts,tsx}`; `name/` for folders")],
         path: RelativePath = ".",
         sort: Literal["path", "modified"] = "path",
-        include_hidden: bool = False,
-        include_ignored: bool = False,
+        include_hidden: IncludeHidden = False,
+        include_ignored: IncludeIgnored = False,
         limit: Limit = 200,
         cursor: str | None = None,
     ) -> FoundFiles:
@@ -65,18 +65,35 @@ class SearchTools:
         context: Annotated[int, Field(ge=0, le=20, description="Lines before and after")] = 0,
         glob: Annotated[str | None, Field(description="`*.py`, `src/**`; `!` in front excludes")] = None,
         file_type: Annotated[str | None, Field(description="py, ts, ...")] = None,
-        files_only: bool = False,
-        include_hidden: bool = False,
-        include_ignored: bool = False,
-        max_per_file: Limit = 20,
+        files_only: Annotated[bool, Field(description="Only the paths of files that match.")] = False,
+        count_only: Annotated[bool, Field(description="Only the number of matching lines of each file.")] = False,
+        only_matching: Annotated[bool, Field(description="Only what matched, each text once.")] = False,
+        include_hidden: IncludeHidden = False,
+        include_ignored: IncludeIgnored = False,
+        include_binary: bool = False,
+        max_per_file: Annotated[int, Field(ge=1, le=5000, description="Lines shown of one file.")] = 20,
         limit: Limit = 100,
         cursor: str | None = None,
-    ) -> Matches:
+    ) -> Matches | Tallies:
         """Search the contents of files below `path`, or of one file: `path:line:text`, context `path-line-text`.
 
         What .gitignore ignores and binary files are left out.
         """
         places = self.policy.search_roots(path)
         wanted = Filter(include_hidden, include_ignored)
-        query = Query(pattern, literal, ignore_case, context, glob, file_type, max_per_file, limit, files_only, wanted)
+        query = Query(
+            pattern,
+            literal=literal,
+            ignore_case=ignore_case,
+            context=context,
+            glob=glob,
+            file_type=file_type,
+            max_per_file=max_per_file,
+            limit=limit,
+            files_only=files_only,
+            count_only=count_only,
+            only_matching=only_matching,
+            binary=include_binary,
+            wanted=wanted,
+        )
         return await self.engine.search(places, query, cursor, ctx.report_progress)

@@ -33,9 +33,10 @@ class Lines:
 
     Attributes:
         start: where its first line begins, behind a byte order mark.
+        binary: whether it is no text as a whole; a page of it may be.
 
     Raises:
-        Invalid: it is binary.
+        Invalid: no part of it is text.
     """
 
     def __init__(self, place: Readable, file: BinaryIO, stop: Stop) -> None:
@@ -43,12 +44,17 @@ class Lines:
         self.status = os.fstat(file.fileno())
         sample = self.at(0, SAMPLE_BYTES)
         encoding = sniff(sample)
-        if encoding is None:
-            raise Invalid(f"{quote(self.path)} is binary, {self.status.st_size:,} bytes.", "Use `read_media`.")
-        self.encoding: Encoding = encoding
-        self.start = len(encoding.bom)
+        self.binary = encoding is None
+        if encoding is None and b"\0" not in sample:
+            raise self.is_binary()
+        # With NUL bytes in it, what is asked for may be text all the same: the page tells.
+        self.encoding: Encoding = encoding or Encoding("utf-8")
+        self.start = len(self.encoding.bom)
         # Files of /proc and the like say 0 and have contents; a file may grow while it is read.
         self.size = max(self.status.st_size, len(sample))
+
+    def is_binary(self) -> Invalid:
+        return Invalid(f"{quote(self.path)} is binary, {self.status.st_size:,} bytes.", "Use `read_media`.")
 
     @cached_property
     def total(self) -> int | None:

@@ -7,6 +7,7 @@ a line longer than a page is cut between characters, and the answer names the co
 from __future__ import annotations
 
 import os
+import re
 import threading
 from bisect import bisect_right
 from collections import OrderedDict
@@ -17,12 +18,13 @@ from mcp_batteries.errors import Invalid, Problem, TooLarge, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
 from mcp_fs.engine.files.handles import open_file
 from mcp_fs.engine.files.lines import LONGEST_CHARACTER, Lines
-from mcp_fs.engine.files.text import content_hash
+from mcp_fs.engine.files.text import content_hash, is_text
 from mcp_fs.models import FileSlices, TextSlice, counted
 from mcp_fs.policy import Readable
 
 __all__ = ["MAX_PAGE_BYTES", "LineIndex", "Part", "read_part", "read_parts"]
 
+_NULS = re.compile("\0+")
 MAX_PAGE_BYTES = 16 * 1024 * 1024
 
 
@@ -192,7 +194,10 @@ def _taken(
         shown, more = lines.last_end(data, begin, limit), True
         if not shown:
             shown, complete = lines.whole_characters(data, limit), False
-    text = (data if shown == len(data) else data[:shown]).decode(lines.encoding.name, "replace")
+    page = data if shown == len(data) else data[:shown]
+    if lines.binary and not is_text(page):
+        raise lines.is_binary()
+    text = page.decode(lines.encoding.name, "replace")
     held = ended + (bool(text) and not text.endswith("\n"))
     to_end = at_end and shown == len(data)
     last = None if first is None else first + max(held, 1) - 1
@@ -201,6 +206,8 @@ def _taken(
     following = None
     if not complete and last is not None and wanted != 1 and lines.goes_on(begin + shown):
         following = last + 1
+    if lines.binary:
+        text = _NULS.sub(lambda found: f"[{len(found[0]):,} NUL bytes]", text)
     return TextSlice(
         path=lines.path,
         body=_numbered(text, first) if part.numbers and first is not None else text,

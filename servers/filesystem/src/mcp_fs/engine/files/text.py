@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import codecs
 import hashlib
+import os
 import re
 import threading
 from collections.abc import Mapping
@@ -27,10 +28,12 @@ __all__ = [
     "content_hash",
     "decode",
     "encode",
+    "is_text",
     "is_utf8",
     "marked",
     "shown",
     "sniff",
+    "text_beside_nul",
 ]
 
 SAMPLE_BYTES = 65_536
@@ -56,6 +59,9 @@ _KNOWN_AS = {"gb18030": ("gbk",), "cp932": ("shift_jis",), "cp1252": ("latin-1",
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\b\x1b")) + b"\x7f"
 
 _FEW = 16
+_END_BYTES = 4096
+_NULS = re.compile(b"\0+")
+_LEAST_BETWEEN = 50  # bytes of text between two runs of NUL
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +206,32 @@ def marked(sample: bytes) -> Encoding | None:
 def is_utf8(sample: bytes) -> bool:
     """Whether `sample` is UTF-8, but for a character cut off at its end."""
     return sample.isascii() or _decodes(sample, "utf-8")
+
+
+def text_beside_nul(fd: int, size: int) -> bool:
+    """Whether an open file with NUL bytes is text but for them, at its beginning and its end.
+
+    Raises:
+        OSError: it can't be read.
+    """
+    at = os.lseek(fd, 0, os.SEEK_CUR)
+    try:
+        ends = [_read_at(fd, 0), _read_at(fd, max(0, size - _END_BYTES))]
+    finally:
+        os.lseek(fd, at, os.SEEK_SET)
+    return any(piece.strip(b"\0") for piece in ends) and all(is_text(piece) for piece in ends)
+
+
+def is_text(piece: bytes) -> bool:
+    """Whether a piece of a file is UTF-8 but for a few runs of NUL bytes and characters cut off at its ends."""
+    rest = piece.replace(b"\0", b"").lstrip(bytes(range(0x80, 0xC0)))
+    runs = len(_NULS.findall(piece))  # of numbers, every other byte is one
+    return (runs < 2 or runs * _LEAST_BETWEEN <= len(rest)) and is_utf8(rest) and not _mostly_control(rest)
+
+
+def _read_at(fd: int, offset: int) -> bytes:
+    os.lseek(fd, offset, os.SEEK_SET)
+    return os.read(fd, _END_BYTES)
 
 
 def content_hash(data: bytes) -> str:

@@ -9,27 +9,31 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from mcp_batteries.errors import Invalid, NotFound, Problem
-from mcp_batteries.limits import Cursor, Stop
+from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop
 from mcp_fs.engine.files.handles import Folder, open_file, open_folder, status
 from mcp_fs.engine.filetypes import globs_of
 from mcp_fs.engine.search import ripgrep
-from mcp_fs.engine.search.grep import Hits, grep
+from mcp_fs.engine.search.grep import Hits, clipped, grep, tally
 from mcp_fs.engine.search.prefilter import byte_pattern, wide_pattern
 from mcp_fs.engine.search.regex import LineSearch, byte_search, line_search
 from mcp_fs.engine.search.selection import Chooser, bare_names, chooser, choosers
 from mcp_fs.engine.walk import Filter, Sight, Skipped, Visit, order, page_bytes, shown, spoken, walk
-from mcp_fs.models import Match, Matches
+from mcp_fs.models import Match, Matches, Tallies
 from mcp_fs.policy import Readable
 
 __all__ = ["Query", "search"]
 
 _OWN_FILES = 400
 _BYTES_PER_MATCH = 100
+_COUNT_SECONDS = 2.0
+"""How long what does not fit on a page is counted."""
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 # What may hold the letters of a line break without asking for one: a class, a backslash that is itself escaped.
 _CLASS = re.compile(r"\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|\\[^nx0]", re.DOTALL)
@@ -72,7 +76,10 @@ class Query:
         glob: paths to search; without a slash names; a `!` in front leaves out instead.
         file_type: name of a kind of file (`filetypes`).
         max_per_file: matching lines shown of one file.
-        limit: matching lines, or files when `files_only`, in one answer.
+        limit: matching lines in one answer; files when `files_only` or `count_only`, texts when `only_matching`.
+        count_only: how many lines match in each file, in place of the lines.
+        only_matching: what matched, each text once, in place of the lines.
+        binary: whether binary files are searched too.
     """
 
     pattern: str
@@ -84,6 +91,9 @@ class Query:
     max_per_file: int = 20
     limit: int = 100
     files_only: bool = False
+    count_only: bool = False
+    only_matching: bool = False
+    binary: bool = False
     wanted: Filter = field(default_factory=Filter)
 
 
@@ -96,21 +106,36 @@ class _Resume:
         names: of the file, below the start.
         line: last line shown when there are more in the file, else 0.
         before: matches shown of that file.
+        total: matches in all and files that have some, as they were counted for the first page.
     """
 
     number: int
     names: list[str]
     line: int
     before: int
+    total: tuple[int, int, bool]
 
     def lies_in(self, number: int, file: _File) -> bool:
         return self.line > 0 and (number, [*file.parts]) == (self.number, self.names)
 
 
+@dataclass(slots=True)
+class _Total:
+    """Matching lines in all and the files that have some; `at_least` when the counting was cut."""
+
+    lines: int = 0
+    files: int = 0
+    at_least: bool = False
+
+    @property
+    def as_list(self) -> list[object]:
+        return [self.lines, self.files, self.at_least]
+
+
 def search(
     starts: Sequence[Readable], query: Query, cursor: str | None, stop: Stop, program: str | None = None
-) -> Matches:
-    """A page of the lines that match in files at or below `starts`.
+) -> Matches | Tallies:
+    """A page of the lines that match in files at or below `starts`, or of what was counted.
 
     Args:
         cursor: where the page before ended.
@@ -120,7 +145,10 @@ def search(
         Invalid: the pattern, a glob or the cursor can't be read.
         Problem: a start can't be opened.
     """
-    return _Search(starts, query, stop, program).page(cursor)
+    if query.count_only + query.only_matching + query.files_only > 1:
+        raise Invalid("`files_only`, `count_only` and `only_matching` exclude one another.", "Use one of them.")
+    found = _Search(starts, query, stop, program)
+    return found.tallied(cursor) if query.count_only or query.only_matching else found.page(cursor)
 
 
 class _Search:
@@ -135,11 +163,14 @@ class _Search:
         self.may_match = byte_search(self.bytes, ignore_case=query.ignore_case)
         self.skipped = Skipped()
         self.searched = 0
+        self.hinted_at = False
         self.of_type = globs_of(query.file_type) if query.file_type else []
         self.by_glob = self.chosen_by_glob()
         self.chosen: list[Chooser] = []
         self.scope = [[start.uri for start in starts], *map(str, (query.pattern, query.literal, query.ignore_case))]
-        self.scope += [str(value) for value in (query.glob, query.file_type, query.files_only, query.wanted)]
+        modes = (query.files_only, query.count_only, query.only_matching, query.binary)
+        self.scope += [str(value) for value in (query.glob, query.file_type, *modes, query.wanted)]
+        self.binaries: list[str] = []
 
     @property
     def names(self) -> list[str]:
@@ -161,36 +192,130 @@ class _Search:
         query = self.query
         resume = None if cursor is None else _Resume(*Cursor.decode("search", cursor, self.scope))
         files: list[tuple[str, Sequence[Match], bool]] = []
-        room, size = query.limit, page_bytes(query.limit) if query.files_only else query.limit * _BYTES_PER_MATCH
+        room, size = query.limit, self.room()
         end: list[object] | None = None
-        for number, file in self.files(resume):
+        total = _Total() if resume is None else _Total(*resume.total)
+        rest = self.files(resume)
+        for number, file in rest:
             line, before = (resume.line, resume.before) if resume and resume.lies_in(number, file) else (0, 0)
             found = self.hits(file, line, before)
             if not found.lines:
                 continue
             if end is not None:
                 # Only now is it sure that there is more.
-                return Matches(tuple(files), self.skipped.notes(), Cursor.encode("search", end, self.scope))
+                if resume is None:
+                    self.count([(number, file)], total)
+                    self.count(rest, total, budget=True)
+                return self.answer(files, total, [*end, total.as_list])
             lines: Sequence[Match] = list[Match]()
             taken, cut, more = 1, False, False
             if not query.files_only:
                 lines, taken, cut = found.first(room, size)
                 more = found.more and not cut
             files.append((file.path, lines, more))
+            if resume is None:
+                if more or cut:
+                    self.count([(number, file)], total)
+                else:
+                    total.lines, total.files = total.lines + taken, total.files + 1
             room -= taken
             size -= _bytes(file.path, lines)
             if cut:
                 end = [number, file.parts, lines[-1].line, before + taken]
-                return Matches(tuple(files), self.skipped.notes(), Cursor.encode("search", end, self.scope))
+                if resume is None:
+                    self.count(rest, total, budget=True)
+                return self.answer(files, total, [*end, total.as_list])
             if room <= 0 or size <= 0:
                 end = [number, file.parts, 0, 0]
+        return self.answer(files, total, None)
+
+    def room(self) -> int:
+        """Bytes that a page may take: enough that the usual limit of lines holds, with context too."""
+        if self.query.files_only:
+            return page_bytes(self.query.limit)
+        return max(DEFAULT_PAGE_BYTES, self.query.limit * _BYTES_PER_MATCH)
+
+    def answer(
+        self, files: Sequence[tuple[str, Sequence[Match], bool]], total: _Total, end: list[object] | None
+    ) -> Matches:
+        cursor = None if end is None else Cursor.encode("search", end, self.scope)
+        counted = (total.lines, total.files, total.at_least)
+        return Matches(tuple(files), self.notes(nothing=not total.files), cursor, counted)
+
+    def tallied(self, cursor: str | None) -> Tallies:
+        """How many lines match in each file, or what matched, each text once; all files are searched for each page."""
+        query = self.query
+        begin = 0 if cursor is None else int(Cursor.decode("tally", cursor, self.scope))
+        texts = Counter[bytes]() if query.only_matching else None
+        counts: list[tuple[str, int]] = []
+        total = _Total()
+        for _, file in self.files(None):
+            if lines := self.count_one(file, texts):
+                counts.append((file.path, lines))
+                total.lines, total.files = total.lines + lines, total.files + 1
+        if texts is not None:
+            ordered = sorted(texts.items(), key=lambda item: (-item[1], item[0]))
+            counts = [(clipped(0, text, 0).text, number) for text, number in ordered]
+        page: list[tuple[str, int]] = []
+        size = page_bytes(query.limit)
+        for text, number in counts[begin : begin + query.limit]:
+            size -= len(text.encode("utf-8", "replace")) + 8
+            if page and size < 0:
+                break
+            page.append((text, number))
+        end = begin + len(page)
+        return Tallies(
+            tuple(page),
+            "text" if query.only_matching else "file",
+            len(counts),
+            (total.lines, total.files),
+            self.notes(nothing=not total.files),
+            Cursor.encode("tally", end, self.scope) if end < len(counts) else None,
+        )
+
+    def notes(self, *, nothing: bool) -> list[str]:
+        """What could not be searched; when nothing was found also what was left out."""
         notes = self.skipped.notes()
-        if not self.searched and resume is None and (query.glob or query.file_type):
-            notes = [
-                *notes,
-                "no file fits `glob` or `file_type`: a glob is a whole name or path, as `*.py` or `src/**`",
-            ]
-        return Matches(tuple(files), notes, None)
+        if not nothing:
+            return notes
+        if self.hinted_at:
+            self.leave_out()
+        if self.binaries:
+            named = f"{', '.join(self.binaries[:5])}{', ...' * (len(self.binaries) > 5)}"
+            notes.append(f"{len(self.binaries):,} binary not searched ({named}); set include_binary")
+        notes += self.skipped.left_out(named=True)
+        if not self.searched and (self.query.glob or self.query.file_type):
+            notes.append("no file fits `glob` or `file_type`: a glob is a whole name or path, as `*.py` or `src/**`")
+        return notes
+
+    def leave_out(self) -> None:
+        """Learn what was left out where ripgrep did the walking."""
+        self.skipped.hidden = self.skipped.ignored = 0
+        self.skipped.named.clear()
+        for start in self.starts:
+            if stat.S_ISDIR(status(start).st_mode):
+                for _ in walk(start, self.query.wanted, self.stop, self.skipped):
+                    pass
+
+    def count(self, files: Iterable[tuple[int, _File]], total: _Total, *, budget: bool = False) -> None:
+        """Add to `total` what matches in `files`; with a `budget` of time, as far as that goes."""
+        deadline = time.monotonic() + _COUNT_SECONDS
+        for _, file in files:
+            if lines := self.count_one(file, None):
+                total.lines, total.files = total.lines + lines, total.files + 1
+            if budget and time.monotonic() > deadline:
+                total.at_least = True
+                return
+
+    def count_one(self, file: _File, texts: Counter[bytes] | None) -> int:
+        if self.query.files_only:
+            return len(self.hits(file, 0, 0).lines)
+
+        def work(fd: int) -> tuple[int, Hits]:
+            return tally(fd, self.find, self.stop, self.may_match, binary=self.query.binary, texts=texts)
+
+        found = self.opened_as(file, work)
+        return 0 if found is None else found[0]
 
     def hits(self, file: _File, after_line: int, before: int) -> Hits:
         self.stop.check()
@@ -198,22 +323,36 @@ class _Search:
         if not self.searched % 100:
             self.stop.progress = (self.searched, None, f"{self.searched:,} files searched")
         most = 1 if self.query.files_only else self.query.max_per_file - before
+        context = 0 if self.query.files_only else self.query.context
+
+        def work(fd: int) -> tuple[int, Hits]:
+            found = grep(fd, self.find, context, most, after_line, self.stop, self.may_match, binary=self.query.binary)
+            return 0, found
+
+        found = self.opened_as(file, work)
+        return Hits() if found is None else found[1]
+
+    def opened_as(self, file: _File, work: Callable[[int], tuple[int, Hits]]) -> tuple[int, Hits] | None:
+        """What `work` finds in a file, None where it can't be opened; learns what could not be searched."""
         try:
             fd = file.open()
             try:
-                found = grep(fd, self.find, self.query.context, most, after_line, self.stop, self.may_match)
+                count, found = work(fd)
             finally:
                 os.close(fd)
         except (FileNotFoundError, NotFound):
-            return Hits()  # removed since it was listed
+            return None  # removed since it was listed
         except (OSError, Problem) as error:
             self.skipped.add((getattr(error, "strerror", None) or "could not be opened").lower(), file.path)
-            return Hits()
+            return None
         if found.too_long:
             self.skipped.add("line too long to search", file.path)
-        if found.binary and not file.parts:
-            self.skipped.add("binary, not searched: use read_media", file.path)
-        return found
+        if found.binary:
+            if file.parts:
+                self.binaries.append(file.path)
+            else:
+                self.skipped.add("binary, not searched: set include_binary, or use read_media", file.path)
+        return count, found
 
     def files(self, resume: _Resume | None) -> Iterator[tuple[int, _File]]:
         """The files to search, in order, behind that of `resume`; that one too when part of it is left."""
@@ -272,6 +411,7 @@ class _Search:
             told = ripgrep.candidates(self.program, folder.fd, hint, self.stop)
         if told is None:
             return None
+        self.hinted_at = True
         found, unread = told
         for path in unread:
             self.skipped.add("permission denied", shown(top, path))

@@ -73,7 +73,7 @@ def find(
         paths.append(path + slash)
     last = page[len(paths) - 1][1] if len(page) > len(paths) else None
     cursor = None if last is None else Cursor.encode("find", last, scope)
-    notes = skipped.notes()
+    notes = [*skipped.notes(), *skipped.left_out(named=not total)]
     if not total and after is None:
         notes = [*notes, "a glob is a whole name or path, in its case: `*part*` fits a part, `name/` a folder"]
     return FoundFiles(tuple(paths), total, notes, cursor)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import codecs
 import os
 import stat
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.files.text import SAMPLE_BYTES, Encoding, is_utf8, marked, sniff
+from mcp_fs.engine.files.text import SAMPLE_BYTES, Encoding, is_utf8, marked, sniff, text_beside_nul
 from mcp_fs.engine.search.regex import LineSearch
 from mcp_fs.models import Match
 
-__all__ = ["Hits", "grep"]
+__all__ = ["Hits", "grep", "tally"]
 
 _BLOCK = 4 * 1024 * 1024
 _LONGEST_LINE = 64 * 1024 * 1024
@@ -62,12 +63,16 @@ def grep(
     after_line: int,
     stop: Stop,
     may_match: Callable[[bytes], bool] = lambda text: True,
+    *,
+    binary: bool = False,
 ) -> Hits:
     """The first `most` lines that match, from behind `after_line` on; none in a binary file.
 
-    Its first 64 KiB tell what encoding a file is in, as when it is read.
+    Its first 64 KiB tell what encoding a file is in, as when it is read. NUL bytes of what is text otherwise, as a log
+    has where it was cut while a program wrote it, are passed over.
 
     Args:
+        binary: whether a binary file is searched too, as lines of bytes.
         may_match: asked with bytes of a file that is not UTF-8 before its encoding is looked for.
 
     Raises:
@@ -77,7 +82,7 @@ def grep(
     first, count, owed = 1, 0, 0  # number of the block's first line, matches so far, lines still due after the last
     before: list[tuple[int, bytes]] = []  # the last lines of the block before
     last = b""
-    for block in _blocks(fd, hits, stop, may_match):
+    for block in _blocks(fd, hits, stop, may_match, binary):
         stop.check()
         first += last.count(b"\n")
         at, line, shown_to, last = 0, first, 0, block
@@ -85,7 +90,7 @@ def grep(
             found = find(block, at)
             begin = len(block) if found is None else block.rfind(b"\n", 0, found[0]) + 1
             for offset, text in _forward(block, shown_to, begin, owed):
-                hits.lines.append(_match(line + block.count(b"\n", at, offset), text, None))
+                hits.lines.append(clipped(line + block.count(b"\n", at, offset), text, None))
                 owed, shown_to = owed - 1, offset + len(text) + 1
             if found is None or begin == len(block):
                 break
@@ -100,8 +105,8 @@ def grep(
                     near = [*before] if not shown_to else []
                     near += [(line - back, text) for back, text in _backward(block, begin, shown_to, context)]
                     known = max(hits.lines[-1].line if hits.lines else 0, after_line)
-                    hits.lines += [_match(number, text, None) for number, text in near[-context:] if number > known]
-                hits.lines.append(_match(line, block[begin:end], found[0] - begin))
+                    hits.lines += [clipped(number, text, None) for number, text in near[-context:] if number > known]
+                hits.lines.append(clipped(line, block[begin:end], found[0] - begin))
                 count, owed = count + 1, context
             line, at = line + 1, end + 1
             shown_to = at
@@ -112,7 +117,37 @@ def grep(
     return hits
 
 
-def _blocks(fd: int, hits: Hits, stop: Stop, may_match: Callable[[bytes], bool]) -> Iterator[bytes]:
+def tally(
+    fd: int,
+    find: LineSearch,
+    stop: Stop,
+    may_match: Callable[[bytes], bool] = lambda text: True,
+    *,
+    binary: bool = False,
+    texts: Counter[bytes] | None = None,
+) -> tuple[int, Hits]:
+    """How many lines match, and what could not be searched; `texts` learns what matched, each match counted."""
+    hits, lines = Hits(), 0
+    for block in _blocks(fd, hits, stop, may_match, binary):
+        stop.check()
+        at = 0
+        while at < len(block) and (found := find(block, at)) is not None:
+            begin, end = found
+            if begin >= len(block):
+                break
+            lines += 1
+            close = block.find(b"\n", end)
+            at = len(block) if close < 0 else close + 1
+            while texts is not None:
+                texts[block[begin:end]] += 1
+                again = find(block, max(end, begin + 1))
+                if again is None or again[0] >= at:
+                    break
+                begin, end = again
+    return lines, hits
+
+
+def _blocks(fd: int, hits: Hits, stop: Stop, may_match: Callable[[bytes], bool], binary: bool) -> Iterator[bytes]:
     """The file as UTF-8 without its mark, in blocks of whole lines ended by plain line feeds."""
     status = os.fstat(fd)
     if not stat.S_ISREG(status.st_mode):
@@ -121,9 +156,11 @@ def _blocks(fd: int, hits: Hits, stop: Stop, may_match: Callable[[bytes], bool])
     wanted = min(max(status.st_size, 4096), SAMPLE_BYTES) + 1
     data = os.read(fd, wanted)
     at_end = len(data) < wanted
-    encoding, decoder = None, None
+    encoding, decoder, drop = None, None, False
     if b"\0" in data or not data.isascii():
         encoding = marked(data) or _unmarked(data, hits, may_match if at_end else None)
+    if hits.binary and (binary or text_beside_nul(fd, status.st_size)):
+        hits.binary, drop = False, True
     if hits.binary:
         return
     if encoding is not None:
@@ -131,6 +168,8 @@ def _blocks(fd: int, hits: Hits, stop: Stop, may_match: Callable[[bytes], bool])
         if encoding.name != "utf-8":
             decoder = codecs.getincrementaldecoder(encoding.name)("replace")
             data = decoder.decode(data, at_end).encode("utf-8", "replace")
+    if drop:
+        data = data.replace(b"\0", b"")
     while not at_end:
         end = data.rfind(b"\n") + 1
         if end:
@@ -143,6 +182,8 @@ def _blocks(fd: int, hits: Hits, stop: Stop, may_match: Callable[[bytes], bool])
         at_end = not chunk
         if decoder is not None:
             chunk = decoder.decode(chunk, at_end).encode("utf-8", "replace")
+        if drop:
+            chunk = chunk.replace(b"\0", b"")
         data = data[end:] + chunk
     if data:
         yield _plain(data)
@@ -184,11 +225,12 @@ def _backward(block: bytes, begin: int, end: int, most: int) -> list[tuple[int, 
     return lines[::-1]
 
 
-def _match(line: int, text: bytes, hit: int | None) -> Match:
-    column = None
-    if len(text) > _SHOWN_BYTES:
+def clipped(line: int, text: bytes, hit: int | None) -> Match:
+    """A line as it is shown: cut round the match when it is long."""
+    column, size = None, len(text)
+    if size > _SHOWN_BYTES:
         begin = max(0, min((hit or 0) - _BEFORE_HIT, len(text) - _SHOWN_BYTES))
         while begin and 0x80 <= text[begin] < 0xC0:
             begin -= 1
         text, column = text[begin : begin + _SHOWN_BYTES], begin + 1
-    return Match(line, text.decode("utf-8", "replace"), hit is not None, column)
+    return Match(line, text.decode("utf-8", "replace"), hit is not None, column, size)
