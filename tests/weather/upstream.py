@@ -8,6 +8,7 @@ import json
 import re
 import threading
 import time
+import unicodedata
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -44,9 +45,9 @@ UNITS = {
 }  # fmt: skip
 
 
-def place(name: str, latitude: float, longitude: float, zone: str, people: int | None, **more: str) -> dict[str, Any]:
+def place(name: str, latitude: float, longitude: float, zone: str, people: int | None, **more: Any) -> dict[str, Any]:
     found: dict[str, Any] = {
-        "id": 1,
+        "id": round((latitude + 90) * 1e5) * 10**8 + round((longitude + 180) * 1e5),
         "name": name,
         "latitude": latitude,
         "longitude": longitude,
@@ -56,9 +57,13 @@ def place(name: str, latitude: float, longitude: float, zone: str, people: int |
     return found if people is None else {**found, "population": people}
 
 
+_CA = {"country": "Canada", "country_code": "CA"}
 _US = {"country": "United States", "country_code": "US"}
 _CH = {"country": "Switzerland", "country_code": "CH"}
 _FR = {"country": "France", "country_code": "FR"}
+_GB = {"country": "United Kingdom", "country_code": "GB"}
+_DE = {"country": "Germany", "country_code": "DE"}
+_CN = {"country": "China", "country_code": "CN"}
 GAZETTEER = [
     place("Zürich", 47.36667, 8.55, "Europe/Zurich", 341730, admin1="Zurich", **_CH),
     place("Paris", 48.85341, 2.3488, "Europe/Paris", 2138551, admin1="Île-de-France", **_FR),
@@ -69,7 +74,44 @@ GAZETTEER = [
     place("Birmingham", 33.521, -86.812, "America/Chicago", 212461, admin1="Alabama", **_US),
     place("Longyearbyen", 78.22334, 15.64689, "Arctic/Longyearbyen", 2060, country="Svalbard", country_code="SJ"),
     place("Somewhere", -16.8, 180.0, "Pacific/Fiji", None),
-]
+    place("London", 51.50853, -0.12574, "Europe/London", 8961989, admin1="England", **_GB),
+    place("London", 42.98339, -81.23304, "America/Toronto", 422324, admin1="Ontario", **_CA),
+    place("Washington", 38.89511, -77.03637, "America/New_York", 689545, admin1="District of Columbia", **_US),
+    place("Washington", 40.17396, -80.24617, "America/New_York", 13500, admin1="Pennsylvania", **_US),
+    place("Arlington", 32.73569, -97.10807, "America/Chicago", 388125, admin1="Texas", **_US),
+    place("Arlington", 38.88101, -77.10428, "America/New_York", 207627, admin1="Virginia", **_US),
+    place("Berlin", 52.52437, 13.41053, "Europe/Berlin", 3426354, admin1="State of Berlin", **_DE),
+    place("Berlin", 44.46867, -71.18508, "America/New_York", 9367, admin1="New Hampshire", **_US),
+    place(
+        "Munich", 48.13743, 11.57549, "Europe/Berlin", 1260391, admin1="Bavaria", **_DE,
+        told={"de": {"name": "München", "admin1": "Bayern", "country": "Deutschland"}},
+    ),
+    place(
+        "São Paulo", -23.5475, -46.63611, "America/Sao_Paulo", 10021295, admin1="São Paulo", country="Brazil",
+        country_code="BR", told={"pt": {"name": "São Paulo", "country": "Brasil"}},
+    ),
+    place(
+        "Beijing", 39.9075, 116.39723, "Asia/Shanghai", 18960744, admin1="Beijing", **_CN,
+        told={"zh": {"name": "北京", "admin1": "北京市", "country": "中国"}},
+    ),
+    place(
+        "Beijing", 30.72608, 108.67483, "Asia/Shanghai", None, admin1="Chongqing", **_CN,
+        told={"zh": {"name": "北京", "admin1": "重庆市", "country": "中国"}},
+    ),
+    place(
+        "Moscow", 55.75222, 37.61556, "Europe/Moscow", 10381222, admin1="Moscow", country="Russia", country_code="RU",
+        told={"ru": {"name": "Москва", "admin1": "Москва", "country": "Россия"}},
+    ),
+    place(
+        "Warsaw", 52.22977, 21.01178, "Europe/Warsaw", 1702139, admin1="Mazovia", country="Poland", country_code="PL",
+        told={"pl": {"name": "Warszawa", "admin1": "Mazowieckie", "country": "Polska"}},
+    ),
+    place("Warszawa", 41.05, -81.5, "America/New_York", None, admin1="Ohio", **_US),
+    place(
+        "Cairo", 30.06263, 31.24967, "Africa/Cairo", 9606916, admin1="Cairo", country="Egypt", country_code="EG",
+        told={"ar": {"name": "القاهرة", "country": "مصر"}},
+    ),
+]  # fmt: skip
 
 
 @dataclass
@@ -200,7 +242,13 @@ class Upstream:
 
     def found(self, query: dict[str, str]) -> dict[str, Any]:
         wanted = plain(query["name"])
-        hits = [item for item in GAZETTEER if plain(item["name"]).startswith(wanted)]
+        # It matches names of the language asked for, and the usual one where that language has none.
+        told = [{**item, **item.get("told", {}).get(query.get("language", "en"), {})} for item in GAZETTEER]
+        hits = [
+            {key: value for key, value in item.items() if key != "told"}
+            for item in told
+            if plain(item["name"]).startswith(wanted)
+        ]
         # No match is an answer without results.
         return {"generationtime_ms": time.perf_counter(), **({"results": hits[: int(query["count"])]} if hits else {})}
 
@@ -341,7 +389,9 @@ def unit(name: str) -> str:
 
 
 def plain(name: str) -> str:
-    return name.casefold().replace("ü", "u")
+    return "".join(
+        letter for letter in unicodedata.normalize("NFKD", name.casefold()) if not unicodedata.combining(letter)
+    )
 
 
 def dump(document: Any) -> bytes:

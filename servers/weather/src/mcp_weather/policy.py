@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any
 from urllib.parse import quote as percent
@@ -12,12 +12,13 @@ from urllib.parse import unquote
 
 from mcp_batteries.errors import Invalid, NotFound, Unavailable, quote
 from mcp_weather.coordinates import Twofold, degrees
+from mcp_weather.geography import COMMON, countries, fold, languages_of, lies_in, spoken_in
 from mcp_weather.models import PlaceInfo
 
 __all__ = ["FOUND", "KINDS", "Day", "Days", "LookUp", "Name", "Place", "Policy", "Subject", "point_at"]
 
-LookUp = Callable[[str, str | None], Awaitable[Sequence[Mapping[str, Any]]]]
-"""The geocoder: what it has for a name, in a language of two letters or the server's own."""
+LookUp = Callable[[str, Sequence[str | None]], Awaitable[Sequence[Sequence[Mapping[str, Any]]]]]
+"""The geocoder: what it has for a name in each of some languages of two letters; None is the server's own."""
 
 KINDS = ("now", "hourly", "daily", "alerts", "air")
 """What there is of each place as a resource."""
@@ -37,6 +38,8 @@ _DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
 _URI = re.compile(r"weather://([^/?#]+)/([a-z]+)")
 _DOMINANT = 20
 """How many times as many people must live in the one meant, for a name that several places have."""
+_KNOWN = 50_000
+"""People in a place that is meant by its name alone, whatever else has the same name in other languages."""
 _SHOWN = 8
 
 
@@ -78,6 +81,27 @@ class Name:
     name: str
     within: tuple[str, ...]
     text: str
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One place as the geocoder told of it, perhaps in several languages."""
+
+    told: tuple[Mapping[str, Any], ...]
+
+    @property
+    def first(self) -> Mapping[str, Any]:
+        return self.told[0]
+
+    @property
+    def country(self) -> str:
+        return str(self.first.get("country_code") or "").upper()
+
+    def is_called(self, name: str) -> bool:
+        return any(fold(str(hit.get("name", ""))) == fold(name) for hit in self.told)
+
+    def lies_in(self, part: str) -> bool:
+        return any(lies_in(hit, part) for hit in self.told)
 
 
 @dataclass(frozen=True)
@@ -163,14 +187,29 @@ class Policy:
         if isinstance(named, Place):
             return named
         try:
-            hits = await self._look_up(named.name, None)
+            hits = await self._found(named)
+            known = any(_people(hit.first) >= _KNOWN for hit in hits if hit.is_called(named.name))
+            if (known or named.within) and (place := self._choose(named, hits, exactly=True)):
+                return place
+            for reading in _shorter(named):
+                if place := self._choose(reading, await self._found(reading), exactly=True):
+                    return place
+            if not named.within:
+                # The geocoder knows a name in its own language only: in English, Warszawa is a part of a town in Ohio.
+                hits = _merged(hits, await self._look_up(named.name, COMMON))
         except Unavailable as problem:
             raise Unavailable(
                 f"Names can't be looked up now: {problem.what}",
                 "Pass coordinates such as `47.37,8.55` until then.",
                 retry_after=problem.retry_after,
             ) from problem
-        return self.choose(named, hits)
+        if place := self._choose(named, hits, exactly=False):
+            return place
+        others = f" Of that name there are: {_listed([hit.first for hit in hits])}." if hits else ""
+        raise NotFound(
+            f"No place is called {quote(named.text)}.{others}",
+            "Check the spelling, or pass coordinates such as `47.37,8.55`; `find_place` searches.",
+        )
 
     async def places(self, text: str, language: str) -> list[tuple[Place, int | None]]:
         """All places that `text` may mean, and how many people live there.
@@ -181,8 +220,8 @@ class Policy:
         named = self.parse(text)
         if isinstance(named, Place):
             return [(named, None)]
-        hits = await self._look_up(named.name, language)
-        return [(self.of(hit, FOUND), _people(hit) or None) for hit in hits]
+        hits = _merged([], await self._look_up(named.name, (language, *languages_of(named.name))))
+        return [(self.of(hit.first, FOUND), _people(hit.first) or None) for hit in hits]
 
     def parse(self, text: str) -> Place | Name:
         """What `text` names: a saved alias, coordinates, or something to be looked up.
@@ -215,32 +254,49 @@ class Policy:
             raise Invalid(f"{quote(text)} is no place.", "Pass the name first, as in `Springfield, Illinois`.")
         return Name(name, tuple(part for part in within if part), wanted)
 
-    def choose(self, wanted: Name, hits: Sequence[Mapping[str, Any]]) -> Place:
-        """The one of the geocoder's `hits` that `wanted` means.
+    async def _found(self, wanted: Name) -> list[Hit]:
+        """The geocoder's hits for `wanted`, in the languages that it may be in; each place once."""
+        hits = _merged([], await self._look_up(wanted.name, (None, *languages_of(wanted.name))))
+        if all(any(hit.lies_in(part) for hit in hits) for part in wanted.within) and hits:
+            return hits
+        # A region may be named in the language that is spoken there, and so may the place.
+        named = [code for part in wanted.within for code in countries(fold(part))]
+        there = [hit.country for hit in sorted(hits, key=lambda hit: -_people(hit.first)) if hit.country][:2]
+        spoken = spoken_in([*named, *there]) or (COMMON if wanted.within and not hits else ())
+        return _merged(hits, await self._look_up(wanted.name, spoken)) if spoken else hits
+
+    def _choose(self, wanted: Name, hits: Sequence[Hit], *, exactly: bool) -> Place | None:
+        """The one of `hits` that `wanted` means; None if none does.
+
+        Args:
+            exactly: only those of that very name.
 
         Raises:
-            NotFound: none does.
             Invalid: several do; names them in words that can be passed on.
         """
-        fitting = [hit for hit in hits if all(_lies_in(hit, part) for part in wanted.within)]
-        exact = [hit for hit in fitting if str(hit.get("name", "")).casefold() == wanted.name.casefold()]
-        candidates = exact or fitting
+        candidates, note = _fitting(wanted, hits), ""
+        if not candidates and len(wanted.within) > 1:
+            # One part too many is no obstacle if the others say which place it is.
+            known = tuple(part for part in wanted.within if any(hit.lies_in(part) for hit in hits))
+            if known:
+                candidates = _fitting(replace(wanted, within=known), hits)
+                ignored = ", ".join(quote(part) for part in wanted.within if part not in known)
+                note = f"{ignored} is not known there and was ignored; "
+        exact = [hit for hit in candidates if hit.is_called(wanted.name)]
+        if exactly and not exact:
+            return None
+        candidates = [hit.first for hit in exact or candidates]
         if not candidates:
-            others = f" Of that name there are: {_listed(hits)}." if hits else ""
-            raise NotFound(
-                f"No place is called {quote(wanted.text)}.{others}",
-                "Check the spelling, or pass coordinates such as `47.37,8.55`; `find_place` searches.",
-            )
+            return None
         best = max(candidates, key=_people)
         rest = [hit for hit in candidates if hit is not best]
         if rest and _people(best) < _DOMINANT * max(1, *map(_people, rest)):
             raise Invalid(
                 f"{quote(wanted.text)} is ambiguous: {_listed(candidates)}.", "Call again with one of these as `place`."
             )
-        resolved = f"name, the only match for {wanted.text}"
         if rest:
-            resolved = f"name, by far the largest of {len(candidates)}; others: {_listed(rest[:3])}"
-        return self.of(best, resolved)
+            return self.of(best, f"{note}name, by far the largest of {len(candidates)}; others: {_listed(rest[:3])}")
+        return self.of(best, f"{note}name, the only match for {wanted.text}")
 
     def of(self, hit: Mapping[str, Any], resolved: str) -> Place:
         """The place a geocoder's hit is."""
@@ -362,73 +418,28 @@ def _listed(hits: Sequence[Mapping[str, Any]]) -> str:
     return "; ".join(shown) + more
 
 
-def _lies_in(hit: Mapping[str, Any], part: str) -> bool:
-    wanted = part.casefold()
-    names = {str(hit.get(key) or "").casefold() for key in ("country", "country_code", "admin1", "admin2", "admin3")}
-    return (
-        wanted in names
-        or (len(wanted) == 2 and _STATES.get(wanted) in names)
-        or wanted in map(str, hit.get("postcodes") or ())
-    )
+def _merged(known: Sequence[Hit], answers: Sequence[Sequence[Mapping[str, Any]]]) -> list[Hit]:
+    """`known` and what the geocoder answered in several languages, each place once."""
+    found: dict[Any, list[Mapping[str, Any]]] = {_key(hit.first): list(hit.told) for hit in known}
+    for hit in (hit for hits in answers for hit in hits):
+        found.setdefault(_key(hit), []).append(hit)
+    return [Hit(tuple(told)) for told in found.values()]
 
 
-_STATES = {
-    abbreviation: name.replace("_", " ")
-    for abbreviation, name in (
-        item.split("=")
-        for item in [
-            "al=alabama",
-            "ak=alaska",
-            "az=arizona",
-            "ar=arkansas",
-            "ca=california",
-            "co=colorado",
-            "ct=connecticut",
-            "de=delaware",
-            "dc=district_of_columbia",
-            "fl=florida",
-            "ga=georgia",
-            "hi=hawaii",
-            "id=idaho",
-            "il=illinois",
-            "in=indiana",
-            "ia=iowa",
-            "ks=kansas",
-            "ky=kentucky",
-            "la=louisiana",
-            "me=maine",
-            "md=maryland",
-            "ma=massachusetts",
-            "mi=michigan",
-            "mn=minnesota",
-            "ms=mississippi",
-            "mo=missouri",
-            "mt=montana",
-            "ne=nebraska",
-            "nv=nevada",
-            "nh=new_hampshire",
-            "nj=new_jersey",
-            "nm=new_mexico",
-            "ny=new_york",
-            "nc=north_carolina",
-            "nd=north_dakota",
-            "oh=ohio",
-            "ok=oklahoma",
-            "or=oregon",
-            "pa=pennsylvania",
-            "ri=rhode_island",
-            "sc=south_carolina",
-            "sd=south_dakota",
-            "tn=tennessee",
-            "tx=texas",
-            "ut=utah",
-            "vt=vermont",
-            "va=virginia",
-            "wa=washington",
-            "wv=west_virginia",
-            "wi=wisconsin",
-            "wy=wyoming",
-        ]
-    )
-}
-"""States of the US as people write them; the geocoder has their names only."""
+def _key(hit: Mapping[str, Any]) -> Any:
+    return hit.get("id") or (hit["latitude"], hit["longitude"])
+
+
+def _fitting(wanted: Name, hits: Sequence[Hit]) -> list[Hit]:
+    return [hit for hit in hits if all(hit.lies_in(part) for part in wanted.within)]
+
+
+def _shorter(wanted: Name) -> list[Name]:
+    """`wanted` with its last words as the region: `Arlington VA`, `Portland Oregon USA`, `Albany New York`."""
+    words = wanted.name.split()
+    return [
+        Name(" ".join(words[:cut]), (*region, *wanted.within), wanted.text)
+        for cut in range(len(words) - 1, max(0, len(words) - 3), -1)
+        for region in dict.fromkeys([(" ".join(words[cut:]),), tuple(words[cut:])])
+        if len(" ".join(words[:cut])) > 1
+    ]

@@ -61,9 +61,14 @@ class Engine:
         self.cache, self._language = cache, language
         self.nws = WeatherService(cache)
 
-    async def hits(self, name: str, language: str | None) -> list[dict[str, Any]]:
-        """What the geocoder has for `name`, in `language` or the server's."""
-        found = (await self.cache.get(ask.geocoding_key(name, language or self._language))).json()
+    async def hits(self, name: str, languages: Sequence[str | None]) -> list[list[dict[str, Any]]]:
+        """What the geocoder has for `name` in each of `languages`; None is the server's. It matches names of that
+        language only (open-meteo/geocoding-api)."""
+        asked = dict.fromkeys(language or self._language for language in languages)
+        return await together(*(partial(self._hits, name, language) for language in asked))
+
+    async def _hits(self, name: str, language: str) -> list[dict[str, Any]]:
+        found = (await self.cache.get(ask.geocoding_key(name, language))).json()
         # No match is an answer without results.
         hits: list[dict[str, Any]] = found.get("results") or []
         return [hit for hit in hits if "latitude" in hit and "longitude" in hit]

@@ -1,0 +1,92 @@
+"""Names as people type them, in their own languages, are found at once; what is not one place is never guessed."""
+
+import pytest
+
+from mcp_batteries.errors import Invalid, NotFound
+from mcp_weather.geography import countries, fold, languages_of
+from weather.serving import World, client, text
+from weather.upstream import Upstream
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize(
+    ("typed", "point", "country"),
+    [
+        ("London, UK", "51.5085,-0.1257", "GB"), ("london england", "51.5085,-0.1257", "GB"),
+        ("London, Great Britain", "51.5085,-0.1257", "GB"), ("London, ON", "42.9834,-81.233", "CA"),
+        ("Paris, Texas, USA", "33.6609,-95.5555", "US"), ("Paris TX", "33.6609,-95.5555", "US"),
+        ("Paris, Frankreich", "48.8534,2.3488", "FR"), ("Paris, Texas, Lamar County", "33.6609,-95.5555", "US"),
+        ("Washington, DC", "38.8951,-77.0364", "US"), ("Washington, D.C., U.S.A.", "38.8951,-77.0364", "US"),
+        ("Washington DC", "38.8951,-77.0364", "US"), ("Arlington VA", "38.881,-77.1043", "US"),
+        ("Arlington, Virginia", "38.881,-77.1043", "US"), ("Arlington VA USA", "38.881,-77.1043", "US"),
+        ("Berlin, Deutschland", "52.5244,13.4105", "DE"), ("Berlin, New Hampshire", "44.4687,-71.1851", "US"),
+        ("Berlin Allemagne", "52.5244,13.4105", "DE"), ("München, Bayern", "48.1374,11.5755", "DE"),
+        ("München", "48.1374,11.5755", "DE"), ("São Paulo, Brasil", "-23.5475,-46.6361", "BR"),
+        ("Sao Paulo, SP", "-23.5475,-46.6361", "BR"), ("北京", "39.9075,116.3972", "CN"),
+        ("北京, 中国", "39.9075,116.3972", "CN"), ("北京 中国", "39.9075,116.3972", "CN"),
+        ("Москва", "55.7522,37.6156", "RU"), ("Москва, Россия", "55.7522,37.6156", "RU"),
+        ("Warszawa", "52.2298,21.0118", "PL"), ("Warszawa, Polska", "52.2298,21.0118", "PL"),
+        ("القاهرة", "30.0626,31.2497", "EG"), ("Longyearbyen", "78.2233,15.6469", "SJ"),
+    ],
+)  # fmt: skip
+async def test_what_people_type_is_found_at_once(upstream: Upstream, typed: str, point: str, country: str) -> None:
+    async with World(upstream) as world:
+        found = await world.place(typed)
+        assert (found.point, found.country) == (point, country)
+
+
+@pytest.mark.parametrize("typed", ["Paris, Ohio", "London, Deutschland", "Berlin, 中国", "北京, Brasil"])
+async def test_the_wrong_country_is_not_ignored(upstream: Upstream, typed: str) -> None:
+    async with World(upstream) as world:
+        with pytest.raises(NotFound, match="Of that name there are"):
+            await world.place(typed)
+
+
+async def test_one_part_too_many_is_named_and_never_makes_a_guess(upstream: Upstream) -> None:
+    async with World(upstream) as world:
+        found = await world.place("Paris, Texas, Lamar County")
+        assert found.resolved.startswith("`Lamar County` is not known there and was ignored; ")
+        with pytest.raises(Invalid, match="ambiguous"):
+            await world.place("Springfield, Sangamon, USA")
+
+
+@pytest.mark.parametrize(
+    ("language", "typed", "answered"),
+    [
+        ("zh", "北京", "北京, 北京市, 中国"), ("ru", "Москва", "Москва, Россия"),
+        ("de", "München", "München, Bayern, Deutschland"),
+        ("pl", "Warszawa", "Warszawa, Mazowieckie, Polska"), ("ar", "القاهرة", "القاهرة, Cairo, مصر"),
+    ],
+)  # fmt: skip
+async def test_questions_and_answers_in_other_languages(
+    upstream: Upstream, language: str, typed: str, answered: str
+) -> None:
+    async with client(upstream, "--language", language) as found:
+        for tool in ("get_weather", "get_alerts"):
+            result = await found.call_tool(tool, {"place": typed})
+            assert not result.is_error, text(result)
+            assert result.structured_content is not None and result.structured_content["place"]["name"] == answered
+        again = await found.call_tool("get_astronomy", {"place": answered})
+        assert not again.is_error and answered in text(again)
+
+
+async def test_a_well_known_name_costs_one_request(upstream: Upstream) -> None:
+    async with World(upstream) as world:
+        for typed in ("London, UK", "Zurich", "Paris, Texas, USA", "Washington, DC"):
+            upstream.requests.clear()
+            await world.place(typed)
+            assert upstream.count("/v1/search") == 1
+
+
+def test_countries_are_known_in_many_languages() -> None:
+    for name, code in (
+        ("Deutschland", "DE"), ("Allemagne", "DE"), ("Германия", "DE"), ("德国", "DE"), ("ドイツ", "DE"),
+        ("ألمانيا", "DE"),
+        ("U.S.A.", "US"), ("Estados Unidos", "US"), ("Suomi", "FI"), ("Ελλάδα", "GR"), ("भारत", "IN"),
+        ("Türkiye", "TR"),
+        ("uk", "GB"), ("Côte d’Ivoire", "CI"),
+    ):  # fmt: skip
+        assert countries(fold(name)) == {code}, name
+    assert countries("atlantis") == frozenset()
+    assert languages_of("北京") == ("zh", "ja") and languages_of("Zürich") == ()
