@@ -65,8 +65,9 @@ async def stray() -> str:
     print("stray print")
     print("stray flushed", flush=True)
     os.write(1, b"stray write\n")
-    ctypes.CDLL(None).puts(b"stray C")
-    ctypes.CDLL(None).fflush(None)
+    library = ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
+    library.puts(b"stray C")
+    library.fflush(None)
     subprocess.run([sys.executable, "-c", "print('stray child')"], check=True)
     reads = subprocess.run([sys.executable, "-c", "input()"], capture_output=True, text=True, check=False)
     return reads.stderr.splitlines()[-1]

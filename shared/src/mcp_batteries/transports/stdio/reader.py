@@ -1,19 +1,17 @@
 """The way in of the stdio transport: every line is handed to the server, answered here, or blank.
 
 `Server.run` takes anything that can be iterated. The SDK's own reader spends a thread hop on each line and drops
-what it can't parse; this one reads on the event loop. asyncio only, for its descriptor callbacks.
+what it can't parse; this one reads on the event loop. asyncio only.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import deque
 from types import TracebackType
 from typing import Self
 
 import anyio
-import anyio.to_thread
 from mcp.shared.dispatcher import as_request_id
 from mcp.shared.message import SessionMessage
 from mcp_types.jsonrpc import (
@@ -27,11 +25,11 @@ from mcp_types.jsonrpc import (
 
 from mcp_batteries.transports.jsonrpc import Malformed, dump, error, parse, peek_id
 from mcp_batteries.transports.stdio.in_flight import BUSY, Calls
+from mcp_batteries.transports.stdio.inputs import open_input
 from mcp_batteries.transports.stdio.writer import Writer
 
 __all__ = ["Reader"]
 
-_CHUNK = 256 * 1024
 _PEEK = 4096
 
 
@@ -39,22 +37,20 @@ class Reader:
     """Messages in: every line is handed on, answered here, or blank.
 
     Args:
-        descriptor: where from. What can't be waited for (a regular file) is read on a thread.
+        descriptor: where from.
         writer: takes the answers to lines that are no messages. Reading waits for it, so a client that
             sends and never reads is held back instead of filling the memory.
         max_line: the longest line in bytes; longer ones are skipped and answered.
         drain_seconds: how long calls may go on after the end of input.
+        pollable: as `open_input`.
     """
 
-    def __init__(self, descriptor: int, writer: Writer, calls: Calls, *, max_line: int, drain_seconds: float) -> None:
-        self._descriptor, self._writer, self._calls = descriptor, writer, calls
+    def __init__(
+        self, descriptor: int, writer: Writer, calls: Calls, *, max_line: int, drain_seconds: float, pollable: bool
+    ) -> None:
+        self._input, self._writer, self._calls = open_input(descriptor, pollable=pollable), writer, calls
         self._max_line, self._drain_seconds = max_line, drain_seconds
         self._loop = asyncio.get_running_loop()
-        self._chunk = b""
-        self._wake: asyncio.Future[None] | None = None
-        self._watching = False
-        self._pollable = True
-        self._at_end = False
         self._lines: deque[bytes | tuple[bytes, bytes]] = deque()
         self._parts: list[bytes] = []
         self._size = 0
@@ -66,7 +62,7 @@ class Reader:
     def stop(self) -> None:
         """Hand on no further message, drain nothing. From the event loop's thread."""
         self._stopping = True
-        self._rouse()
+        self._input.stop()
 
     async def receive(self) -> SessionMessage:
         """The next message.
@@ -79,7 +75,7 @@ class Reader:
                 message = await self._admit(self._lines.popleft())
                 if message is not None:
                     return SessionMessage(message)
-            elif chunk := await self._read():
+            elif chunk := await self._input.read():
                 self._split(chunk)
             elif self._size:
                 self._split(b"\n")
@@ -91,8 +87,7 @@ class Reader:
         raise anyio.EndOfStream
 
     async def aclose(self) -> None:
-        self._watch(False)
-        self._stopping = True
+        self.stop()
         self.ended.set()
 
     def __aiter__(self) -> Self:
@@ -179,45 +174,3 @@ class Reader:
     def _line(self) -> bytes | tuple[bytes, bytes]:
         line = b"".join(self._parts)
         return line if self._size <= self._max_line else (line[:_PEEK], line[-_PEEK:])
-
-    async def _read(self) -> bytes:
-        """The next bytes; empty at the end of input, or when stopped."""
-        if self._pollable and not self._at_end:
-            try:
-                self._watch(True)
-            except OSError:
-                self._pollable = False
-        if not self._pollable:
-            return await anyio.to_thread.run_sync(os.read, self._descriptor, _CHUNK, abandon_on_cancel=True)
-        if not (self._chunk or self._at_end or self._stopping):
-            self._wake = self._loop.create_future()
-            await self._wake
-        chunk, self._chunk = self._chunk, b""
-        return chunk
-
-    def _readable(self) -> None:
-        if self._chunk:
-            # Not taken yet: the server is behind, and the pipe is the better buffer.
-            self._watch(False)
-            return
-        try:
-            self._chunk = os.read(self._descriptor, _CHUNK)
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError:
-            pass
-        if not self._chunk:
-            self._at_end = True
-            self._watch(False)
-        self._rouse()
-
-    def _watch(self, wanted: bool) -> None:
-        if wanted and not self._watching:
-            self._loop.add_reader(self._descriptor, self._readable)
-        elif self._watching and not wanted:
-            self._loop.remove_reader(self._descriptor)
-        self._watching = wanted
-
-    def _rouse(self) -> None:
-        if self._wake is not None and not self._wake.done():
-            self._wake.set_result(None)

@@ -21,6 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 from mcp_batteries.transports.stdio.stderr import StderrPump
 
+if sys.platform == "win32":
+    from mcp_batteries.transports.stdio import windows as system
+else:
+    from mcp_batteries.transports.stdio import posix as system
+
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
     from mcp.server.models import InitializationOptions
@@ -48,7 +53,7 @@ class Claim:
 
     def __init__(self, stdin: int, stdout: int, *, stderr: StderrPump | None = None, process: bool = False) -> None:
         self.stdin, self.stdout, self.stderr, self.process = stdin, stdout, stderr, process
-        self.parent = os.getppid()
+        self.parent = system.Parent()
         self._was_blocking = False
         self._exits: SimpleQueue[tuple[float, int]] = SimpleQueue()
         if process:
@@ -123,8 +128,8 @@ class Claim:
 _claimed: Claim | None = None
 
 
-def claim() -> Claim | None:
-    """Take standard input and output for the protocol; None where only the SDK's own transport works (Windows).
+def claim() -> Claim:
+    """Take standard input and output for the protocol.
 
     From here on descriptor 0 reads as empty, what is written to descriptor 1 comes out on standard error, and
     standard error blocks nobody. It stays so until the process ends, its last unflushed print included, unless
@@ -134,8 +139,6 @@ def claim() -> Claim | None:
         RuntimeError: They are taken already.
     """
     global _claimed
-    if sys.platform == "win32":
-        return None
     if _claimed is not None:
         raise RuntimeError("standard input and output are claimed already")
     # A stream that was closed would hand its number to the next file opened here.
@@ -145,7 +148,7 @@ def claim() -> Claim | None:
         pump = StderrPump()
     except OSError:
         pump = None
-    _claimed = Claim(_private(0), _private(1), stderr=pump, process=True)
+    _claimed = Claim(system.take(0), system.take(1), stderr=pump, process=True)
     os.dup2(null, 0)
     os.dup2(2, 1)
     os.close(null)
@@ -153,42 +156,32 @@ def claim() -> Claim | None:
     return _claimed
 
 
-def _private(descriptor: int) -> int:
-    import fcntl
-
-    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
-
-
 async def serve(
     server: Server[Any],
     options: InitializationOptions,
-    claim: Claim | None,
+    claim: Claim,
     *,
     max_line: int = 64 * 1024 * 1024,
     max_in_flight: int = 2048,
     drain_seconds: float = 5.0,
+    pollable: bool = system.POLLABLE,
 ) -> int:
     """Serve `server` on the claimed descriptors until the client leaves; the exit status.
 
-    It ends at the end of input, once the calls in flight are answered; at SIGTERM (143) and SIGINT (130); and
-    when nobody reads the output any more or the parent process is gone. The server's lifespan is left properly
-    each time, within a few seconds. A second signal ends the process at once.
+    It ends at the end of input, once the calls in flight are answered; at SIGTERM (143) and SIGINT (130), on Windows
+    at Ctrl-C (130) and Ctrl-Break (149); and when nobody reads the output any more or the parent process is gone.
+    The server's lifespan is left properly each time, within a few seconds. A second signal ends the process at once.
 
     Args:
-        claim: from `claim()`; None runs the SDK's transport on the standard streams, limits and all left out.
+        claim: from `claim()`.
         max_line: longest message in bytes; longer ones are skipped and answered with an error.
         max_in_flight: calls at once; more are answered with an error.
         drain_seconds: how long calls in flight may go on after the end of input.
+        pollable: whether the event loop can wait for pipes; False has threads read and write them.
 
     Raises:
         Exception: What the server's lifespan raised.
     """
-    if claim is None:
-        from mcp.server.stdio import stdio_server
-
-        async with stdio_server() as (read, write):
-            await server.run(read, write, options)
-        return 0
     import asyncio
 
     import anyio
@@ -198,8 +191,8 @@ async def serve(
     from mcp_batteries.transports.stdio.writer import Writer
 
     status, loop, calls = 0, asyncio.get_running_loop(), Calls(max_in_flight)
-    writer = Writer(claim.stdout, calls, lambda: reader.stop())
-    reader = Reader(claim.stdin, writer, calls, max_line=max_line, drain_seconds=drain_seconds)
+    writer = Writer(claim.stdout, calls, lambda: reader.stop(), pollable=pollable)
+    reader = Reader(claim.stdin, writer, calls, max_line=max_line, drain_seconds=drain_seconds, pollable=pollable)
 
     def leave() -> None:
         writer.hurried = True
@@ -215,7 +208,8 @@ async def serve(
         loop.call_soon_threadsafe(leave)
 
     failure: Exception | None = None
-    claim.unblock()
+    if pollable:
+        claim.unblock()
     try:
         with _signals(on_signal):
             async with anyio.create_task_group() as tasks:
@@ -242,8 +236,7 @@ async def _guard(claim: Claim, reader: Reader, writer: Writer, scope: Any) -> No
     while not reader.ended.is_set():
         with anyio.move_on_after(_LOOK_SECONDS):
             await reader.ended.wait()
-        # A death signal from the kernel would come with the end of the thread that started us, not the process.
-        if not writer.is_read() or os.getppid() != claim.parent:
+        if not writer.is_read() or not claim.parent.is_alive():
             writer.hurried = True
             reader.stop()
     claim.exit_within(_HARD_SECONDS, 0)
@@ -255,7 +248,7 @@ async def _guard(claim: Claim, reader: Reader, writer: Writer, scope: Any) -> No
 def _signals(handler: Callable[[int, Any], None]) -> Generator[None]:
     previous: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
-        previous = {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGINT)}
+        previous = {number: signal.signal(number, handler) for number in system.SIGNALS}
     try:
         yield
     finally:

@@ -1,14 +1,12 @@
 """The way out of the stdio transport: whole lines, in order, straight from the event loop.
 
 `Server.run` takes anything that has `send`. The SDK's own writer spends two thread hops on each message; this
-one writes from within `send`, and waits only when the pipe is full. asyncio only, for its descriptor callbacks.
+one writes from within `send`, and waits only when the pipe is full. asyncio only.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-import select
 from collections import deque
 from collections.abc import Callable
 from types import TracebackType
@@ -21,6 +19,7 @@ from mcp_types.jsonrpc import JSONRPCError, JSONRPCRequest, JSONRPCResponse
 
 from mcp_batteries.transports.jsonrpc import dump
 from mcp_batteries.transports.stdio.in_flight import Calls
+from mcp_batteries.transports.stdio.outputs import open_output
 
 __all__ = ["Writer"]
 
@@ -32,13 +31,14 @@ class Writer:
     """Messages out: one line each, never torn, in the order sent.
 
     Args:
-        descriptor: where to; should be non-blocking, or a slow reader stops the event loop.
+        descriptor: where to.
         on_broken: called once when nobody reads any more.
+        pollable: as `open_output`.
     """
 
-    def __init__(self, descriptor: int, calls: Calls, on_broken: Callable[[], None]) -> None:
-        self._descriptor, self._calls, self._on_broken = descriptor, calls, on_broken
-        self._loop = asyncio.get_running_loop()
+    def __init__(self, descriptor: int, calls: Calls, on_broken: Callable[[], None], *, pollable: bool) -> None:
+        self._calls, self._on_broken = calls, on_broken
+        self._output = open_output(descriptor, self._flush, pollable=pollable)
         self._queue: deque[_Frame] = deque()
         self._burst = 0
         self._broken = False
@@ -78,20 +78,18 @@ class Writer:
 
     def is_read(self) -> bool:
         """False once the other end is closed."""
-        if not self._broken and hasattr(select, "poll"):
-            poll = select.poll()
-            poll.register(self._descriptor, 0)
-            if any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0)):
-                self._break()
+        if not self._broken and not self._output.has_reader():
+            self._break()
         return not self._broken
 
     async def aclose(self) -> None:
-        if self._queue and self._queue[0].started:
-            # Half a line must not be the last thing the client reads.
-            with anyio.move_on_after(_FINISH_SECONDS, shield=True):
+        with anyio.move_on_after(_FINISH_SECONDS, shield=True):
+            if self._queue and self._queue[0].started:
+                # Half a line must not be the last thing the client reads.
                 await self._queue[0].done.wait()
-        if self._queue:
-            self._loop.remove_writer(self._descriptor)
+            if not self._broken:
+                await self._output.flush(_FINISH_SECONDS)
+        self._output.call_when_ready(False)
         self._broken = True
 
     async def __aenter__(self) -> Self:
@@ -121,7 +119,7 @@ class Writer:
 
     async def _wait(self, frame: _Frame) -> None:
         if not self._queue:
-            self._loop.add_writer(self._descriptor, self._flush)
+            self._output.call_when_ready(True)
         self._queue.append(frame)
         try:
             await frame.done.wait()
@@ -130,7 +128,7 @@ class Writer:
             if not frame.started and frame in self._queue:
                 self._queue.remove(frame)
                 if not self._queue:
-                    self._loop.remove_writer(self._descriptor)
+                    self._output.call_when_ready(False)
             raise
         if self._broken:
             raise anyio.BrokenResourceError
@@ -146,21 +144,18 @@ class Writer:
             if frame.rest:
                 return
             self._queue.popleft().done.set()
-        self._loop.remove_writer(self._descriptor)
+        self._output.call_when_ready(False)
 
     def _push(self, data: bytes | memoryview) -> int:
         try:
-            return os.write(self._descriptor, data)
-        except BlockingIOError:
-            return 0
+            return self._output.push(data)
         except OSError:
             self._break()
             return 0
 
     def _break(self) -> None:
         self._broken = True
-        if self._queue:
-            self._loop.remove_writer(self._descriptor)
+        self._output.call_when_ready(False)
         while self._queue:
             self._queue.popleft().done.set()
         self._on_broken()

@@ -1,0 +1,114 @@
+"""Where the stdio transport's bytes go to: from the event loop where pipes needn't block, by a thread elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from typing import Protocol
+
+from mcp_batteries.transports.stdio.sink import Sink
+
+if sys.platform == "win32":
+    from mcp_batteries.transports.stdio import windows as system
+else:
+    from mcp_batteries.transports.stdio import posix as system
+
+__all__ = ["Output", "open_output"]
+
+_AHEAD = 64 * 1024
+
+
+class Output(Protocol):
+    """Bytes out, never waiting."""
+
+    def push(self, data: bytes | memoryview) -> int:
+        """Take as much of `data` as can be had now; how many bytes that is.
+
+        Raises:
+            OSError: Nobody reads any more.
+        """
+        ...
+
+    def call_when_ready(self, wanted: bool) -> None:
+        """Whether to call back when `push` may take more."""
+        ...
+
+    def has_reader(self) -> bool:
+        """False once the other end is closed."""
+        ...
+
+    async def flush(self, seconds: float) -> None:
+        """Wait until what was taken is written, for at most `seconds`."""
+        ...
+
+
+def open_output(descriptor: int, on_ready: Callable[[], None], *, pollable: bool) -> Output:
+    """The way to `descriptor`.
+
+    Args:
+        on_ready: called on the event loop, as `Output.call_when_ready` says.
+        pollable: whether the event loop can wait for pipes; the descriptor should be non-blocking then, or a slow
+            reader stops the loop.
+    """
+    return (_LoopOutput if pollable else _ThreadOutput)(descriptor, on_ready)
+
+
+class _LoopOutput:
+    def __init__(self, descriptor: int, on_ready: Callable[[], None]) -> None:
+        self._descriptor, self._on_ready = descriptor, on_ready
+        self._loop = asyncio.get_running_loop()
+        self._waiting = False
+
+    def push(self, data: bytes | memoryview) -> int:
+        try:
+            return os.write(self._descriptor, data)
+        except BlockingIOError:
+            return 0
+
+    def call_when_ready(self, wanted: bool) -> None:
+        if wanted and not self._waiting:
+            self._loop.add_writer(self._descriptor, self._on_ready)
+        elif self._waiting and not wanted:
+            self._loop.remove_writer(self._descriptor)
+        self._waiting = wanted
+
+    def has_reader(self) -> bool:
+        return system.has_reader(self._descriptor)
+
+    async def flush(self, seconds: float) -> None:
+        """Nothing: what was taken is in the pipe."""
+
+
+class _ThreadOutput:
+    def __init__(self, descriptor: int, on_ready: Callable[[], None]) -> None:
+        self._descriptor, self._on_ready = descriptor, on_ready
+        self._loop = asyncio.get_running_loop()
+        self._waiting = False
+        self._sink = Sink(descriptor, _AHEAD, self._progressed)
+
+    def push(self, data: bytes | memoryview) -> int:
+        return self._sink.offer(data)
+
+    def call_when_ready(self, wanted: bool) -> None:
+        self._waiting = wanted
+        if wanted and not self._sink.pending:
+            self._loop.call_soon(self._ready)
+
+    def has_reader(self) -> bool:
+        # A pipe that is being written to can't be asked on Windows; that write will fail.
+        return not self._sink.broken and (self._sink.pending > 0 or system.has_reader(self._descriptor))
+
+    async def flush(self, seconds: float) -> None:
+        await asyncio.to_thread(self._sink.flush, seconds)
+
+    def _progressed(self) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._ready)
+        except RuntimeError:  # the loop is closed
+            return
+
+    def _ready(self) -> None:
+        if self._waiting:
+            self._on_ready()

@@ -1,0 +1,55 @@
+"""What the stdio transport asks of the system, on POSIX; `windows` has the same names. Standard library only."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import sys
+
+if sys.platform == "win32":
+    raise ImportError("for POSIX only")
+
+import fcntl
+
+__all__ = ["POLLABLE", "SIGNALS", "Parent", "has_reader", "make_pipe", "take"]
+
+POLLABLE = True
+"""Whether the event loop can wait for a pipe."""
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+"""What asks a process to end."""
+
+
+class Parent:
+    """The process that started this one."""
+
+    def __init__(self) -> None:
+        self._number = os.getppid()
+
+    def is_alive(self) -> bool:
+        # A death signal from the kernel would come with the end of the thread that started us, not the process.
+        return os.getppid() == self._number
+
+
+def take(descriptor: int) -> int:
+    """A copy of a standard descriptor that no child process gets; the copy is no standard one."""
+    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
+
+
+def make_pipe(size: int) -> tuple[int, int]:
+    """A pipe, (source, sink), that holds about `size` bytes where the system allows it."""
+    source, sink = os.pipe()
+    if hasattr(fcntl, "F_SETPIPE_SZ"):
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(sink, fcntl.F_SETPIPE_SZ, size)
+    return source, sink
+
+
+def has_reader(descriptor: int) -> bool:
+    """False once the other end of the pipe `descriptor` is closed."""
+    if not hasattr(select, "poll"):
+        return True
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return not any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))

@@ -1,0 +1,71 @@
+"""Bytes to a descriptor whose writes may block: a thread makes them. Standard library only."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+
+__all__ = ["Sink"]
+
+
+class Sink:
+    """What is offered is taken while there is room, and written in order by a thread of its own.
+
+    Args:
+        descriptor: where to.
+        capacity: how many bytes may wait.
+        on_progress: called by that thread after each write, and when one fails.
+    """
+
+    def __init__(self, descriptor: int, capacity: int, on_progress: Callable[[], None] = lambda: None) -> None:
+        self._descriptor, self._capacity, self._on_progress = descriptor, capacity, on_progress
+        self._backlog = bytearray()
+        self._writing = 0
+        self._change = threading.Condition()
+        self.broken = False
+        """True once a write has failed: nobody reads any more."""
+        threading.Thread(target=self._carry, name=f"writes to {descriptor}", daemon=True).start()
+
+    @property
+    def pending(self) -> int:
+        """How many bytes were taken and are not written yet."""
+        with self._change:
+            return len(self._backlog) + self._writing
+
+    def offer(self, data: bytes | memoryview) -> int:
+        """Take as much of `data` as there is room for; how many bytes that is.
+
+        Raises:
+            BrokenPipeError: Nobody reads any more.
+        """
+        with self._change:
+            if self.broken:
+                raise BrokenPipeError
+            taken = data[: max(0, self._capacity - len(self._backlog) - self._writing)]
+            if taken:
+                self._backlog += taken
+                self._change.notify_all()
+            return len(taken)
+
+    def flush(self, seconds: float) -> bool:
+        """Wait until all is written or cannot be; False if that takes longer than `seconds`."""
+        with self._change:
+            return self._change.wait_for(lambda: self.broken or not (self._backlog or self._writing), seconds)
+
+    def _carry(self) -> None:
+        while not self.broken:
+            with self._change:
+                self._change.wait_for(lambda: self._backlog)
+                chunk, self._backlog = self._backlog, bytearray()
+                self._writing = len(chunk)
+            try:
+                with memoryview(chunk) as rest:
+                    while rest:
+                        rest = rest[os.write(self._descriptor, rest) :]
+            except OSError:
+                self.broken = True
+            with self._change:
+                self._writing = 0
+                self._change.notify_all()
+            self._on_progress()

@@ -1,0 +1,72 @@
+"""What the stdio transport asks of the system, on Windows; `posix` has the same names. Standard library only."""
+
+from __future__ import annotations
+
+import sys
+
+if sys.platform != "win32":
+    raise ImportError("for Windows only")
+
+import _winapi
+import ctypes
+import msvcrt
+import os
+import signal
+
+__all__ = ["POLLABLE", "SIGNALS", "Parent", "has_reader", "make_pipe", "take"]
+
+POLLABLE = False
+"""Whether the event loop can wait for a pipe: it could if the host had opened it for overlapped calls; few do."""
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGBREAK)
+"""What asks a process to end: Ctrl-C and Ctrl-Break."""
+
+_SYNCHRONIZE = 0x0010_0000
+_PROCESS_BASIC_INFORMATION = 0
+_PIPE_LOCAL_INFORMATION = 24
+_CLOSING = 4  # FILE_PIPE_CLOSING_STATE
+_ntdll = ctypes.WinDLL("ntdll")
+
+
+class Parent:
+    """The process that started this one.
+
+    Its number may be given to another process once it has ended: an open handle is what tells.
+    """
+
+    def __init__(self) -> None:
+        # os.getppid() takes a snapshot of the process for it (3.13), or of all processes (before).
+        found = (ctypes.c_void_p * 6)()
+        us = ctypes.c_void_p(_winapi.GetCurrentProcess())
+        _ntdll.NtQueryInformationProcess(us, _PROCESS_BASIC_INFORMATION, found, ctypes.sizeof(found), None)
+        try:
+            self._handle = _winapi.OpenProcess(_SYNCHRONIZE, False, found[5] or 0)
+        except OSError:
+            self._handle = None
+
+    def is_alive(self) -> bool:
+        """True as well where the system does not let us look: the end of input then tells."""
+        return self._handle is None or _winapi.WaitForSingleObject(self._handle, 0) != _winapi.WAIT_OBJECT_0
+
+
+def take(descriptor: int) -> int:
+    """A copy of a standard descriptor that no child process gets; the copy is no standard one."""
+    copy = os.dup(descriptor)
+    msvcrt.setmode(copy, os.O_BINARY)
+    return copy
+
+
+def make_pipe(size: int) -> tuple[int, int]:
+    """A pipe, (source, sink), that holds about `size` bytes; os.pipe() gives 4 KiB."""
+    source, sink = _winapi.CreatePipe(None, size)
+    return msvcrt.open_osfhandle(source, os.O_RDONLY), msvcrt.open_osfhandle(sink, os.O_WRONLY)
+
+
+def has_reader(descriptor: int) -> bool:
+    """False once the other end of the pipe `descriptor` is closed. Waits for a write that another thread has begun.
+
+    An empty write would tell too, but some readers take it for the end.
+    """
+    state, status = (ctypes.c_ulong * 10)(), (ctypes.c_void_p * 2)()
+    handle = ctypes.c_void_p(msvcrt.get_osfhandle(descriptor))
+    wrong = _ntdll.NtQueryInformationFile(handle, status, state, ctypes.sizeof(state), _PIPE_LOCAL_INFORMATION)
+    return wrong != 0 or state[8] != _CLOSING
