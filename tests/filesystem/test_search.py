@@ -16,7 +16,7 @@ from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop, Stopped, in_thread
 from mcp_fs.engine.files.read import LineIndex, Part, read_part
 from mcp_fs.engine.search import contents as search_module
-from mcp_fs.engine.search import ripgrep
+from mcp_fs.engine.search import ripgrep, selection
 from mcp_fs.engine.search.contents import Query, search
 from mcp_fs.engine.search.find import find
 from mcp_fs.engine.search.glob import path_glob, translate
@@ -524,6 +524,21 @@ def test_names_by_glob(tmp_path: Path, glob: str, found: list[str]) -> None:
 def test_what_is_no_glob_is_refused(glob: str) -> None:
     with pytest.raises(Invalid):
         path_glob(glob)
+
+
+@pytest.mark.parametrize(
+    ("glob", "found"),
+    [(r"src\*.py", ["src/b.py"]), (r"**\c.py", ["src/deep/c.py"]), (r"src\deep\**", ["src/deep/c.py"])],
+)
+def test_a_backslash_parts_names_on_windows(
+    tmp_path: Path, glob: str, found: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selection, "_WINDOWS", True)
+    fill(tmp_path, dict.fromkeys(["a.py", "src/b.py", "src/deep/c.py"], ""))
+    top = served(tmp_path).readable(".")
+    assert list(find([top], glob, Stop()).paths) == found
+    with pytest.raises(Invalid):
+        find([top], r"Q:\nowhere\*.py", Stop())
 
 
 @pytest.mark.parametrize("glob", ["", "/", "../*", "a/../b", "/no-such-folder/**", "file:///etc/*"])

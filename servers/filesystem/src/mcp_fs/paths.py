@@ -63,7 +63,8 @@ def refuse_unspeakable(path: str) -> None:
     if "\0" in path:
         raise Invalid(f"{quote(path)} is not a path: it holds a NUL character.")
     try:
-        os.fsencode(path)
+        # fsencode() would let it pass on Windows, whose names need not be UTF-16.
+        _ = path.encode() if _WINDOWS else os.fsencode(path)
     except UnicodeEncodeError:
         raise Invalid(f"{quote(path)} is not a path: it holds a lone surrogate.") from None
     if _WINDOWS:
@@ -88,7 +89,10 @@ def path_of_uri(uri: str) -> str:
         if host.lower() not in ("", "localhost"):
             raise Refused(f"{quote(uri)} names another machine.", "Use `file:///` and an absolute path.")
         return os.fsdecode(raw)
-    path = raw.decode("utf-8", "surrogatepass").replace("/", "\\")
+    try:
+        path = raw.decode().replace("/", "\\")
+    except UnicodeDecodeError:
+        raise Invalid(f"{quote(uri)} is not UTF-8 once decoded.", "Encode names as UTF-8, then as %XX.") from None
     if host.lower() not in ("", "localhost"):
         return f"\\\\{host}{path}"
     return path[1:] if path[2:3] == ":" else path

@@ -122,6 +122,8 @@ def _is_utf8(path: str) -> bool:
 def _blind_devices() -> dict[int, bool]:
     """For each mounted device number whether changes on it may go unreported (proc_pid_mountinfo(5))."""
     devices: dict[int, bool] = {}
+    if sys.platform != "linux":
+        return devices
     try:
         with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as mounts:
             for line in mounts:
@@ -130,5 +132,5 @@ def _blind_devices() -> dict[int, bool]:
                 kind = fields[fields.index("-") + 1]
                 devices[os.makedev(int(major), int(minor))] = kind.startswith(_BLIND)
     except (OSError, ValueError, IndexError):
-        pass  # Not Linux, or no /proc: the kernel's own reports it is.
+        pass  # No /proc: the kernel's own reports it is.
     return devices

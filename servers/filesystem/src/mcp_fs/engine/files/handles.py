@@ -44,6 +44,7 @@ P = TypeVar("P", bound=Readable)
 
 # Neither waits for a writer of a FIFO nor takes a terminal; fstat then tells what was opened.
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+_IN_USE = (32, 33)  # ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a named pipe",
@@ -182,6 +183,8 @@ def problem(error: OSError, place: Readable, outcome: str = "") -> Problem:
     """
     shown = quote(place.display)
     end = f"; {outcome}." if outcome else "."
+    if getattr(error, "winerror", 0) in _IN_USE:
+        return Conflict(f"Another program has {shown} open{end}", "Close it there, then try again.")
     match error.errno:
         case errno.ENOENT:
             return NotFound(f"{shown} does not exist{end}", advice(place))

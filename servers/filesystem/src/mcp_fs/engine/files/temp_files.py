@@ -57,14 +57,9 @@ def temporary_name(prefix: str = PREFIX) -> str:
 
 def hold(fd: int) -> None:
     """Tell other processes, as long as `fd` is open, that a temporary entry is no leftover."""
-    with suppress(OSError):
-        _lock(fd)
-
-
-def _lock(fd: int) -> None:
-    """Raises `OSError` when another process has it; on Windows what is open can't be removed anyway."""
-    if sys.platform != "win32":
-        flock(fd, LOCK_EX | LOCK_NB)
+    if sys.platform != "win32":  # there what is open can't be renamed or removed
+        with suppress(OSError):
+            flock(fd, LOCK_EX | LOCK_NB)
 
 
 @asynccontextmanager
@@ -154,11 +149,16 @@ def _remove_leftover(folder: Folder[Any], name: str) -> bool:
         if stat.S_ISLNK(found.st_mode):
             folder.remove(name)
             return True
-        fd = folder.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        try:
-            _lock(fd)
-        finally:
-            os.close(fd)
+        if sys.platform == "win32":
+            # What a living process has open can't be renamed, and there is no lock for folders.
+            folder.rename_new(name, folder, ours := temporary_name())
+            name = ours
+        else:
+            fd = folder.open(name, os.O_RDONLY | os.O_NONBLOCK)
+            try:
+                flock(fd, LOCK_EX | LOCK_NB)
+            finally:
+                os.close(fd)
         remove_all(folder, name)
     except (OSError, Problem):  # a folder of somebody's that only has such a name may hold what is protected
         return False

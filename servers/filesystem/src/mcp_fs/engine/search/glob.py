@@ -36,7 +36,7 @@ def path_glob(glob: str) -> str:
         translate(whole)
     except GlobError as error:
         raise Invalid(
-            f"The glob {quote(glob)} {error}.", "Put a backslash before a character meant as itself."
+            f"The glob {quote(glob)} {error}.", "Put a character meant as itself in brackets: `[{]`."
         ) from None
     return whole
 

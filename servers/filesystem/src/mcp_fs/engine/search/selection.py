@@ -7,6 +7,8 @@ system or of what is served; and a name may be composed another way than they ty
 from __future__ import annotations
 
 import os
+import re
+import sys
 from collections.abc import Callable, Sequence
 
 from mcp_batteries.errors import Invalid, NotFound, Problem, quote
@@ -21,7 +23,9 @@ __all__ = ["Chooser", "bare_names", "chooser", "choosers"]
 Chooser = Callable[[str], bool]
 """Whether a path below a start is meant."""
 
+_WINDOWS = sys.platform == "win32"
 _SPECIAL = frozenset("*?[{\\")
+_DRIVE = re.compile("[A-Za-z]:/")
 
 
 def choosers(starts: Sequence[Readable], glob: str) -> list[Chooser]:
@@ -30,7 +34,7 @@ def choosers(starts: Sequence[Readable], glob: str) -> list[Chooser]:
     Raises:
         Invalid: it can't be read, or means nothing below any of them.
     """
-    glob = folded(glob)
+    glob = _with_slashes(folded(glob))
     if not glob.strip("/"):
         raise Invalid(f"The glob {quote(glob)} names nothing.", "Use `*` for everything.")
     if glob[:6].lower() == "file:/":
@@ -39,7 +43,7 @@ def choosers(starts: Sequence[Readable], glob: str) -> list[Chooser]:
         raise Invalid(
             f"The glob {quote(glob)} leads out of the searched folder.", "Name the folder to search as `path`."
         )
-    if glob.startswith("/"):
+    if glob.startswith("/") or _names_drive(glob):
         below = [_below(start, glob) for start in starts]
         if any(part is not None for part in below):
             return [_nothing if part is None else chooser([part]) for part in below]
@@ -69,6 +73,18 @@ def bare_names(glob: str) -> list[str]:
     return [glob] if exact and "/" not in glob else []
 
 
+def _with_slashes(glob: str) -> str:
+    r"""`glob` in the spelling of this module: on Windows a backslash parts names, as ripgrep has it there.
+
+    A character is meant as itself in brackets: `[*]`, `[[]`.
+    """
+    return glob.replace("\\", "/") if _WINDOWS else glob
+
+
+def _names_drive(glob: str) -> bool:
+    return _WINDOWS and _DRIVE.match(glob) is not None
+
+
 def _nothing(_: str) -> bool:
     return False
 
@@ -76,10 +92,10 @@ def _nothing(_: str) -> bool:
 def _below(start: Readable, glob: str) -> str | None:
     """The rest of a glob that begins with the absolute path of `start`; None for another."""
     for top in (start.root.path, start.root.real):
-        base = folded(os.path.join(top, *start.parts).rstrip("/")) + "/"
-        if glob.startswith(base):
+        base = _with_slashes(folded(os.path.join(top, *start.parts))).rstrip("/") + "/"
+        if glob.startswith(base) or (_WINDOWS and glob.lower().startswith(base.lower())):
             # An anchor, so that a bare name stays one of the start's own.
-            return "/" + glob.removeprefix(base) if glob != base else "**"
+            return "/" + glob[len(base) :] if len(glob) > len(base) else "**"
     return None
 
 
@@ -92,9 +108,9 @@ def _again(start: Readable, glob: str) -> list[str]:
 def _refuse_elsewhere(starts: Sequence[Readable], glob: str) -> None:
     """Return when a glob with a slash in front may mean something directly below one of `starts`."""
     name = glob.split("/")[1]
-    if _SPECIAL.intersection(name):
+    if _SPECIAL.intersection(name) and not _names_drive(glob):
         return
-    for start in starts:
+    for start in () if _names_drive(glob) else starts:
         try:
             status(start / name, follow=False)
         except NotFound:
@@ -106,5 +122,5 @@ def _refuse_elsewhere(starts: Sequence[Readable], glob: str) -> None:
     shown = ", ".join(quote(start.display) for start in starts[:3])
     raise Invalid(
         f"The glob {quote(glob)} means nothing below {shown}, the searched folder.",
-        "Leave out the first slash, or name the folder as `path`.",
+        "Write it from that folder on, or name another folder as `path`.",
     )
