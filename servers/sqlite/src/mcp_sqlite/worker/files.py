@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import secrets
 import sqlite3
 import stat
 import sys
@@ -21,6 +22,8 @@ from mcp_sqlite.worker.statements import execute, explained, rows_of, transactio
 
 __all__ = ["back_up", "export_rows", "import_rows"]
 
+_NEW_MEANS_NEW = sys.platform != "win32"
+"""Whether O_EXCL refuses a link that leads to nothing, as POSIX asks; Windows makes the file it leads to."""
 _PAGES = 256
 _LINE = 64_000_000
 """Bytes of a line, a field or a JSON array that are read at once."""
@@ -136,7 +139,11 @@ def _opened(folder: str, name: str) -> Generator[BinaryIO]:
             "not_found", f"`{name}` can't be read: {error.strerror}.", "Name a file of the served folder."
         ) from None
     with open(descriptor, "rb") as raw:
-        if not stat.S_ISREG(os.fstat(raw.fileno()).st_mode):
+        found = os.fstat(raw.fileno())
+        # Windows has no O_NOFOLLOW: there what was opened must be what the name itself stands for.
+        if sys.platform == "win32" and not os.path.samestat(found, os.lstat(os.path.join(folder, name))):
+            raise Failure("refused", f"`{name}` is a link.", "Name a file of the served folder itself.")
+        if not stat.S_ISREG(found.st_mode):
             raise Failure("refused", f"`{name}` is no regular file.", "Name a CSV or JSON file.")
         yield raw
 
@@ -273,10 +280,14 @@ def new_file(folder: str, name: str) -> Generator[BinaryIO]:
     Raises:
         Failure: there is such a file, or it can't be written.
     """
-    path = os.path.join(folder, name)
+    path = made = os.path.join(folder, name)
+    if not _NEW_MEANS_NEW:
+        made = os.path.join(folder, f".{secrets.token_hex(8)}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     try:
-        descriptor = os.open(path, flags, 0o666)
+        if os.path.lexists(path):
+            raise FileExistsError
+        descriptor = os.open(made, flags, 0o666)
     except FileExistsError:
         raise Failure("conflict", f"`{name}` exists already.", "Choose another name.") from None
     except OSError as error:
@@ -284,8 +295,12 @@ def new_file(folder: str, name: str) -> Generator[BinaryIO]:
     try:
         with open(descriptor, "wb") as file:
             yield file
+        if made != path:
+            os.rename(made, path)  # where it replaces nothing
     except BaseException as error:
-        os.unlink(path)
+        os.unlink(made)
+        if isinstance(error, FileExistsError):
+            raise Failure("conflict", f"`{name}` exists already.", "Choose another name.") from None
         if isinstance(error, OSError):
             raise Failure("unavailable", f"`{name}` can't be written: {error.strerror}.", "Nothing was kept.") from None
         raise

@@ -1,0 +1,43 @@
+"""New files of exports and backups: none replaces another, none is made elsewhere, none is left half written."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from mcp_sqlite.worker import files
+from mcp_sqlite.worker.cells import Failure
+
+LINK = "a link that leads to nothing"
+
+
+@pytest.fixture(params=[True, False], ids=["POSIX", "Windows"], autouse=True)
+def new_means_new(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways to make a file, wherever this runs."""
+    monkeypatch.setattr(files, "_NEW_MEANS_NEW", request.param)
+
+
+@pytest.mark.parametrize("there", ["a file", "a folder", LINK])
+def test_what_is_there_stays_and_nothing_is_written_through_it(there: str, tmp_path: Path) -> None:
+    served, outside = tmp_path / "served", tmp_path / "outside.csv"
+    served.mkdir()
+    target = served / "rows.csv"
+    if there == "a file":
+        target.write_bytes(b"kept")
+    elif there == "a folder":
+        target.mkdir()
+    else:
+        target.symlink_to(outside)
+    with pytest.raises(Failure) as refused, files.new_file(str(served), "rows.csv"):
+        raise AssertionError
+    assert refused.value.kind == "conflict"
+    assert os.listdir(served) == ["rows.csv"] and not outside.exists()
+
+
+def test_a_whole_file_has_its_name_and_half_a_file_is_gone(tmp_path: Path) -> None:
+    with files.new_file(str(tmp_path), "whole.csv") as file:
+        file.write(b"rows")
+    with pytest.raises(LookupError), files.new_file(str(tmp_path), "half.csv") as file:
+        file.write(b"ro")
+        raise LookupError
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"whole.csv": b"rows"}
