@@ -65,6 +65,28 @@ def test_on_windows_the_command_is_a_program(tmp_path: Path, monkeypatch: pytest
     assert launch("mcp-fs") == [str(tmp_path / "mcp-fs.exe")]
 
 
+def test_without_a_script_the_package_is_what_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with an installation for `python -m` alone, whose __main__.py is no program on Windows."""
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python.exe"))
+    monkeypatch.setattr("sysconfig.get_path", lambda _: str(tmp_path))
+    assert launch("mcp-fs") == [str(tmp_path / "python.exe"), "-m", "mcp_fs"]
+
+
+@pytest.mark.parametrize("name", ["uv", "uv.exe"])
+def test_uvx_is_named_by_its_absolute_path(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    uvx = tmp_path / name.replace("uv", "uvx")
+    uvx.touch()
+    monkeypatch.setenv("UV", str(tmp_path / name))
+    monkeypatch.setattr(sys, "prefix", os.path.join(tmp_path, "uv", "archive-v0"))
+    assert launch("mcp-fs")[:2] == [str(uvx), "--from"]
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_place_on_windows_is_spelled_as_there(host: str) -> None:
+    said = place(host, windows=True)
+    assert "~" not in said and not ("%" in said and "/" in said)
+
+
 @pytest.mark.parametrize("host", HOSTS)
 def test_what_was_said_is_not_asked_for_again(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
     harmless = "postgresql://reader@db.example.org/shop"

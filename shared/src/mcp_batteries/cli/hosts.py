@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import sys
+import sysconfig
 from collections.abc import Sequence
 from importlib.metadata import distribution
 from typing import Any, NamedTuple, cast
@@ -34,6 +35,19 @@ _PLACES = {
     "cherry-studio": "Settings, MCP Servers, Import from JSON",
     "opencode": "opencode.json in the project",
 }
+
+_ON_WINDOWS = {
+    "vscode": r".vscode\mcp.json in the workspace, or “MCP: Open User Configuration” (%APPDATA%\Code\User\mcp.json)",
+    "claude-desktop": r"%APPDATA%\Claude\claude_desktop_config.json (Settings, Developer, Edit Config)",
+    "cursor": r".cursor\mcp.json in the project, or %USERPROFILE%\.cursor\mcp.json",
+    "windsurf": r"%USERPROFILE%\.codeium\windsurf\mcp_config.json",
+    "copilot-cli": r"%USERPROFILE%\.copilot\mcp-config.json",
+    "codex": r"%USERPROFILE%\.codex\config.toml",
+    "gemini-cli": r".gemini\settings.json in the project, or %USERPROFILE%\.gemini\settings.json",
+    "zed": r"%APPDATA%\Zed\settings.json (zed: open settings)",
+    "goose": r"%APPDATA%\Block\goose\config\config.yaml",
+}
+"""The places that Windows spells otherwise; every host runs there."""
 
 _HANDS_ON = {
     "vscode": "${{input:{0}}}",
@@ -71,33 +85,41 @@ def launch(command: str) -> list[str]:
         address = f"{origin['vcs_info']['vcs']}+{url}" + (f"@{revision}" if revision else "")
         if origin.get("subdirectory"):
             address += f"#subdirectory={origin['subdirectory']}"
-        return ["uvx", "--from", address, command]
+        return [_uvx(), "--from", address, command]
     if ephemeral and url.startswith("file:"):
-        return ["uvx", "--from", os.path.normpath(url2pathname(urlsplit(url).path)), command]
-    beside = os.path.join(os.path.dirname(sys.executable), command)
-    there = (path for path in (beside, f"{beside}.exe") if os.path.exists(path))
-    return [os.path.abspath(next(there, None) or shutil.which(command) or sys.argv[0])]
+        return [_uvx(), "--from", os.path.normpath(url2pathname(urlsplit(url).path)), command]
+    for folder in (os.path.dirname(sys.executable), sysconfig.get_path("scripts")):
+        for name in (command, f"{command}.exe"):
+            if os.path.isfile(path := os.path.join(folder, name)):
+                return [os.path.abspath(path)]
+    # No script was installed: the package is a program too.
+    (script,) = distribution(command).entry_points.select(group="console_scripts", name=command)
+    return [os.path.abspath(sys.executable), "-m", script.module.partition(".")[0]]
 
 
-def place(host: str) -> str:
+def _uvx() -> str:
+    """The absolute path of uvx: a host that was started from the desktop may not find what a shell finds."""
+    beside = os.environ.get("UV", "")
+    folder, name = os.path.split(beside)
+    there = os.path.join(folder, name.replace("uv", "uvx", 1))
+    return os.path.abspath(there) if beside and os.path.isfile(there) else shutil.which("uvx") or "uvx"
+
+
+def place(host: str, *, windows: bool = sys.platform == "win32") -> str:
     """Where the entry for `host` goes, in words for a person."""
-    return _PLACES[host]
+    return (_ON_WINDOWS.get(host) if windows else None) or _PLACES[host]
 
 
-def entry(host: str, settings: Settings, *, absolute: bool = False) -> str:
+def entry(host: str, settings: Settings) -> str:
     """The configuration text for `host` that starts, or connects to, a server with these settings.
-
-    Args:
-        absolute: name the program by its absolute path, since desktop programs often do not have it on theirs.
 
     Raises:
         ValueError: the host takes no URL and the settings say http.
     """
-    quiet = settings.model_copy(update={"print_config": None, "check": False, "install": None, "uninstall": None})
+    quiet = settings.model_copy(update={"print_config": None, "check": False})
     name = settings.COMMAND.removeprefix("mcp-")
     if settings.transport == "stdio":
-        program, *rest = launch(settings.COMMAND)
-        words = [(shutil.which(program) or program) if absolute else program, *rest, *quiet.arguments()]
+        words = [*launch(settings.COMMAND), *quiet.arguments()]
         return starting(host, name, words, _variables(quiet))
     path = "mcp" if settings.transport == "http" else "sse"
     return connecting(host, name, f"http://{settings.host}:{settings.port}/{path}", sse=settings.transport == "sse")
