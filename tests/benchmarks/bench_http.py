@@ -58,8 +58,11 @@ class Client:
         self.address, self.revision, self.session = urlsplit(url), revision, ""
         self.token, self.tool = token, tool
 
-    async def open(self) -> None:
+    async def connect(self) -> None:
         self.reader, self.writer = await asyncio.open_connection(self.address.hostname, self.address.port)
+
+    async def open(self) -> None:
+        await self.connect()
         meta = {
             "io.modelcontextprotocol/protocolVersion": MODERN,
             "io.modelcontextprotocol/clientInfo": CLIENT,

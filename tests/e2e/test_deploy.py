@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from e2e.services import free_port, serving
 from e2e.test_replicas import DIAGNOSTIC, LEGACY, hears
 from mcp_batteries.settings import Settings
 from mcp_batteries.testing.wire import MODERN, HttpWire
-from shared.http_subject import Subject, running
+from shared.http_subject import running
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 MANIFESTS = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
@@ -97,7 +97,7 @@ def test_the_page_names_settings_that_exist() -> None:
 
 
 @asynccontextmanager
-async def proxied(kind: str, folder: Path, replicas: list[Subject]) -> AsyncGenerator[str]:
+async def proxied(kind: str, folder: Path, replicas: Sequence[Any]) -> AsyncGenerator[str]:
     """The URL of `replicas` behind the proxy of `deploy/`, its addresses replaced by those here."""
     name = {"nginx": "nginx.conf", "haproxy": "haproxy.cfg"}[kind]
     text, port = (DEPLOY / name).read_text("utf-8"), free_port()

@@ -159,12 +159,19 @@ async def test_calls_have_the_time_they_were_given_to_end() -> None:
 
             async def call() -> None:
                 # Longer than what there is by default.
-                assert (await wire.call("wait", seconds=2))["content"][0]["text"] == "waited"
+                assert (await wire.call("wait", seconds=4))["content"][0]["text"] == "waited"
 
             tasks.start_soon(call)
             await subject.says("waiting")
             subject.process.send_signal(signal.SIGTERM)
-            # Nobody comes in any more, not even to ask whether it is ready.
+            async with httpx2.AsyncClient(trust_env=False) as client:
+                # Balancers are told first, and who is late is answered.
+                with anyio.fail_after(30):
+                    while (ready := await client.get(subject.url.replace("/mcp", "/readyz"))).status_code == 200:
+                        pass
+                assert (ready.status_code, ready.headers["connection"]) == (503, "close")
+                assert (await client.get(subject.url.replace("/mcp", "/healthz"))).status_code == 200
+            # Then nobody comes in any more.
             with anyio.fail_after(30), suppress(OSError):
                 while True:
                     await (await anyio.connect_tcp(*subject.address)).aclose()

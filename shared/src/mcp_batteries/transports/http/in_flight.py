@@ -50,6 +50,8 @@ class InFlight:
         self._calls: set[anyio.CancelScope] = set()
         self._streams: set[anyio.CancelScope] = set()
         self._quiet = anyio.Event()
+        self.ready = True
+        """What `/readyz` tells; a server that is not ready still answers whoever comes."""
 
     def tracking(self, app: ASGIApp) -> ASGIApp:
         """`app`, whose requests are known here."""
@@ -59,8 +61,9 @@ class InFlight:
                 await app(scope, receive, send)
             elif scope["path"] in _PROBES and scope["method"] in ("GET", "HEAD"):
                 # Probes name the address of a container, so this stands before the host check. It tells nothing.
-                # A server that ends takes no connections any more: that is how it is not ready.
-                await PlainTextResponse("ok\n")(scope, receive, send)
+                ready = self.ready or scope["path"] != "/readyz"
+                answer = PlainTextResponse("ok\n") if ready else PlainTextResponse("ending\n", 503)
+                await answer(scope, receive, send)
             else:
                 await self._track(app, scope, receive, send)
 

@@ -71,9 +71,10 @@ async def serve(
 ) -> int:
     """Serve `server` until SIGTERM (returns 143) or SIGINT (130).
 
-    Says `listening on URL` on standard error once it does. At the signal no more connections are taken and
-    `on_shutdown` is called; calls in flight have `settings.drain_seconds` to be answered, then streams end and the
-    lifespan is left. The process is gone 0.9 s later whatever happens, and at once at a second signal.
+    Says `listening on URL` on standard error once it does. At SIGTERM `/readyz` turns first, and every answer closes
+    its connection; after half of `settings.drain_seconds`, 2 s at most, no more connections are taken and
+    `on_shutdown` is called. What is left of `drain_seconds` calls in flight have to be answered, then streams end
+    and the lifespan is left. The process is gone 0.9 s later whatever happens, and at once at a second signal.
 
     A server made with `auth` and `token_verifier` asks for tokens here without further ado: `MCPServer` hands
     both to the application it makes.

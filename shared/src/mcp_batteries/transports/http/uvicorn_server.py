@@ -1,48 +1,44 @@
-"""uvicorn between a socket and the signals, with an end of our own.
-
-uvicorn's own end waits for open streams, and so for ever; its parser takes headers of any length.
-"""
+"""uvicorn between a socket and the signals, with an end of our own: uvicorn's waits for open streams, so for ever."""
 
 from __future__ import annotations
 
-import asyncio
+import ctypes
 import ipaddress
 import logging
 import os
 import signal
 import socket
 import ssl
+import struct
 import sys
 import threading
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from http import HTTPStatus
-from itertools import chain
+from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any, cast
+from typing import cast
 
 import anyio
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.server import HANDLED_SIGNALS
 
-from mcp_batteries.errors import Invalid, Refused, Unavailable, quote
+from mcp_batteries.errors import Refused, Unavailable, quote
 from mcp_batteries.subscriptions.file_watcher import follow_file
+from mcp_batteries.transports.http.connection import Connection
 from mcp_batteries.transports.http.in_flight import InFlight
-
-try:
-    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-except ImportError:
-    raise Invalid("HTTP needs the library httptools.", "Install `mcp-batteries` with the extra `http`.") from None
 
 __all__ = ["UvicornServer", "bind"]
 
 _log = logging.getLogger(__name__)
 
-_MAX_HEAD = 64 * 1024
-_TOO_LONG = "Headers are too long."
 _BACKLOG = 1024
 _FLUSH_SECONDS = 0.3
+_LAME_DUCK_SECONDS = 2.0
+"""At most, and half of the drain: so long a balancer has to see that the server is not ready any more."""
+_HANDSHAKE_SECONDS = 0.05
+_GRACE_SECONDS = 0.25
+"""For the first request on a connection that was taken last."""
+_SO_ATTACH_FILTER = 26
 _LEAVE_SECONDS = 0.9
 """For everything after the last answer: streams, sessions, the lifespan."""
 
@@ -85,7 +81,7 @@ class UvicornServer(uvicorn.Server):
                 # Whoever starts the process has set up logging, to standard error.
                 log_config=None,
                 access_log=False,
-                http=_protocol(head_seconds),
+                http=type("Connection", (Connection,), {"head_seconds": head_seconds}),
                 limit_concurrency=max_connections,
                 # Longer than the minute that proxies and client pools keep connections: who closes first errs.
                 timeout_keep_alive=65,
@@ -121,15 +117,35 @@ class UvicornServer(uvicorn.Server):
         await follow_file(certificate, changed)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        for listener in self.servers:
-            listener.close()
+        """Lose no call that was sent: whoever comes meanwhile is answered, and told to go elsewhere for the next."""
+        drained = anyio.current_time() + self._drain_seconds
         connections = self.server_state.connections
+        self._in_flight.ready = False
+        self.server_state.default_headers = [*self.server_state.default_headers, (b"connection", b"close")]
+        for connection in list(connections):
+            cast("Connection", connection).close_after_next_answer()
+        hurry = self.status == 128 + signal.SIGINT  # A person waits.
+        if not hurry:
+            await self._until_gone(min(self._drain_seconds / 2, _LAME_DUCK_SECONDS))
+        for listener in sockets or []:
+            _ignore_newcomers(listener)
+        if not hurry:
+            await anyio.sleep(_HANDSHAKE_SECONDS)
+        for server in self.servers:
+            server.close()
+        # Streams end here and not before, so that their clients find another replica.
+        self._on_shutdown()
+        if not hurry:
+            await self._until_gone(min(self._drain_seconds / 2, _GRACE_SECONDS))
+        await self._in_flight.end(max(0.0, drained - anyio.current_time()))
         for connection in list(connections):
             connection.shutdown()
-        self._on_shutdown()
-        await self._in_flight.end(self._drain_seconds)
-        with anyio.move_on_after(_FLUSH_SECONDS):
-            while connections:  # noqa: ASYNC110 - uvicorn has no event for the last one
+        await self._until_gone(_FLUSH_SECONDS)
+
+    async def _until_gone(self, seconds: float) -> None:
+        """Wait until every connection is closed, for at most `seconds`."""
+        with anyio.move_on_after(seconds):
+            while self.server_state.connections:  # noqa: ASYNC110 - uvicorn has no event for the last one
                 await anyio.sleep(0.01)
 
     @contextmanager
@@ -194,95 +210,27 @@ def bind(host: str, port: int, *, public: bool) -> socket.socket:
         ) from None
 
 
-def _protocol(seconds: float) -> type[asyncio.Protocol]:
-    """uvicorn's fastest parser, with limits for headers: their length, their time, what they may say."""
+def _ignore_newcomers(listener: socket.socket) -> None:
+    """Have the kernel drop what would open a connection, while those half open come through.
 
-    class LimitedProtocol(HttpToolsProtocol):
-        head = part = 0
-        in_head = refused = False
-        late: asyncio.TimerHandle | None = None
-
-        def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-            super().connection_made(transport)
-            self.expect_head()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self.head_came()
-            super().connection_lost(exc)
-
-        def on_message_begin(self) -> None:
-            # The part it begins in may be the end of what went before; `problem` looks at such heads.
-            self.head, self.in_head = -self.part, True
-            self.expect_head()
-            super().on_message_begin()
-
-        def on_header(self, name: bytes, value: bytes) -> None:
-            # What comes behind a body in chunks is no header (RFC 9110, section 6.5.1): nobody has checked it.
-            if self.in_head:
-                super().on_header(name, value)
-
-        def on_headers_complete(self) -> None:
-            self.in_head = False
-            self.head_came()
-            codings = b",".join(value for name, value in self.headers if name == b"transfer-encoding")
-            if codings and codings.strip().lower() != b"chunked":
-                self.refuse(501, "There is no transfer coding but chunked (RFC 9112, section 6.1).")
-                return
-            problem = self.problem()
-            # Always answer probes: restarting a busy replica makes the overload worse.
-            self.limit_concurrency = None if self.url == b"/healthz" else self.config.limit_concurrency
-            if problem is None:
-                super().on_headers_complete()
-            else:
-                self.refuse(400, problem)
-
-        def refuse(self, status: int, words: str) -> None:
-            self.refused = True
-            head = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n"
-            head += f"content-length: {len(words)}\r\nconnection: close\r\n\r\n"
-            self.transport.write(head.encode() + words.encode())
-            self.transport.close()
-
-        def send_400_response(self, msg: str) -> None:
-            if not self.refused:  # The parser stumbles over the rest of what has been answered.
-                self.refuse(400, msg)
-
-        def on_body(self, body: bytes) -> None:
-            if not self.refused:
-                super().on_body(body)
-
-        def on_message_complete(self) -> None:
-            if not self.refused:
-                super().on_message_complete()
-
-        def problem(self) -> str | None:
-            """Why this is too much, or could be taken for another request than it was taken for on its way."""
-            if self.part > _MAX_HEAD and sum(map(len, chain(*self.headers)), len(self.url)) > _MAX_HEAD:
-                return _TOO_LONG
-            has_body = (name in (b"content-length", b"transfer-encoding") for name, _ in self.headers)
-            if cast("Any", self.parser).should_upgrade() and any(has_body):
-                # The parser takes the body for what comes after the upgrade, and so for another request.
-                return "There is nothing to upgrade to."
-            if self.url[:1] not in (b"/", b"*"):
-                named = [value.lower() for name, value in self.headers if name == b"host"]
-                if named != [self.url.partition(b"://")[2].partition(b"/")[0].lower()]:
-                    return "The target and Host differ (RFC 9112, section 3.2.2)."
-            return None
-
-        def data_received(self, data: bytes) -> None:
-            self.part = len(data)
-            super().data_received(data)
-            self.head += len(data)
-            if self.in_head and self.head > _MAX_HEAD and not self.transport.is_closing():
-                self.send_400_response(_TOO_LONG)
-
-        def expect_head(self) -> None:
-            if self.late is None:
-                self.late = self.loop.call_later(seconds, self.transport.close)
-
-        def head_came(self) -> None:
-            if self.late is not None:
-                self.late.cancel()
-                self.late = None
-
-    return LimitedProtocol
+    A listening socket that is closed resets the connections that nobody has taken yet, and whatever was sent on them
+    is lost. Who is not heard tries again within a second, and is refused then: nothing of it was sent.
+    """
+    if sys.platform != "linux":
+        return
+    # Of the TCP header's flags: drop SYN without ACK (classic BPF, linux/filter.h).
+    code = b"".join(
+        struct.pack("HBBI", *line)
+        for line in (
+            (0x30, 0, 0, 13),
+            (0x54, 0, 0, 0x12),
+            (0x15, 0, 1, 0x02),
+            (0x06, 0, 0, 0),
+            (0x06, 0, 0, 0xFFFFFFFF),
+        )
+    )
+    program = ctypes.create_string_buffer(code)
+    with suppress(OSError):  # Some sandboxes have no filters.
+        listener.setsockopt(
+            socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("HP", len(code) // 8, ctypes.addressof(program))
+        )

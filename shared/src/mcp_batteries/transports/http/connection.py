@@ -1,0 +1,144 @@
+"""One connection of a client: how long its headers may be and may take, what they may say, and how it is closed."""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from itertools import chain
+from typing import Any, ClassVar, cast
+
+from mcp_batteries.errors import Invalid
+
+try:
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+except ImportError:
+    raise Invalid("HTTP needs the library httptools.", "Install `mcp-batteries` with the extra `http`.") from None
+
+__all__ = ["Connection"]
+
+_MAX_HEAD = 64 * 1024
+_TOO_LONG = "Headers are too long."
+_LINGER_SECONDS = 0.3
+
+
+class Connection(HttpToolsProtocol):
+    """uvicorn's fastest protocol, with limits for headers: their length, their time, what they may say."""
+
+    head_seconds: ClassVar[float]
+    """Within which the headers of a request have to arrive."""
+
+    head = part = 0
+    in_head = refused = lingers = False
+    late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        super().connection_made(transport)
+        self.expect_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.head_came()
+        super().connection_lost(exc)
+
+    def on_message_begin(self) -> None:
+        # The part it begins in may be the end of what went before; `problem` looks at such heads.
+        self.head, self.in_head = -self.part, True
+        self.expect_head()
+        super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        # What comes behind a body in chunks is no header (RFC 9110, section 6.5.1): nobody has checked it.
+        if self.in_head:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self.in_head = False
+        self.head_came()
+        codings = b",".join(value for name, value in self.headers if name == b"transfer-encoding")
+        if codings and codings.strip().lower() != b"chunked":
+            self.refuse(501, "There is no transfer coding but chunked (RFC 9112, section 6.1).")
+            return
+        problem = self.problem()
+        # Always answer probes: restarting a busy replica makes the overload worse.
+        self.limit_concurrency = None if self.url == b"/healthz" else self.config.limit_concurrency
+        if problem is None:
+            super().on_headers_complete()
+        else:
+            self.refuse(400, problem)
+
+    def refuse(self, status: int, words: str) -> None:
+        self.refused = True
+        head = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n"
+        head += f"content-length: {len(words)}\r\nconnection: close\r\n\r\n"
+        self.transport.write(head.encode() + words.encode())
+        self.linger()
+
+    def linger(self) -> None:
+        """Close in two steps: what is still on its way here would have the kernel take back what was answered."""
+        if self.transport.is_closing() or self.lingers:
+            return
+        self.lingers = True
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+            self.loop.call_later(_LINGER_SECONDS, self.transport.close)
+        else:
+            self.transport.close()
+
+    def close_after_next_answer(self) -> None:
+        """Have the answer under way say that it is the last; where it has begun already, the next one will."""
+        if self.is_busy and not self.cycle.response_started:
+            self.cycle.keep_alive = False
+
+    def shutdown(self) -> None:
+        if self.is_busy:
+            self.cycle.keep_alive = False
+        else:
+            self.linger()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request is being answered."""
+        return cast("Any", self.cycle) is not None and not self.cycle.response_complete
+
+    def send_400_response(self, msg: str) -> None:
+        if not self.refused:  # The parser stumbles over the rest of what has been answered.
+            self.refuse(400, msg)
+
+    def on_body(self, body: bytes) -> None:
+        if not self.refused:
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        if not self.refused:
+            super().on_message_complete()
+
+    def problem(self) -> str | None:
+        """Why this is too much, or could be taken for another request than it was taken for on its way."""
+        if self.part > _MAX_HEAD and sum(map(len, chain(*self.headers)), len(self.url)) > _MAX_HEAD:
+            return _TOO_LONG
+        has_body = (name in (b"content-length", b"transfer-encoding") for name, _ in self.headers)
+        if cast("Any", self.parser).should_upgrade() and any(has_body):
+            # The parser takes the body for what comes after the upgrade, and so for another request.
+            return "There is nothing to upgrade to."
+        if self.url[:1] not in (b"/", b"*"):
+            named = [value.lower() for name, value in self.headers if name == b"host"]
+            if named != [self.url.partition(b"://")[2].partition(b"/")[0].lower()]:
+                return "The target and Host differ (RFC 9112, section 3.2.2)."
+        return None
+
+    def data_received(self, data: bytes) -> None:
+        if self.lingers:
+            return
+        self.part = len(data)
+        super().data_received(data)
+        self.head += len(data)
+        if self.in_head and self.head > _MAX_HEAD and not self.transport.is_closing():
+            self.send_400_response(_TOO_LONG)
+
+    def expect_head(self) -> None:
+        if self.late is None:
+            self.late = self.loop.call_later(self.head_seconds, self.transport.close)
+
+    def head_came(self) -> None:
+        if self.late is not None:
+            self.late.cancel()
+            self.late = None
