@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 
-from mcp_postgres.engine import demo_process as keeper
+from mcp_postgres.engine import demo_process
 from mcp_postgres.engine.cluster import _programs
 from postgres.serving import PROGRAMS
 
@@ -28,8 +28,8 @@ class Machine:
 
     def __init__(self, folder: Path, of: "Machine | None" = None) -> None:
         folder.mkdir()
-        self._as_whom, self._programs = keeper._as_whom(str(folder), PROGRAMS or _programs())
-        self._folder, self._data, self.port = folder, folder / "data", keeper.free_port()
+        self._as_whom, self._programs = demo_process._as_whom(str(folder), PROGRAMS or _programs())
+        self._folder, self._data, self.port = folder, folder / "data", demo_process.free_port()
         if of is None:
             secret = folder / "password"
             secret.write_text(_PASSWORD, "ascii")

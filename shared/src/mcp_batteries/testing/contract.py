@@ -270,6 +270,23 @@ async def test_a_process_is_quiet_and_leaves_at_once(case: Case, revision: str) 
         assert wire.stderr == ""
 
 
+@pytest.mark.anyio
+async def test_the_first_calls_may_come_all_at_once(case: Case) -> None:
+    """Whatever a server starts on first use, such as a pool or a database, is started once, for all of them."""
+    name, arguments = case.read
+    answers: list[Any] = []
+    async with StdioWire(case.command) as wire:
+        await wire.open()
+
+        async def call() -> None:
+            answers.append(await wire.request("tools/call", {"name": name, "arguments": dict(arguments)}))
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(16):
+                tasks.start_soon(call)
+    assert [answer.get("isError", False) for answer in answers] == [False] * 16
+
+
 def test_every_setting_is_documented(case: Case) -> None:
     for name, field in case.kind.model_fields.items():
         assert field.description and field.description.endswith("."), name

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Sequence
 from importlib.util import find_spec
 
@@ -15,7 +19,7 @@ from mcp_batteries.errors import Unavailable
 
 __all__ = ["Cluster"]
 
-_KEEPER = os.path.join(os.path.dirname(__file__), "demo_process.py")
+_PROGRAM = os.path.join(os.path.dirname(__file__), "demo_process.py")
 
 
 class Cluster:
@@ -34,23 +38,25 @@ class Cluster:
     def __init__(self, script: str = "", *, options: Sequence[str] = (), programs: str | None = None) -> None:
         self.password = secrets.token_urlsafe(12)
         self._told: dict[str, int | str] | None = None
+        self._reading = threading.Lock()
+        self._folder = tempfile.mkdtemp(prefix="mcp-postgres-")
         request = {
-            "folder": tempfile.mkdtemp(prefix="mcp-postgres-"),
+            "folder": self._folder,
             "programs": programs or _programs(),
             "password": self.password,
             "script": script.replace("{password}", self.password),
             "options": list(options),
         }
-        self._keeper = subprocess.Popen(
-            [sys.executable, "-I", "-S", _KEEPER],
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", _PROGRAM],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             # Not with our terminal's Ctrl-C: it ends when we do.
             start_new_session=True,
         )
-        assert self._keeper.stdin is not None
-        self._keeper.stdin.write(json.dumps(request).encode() + b"\n")
-        self._keeper.stdin.flush()
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(request).encode() + b"\n")
+        self._process.stdin.flush()
 
     def wait(self) -> int:
         """The port, once the server is ready; blocks until then.
@@ -58,9 +64,11 @@ class Cluster:
         Raises:
             Unavailable: it did not start.
         """
-        if self._told is None:
-            assert self._keeper.stdout is not None
-            self._told = json.loads(self._keeper.stdout.readline() or '{"error": "its keeper ended"}')
+        # One line comes, and every call that waits for the server wants it.
+        with self._reading:
+            if self._told is None:
+                assert self._process.stdout is not None
+                self._told = json.loads(self._process.stdout.readline() or '{"error": "its process ended"}')
         assert self._told is not None
         if "error" in self._told:
             raise Unavailable(f"The PostgreSQL of our own did not start: {self._told['error']}")
@@ -75,11 +83,19 @@ class Cluster:
 
     def close(self) -> None:
         """Stop it and remove everything of it."""
-        assert self._keeper.stdin is not None
-        assert self._keeper.stdout is not None
-        self._keeper.stdin.close()
-        self._keeper.wait()
-        self._keeper.stdout.close()
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        self._process.wait()
+        if os.path.exists(self._folder):
+            # Somebody killed the process that should have done this.
+            if self._told is not None and "pid" in self._told:
+                with contextlib.suppress(OSError):
+                    os.kill(int(self._told["pid"]), signal.SIGTERM)
+            shutil.rmtree(self._folder, ignore_errors=True)
+        with self._reading:
+            self._process.stdout.close()
 
 
 def _programs() -> str:

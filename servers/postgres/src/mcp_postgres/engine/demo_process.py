@@ -1,8 +1,8 @@
-"""A PostgreSQL of our own in a private folder, kept by a small process that outlives nobody.
+"""A PostgreSQL of our own in a private folder, run by a small process of its own.
 
-The keeper makes the cluster, starts it, and stops it and removes the folder when its standard input ends, which it
-does however the process that started it comes to its end. PostgreSQL refuses to run as root, so a root's cluster
-belongs to `nobody`. It needs the standard library only: run it as a script.
+The process makes the cluster, starts it, and stops it and removes the folder when its standard input ends, also in the
+middle of the start. Its input ends with the process that started it, however that ends. PostgreSQL refuses to run as
+root, so a root's cluster belongs to `nobody`. It needs the standard library only: run it as a script.
 """
 
 from __future__ import annotations
@@ -15,12 +15,23 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from typing import Any
 
 __all__ = ["free_port", "keep"]
 
 _SECONDS = 120
 _QUICK = ["-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off", "-c", "max_wal_size=256MB"]
+
+
+_ended = threading.Event()
+"""Standard input has ended: nobody wants the cluster any more."""
+_children: set[subprocess.Popen[str]] = set()
+
+
+class _Ended(Exception):
+    """The start was given up."""
 
 
 def keep(folder: str, programs: str, password: str, script: str, options: list[str]) -> int:
@@ -34,6 +45,7 @@ def keep(folder: str, programs: str, password: str, script: str, options: list[s
     """
     data = os.path.join(folder, "data")
     server = None
+    threading.Thread(target=_await_end, daemon=True).start()
     try:
         as_whom, programs = _as_whom(folder, programs)
         secret = os.path.join(folder, "password")
@@ -49,6 +61,7 @@ def keep(folder: str, programs: str, password: str, script: str, options: list[s
         with open(os.path.join(folder, "log"), "wb") as log:
             server = subprocess.Popen(
                 [*command, *private, *_QUICK, *options], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder,
+                preexec_fn=_ends_with_parent(),
                 **as_whom,
             )  # fmt: skip
         _until_ready(server, data)
@@ -56,7 +69,9 @@ def keep(folder: str, programs: str, password: str, script: str, options: list[s
         ask = ["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", str(port), "-U", "postgres"]
         _run(programs, [*ask, "-d", "postgres"], as_whom, given=script, environment=environment)
         _tell({"port": port, "pid": server.pid})
-        sys.stdin.buffer.read()
+        _ended.wait()
+    except _Ended:
+        pass
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:
         _tell({"error": str(error)[:2000]})
         return 1
@@ -65,6 +80,28 @@ def keep(folder: str, programs: str, password: str, script: str, options: list[s
             _stop(server)
         shutil.rmtree(folder, ignore_errors=True)
     return 0
+
+
+def _await_end() -> None:
+    # Not through `sys.stdin`, whose lock a thread that still waits would hold at the interpreter's end.
+    while os.read(0, 4096):
+        pass
+    _ended.set()
+    for child in list(_children):
+        # With what it has started in turn, as `initdb` does.
+        with contextlib.suppress(OSError):
+            os.killpg(child.pid, signal.SIGKILL) if os.name == "posix" else child.kill()
+
+
+def _ends_with_parent() -> Callable[[], None] | None:
+    """What a child calls so that the kernel stops it when this process is killed (prctl(2), PR_SET_PDEATHSIG)."""
+    if sys.platform != "linux":
+        return None
+    import ctypes
+
+    # Looked up here: the child is another user already, who may not read our libraries.
+    prctl = ctypes.CDLL(None).prctl
+    return lambda: prctl(1, int(signal.SIGQUIT))
 
 
 def _as_whom(folder: str, programs: str) -> tuple[dict[str, Any], str]:
@@ -108,14 +145,25 @@ def _run(
     given: str = "",
     environment: dict[str, str] | None = None,
 ) -> None:
-    done = subprocess.run(
+    child = subprocess.Popen(
         [os.path.join(programs, words[0]), *words[1:]],
-        input=given, capture_output=True, text=True, encoding="utf-8", timeout=_SECONDS, env=environment,
-        cwd="/" if as_whom else None,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8",
+        env=environment, cwd="/" if as_whom else None, start_new_session=True,
         **as_whom,
     )  # fmt: skip
-    if done.returncode:
-        raise RuntimeError(f"{words[0]}: {done.stderr.strip() or done.returncode}")
+    _children.add(child)
+    try:
+        if _ended.is_set():
+            raise _Ended
+        _, complaints = child.communicate(given, timeout=_SECONDS)
+    finally:
+        child.kill()
+        child.wait()
+        _children.discard(child)
+    if _ended.is_set():
+        raise _Ended
+    if child.returncode:
+        raise RuntimeError(f"{words[0]}: {complaints.strip() or child.returncode}")
 
 
 def free_port() -> int:
@@ -131,6 +179,8 @@ def _until_ready(server: subprocess.Popen[Any], data: str) -> None:
         with contextlib.suppress(OSError), open(os.path.join(data, "postmaster.pid"), encoding="utf-8") as file:
             if [line.strip() for line in file][7:8] == ["ready"]:
                 return
+        if _ended.is_set():
+            raise _Ended
         with contextlib.suppress(subprocess.TimeoutExpired):
             server.wait(0.05)
             raise RuntimeError("postgres ended at once")
@@ -138,8 +188,8 @@ def _until_ready(server: subprocess.Popen[Any], data: str) -> None:
 
 
 def _stop(server: subprocess.Popen[Any]) -> None:
-    # SIGINT is a fast shutdown; Windows knows only the hard way.
-    server.send_signal(signal.SIGINT if os.name == "posix" else signal.SIGTERM)
+    # At once, as nothing of it is kept; Windows knows only the hard way.
+    server.send_signal(signal.SIGQUIT if os.name == "posix" else signal.SIGTERM)
     try:
         server.wait(20)
     except subprocess.TimeoutExpired:

@@ -1,0 +1,96 @@
+"""The PostgreSQL that `--demo` starts: once for all calls, and gone with whoever started it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from mcp_batteries.testing.wire import StdioWire
+from mcp_postgres.engine.cluster import Cluster
+
+SECONDS = 60
+
+
+def until(what: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not what():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+def runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.fixture
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where clusters are made; PostgreSQL's user can reach it."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.stat().st_uid == os.geteuid() and folder.parent != folder:
+            folder.chmod(folder.stat().st_mode | 0o011)
+    return tmp_path
+
+
+@pytest.mark.anyio
+async def test_five_cold_calls_at_once_are_all_answered() -> None:
+    import anyio
+
+    answers: list[object] = []
+    async with StdioWire([sys.executable, "-m", "mcp_postgres", "--demo"]) as wire:
+        await wire.open()
+
+        async def call() -> None:
+            said = await wire.request(
+                "tools/call", {"name": "query_rows", "arguments": {"sql": "SELECT 1"}}, seconds=SECONDS
+            )
+            answers.append(said if said.get("isError") else False)
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(5):
+                tasks.start_soon(call)
+    assert answers == [False] * 5
+
+
+def test_everybody_who_waits_gets_the_port(scratch: Path) -> None:
+    cluster = Cluster()
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            ports = [waiting.result(SECONDS) for waiting in [threads.submit(cluster.wait) for _ in range(8)]]
+        assert len(set(ports)) == 1
+        pid = cluster.pid
+    finally:
+        cluster.close()
+    until(lambda: not runs(pid))
+    assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.parametrize("sign", [".", "data", "data/postmaster.pid"])
+def test_the_end_may_come_in_the_middle_of_the_start(sign: str, scratch: Path) -> None:
+    cluster = Cluster()
+    folder = next(scratch.iterdir())
+    until((folder / sign).exists)
+    cluster.close()
+    assert list(scratch.iterdir()) == []
+    left = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert str(folder) not in left
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's word that a parent died (prctl) is Linux's")
+def test_it_dies_with_its_process_however_that_dies(scratch: Path) -> None:
+    cluster = Cluster()
+    server = cluster.pid
+    os.kill(cluster._process.pid, signal.SIGKILL)
+    until(lambda: not runs(server))
+    cluster.close()
+    assert list(scratch.iterdir()) == []
