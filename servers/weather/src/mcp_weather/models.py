@@ -131,6 +131,9 @@ class Alerts(DataResult):
     covered_by: list[str]
     not_covered_by: list[str]
     alerts: list[Alert]
+    """The worst first, as many as fit."""
+    total: int = 0
+    next_cursor: str | None = None
     origin: Origin | None = None
 
     def text(self) -> str:
@@ -145,6 +148,8 @@ class Alerts(DataResult):
             since = f" from {alert.onset}" if alert.onset else ""
             lines.append(f"- {alert.event} ({alert.severity or 'severity unknown'}){since}{until}: {alert.area or ''}")
             lines += [f"  {part}" for part in (alert.headline, alert.description, alert.instruction) if part]
+        if self.next_cursor:
+            lines.append(f"[more: `get_alerts` with `cursor` {self.next_cursor}]")
         return lines
 
 
@@ -163,7 +168,8 @@ class Weather(DataResult):
         parts += [self.observation.text("Observed at station")] if self.observation else []
         parts += [self.daily.text()] if self.daily else []
         parts += ["Alerts: " + "\n".join(self.alerts.lines())]
-        return _sourced_once(*parts, f"Subscribe: {' '.join(self.resources)}")
+        more = "Air quality: `get_air_quality`; pollen there too."
+        return _sourced_once(*parts, more, f"Subscribe: {' '.join(self.resources)}")
 
 
 class Forecast(DataResult):
@@ -171,10 +177,12 @@ class Forecast(DataResult):
     step: Literal["hourly", "daily"]
     tables: dict[str, Table]
     """By model."""
+    summary: Sequence[str] = ()
+    """Sums, extremes and first occurrences of the first table."""
     notes: Sequence[str] = ()
 
     def text(self) -> str:
-        lines = [f"{self.step.capitalize()} forecast for {self.place.text()}", *self.notes]
+        lines = [f"{self.step.capitalize()} forecast for {self.place.text()}", *self.notes, *self.summary]
         for model, table in self.tables.items():
             lines += [f"Model {model}:" if len(self.tables) > 1 else "", table.text()]
         return _sourced_once(*filter(None, lines))
@@ -300,7 +308,7 @@ def _words(name: str) -> str:
 def _number(value: Value) -> str:
     if value is None:
         return "-"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value + 0.0:g}" if isinstance(value, float) else str(value)
 
 
 def _unit(unit: str, *, spaced: bool = False) -> str:

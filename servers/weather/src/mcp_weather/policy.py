@@ -11,11 +11,25 @@ from urllib.parse import quote as percent
 from urllib.parse import unquote
 
 from mcp_batteries.errors import Invalid, NotFound, Unavailable, quote
+from mcp_batteries.limits import Cursor
 from mcp_weather.coordinates import Twofold, degrees
 from mcp_weather.geography import COMMON, countries, fold, languages_of, lies_in, spoken_in
 from mcp_weather.models import PlaceInfo
 
-__all__ = ["FOUND", "KINDS", "Day", "Days", "LookUp", "Name", "Place", "Policy", "Subject", "point_at"]
+__all__ = [
+    "FOUND",
+    "KINDS",
+    "After",
+    "Day",
+    "Days",
+    "LookUp",
+    "Name",
+    "Place",
+    "Policy",
+    "Subject",
+    "place_scope",
+    "point_at",
+]
 
 LookUp = Callable[[str, Sequence[str | None]], Awaitable[Sequence[Sequence[Mapping[str, Any]]]]]
 """The geocoder: what it has for a name in each of some languages of two letters; None is the server's own."""
@@ -28,6 +42,9 @@ FOUND = "found"
 
 FIRST_DAY = date(1940, 1, 1)
 """The first day of the reanalysis behind past weather."""
+
+FORECAST_DAYS = 15
+"""Whole days for which there is a forecast by hour, today included."""
 
 FIRST_SKY, LAST_SKY = date(1900, 1, 1), date(2099, 12, 31)
 """The years for which the formulas of NOAA's solar calculator are made."""
@@ -84,6 +101,13 @@ class Name:
 
 
 @dataclass(frozen=True)
+class After:
+    """The position of the last alert that was shown; empty before the first page."""
+
+    position: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
 class Hit:
     """One place as the geocoder told of it, perhaps in several languages."""
 
@@ -106,7 +130,7 @@ class Hit:
 
 @dataclass(frozen=True)
 class Day:
-    """One day of the calendar whose sun and moon can be computed."""
+    """One day of the calendar, of those for which there can be an answer."""
 
     date: date
 
@@ -310,6 +334,30 @@ class Policy:
             resolved=resolved,
         )
 
+    def alerts_after(self, cursor: str | None, place: Place) -> After:
+        """Where the next page of the alerts of `place` begins.
+
+        Raises:
+            Invalid: the cursor is of another place, or was not made here.
+        """
+        scope = place_scope(place.latitude, place.longitude)
+        return After(tuple(Cursor.decode("alerts", cursor, scope)) if cursor else ())
+
+    def forecast_day(self, text: str, today: date) -> Day:
+        """The day of the next two weeks that `text` means.
+
+        Raises:
+            Invalid: it means none, or one for which there is no forecast by hour.
+        """
+        day = self._day(text, today)
+        last = today + timedelta(days=FORECAST_DAYS - 1)
+        if not today <= day <= last:
+            raise Invalid(
+                f"There is a forecast by hour from {today} to {last}, not for {day}.",
+                "Use `get_history` for days that are past." if day < today else "Ask for an earlier day.",
+            )
+        return Day(day)
+
     def sky_day(self, text: str | None, today: date) -> Day:
         """The day whose sun and moon can be computed; `today` without `text`.
 
@@ -380,6 +428,11 @@ class Policy:
     def uri(self, alias: str, kind: str) -> str:
         """The URI of the resource that shows `kind` of the saved place `alias`."""
         return _uri(alias, kind)
+
+
+def place_scope(latitude: float, longitude: float) -> str:
+    """What a cursor of a place's alerts is good for."""
+    return f"{latitude:.4f},{longitude:.4f}"
 
 
 def _uri(place: str, kind: str) -> str:

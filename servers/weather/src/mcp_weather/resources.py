@@ -118,7 +118,7 @@ class Resources:
             case "air":
                 return _json(await self.engine.air(place, self.units, 24, pollen=False))
             case _:
-                return _json(await self.engine.alerts(place))
+                return _json(await self.engine.alerts_page(place, self.policy.alerts_after(None, place)))
 
 
 def _json(found: BaseModel) -> str:

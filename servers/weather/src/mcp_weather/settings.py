@@ -24,7 +24,9 @@ class Settings(Common):
     DOCUMENTED: ClassVar[tuple[str, ...]] = ()
 
     places: str | None = Field(None, description="TOML file of saved places; reloaded when it changes.")
-    units: Literal["metric", "imperial"] = Field("metric", description="Units of answers unless a call says otherwise.")
+    units: Literal["metric", "imperial", "nautical"] = Field(
+        "metric", description="Units of answers unless a call says otherwise."
+    )
     language: str = Field("en", pattern="^[a-z]{2}$", description="Language of place names, as two letters.")
     cache: str | None = Field(
         None, description="Cache folder, shared by your servers, or `memory`; by default in the user's cache folder."

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
+from typing import Any
 
+from mcp_batteries.limits import Cursor
 from mcp_weather.models import Alert, Alerts, Origin, PlaceInfo
+from mcp_weather.policy import place_scope
 
-__all__ = ["Look", "answer"]
+__all__ = ["Look", "answer", "page"]
+
+_MOST_BYTES = 8000
+"""Of the alerts of one answer; with all that is around them it stays below 10 kB."""
 
 _MOST_AGE = 900
 """Seconds after which a list without alerts proves nothing, whatever the cache says of it."""
@@ -33,16 +40,13 @@ class Look:
 
 
 def answer(place: PlaceInfo, looks: Sequence[Look], elsewhere: Sequence[str]) -> Alerts:
-    """The answer for `place`.
+    """The answer for `place`, with all alerts.
 
     Args:
         looks: one for each service that covers the place.
         elsewhere: the services that do not.
     """
-    found = sorted(
-        {alert.id: alert for look in looks for alert in look.alerts}.values(),
-        key=lambda alert: (_RANK.get(alert.severity or "", 4), alert.onset or "", alert.id),
-    )
+    found = sorted({alert.id: alert for look in looks for alert in look.alerts}.values(), key=_order)
     shaky = [look for look in looks if not look.confirmed]
     doubts = " ".join(_doubt(look) for look in shaky)
     if found:
@@ -65,8 +69,38 @@ def answer(place: PlaceInfo, looks: Sequence[Look], elsewhere: Sequence[str]) ->
         covered_by=[look.service for look in looks],
         not_covered_by=list(elsewhere),
         alerts=found,
+        total=len(found),
         origin=max(origins, key=lambda origin: (origin.stale, origin.age_s), default=None),
     )
+
+
+def page(found: Alerts, after: Sequence[Any]) -> Alerts:
+    """As many alerts of `found` as fit into an answer, the worst first.
+
+    Args:
+        after: the position of the last alert that was shown before; empty for the first page.
+    """
+    left = [alert for alert in found.alerts if _order(alert) > tuple(after)] if after else found.alerts
+    shown: list[Alert] = []
+    size = 0
+    for alert in left:
+        # It is told twice, as data and as text.
+        size += 2 * len(alert.model_dump_json(exclude_none=True).encode())
+        if shown and size > _MOST_BYTES:
+            break
+        shown.append(alert)
+    more = len(left) > len(shown)
+    cursor = (
+        Cursor.encode("alerts", _order(shown[-1]), place_scope(found.place.latitude, found.place.longitude))
+        if more
+        else None
+    )
+    return found.model_copy(update={"alerts": shown, "next_cursor": cursor})
+
+
+def _order(alert: Alert) -> tuple[Any, ...]:
+    name = hashlib.blake2b(alert.id.encode(), digest_size=8).hexdigest()
+    return _RANK.get(alert.severity or "", 4), alert.onset or "", name
 
 
 def _doubt(look: Look) -> str:

@@ -33,10 +33,11 @@ _UNITS: dict[str, tuple[str, float, float]] = {
     "km_h-1": ("km/h", 1, 0), "m_s-1": ("km/h", 3.6, 0), "degree_(angle)": ("°", 1, 0), "Pa": ("hPa", 0.01, 0),
     "hPa": ("hPa", 1, 0), "m": ("m", 1, 0), "mm": ("mm", 1, 0),
 }  # fmt: skip
+_SPEEDS = {"mph": 1.609344, "km/h": 1.0, "kt": 1.852, "m/s": 3.6}
 _NOT_ACTUAL = ("Exercise", "System", "Test", "Draft")
 """CAP 1.2, status: what is not meant for the public."""
-_KEPT = 1500
-"""Characters of an alert's description and instruction."""
+_KEPT = 900
+"""Bytes of each text of an alert."""
 
 
 def may_cover(place: Place) -> bool:
@@ -148,7 +149,10 @@ def _object(said: Any) -> dict[str, Any]:
 
 def _quantity(said: Any) -> tuple[str, float | None]:
     found = _object(said)
-    unit, factor, offset = _UNITS.get(str(found.get("unitCode")).rpartition(":")[2], ("", 1, 0))
+    known = _UNITS.get(str(found.get("unitCode")).rpartition(":")[2])
+    if known is None:
+        return "", None  # A number whose unit is not known says nothing.
+    unit, factor, offset = known
     value = found.get("value")
     if isinstance(value, str):
         try:
@@ -157,14 +161,15 @@ def _quantity(said: Any) -> tuple[str, float | None]:
             value = None
     if isinstance(value, bool) or not isinstance(value, int | float) or found.get("qualityControl") == "X":
         return unit, None
-    return unit, round(value * factor + offset, 2)
+    return unit, round(value * factor + offset, 2) + 0.0
 
 
 def _speed(said: Any) -> float | None:
-    """The most of "10 mph", "5 to 10 mph" or "9 km/h", in km/h."""
+    """The most of "10 mph", "5 to 10 mph" or "9 km/h", in km/h; None in a unit that is not known."""
     if not isinstance(said, str) or not (numbers := re.findall(r"\d+(?:\.\d+)?", said)):
         return _quantity(said)[1]
-    return round(max(map(float, numbers)) * (1.609344 if "mph" in said else 1.0), 1)
+    factor = next((factor for unit, factor in _SPEEDS.items() if said.rstrip().endswith(unit)), None)
+    return None if factor is None else round(max(map(float, numbers)) * factor, 1)
 
 
 def _moment(said: Any) -> datetime | None:
@@ -184,4 +189,5 @@ def _local(said: Any, zone: tzinfo) -> str | None:
 def _words(said: Any) -> str | None:
     if not isinstance(said, str) or not said.strip():
         return None
-    return said.strip() if len(said) <= _KEPT else said[:_KEPT].rstrip() + " […]"
+    kept = said.strip().encode("utf-8", "replace")
+    return kept.decode() if len(kept) <= _KEPT else kept[:_KEPT].decode("utf-8", "ignore").rstrip() + " […]"

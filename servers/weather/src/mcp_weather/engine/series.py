@@ -27,7 +27,8 @@ __all__ = [
     "zone_of",
 ]
 
-Units = Literal["metric", "imperial"]
+Units = Literal["metric", "imperial", "nautical"]
+"""Nautical is metric with knots."""
 
 OPEN_METEO = ("Open-Meteo.com", "CC BY 4.0")
 
@@ -39,8 +40,11 @@ _IMPERIAL: dict[str, tuple[str, float, float]] = {
     "m": ("ft", 3.28084, 0.0),
     "m³/s": ("ft³/s", 35.3147, 0.0),
 }
+_KNOTS = ("kn", 1 / 1.852, 0.0)
 _MISSING = (-999.0, -9999.0)
 """What some sources write where they have nothing."""
+_UNKNOWN = "undefined"
+"""Open-Meteo's word for the unit of what it does not know."""
 _UNIT_NAMES = {"wmo code": "", "iso8601": "", "unixtime": ""}
 
 _WEATHER = {
@@ -161,11 +165,15 @@ def convert(name: str, values: Sequence[Any], unit: str, units: Units) -> tuple[
     numbers = [_number(value) for value in values]
     if name.removesuffix("_dominant").endswith("weather_code"):
         return "", [None if number is None else weather(number) for number in numbers]
-    if units == "imperial" and unit in _IMPERIAL:
-        unit, factor, offset = _IMPERIAL[unit]
-        return unit, [None if number is None else round(number * factor + offset, 2) for number in numbers]
+    if unit == _UNKNOWN:
+        return "", [None] * len(numbers)  # A number whose unit is not known says nothing.
+    other = _IMPERIAL.get(unit) if units == "imperial" else _KNOTS if (units, unit) == ("nautical", "km/h") else None
+    if other:
+        unit, factor, offset = other
+        return unit, [None if number is None else round(number * factor + offset, 2) + 0.0 for number in numbers]
     return unit, [
-        None if number is None else (int(number) if number == int(number) else round(number, 3)) for number in numbers
+        None if number is None else (int(number) if number == int(number) else round(number, 3) + 0.0)
+        for number in numbers
     ]
 
 
@@ -190,4 +198,5 @@ def _part(document: dict[str, Any], name: str) -> dict[str, Any] | None:
 
 
 def _unit(said: dict[str, Any] | None, name: str) -> str:
-    return str((said or {}).get(name) or "")
+    found = (said or {}).get(name)
+    return found if isinstance(found, str) else _UNKNOWN

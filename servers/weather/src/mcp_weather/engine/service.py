@@ -14,11 +14,12 @@ from mcp_batteries.limits import in_thread
 from mcp_batteries.remote import Cache
 from mcp_weather.engine import nws
 from mcp_weather.engine import queries as ask
-from mcp_weather.engine.alerts import answer
+from mcp_weather.engine.alerts import answer, page
 from mcp_weather.engine.astronomy import sky
 from mcp_weather.engine.past import history
 from mcp_weather.engine.queries import Group, Model
 from mcp_weather.engine.series import Units, origin, reading, table, today, zone_of
+from mcp_weather.engine.summary import summary
 from mcp_weather.engine.together import attempt, together
 from mcp_weather.engine.weather_service import WeatherService
 from mcp_weather.models import (
@@ -32,10 +33,12 @@ from mcp_weather.models import (
     Table,
     Weather,
 )
-from mcp_weather.policy import Day, Days, Place
+from mcp_weather.policy import After, Day, Days, Place
 
 __all__ = ["Engine", "LocalTime"]
 
+_ALERTS_BESIDE = 5
+"""Alerts that are named beside the weather."""
 _EAQI = ((20, "good"), (40, "fair"), (60, "moderate"), (80, "poor"), (100, "very poor"), (math.inf, "extremely poor"))
 """The European air quality index, as the European Environment Agency names its bands."""
 
@@ -122,7 +125,14 @@ class Engine:
         if not any(parts.values()) and alerts.status not in ("alerts", "none"):
             raise now if isinstance(now, Problem) else Unavailable("Nothing could be had.", "Try again in a moment.")
         # What they say in full is for `get_alerts`.
-        brief = [alert.model_copy(update={"description": None, "instruction": None}) for alert in alerts.alerts]
+        brief = [
+            alert.model_copy(
+                update={"description": None, "instruction": None, "headline": None, "area": (alert.area or "")[:100]}
+            )
+            for alert in alerts.alerts[:_ALERTS_BESIDE]
+        ]
+        if len(alerts.alerts) > len(brief):
+            notes.append(f"[{len(alerts.alerts) - len(brief)} more alerts: `get_alerts`]")
         zone = str(zones[0]) if zones else alerts.place.timezone
         return Weather(
             place=place.info(zone),
@@ -162,6 +172,17 @@ class Engine:
                 return found.model_copy(update={"notes": [note, *found.notes]})
         return await self._forecast(place, step, groups, span, models, units)
 
+    async def alerts_page(self, place: Place, after: After) -> Alerts:
+        """The worst alerts first, as many as fit."""
+        return page(await self.alerts(place), after.position)
+
+    async def day(self, place: Place, groups: Sequence[Group], day: Day, here: LocalTime, units: Units) -> Forecast:
+        """The hours of one day."""
+        hours = 24 * ((day.date - here.today).days + 1)
+        found = await self.forecast(place, "hourly", groups, hours, ("best_match",), units)
+        tables = {name: _of_day(shown, day.date.isoformat()) for name, shown in found.tables.items()}
+        return found.model_copy(update={"tables": tables, "summary": summary(next(iter(tables.values())))})
+
     async def official(self, place: Place, step: str, span: int, units: Units) -> Forecast:
         """See `WeatherService.official`."""
         return await self.nws.official(place, step, span, units)
@@ -195,7 +216,11 @@ class Engine:
             ]:
                 notes.append(f"[{model} has no {', '.join(empty)} here]")
         return Forecast(
-            place=place.info(str(zone)), step="hourly" if step == "hourly" else "daily", tables=ordered, notes=notes
+            place=place.info(str(zone)),
+            step="hourly" if step == "hourly" else "daily",
+            tables=ordered,
+            summary=summary(next(iter(ordered.values()))) if step == "hourly" else (),
+            notes=notes,
         )
 
     async def air(self, place: Place, units: Units, hours: int, *, pollen: bool) -> AirQuality:
@@ -287,6 +312,16 @@ class Engine:
         """The beginning of this hour: what ended before it is no forecast any more."""
         now = self.cache.clock()
         return now - now % 3600
+
+
+def _of_day(shown: Table, day: str) -> Table:
+    kept = [index for index, time in enumerate(shown.time) if time.startswith(day)]
+    return shown.model_copy(
+        update={
+            "time": [shown.time[index] for index in kept],
+            "values": [[values[index] for index in kept] for values in shown.values],
+        }
+    )
 
 
 def _first(shown: Table, count: int, start: int = 0) -> Table:

@@ -16,6 +16,6 @@ PlaceText = Annotated[
 ]
 UnitSystem = Annotated[Units | None, Field(description="Default: the server's.")]
 Hours = Annotated[int, Field(ge=1, le=168)]
-Day = Annotated[str, Field(max_length=40, description="YYYY-MM-DD or `yesterday`.")]
+Day = Annotated[str, Field(max_length=40, description="YYYY-MM-DD, `today`, `tomorrow`, `yesterday`.")]
 Groups = Annotated[list[Group], Field(min_length=1, description="Variables.")]
 Models = Annotated[list[Model], Field(min_length=1, max_length=4, description="Several are compared.")]

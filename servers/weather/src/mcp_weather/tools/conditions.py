@@ -28,9 +28,14 @@ class ConditionTools:
     units: Units
 
     @tool("Alerts", open_world=True)
-    async def get_alerts(self, place: PlaceText) -> Alerts:
-        """Get official warnings; `status` tells none from not covered and not available. US only."""
-        return await self.engine.alerts(await self.policy.place(place))
+    async def get_alerts(
+        self,
+        place: PlaceText,
+        cursor: Annotated[str | None, Field(max_length=300, description="`next_cursor` of the page before.")] = None,
+    ) -> Alerts:
+        """Get official warnings, worst first; `status` tells none from not covered and not available. US only."""
+        where = await self.policy.place(place)
+        return await self.engine.alerts_page(where, self.policy.alerts_after(cursor, where))
 
     @tool("Air quality", open_world=True)
     async def get_air_quality(

@@ -20,7 +20,7 @@ from mcp_weather.engine.series import Units
 from mcp_weather.engine.service import Engine
 from mcp_weather.models import Forecast, Picture, Weather
 from mcp_weather.policy import Policy
-from mcp_weather.tools.arguments import Groups, Hours, Models, PlaceText, UnitSystem
+from mcp_weather.tools.arguments import Day, Groups, Hours, Models, PlaceText, UnitSystem
 
 __all__ = ["ForecastTools"]
 
@@ -51,13 +51,20 @@ class ForecastTools:
         step: Literal["hourly", "daily"] | None = None,
         hours: Annotated[Hours | None, Field(description="Default: 24.")] = None,
         days: Annotated[int | None, Field(ge=1, le=16, description="Default: 7.")] = None,
+        day: Annotated[Day | None, Field(description="The hours of this day only.")] = None,
         variables: Groups = _BASIC,
         models: Models = _BEST,
         source: Annotated[Literal["open-meteo", "nws"], Field(description="nws: official, US only.")] = "open-meteo",
         units: UnitSystem = None,
     ) -> Forecast:
-        """Get a forecast by hour (`hours`) or day (`days`), of several models if asked."""
+        """Get a forecast by hour (`hours`) or day (`days`), with sums and extremes; of several models if asked."""
         where = await self.policy.place(place)
+        if day is not None:
+            if source == "nws" or models != _BEST or hours or days or step == "daily":
+                raise Invalid("`day` goes with `variables` and `units` only.", "Leave the other arguments out.")
+            here = await self.engine.local_time(where)
+            wanted = self.policy.forecast_day(day, here.today)
+            return await self.engine.day(where, variables, wanted, here, units or self.units)
         step = step or ("daily" if days and not hours else "hourly")
         if step == "hourly":
             span = hours or min(24 * (days or 1), _MOST_HOURS)
