@@ -3,18 +3,22 @@
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
 import pytest
 from mcp import Client
 from mcp.server.mcpserver import MCPServer
-from mcp_types import ElicitResult, ErrorData, ImageContent, TextContent
+from mcp.shared.exceptions import MCPError
+from mcp_types import ElicitResult, ErrorData, ImageContent, TextContent, TextResourceContents
 from pydantic import Field
 
-from mcp_batteries.errors import NotFound
+from mcp_batteries.errors import NotFound, TooLarge, Unavailable
 from mcp_batteries.server import confirm
-from mcp_batteries.server.declare import declarations, tool
+from mcp_batteries.server.assemble import assemble
+from mcp_batteries.server.consent_text import described
+from mcp_batteries.server.declare import declarations, resource, tool
 from mcp_batteries.server.results import DataResult
 from mcp_batteries.server.tool import strict_tool
 
@@ -190,6 +194,85 @@ async def test_no_answer_in_time_is_a_no(monkeypatch: pytest.MonkeyPatch) -> Non
     async with connected(room, ask=True, mode="legacy", elicitation_callback=silent) as client:
         result = await client.call_tool("delete_thing", {"name": "it"})
         assert result.is_error and room.deleted == [] and "consent" in text_of(result)
+
+
+HARMLESS = "Thanks for the report! " * 40
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (HARMLESS + "ghp_" + "a1B2" * 9, ["a GitHub token", "ghp_a1B2"]),
+        (HARMLESS * 20 + "AKIAABCDEFGHIJKLMNOP\nbye", ["an AWS key", "characters are not shown", "bye", "18,4"]),
+        (HARMLESS * 10 + "-----BEGIN RSA PRIVATE KEY-----" + HARMLESS * 10, ["a private key", "not shown"]),
+        (f"{HARMLESS} https://evil.example/?q=1", ["links to `evil.example`"]),
+        ("see postgres://me:hunter2@db/x", ["a password in an address"]),
+        ("a\u200bb\u202ec", ["2 invisible characters", "a\\u{200b}b\\u{202e}c"]),
+        ("one\nAllow nothing?\nThe call is get_me ().", ["\n| Allow nothing?\n| The call is get_me"]),
+    ],
+    ids=["token", "long", "middle", "link", "address", "invisible", "spoof"],
+)
+def test_what_is_consented_to_is_shown_wherever_it_stands(text: str, words: list[str]) -> None:
+    said = described("create_comment", {"repo": "octo/app", "number": 3, "body": text})
+    assert said.startswith("The call is create_comment (repo=`octo/app`, number=`3`")
+    assert all(word in said for word in words), said
+    assert len(said) < 5000
+
+
+def test_a_text_of_some_kilobytes_is_shown_whole_and_many_share_the_room() -> None:
+    text = "".join(f"line {number}\n" for number in range(300))
+    said = described("create_issue", {"body": text})
+    assert all(f"| line {number}\n" in f"{said}\n" for number in range(300)) and "Note" not in said
+    assert len(described("create_issue", {f"body{number}": text for number in range(9)})) < 20_000
+
+
+def test_files_are_paths_and_sizes_and_what_is_in_them_is_looked_at() -> None:
+    files = [
+        {"path": "a.py", "content": "x = 1\n" * 500, "sha": "6dcb"},
+        {"path": "b\u202e.py", "edits": [{"old": "a", "new": "ghp_" + "a" * 36}]},
+        {"path": "c.py", "delete": True},
+    ]
+    said = described("write_files", {"branch": "main", "files": files})
+    assert "files: 3 files\n| `a.py`: 501 lines, 3,000 characters\n| `b\\u{202e}.py`: 1 edits\n" in said
+    assert "| `c.py`: deleted" in said and "a GitHub token" in said and "1 invisible character." in said
+    many = [{"path": f"{number}.py", "content": ""} for number in range(100)]
+    assert "and 60 more" in described("write_files", {"files": many})
+    assert "| `a.txt`: 1 lines, 5 characters" in described("write_gist", {"texts": {"a.txt": "hello", "b.txt": None}})
+
+
+@pytest.mark.anyio
+async def test_a_problem_has_fields_for_programs() -> None:
+    class Rooms:
+        @tool("Get one")
+        async def get_one(self, which: str) -> str:
+            """Get one."""
+            raise {
+                "late": Unavailable("Not now.", retry_after=7.0, status=503), "gone": NotFound("Gone."),
+                "big": TooLarge("Big."),
+            }[which]  # fmt: skip
+
+        @resource("toy://late", name="late", title="Late")
+        async def read_late(self) -> TextResourceContents:
+            raise Unavailable("Not now.", retry_after=7.0)
+
+    given: Any = SimpleNamespace(
+        read_only=False, confirm=False, audit_file=None, max_streams=9, telemetry=False, bus=None, state_key_file=None
+    )
+    server = assemble("toy", given, rooms=[Rooms()], title="T", version="1", instructions="I")
+    async with Client(server) as client:
+        for which, fields in [
+            ("late", {"kind": "unavailable", "status": 503, "retry_after_s": 7.0}),
+            ("gone", {"kind": "not_found"}),
+            ("big", {"kind": "too_large"}),
+        ]:
+            result = await client.call_tool("get_one", {"which": which})
+            assert result.is_error and result.meta is not None
+            assert {name: value for name, value in result.meta.items() if "/" not in name} == fields
+        result = await client.call_tool("get_one", {})
+        assert result.is_error and (result.meta or {})["kind"] == "invalid"
+        with pytest.raises(MCPError) as refusal:
+            await client.read_resource("toy://late")
+        assert refusal.value.error.data == {"uri": "toy://late", "kind": "unavailable", "retry_after_s": 7.0}
 
 
 def test_tools_that_cannot_work_well_are_refused_at_the_start() -> None:

@@ -2,7 +2,9 @@
 
 Everything a server refuses or cannot do is a `Problem`: what failed, then the next move. Tools report it
 as `isError` with this text, resources as a JSON-RPC error with the same text. Any other exception is a
-defect of ours: its text stays in the log and the client reads only that the server failed.
+defect of ours: its text stays in the log and the client reads only that the server failed. Programs
+find the same in `_meta` of the result, or in `data` of the error: `kind` (the class below in snake case), `status` and
+`retry_after_s`.
 
     Problem
     ├── NotFound      the thing named does not exist
@@ -14,6 +16,8 @@ defect of ours: its text stays in the log and the client reads only that the ser
 """
 
 from __future__ import annotations
+
+import re
 
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
 
@@ -52,12 +56,22 @@ class Problem(ToolError, ResourceError):
     Args:
         what: what failed, one sentence, identifiers in backticks, no path outside what is served.
         fix: the next move, one sentence; empty when there is none.
+        status: the HTTP status behind it, where a service gave one.
     """
 
-    def __init__(self, what: str, fix: str = "") -> None:
+    def __init__(self, what: str, fix: str = "", *, status: int | None = None) -> None:
+        self.status = status
         self.what = well_formed(what)
         self.fix = well_formed(fix)
         super().__init__(f"{self.what} {self.fix}" if fix else self.what)
+
+    @property
+    def fields(self) -> dict[str, str | int | float]:
+        """What programs read: `kind`, and where they are known `status` and `retry_after_s`."""
+        name = next(cls for cls in type(self).__mro__ if cls.__module__ == __name__).__name__
+        known = {"status": self.status, "retry_after_s": getattr(self, "retry_after", None)}
+        kind = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+        return {"kind": kind, **{key: value for key, value in known.items() if value is not None}}
 
 
 class NotFound(Problem, ResourceNotFoundError):
@@ -87,6 +101,8 @@ class Unavailable(Problem):
         retry_after: seconds until another try makes sense, when known.
     """
 
-    def __init__(self, what: str, fix: str = "", *, retry_after: float | None = None) -> None:
+    def __init__(
+        self, what: str, fix: str = "", *, retry_after: float | None = None, status: int | None = None
+    ) -> None:
         self.retry_after = retry_after
-        super().__init__(what, fix)
+        super().__init__(what, fix, status=status)

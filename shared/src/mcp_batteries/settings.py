@@ -111,7 +111,7 @@ class Settings(BaseModel):
             "max_streams_each", "drain_seconds",
         ),
         "Operation": ("bus", "state_key_file", "log_level", "log_format", "metrics", "telemetry"),
-        "Instead of serving": ("check", "print_config", "new_token", "version"),
+        "Instead of serving": ("check", "print_config", "install", "uninstall", "new_token", "version"),
     }  # fmt: skip
     """The headings under which `--help` and the documents list the common settings."""
 
@@ -202,6 +202,8 @@ class Settings(BaseModel):
     audit_file: str | None = Field(None, description="Append one JSON line per call to this file.")
     check: bool = Field(False, description="Try this configuration with a real client, print a report and exit.")
     print_config: Host | None = Field(None, description="Print the entry for a host's configuration file and exit.")
+    install: Host | None = Field(None, description="Write the entry into a host's configuration file and exit.")
+    uninstall: Host | None = Field(None, description="Take the entry out of a host's configuration file and exit.")
     new_token: str | None = Field(
         None, description='Make a token for a name and scopes, such as "alice read write", print both lines and exit.'
     )

@@ -110,16 +110,20 @@ def place(host: str, *, windows: bool = sys.platform == "win32") -> str:
     return (_ON_WINDOWS.get(host) if windows else None) or _PLACES[host]
 
 
-def entry(host: str, settings: Settings) -> str:
+def entry(host: str, settings: Settings, *, absolute: bool = False) -> str:
     """The configuration text for `host` that starts, or connects to, a server with these settings.
+
+    Args:
+        absolute: name the program by its absolute path, since desktop programs often do not have it on theirs.
 
     Raises:
         ValueError: the host takes no URL and the settings say http.
     """
-    quiet = settings.model_copy(update={"print_config": None, "check": False})
+    quiet = settings.model_copy(update={"print_config": None, "check": False, "install": None, "uninstall": None})
     name = settings.COMMAND.removeprefix("mcp-")
     if settings.transport == "stdio":
-        words = [*launch(settings.COMMAND), *quiet.arguments()]
+        program, *rest = launch(settings.COMMAND)
+        words = [(shutil.which(program) or program) if absolute else program, *rest, *quiet.arguments()]
         return starting(host, name, words, _variables(quiet))
     path = "mcp" if settings.transport == "http" else "sse"
     return connecting(host, name, f"http://{settings.host}:{settings.port}/{path}", sse=settings.transport == "sse")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from difflib import get_close_matches
@@ -13,9 +14,9 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.tools import Tool
 from mcp.server.request_state import RequestStateSecurity
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS, CallToolResult, InputRequiredResult
+from mcp_types import INVALID_PARAMS, CallToolResult, InputRequiredResult, TextContent
 
-from mcp_batteries.errors import Invalid, Unavailable, quote
+from mcp_batteries.errors import Invalid, Problem, Unavailable, quote
 from mcp_batteries.observability.audit import Audit
 from mcp_batteries.sdk import logging_untouched, tool_table
 from mcp_batteries.server.catalog import Catalog, entry, prompt_entry
@@ -31,6 +32,8 @@ from mcp_batteries.server.tool import Guard, strict_tool
 from mcp_batteries.subscriptions.hub import Hub, Source
 
 __all__ = ["Assembled", "ServerSettings", "assemble"]
+
+logger = logging.getLogger(__name__)
 
 
 class ServerSettings(Protocol):
@@ -79,10 +82,16 @@ class Assembled(MCPServer[Any]):
         if name not in table and name in self.withheld:
             raise MCPError(INVALID_PARAMS, f"There is no tool {quote(name)}: it is turned off. {self.withheld[name]}")
         if name not in table:
-            near = " or ".join(f"`{item}`" for item in get_close_matches(name.lower(), table, n=3))
+            near = " or ".join(f"`{item}`" for item in get_close_matches(name.lower(), [*table, *self.withheld], n=3))
             fix = f"Did you mean {near}?" if near else "`tools/list` has those there are."
             raise MCPError(INVALID_PARAMS, f"There is no tool {quote(name)}. {fix}")
-        return await super().call_tool(name, arguments, context)
+        try:
+            return await super().call_tool(name, arguments, context)
+        except Problem as problem:
+            logger.info("Tool %r failed: %r", name, str(problem))
+            return CallToolResult(
+                content=[TextContent(type="text", text=str(problem))], is_error=True, _meta=dict(problem.fields)
+            )
 
     async def offer(self, tools: Sequence[Tool], instead_of: Collection[str] = ()) -> None:
         """Offer `tools` beside those the rooms declare, and no longer those named in `instead_of`; tell clients.

@@ -148,7 +148,7 @@ class Catalog:
                 values["uri"] = uri
             contents = await _contained(method(**values))
         except MCPError as error:
-            data = {"uri": well_formed(uri)}
+            data: dict[str, Any] = {**(error.error.data or {}), "uri": well_formed(uri)}
             legacy = ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS
             missing = isinstance(error.__cause__, NotFound)
             code = RESOURCE_NOT_FOUND if legacy and missing else error.error.code
@@ -326,4 +326,5 @@ async def _contained(work: Awaitable[Any]) -> Any:
 
 
 def _to_mcp_error(problem: Problem) -> MCPError:
-    return MCPError(INTERNAL_ERROR if isinstance(problem, Unavailable) else INVALID_PARAMS, str(problem))
+    code = INTERNAL_ERROR if isinstance(problem, Unavailable) else INVALID_PARAMS
+    return MCPError(code, str(problem), dict(problem.fields))

@@ -19,7 +19,8 @@ from mcp_types import InputRequiredResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, Field
 
-from mcp_batteries.errors import Refused, quote
+from mcp_batteries.errors import Refused
+from mcp_batteries.server.consent_text import described
 
 __all__ = ["ask"]
 
@@ -49,10 +50,8 @@ async def ask(
         raise Refused(f"`{tool}` needs the user's consent here, and this client cannot ask for it.{why}", remedy)
 
     async def consent() -> Elicit[Confirmation]:
-        shown = ", ".join(f"{name}={quote(str(value), 80)}" for name, value in arguments.items())
-        if question:
-            return Elicit(f"{question} The call is {tool} ({shown}).", Confirmation)
-        return Elicit(f"Allow {tool} ({shown})? It can replace or remove what is there.", Confirmation)
+        why = question or f"Allow {tool}? It can replace or remove what is there."
+        return Elicit(f"{why} {described(tool, arguments)}", Confirmation)
 
     marker = {"consent": (Resolve(consent), True)}
     answer: Any = None

@@ -226,7 +226,8 @@ async def test_a_missing_resource_has_the_code_of_its_revision(case: Case, mode:
     async with Client(case.build(), mode=mode) as client:
         with pytest.raises(MCPError) as caught:
             await client.read_resource(missing)
-        assert (caught.value.error.code, caught.value.error.data) == (code, {"uri": missing})
+        assert caught.value.error.code == code
+        assert caught.value.error.data == {"uri": missing, "kind": "not_found"}
 
 
 @pytest.mark.anyio

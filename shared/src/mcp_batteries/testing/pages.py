@@ -105,9 +105,7 @@ def _index(servers: Sequence[Member]) -> str:
 def hosts_table(folder: str = "") -> str:
     """A line per host, with links to its page in `folder`."""
     lines = ["| host | where the entry goes | `--print-config` |", "| --- | --- | --- |"]
-    lines += [
-        f"| [{TITLES[host]}]({folder}{host}.md) | {place(host, windows=False)} | `{host}` |" for host in get_args(Host)
-    ]
+    lines += [f"| [{TITLES[host]}]({folder}{host}.md) | {place(host)} | `{host}` |" for host in get_args(Host)]
     return "\n".join(lines)
 
 
@@ -115,7 +113,7 @@ def _page(host: str, servers: Sequence[Member]) -> str:
     lines = [
         f"# {TITLES[host]}",
         "",
-        f"The entry goes into {place(host, windows=False)}. What it shows: {_SHOWS[host]}",
+        f"The entry goes into {place(host)}. What it shows: {_SHOWS[host]}",
         "",
         "Replace the paths by your own. “From a checkout” needs a clone of the repository and [uv]"
         "(https://docs.astral.sh/uv/),",

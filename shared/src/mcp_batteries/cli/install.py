@@ -1,0 +1,372 @@
+"""`--install HOST` and `--uninstall HOST`: the entry goes into the host's own configuration file, and out again.
+
+Only text is inserted, so comments, order and spacing of the file stay as they are. What was inserted is noted, and the
+file as it was is kept, in a private folder of the user: taking out an entry gives back the same bytes, and leaves alone
+whatever else was edited in between.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from platformdirs import user_data_path
+
+from mcp_batteries.cli.hosts import entry
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable, quote
+from mcp_batteries.settings import Settings
+
+__all__ = ["Places", "install", "uninstall"]
+
+_RESTART = {
+    "vscode": "run “MCP: List Servers” in VS Code and start it",
+    "claude-desktop": "quit Claude Desktop, also from its tray icon, and open it again",
+    "claude-code": "start a new session of Claude Code; `/mcp` shows the server",
+    "cursor": "reload Cursor's window, or switch the server on under Settings, MCP",
+    "windsurf": "press Refresh in Windsurf's MCP panel",
+    "copilot-cli": "start Copilot CLI again",
+    "codex": "start Codex again",
+    "gemini-cli": "start Gemini CLI again; `/mcp` shows the server",
+    "zed": "nothing: Zed reads its settings again by itself",
+    "goose": "start a new session of Goose",
+    "opencode": "start opencode again",
+}
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where a user's files are on one machine.
+
+    Attributes:
+        platform: as `sys.platform` says it.
+        roaming: `%APPDATA%` on Windows.
+        notes: the folder for what was installed.
+    """
+
+    home: Path
+    platform: str
+    config: Path
+    roaming: Path
+    notes: Path
+
+    @classmethod
+    def of_this_user(cls, environment: Mapping[str, str] = os.environ) -> Places:
+        """The places of the user who runs this process."""
+        home = Path.home()
+        return cls(
+            home,
+            sys.platform,
+            Path(environment.get("XDG_CONFIG_HOME") or home / ".config"),
+            Path(environment.get("APPDATA") or home / "AppData" / "Roaming"),
+            user_data_path("mcp-batteries", appauthor=False) / "installed",
+        )
+
+    def application(self, *names: str) -> Path:
+        """A file of a desktop program, where the system keeps such files."""
+        if self.platform == "win32":
+            return self.roaming.joinpath(*names)
+        if self.platform == "darwin":
+            return self.home.joinpath("Library", "Application Support", *names)
+        return self.config.joinpath(*names)
+
+    def file(self, host: str) -> Path:
+        """The configuration file of `host` for this user.
+
+        Raises:
+            Invalid: the host has none that could be written.
+        """
+        windows = self.platform == "win32"
+        match host:
+            case "vscode":
+                return self.application("Code", "User", "mcp.json")
+            case "claude-desktop":
+                return self.application("Claude", "claude_desktop_config.json")
+            case "claude-code":
+                return self.home / ".claude.json"
+            case "cursor":
+                return self.home / ".cursor" / "mcp.json"
+            case "windsurf":
+                return self.home / ".codeium" / "windsurf" / "mcp_config.json"
+            case "copilot-cli":
+                return self.home / ".copilot" / "mcp-config.json"
+            case "codex":
+                return self.home / ".codex" / "config.toml"
+            case "gemini-cli":
+                return self.home / ".gemini" / "settings.json"
+            case "zed":
+                return self.roaming / "Zed" / "settings.json" if windows else self.config / "zed" / "settings.json"
+            case "goose":
+                folder = self.roaming / "Block" / "goose" / "config" if windows else self.config / "goose"
+                return folder / "config.yaml"
+            case "opencode":
+                return self.home / ".config" / "opencode" / "opencode.json"
+            case _:
+                raise Invalid(
+                    f"{host} has no configuration file for servers.",
+                    f"Import what --print-config {host} prints, in its settings.",
+                )
+
+
+def install(host: str, settings: Settings, places: Places) -> str:
+    """Write the entry of these settings into the file of `host`; what to tell the person.
+
+    Raises:
+        Invalid: the host has no such file, or cannot reach a server with these settings.
+        Conflict: there is another server of that name.
+        Unavailable: the file cannot be read, understood or written.
+    """
+    path = _real(places.file(host))
+    try:
+        text = entry(host, settings, absolute=True)
+    except ValueError as problem:
+        raise Invalid(str(problem), "Leave out --transport.") from None
+    name = settings.COMMAND.removeprefix("mcp-")
+    note = _note(host, settings, places)
+    if note.exists():
+        _take_out(note, path)
+    before = _read(path)
+    held = before or ""
+    pieces = list(_pieces(host, name, held, text, path)) if held.strip() else [_Piece(len(held), text + "\n")]
+    after = _inserted(held, pieces)
+    _check(host, name, after, path)
+    backup = note.with_suffix(".backup")
+    _write(backup, held)
+    _write(note, json.dumps({"file": str(path), "created": before is None, "pieces": pieces}))
+    _write(path, after)
+    lines = [f"Wrote the entry `{name}` into {path}."]
+    if before is not None:
+        lines.append(f"The file as it was: {backup}.")
+    if variables := _variables(text):
+        where = "in its place in that file" if "***" in text else "where the host finds it"
+        lines.append(f"No password or key was written. Set {', '.join(variables)} {where}.")
+    lines.append(f"Then {_RESTART[host]}. To undo: {settings.COMMAND} --uninstall {host}.")
+    return "\n".join(lines)
+
+
+def uninstall(host: str, settings: Settings, places: Places) -> str:
+    """Take the entry out of the file of `host`; what to tell the person.
+
+    Raises:
+        NotFound: nothing was installed there.
+        Conflict: the entry was edited since.
+    """
+    note = _note(host, settings, places)
+    if not note.exists():
+        raise NotFound(
+            f"{settings.COMMAND} --install {host} has written nothing here.",
+            f"Remove the entry from {places.file(host)} by hand.",
+        )
+    path = _real(places.file(host))
+    _take_out(note, path)
+    return f"Took the entry out of {path}."
+
+
+class _Piece(NamedTuple):
+    at: int
+    """Characters before it in the new text."""
+    text: str
+
+
+def _note(host: str, settings: Settings, places: Places) -> Path:
+    return places.notes / f"{settings.COMMAND}.{host}.json"
+
+
+def _take_out(note: Path, path: Path) -> None:
+    told = cast("dict[str, Any]", json.loads(note.read_text("utf-8")))
+    now = _read(path)
+    # The same as before: the file was not written, or somebody else took the entry out.
+    if now is not None and now != _read(note.with_suffix(".backup")):
+        for at, piece in reversed([_Piece(*pair) for pair in told["pieces"]]):
+            if now[at : at + len(piece)] != piece:
+                at = now.find(piece) if now.count(piece) == 1 else -1
+            if at < 0:
+                raise Conflict(
+                    f"The entry in {path} was edited since it was written.",
+                    f"Remove it by hand, then delete {note}. The file as it was: {note.with_suffix('.backup')}.",
+                )
+            now = now[:at] + now[at + len(piece) :]
+        if now or not told["created"]:
+            _write(path, now)
+        else:
+            path.unlink()
+    note.unlink()
+    note.with_suffix(".backup").unlink(missing_ok=True)
+
+
+def _pieces(host: str, name: str, before: str, text: str, path: Path) -> Iterator[_Piece]:
+    """What to insert into `before`, which is not empty, in the order of the places."""
+    if host == "codex":
+        if name in _toml(before, path).get("mcp_servers", {}):
+            raise _taken(name, path)
+        yield _Piece(len(before), ("" if before.endswith("\n") else "\n") + f"\n{text}\n")
+        return
+    if host == "goose":
+        yield _in_yaml(name, before, text, path)
+        return
+    data = cast("dict[str, Any]", json.loads(text))
+    found = _Json(before, path)
+    shift = 0
+    for at, piece in sorted(_in_json(found, name, data, path)):
+        yield _Piece(at + shift, piece)
+        shift += len(piece)
+
+
+def _in_json(found: _Json, name: str, data: Mapping[str, Any], path: Path) -> Iterator[tuple[int, str]]:
+    missing: dict[str, Any] = {}
+    for key, value in data.items():
+        span = found.members.get(key)
+        if span is None:
+            missing[key] = value
+        elif isinstance(value, list):
+            known = {item.get("id") for item in cast("list[dict[str, Any]]", found.value.get(key) or [])}
+            fresh = [item for item in cast("list[dict[str, Any]]", value) if item["id"] not in known]
+            if fresh:
+                inside = ",\n".join(_indented(item, 2) for item in fresh)
+                yield span, f"\n{inside}" + ("," if found.value[key] else "\n  ")
+        else:
+            if name in cast("dict[str, Any]", found.value.get(key) or {}):
+                raise _taken(name, path)
+            inside = ",\n".join(f"    {json.dumps(one)}: {_indented(it, 2).lstrip()}" for one, it in value.items())
+            yield span, f"\n{inside}" + ("," if found.value[key] else "\n  ")
+    if missing:
+        inside = ",\n".join(f"  {json.dumps(key)}: {_indented(value, 1).lstrip()}" for key, value in missing.items())
+        yield found.start, f"\n{inside}" + ("," if found.value else "\n")
+
+
+def _indented(value: Any, depth: int) -> str:
+    pad = "  " * depth
+    return pad + json.dumps(value, indent=2, ensure_ascii=False).replace("\n", "\n" + pad)
+
+
+class _Json:
+    """JSON with comments and trailing commas, as hosts write it: where its outermost members begin."""
+
+    _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|[{}\[\]:,]|[^\s{}\[\]:,"/]+', re.DOTALL)
+
+    def __init__(self, text: str, path: Path) -> None:
+        self.members: dict[str, int] = {}
+        """By key, the place behind the bracket that opens the member's object or array."""
+        self.start = -1
+        """The place behind the first brace."""
+        plain: list[str] = []
+        depth, key = 0, ""
+        for found in self._TOKEN.finditer(text):
+            token = found[0]
+            if token.startswith(("//", "/*")):
+                continue
+            if token in "}]" and plain and plain[-1] == ",":
+                plain.pop()
+            if token in "{[":
+                if depth == 0:
+                    self.start = found.end()
+                elif depth == 1 and plain[-1] == ":":
+                    self.members[key] = found.end()
+                depth += 1
+            elif token in "}]":
+                depth -= 1
+            elif depth == 1 and token.startswith('"') and plain[-1] in "{,":
+                key = cast("str", json.loads(token))
+            plain.append(token)
+        try:
+            value = json.loads(" ".join(plain))
+        except ValueError as error:
+            raise Unavailable(f"{path} cannot be understood: {error}.", "Mend the file, then try again.") from None
+        if not isinstance(value, dict):
+            raise Unavailable(f"{path} does not hold an object.", "Mend the file, then try again.")
+        self.value = cast("dict[str, Any]", value)
+
+
+def _in_yaml(name: str, before: str, text: str, path: Path) -> _Piece:
+    lines = text.split("\n")
+    head = re.search(r"^extensions:[ \t]*(#[^\n]*)?\n", before, re.MULTILINE)
+    if head is None:
+        if re.search(r"^extensions:", before, re.MULTILINE):
+            raise Unavailable(
+                f"{path} lists its extensions on one line.", "Give each a line of its own, then try again."
+            )
+        return _Piece(len(before), ("" if before.endswith("\n") else "\n") + text + "\n")
+    rest = before[head.end() :]
+    block = re.match(r"(?:[ \t]+[^\n]*\n?|[ \t]*#[^\n]*\n|\n)*", rest)
+    members = block[0] if block else ""
+    indented = re.search(r"^([ \t]+)[^\s#]", members, re.MULTILINE)
+    indent = indented[1] if indented else "  "
+    if re.search(rf"^{indent}[\"']?{re.escape(name)}[\"']?:", members, re.MULTILINE):
+        raise _taken(name, path)
+    own = [indent + line[2:] if not line.startswith("    ") else indent * 2 + line[4:] for line in lines[1:]]
+    return _Piece(head.end(), "\n".join(own) + "\n")
+
+
+def _check(host: str, name: str, after: str, path: Path) -> None:
+    """Read the new text as the host would, before anything is written."""
+    if host == "codex":
+        held = name in _toml(after, path)["mcp_servers"]
+    elif host == "goose":
+        held = re.search(rf"^\s+{re.escape(name)}:", after, re.MULTILINE) is not None
+    else:
+        held = any(name in value for value in _Json(after, path).value.values() if isinstance(value, dict))
+    if not held:
+        raise Unavailable(f"{path} cannot take the entry.", f"Paste what --print-config {host} prints.")
+
+
+def _toml(text: str, path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise Unavailable(f"{path} cannot be understood: {error}.", "Mend the file, then try again.") from None
+
+
+def _taken(name: str, path: Path) -> Problem:
+    return Conflict(f"{path} has another server {quote(name)}.", "Remove or rename that entry, then try again.")
+
+
+def _inserted(text: str, pieces: list[_Piece]) -> str:
+    for at, piece in pieces:
+        text = text[:at] + piece + text[at:]
+    return text
+
+
+def _variables(text: str) -> list[str]:
+    return sorted(set(re.findall(r"\b(?:MCP_[A-Z_]+|GITHUB_TOKEN)\b", text)))
+
+
+def _real(path: Path) -> Path:
+    # A link, as managers of dotfiles make it, stays one.
+    return Path(os.path.realpath(path))
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise Unavailable(f"{path} cannot be read: {error}.", "Mend the file, then try again.") from None
+
+
+def _write(path: Path, text: str) -> None:
+    """Replace the file as a whole, with the mode it had; a new one is for its owner only."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(text.encode())
+            if path.exists():
+                shutil.copymode(path, temporary)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise Unavailable(
+            f"{path} cannot be written: {error.strerror}.", "See who may write it, then try again."
+        ) from None

@@ -1,0 +1,132 @@
+"""What a person is shown of a call before they consent: everything that matters in it, wherever it stands.
+
+A text is shown whole up to some kilobytes, else its start and its end with its length; files are paths and sizes. What
+a harmless start could hide is looked for in all of it and said: secrets, links, characters nobody can see.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from mcp_batteries.errors import quote, well_formed
+
+__all__ = ["described", "visible"]
+
+_WHOLE, _HEAD, _TAIL = 4000, 2000, 1000
+"""Characters of one text: shown whole up to the first, else so many of its start and its end."""
+_ALL = 8000
+"""Characters of all texts of a call together."""
+_SHORT = 120
+_FILES = 40
+
+_SECRETS = {
+    "a GitHub token": r"\b(?:gh[pousr]_\w{20,}|github_pat_\w{20,})",
+    "a private key": r"-----BEGIN [A-Z ]*PRIVATE KEY-----",
+    "an AWS key": r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
+    "an API key": r"\b(?:sk|pk|rk)[-_](?:live[-_]|test[-_]|proj-|ant-)?[\w-]{20,}|\bAIza[\w-]{30,}|\bglpat-[\w-]{20,}",
+    "a Slack token": r"\bxox[abprs]-[\w-]{10,}",
+    "a JSON web token": r"\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*",
+    "a password": r"(?i)\b(?:passw(?:or)?d|secret|api[_-]?key|access[_-]?token)\b[\"']?\s*[:=]\s*[\"']?[^\s\"']{4,}",
+    "a password in an address": r"\b[a-z][\w+.-]*://[^\s/:@]+:[^\s/@]+@",
+}
+_LINK = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://([^\s/?#<>\"'`)\]]+)", re.I)
+
+
+def described(tool: str, arguments: Mapping[str, Any]) -> str:
+    """The call of `tool` with `arguments`, for a question to a person."""
+    short: list[str] = []
+    long: list[str] = []
+    room = _ALL
+    for name, value in arguments.items():
+        if files := _files(value):
+            long += [f"{name}: {len(files)} file{'s' if len(files) > 1 else ''}", *_listed(files)]
+            continue
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        if len(text) <= _SHORT and "\n" not in text:
+            short.append(f"{name}={quote(visible(text), 8 * _SHORT)}")
+            continue
+        shown = _shortened(text, room)
+        room = max(0, room - len(shown))
+        long += [f"{name} ({len(text):,} characters):", *(f"| {line}" for line in visible(shown).split("\n"))]
+    notes = _remarkable(arguments)
+    said = [f"The call is {tool} ({', '.join(short)}).", *long]
+    return "\n".join([*said, f"Note: {'; '.join(notes)}."] if notes else said)
+
+
+def visible(text: str) -> str:
+    """`text` with the characters that nobody can see written as `\\u{...}`; line ends and tabs stay."""
+    return "".join(f"\\u{{{ord(char):x}}}" if _is_invisible(char) else char for char in well_formed(text))
+
+
+def _is_invisible(char: str) -> bool:
+    return char not in "\n\t" and unicodedata.category(char) in ("Cc", "Cf", "Co", "Zl", "Zp")
+
+
+def _shortened(text: str, room: int) -> str:
+    if len(text) <= min(_WHOLE, max(room, 2 * _SHORT)):
+        return text
+    head, tail = (_HEAD, _TAIL) if room > _HEAD + _TAIL else (_SHORT, _SHORT)
+    return f"{text[:head]}\n[... {len(text) - head - tail:,} characters are not shown ...]\n{text[-tail:]}"
+
+
+def _files(value: Any) -> list[tuple[str, str]]:
+    """Path and size of each file in `value`: a list of objects with a `path`, or an object of texts by file name."""
+    if isinstance(value, list):
+        items = cast("list[Any]", value)
+        if items and all(isinstance(item, dict) and "path" in item for item in items):
+            return [(str(item["path"]), _size(item)) for item in cast("list[dict[str, Any]]", items)]
+    if isinstance(value, dict):
+        texts = cast("dict[str, Any]", value)
+        if texts and all("." in name and isinstance(text, str | None) for name, text in texts.items()):
+            return [(name, _size({"content": text})) for name, text in texts.items()]
+    return []
+
+
+def _size(item: Mapping[str, Any]) -> str:
+    said = {
+        name: value for name, value in item.items() if name not in ("path", "sha") and value not in (None, [], False)
+    }
+    if not said or said.get("delete"):
+        return "deleted"
+    if isinstance(edits := said.get("edits"), list):
+        return f"{len(cast('list[Any]', edits))} edits"
+    text = said.get("content", said.get("body", ""))
+    return f"{str(text).count(chr(10)) + 1:,} lines, {len(str(text)):,} characters"
+
+
+def _listed(files: list[tuple[str, str]]) -> Iterator[str]:
+    for path, size in files[:_FILES]:
+        yield f"| {quote(visible(path), 200)}: {size}"
+    if len(files) > _FILES:
+        yield f"| and {len(files) - _FILES} more"
+
+
+def _remarkable(arguments: Mapping[str, Any]) -> list[str]:
+    """What is remarkable in any of the texts, however deep and however far down."""
+    texts = list(_texts(arguments))
+    notes = [
+        f"it holds what looks like {what}" for what, how in _SECRETS.items() if any(re.search(how, t) for t in texts)
+    ]
+    hosts = dict.fromkeys(host.lower() for text in texts for host in _LINK.findall(text))
+    if hosts:
+        more = f" and {len(hosts) - 5} more" if len(hosts) > 5 else ""
+        notes.append(f"it links to {', '.join(quote(visible(host), 80) for host in list(hosts)[:5])}{more}")
+    if hidden := sum(_is_invisible(char) and char != "\r" for text in texts for char in text):
+        notes.append(f"it has {hidden} invisible character{'s' if hidden > 1 else ''}")
+    return notes
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name, item in cast("Mapping[str, Any]", value).items():
+            yield str(name)
+            yield from _texts(item)
+    elif isinstance(value, list):
+        for item in cast("list[Any]", value):
+            yield from _texts(item)

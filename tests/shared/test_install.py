@@ -1,0 +1,224 @@
+"""An entry is written into a host's own file, works there, and comes out again byte for byte."""
+
+import itertools
+import json
+import os
+import random
+import tomllib
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+import yaml
+
+from mcp_batteries.cli.install import Places, install, uninstall
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable
+from mcp_batteries.settings import Host, load
+from mcp_fs.settings import Settings
+from mcp_postgres.settings import Settings as Database
+
+HOSTS = [host for host in get_args(Host) if host != "cherry-studio"]
+SYSTEMS = ["linux", "darwin", "win32"]
+KEYS = {"vscode": "servers", "codex": "mcp_servers", "zed": "context_servers", "goose": "extensions", "opencode": "mcp"}
+
+
+def places(tmp_path: Path, platform: str = "linux") -> Places:
+    home = tmp_path / "home"
+    return Places(home, platform, home / ".config", home / "AppData" / "Roaming", tmp_path / "notes")
+
+
+def parsed(host: str, text: str) -> dict[str, Any]:
+    """As the host reads it, comments aside."""
+    if host == "codex":
+        return tomllib.loads(text)
+    if host == "goose":
+        return yaml.safe_load(text)
+    return json.loads("\n".join(line for line in text.split("\n") if not line.lstrip().startswith("//")))
+
+
+def settings(*words: str) -> Settings:
+    return load(Settings, [*words, os.sep + "served"])
+
+
+EXISTING = {
+    "codex": 'model = "x"  # mine\n\n[mcp_servers.other]\ncommand = "other"\n',
+    "goose": "# mine\nextensions:\n  other:\n    name: other\n    enabled: true\nGOOSE_MODEL: x\n",
+}
+
+
+def existing(host: str) -> str:
+    """A file with another server and something that is not ours, in a style that is not ours."""
+    key = KEYS.get(host, "mcpServers")
+    lines = ["{", "\t// mine", '\t"a": [1, "]{"],', f'\t"{key}": {{"other": {{"command": "o"}}}}', "}", ""]
+    return EXISTING.get(host, "\r\n".join(lines))
+
+
+@pytest.mark.parametrize(("host", "platform"), list(itertools.product(HOSTS, SYSTEMS)))
+def test_a_file_that_is_not_there_is_made_and_goes_again(host: str, platform: str, tmp_path: Path) -> None:
+    where = places(tmp_path, platform)
+    said = install(host, settings(), where)
+    path = where.file(host)
+    assert str(path) in said and f"--uninstall {host}" in said
+    (entry,) = [value for value in parsed(host, path.read_text("utf-8")).values() if isinstance(value, dict)]
+    command = entry["fs"].get("command", entry["fs"].get("cmd"))
+    assert os.path.isabs(command[0] if isinstance(command, list) else command)
+    uninstall(host, settings(), where)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("style", ["as it is", "empty members", "no members", "empty"])
+def test_what_is_there_stays_and_the_same_bytes_come_back(host: str, style: str, tmp_path: Path) -> None:
+    where = places(tmp_path)
+    path = where.file(host)
+    path.parent.mkdir(parents=True)
+    before = existing(host).encode()
+    if style != "as it is":
+        key = KEYS.get(host, "mcpServers")
+        text = {"empty members": f'{{"{key}": {{}}}}', "no members": "{}", "empty": ""}[style]
+        text = {"codex": "", "goose": "extensions:\n" if style == "empty members" else ""}.get(host, text)
+        before = text.encode()
+    path.write_bytes(before)
+    path.chmod(0o640)
+    said = install(host, settings(), where)
+    written = path.read_bytes()
+    found = parsed(host, written.decode())
+    servers = found[KEYS.get(host, "mcpServers")]
+    assert "fs" in servers and (style != "as it is" or ("other" in servers and b"mine" in written))
+    assert (path.stat().st_mode & 0o777) in (0o640, 0o666)
+    assert Path(said.partition("The file as it was: ")[2].partition(".\n")[0]).read_bytes() == before
+    uninstall(host, settings(), where)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_second_time_replaces_the_first(host: str, tmp_path: Path) -> None:
+    where = places(tmp_path)
+    where.file(host).parent.mkdir(parents=True)
+    where.file(host).write_bytes(existing(host).encode())
+    install(host, settings("--read-only"), where)
+    install(host, settings(), where)
+    text = where.file(host).read_text("utf-8")
+    assert "--read-only" not in text and text.count("served") == 1
+    uninstall(host, settings(), where)
+    assert where.file(host).read_bytes() == existing(host).encode()
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_what_somebody_edits_afterwards_stays(host: str, tmp_path: Path) -> None:
+    where = places(tmp_path)
+    path = where.file(host)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(existing(host).encode())
+    install(host, settings(), where)
+    mark = {"codex": "# new\n", "goose": "# new\n"}.get(host, "\n// new\n")
+    path.write_bytes(mark.encode() + path.read_bytes())
+    uninstall(host, settings(), where)
+    assert path.read_bytes() == mark.encode() + existing(host).encode()
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_somebody_elses_server_of_that_name_is_not_touched(host: str, tmp_path: Path) -> None:
+    where = places(tmp_path)
+    path = where.file(host)
+    path.parent.mkdir(parents=True)
+    taken = existing(host).replace("other", "fs")
+    path.write_bytes(taken.encode())
+    with pytest.raises(Conflict, match="another server"):
+        install(host, settings(), where)
+    assert path.read_bytes() == taken.encode()
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_file_that_makes_no_sense_is_left_alone(host: str, tmp_path: Path) -> None:
+    where = places(tmp_path)
+    path = where.file(host)
+    path.parent.mkdir(parents=True)
+    for broken in (b'{"mcpServers": {"a": ', b"\xff\xfe\x00", b"[1]" if host not in ("goose", "codex") else b"\xff"):
+        path.write_bytes(broken)
+        if host == "goose" and broken.startswith(b"{"):
+            continue  # YAML is not read by us, only added to.
+        with pytest.raises(Unavailable):
+            install(host, settings(), where)
+        assert path.read_bytes() == broken
+
+
+def test_nothing_is_taken_out_that_was_not_put_in(tmp_path: Path) -> None:
+    where = places(tmp_path)
+    with pytest.raises(NotFound, match="by hand"):
+        uninstall("cursor", settings(), where)
+    install("cursor", settings(), where)
+    path = where.file("cursor")
+    path.write_text(path.read_text("utf-8").replace("served", "mine"), "utf-8")
+    with pytest.raises(Conflict, match="edited"):
+        uninstall("cursor", settings(), where)
+    assert "mine" in path.read_text("utf-8")
+
+
+def test_a_host_without_a_file_and_a_host_without_urls(tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="--print-config cherry-studio"):
+        install("cherry-studio", settings(), places(tmp_path))
+    with pytest.raises(Invalid, match="Leave out --transport"):
+        install("claude-desktop", settings("--transport", "http"), places(tmp_path))
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_no_password_is_written(host: str, tmp_path: Path) -> None:
+    where = places(tmp_path)
+    said = install(host, load(Database, ["postgresql://reader:c4n4ry@db.example.org/shop"]), where)
+    assert "MCP_POSTGRES_DATABASES" in said
+    for path in tmp_path.rglob("*"):
+        assert not path.is_file() or b"c4n4ry" not in path.read_bytes()
+
+
+def test_a_link_of_a_dotfile_manager_stays_a_link(tmp_path: Path) -> None:
+    where = places(tmp_path)
+    target = tmp_path / "dotfiles.json"
+    target.write_text("{}")
+    where.file("cursor").parent.mkdir(parents=True)
+    where.file("cursor").symlink_to(target)
+    install("cursor", settings(), where)
+    assert where.file("cursor").is_symlink() and "fs" in target.read_text()
+    uninstall("cursor", settings(), where)
+    assert target.read_text() == "{}"
+
+
+def _random_json(seed: random.Random, key: str) -> str:
+    """JSON as people write it: comments, trailing commas, brackets in strings, any spacing."""
+    blanks = ["", " ", "\n", "\t", " // c {[\n", "/* } */"]
+
+    def blank() -> str:
+        return seed.choice(blanks)
+
+    def value(depth: int) -> str:
+        kind = seed.randrange(5 if depth < 3 else 3)
+        if kind == 3:
+            inside = f"{blank()},{blank()}".join(value(depth + 1) for _ in range(seed.randrange(3)))
+            return f"[{blank()}{inside}{blank()}]"
+        if kind == 4:
+            return members(depth + 1, [])
+        return seed.choice(['"a\\"]}"', "1.5", "null", '"//"', "-3"])
+
+    def members(depth: int, more: list[str]) -> str:
+        pairs = [f'"k{n}"{blank()}:{blank()}{value(depth)}' for n in range(seed.randrange(3))] + more
+        seed.shuffle(pairs)
+        trailing = "," if pairs and seed.random() < 0.3 else ""
+        return "{" + blank() + f"{blank()},{blank()}".join(pairs) + trailing + blank() + "}"
+
+    more = [f'"{key}"{blank()}:{blank()}{members(1, [])}'] if seed.random() < 0.7 else []
+    return blank() + members(0, more) + blank()
+
+
+def test_any_json_that_hosts_accept_is_taken_and_given_back(tmp_path: Path) -> None:
+    path = places(tmp_path).file("vscode")
+    path.parent.mkdir(parents=True)
+    for number in range(300):
+        seed = random.Random(number)
+        before = _random_json(seed, "servers").encode()
+        path.write_bytes(before)
+        try:
+            install("vscode", settings(), places(tmp_path))
+            uninstall("vscode", settings(), places(tmp_path))
+        except Problem as problem:
+            raise AssertionError(f"seed {number}: {before!r}") from problem
+        assert path.read_bytes() == before, number
