@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -293,10 +294,6 @@ async def test_what_taints_and_what_does_not(oracle: Oracle) -> None:
     async with served(oracle, "--write", **more) as client:
         await call(client, "get_issue", repo="octo/app", number=3)
         await call(client, "create_issue", repo="octo/app", title="T")
-    # Private reading alone was nobody else's idea.
-    async with served(oracle, "--write", **more) as client:
-        await call(client, "read_file", repo="octo/private", path="secrets.md")
-        await call(client, "create_issue", repo="octo/app", title="T")
     assert asked == []
     # Every road of reading counts: resources, searches, lists.
     oracle.pages("/search/issues", [issue(1, repository_url=f"{oracle.url}/repos/octo/app")], "items")
@@ -314,9 +311,79 @@ async def test_what_taints_and_what_does_not(oracle: Oracle) -> None:
             asked.clear()
 
 
+PUBLIC_WRITES = [
+    ("create_issue", {"repo": "octo/app", "title": "T"}, True),
+    ("create_comment", {"repo": "octo/app", "number": 3, "body": "B"}, True),
+    ("write_gist", {"texts": {"a.txt": "x"}, "public": True}, True),
+    ("create_repository", {"repo": "octo/new", "private": False}, True),
+    ("create_repository", {"repo": "octo/new", "private": True}, False),
+    ("create_issue", {"repo": "octo/private", "title": "T"}, False),
+]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("tool", "arguments", "matters"), PUBLIC_WRITES)
+async def test_private_text_alone_does_not_go_public_unasked(
+    tool: str, arguments: dict[str, Any], matters: bool, oracle: Oracle
+) -> None:
+    world(oracle)
+    not_found(oracle, "GET", "/repos/octo/new")
+    oracle.answer("GET", "/user", {"login": "octo"})
+    all_on = ("--write", "--toolsets", "all")
+    asked: list[str] = []
+    async with served(oracle, *all_on, elicitation_callback=answering("accept", asked)) as client:
+        await call(client, "read_file", repo="octo/private", path="secrets.md")
+        await call(client, tool, **arguments)
+    assert len(asked) == matters and (not asked or "octo/private" in asked[0])
+    sent = len(oracle.sent("POST"))
+    async with served(oracle, *all_on, "--flow", "strict") as client:
+        await call(client, "read_file", repo="octo/private", path="secrets.md")
+        said = await (refused if matters else call)(client, tool, **arguments)
+        assert not matters or ("octo/private" in said and "--trusted-owner" in said)
+    assert len(oracle.sent("POST")) == sent + (not matters)
+
+
+@pytest.mark.anyio
+async def test_public_text_of_a_trusted_owner_is_no_reason_to_ask(oracle: Oracle) -> None:
+    world(oracle)
+    # A client that can't ask.
+    async with served(oracle, "--write", "--trusted-owner", "Octo, mine") as client:
+        await call(client, "get_issue", repo="octo/app", number=3)
+        await call(client, "create_issue", repo="octo/private", title="T")
+        await call(client, "get_issue", repo="other/app", number=3)
+        said = await refused(client, "create_issue", repo="octo/private", title="T")
+        assert "other/app" in said and "octo/app" not in said and "--trusted-owner" in said
+    # What is private stays private.
+    async with served(oracle, "--write", "--trusted-owner", "octo") as client:
+        await injected(client)
+        assert "octo/private" in await refused(client, "create_issue", repo="octo/app", title="T")
+
+
+@pytest.mark.anyio
+async def test_without_a_token_no_write_is_offered_or_sent(
+    oracle: Oracle, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("GITHUB_TOKEN")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    async with served(oracle, "--write") as client:
+        assert {tool.name for tool in (await client.list_tools()).tools} & {"create_issue", "get_issue"} == {
+            "get_issue"
+        }
+        with pytest.raises(MCPError, match="GITHUB_TOKEN"):
+            await client.call_tool("create_issue", {})
+    # Whether `gh` has one shows only when it is asked.
+    (tmp_path / "gh").write_text("#!/bin/sh\nexit 1\n", "utf-8")
+    (tmp_path / "gh").chmod(0o755)
+    async with served(oracle, "--write") as client:
+        said = await refused(client, "create_issue", repo="octo/app", title="T")
+        assert "without a token" in said
+    assert oracle.sent("POST") == []
+
+
 @pytest.mark.anyio
 @pytest.mark.parametrize(("public", "questions"), [(True, 1), (False, 0)])
 async def test_boards_of_others_are_texts_of_others(public: bool, questions: int, oracle: Oracle) -> None:
+    oracle.private.add("octo/private")
     board, asked = {**sample("projects/get-for-org"), "public": public}, list[str]()
     oracle.answer("GET", "/users/octo", {**sample("users/get-by-username"), "type": "Organization"})
     oracle.answer("GET", "/orgs/octo/projectsV2/1", board)

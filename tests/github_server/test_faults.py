@@ -9,6 +9,7 @@ from github_server.oracle import Oracle
 from github_server.oracle.server import Reply
 from github_server.serving import call, refused, served
 from github_server.world import issue
+from mcp_github.engine import http
 
 PATH = "/repos/octo/app/issues/3"
 ASK: dict[str, Any] = {"repo": "octo/app", "number": 3}
@@ -69,6 +70,61 @@ async def test_a_limit_is_said_at_once_and_kept(
         # Nothing more is sent before that.
         assert "limit" in await refused(client, "get_repository", repo="octo/app")
     assert len(oracle.seen) == 1
+
+
+@pytest.fixture
+def waited(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The waits of the client, which are told here instead of being slept."""
+    found: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        found.append(seconds)
+        clock[0] += seconds
+
+    clock = [time.time()]
+    monkeypatch.setattr(http.anyio, "sleep", sleep)
+    monkeypatch.setattr(time, "time", lambda: clock[0])
+    return found
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("status", [429, 403, 503])
+async def test_a_limit_that_ends_soon_is_waited_for(status: int, waited: list[float], oracle: Oracle) -> None:
+    oracle.answer("GET", PATH, {"message": "wait"}, status=status, headers={"Retry-After": "4"}, times=1)
+    async with served(oracle) as client:
+        assert (await call(client, "get_issue", **ASK))["data"]["title"]
+    assert waited == [4.0] and len(oracle.seen) == 2
+
+
+@pytest.mark.anyio
+async def test_a_write_waits_for_a_limit_and_for_nothing_else(waited: list[float], oracle: Oracle) -> None:
+    place, given = "/repos/octo/app/issues", {"repo": "octo/app", "title": "T"}
+    oracle.answer("POST", place, {"message": "slow down"}, status=429, headers={"Retry-After": "2"}, times=1)
+    async with served(oracle, "--write") as client:
+        await call(client, "create_issue", **given)
+        assert 2.0 in waited and len(oracle.sent("POST")) == 2
+        # It may have been done, so it is not sent again.
+        oracle.answer("POST", place, status=503, headers={"Retry-After": "2"})
+        await refused(client, "create_issue", **given)
+        assert len(oracle.sent("POST")) == 3
+        oracle.answer("POST", place, {"message": "slow down"}, status=429, headers={"Retry-After": "6"})
+        result = await client.call_tool("create_issue", given)
+        assert result.is_error and len(oracle.sent("POST")) == 4
+        fields = {name: value for name, value in (result.meta or {}).items() if "/" not in name}
+        assert fields == {"kind": "unavailable", "status": 429, "retry_after_s": 6.0}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("token", "kind"), [("github_pat_x", "fine-grained"), ("ghp_x", "classic"), ("other", "unknown")]
+)
+async def test_what_the_token_may_do_shows(
+    token: str, kind: str, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", token)
+    async with served(oracle) as client:
+        data = (await call(client, "get_me"))["data"]
+    assert (data["token_kind"], data["token_from"], data["scopes"]) == (kind, "GITHUB_TOKEN", oracle.scopes)
 
 
 @pytest.mark.anyio

@@ -108,10 +108,10 @@ async def test_what_is_forgotten_counts_for_everybody(monkeypatch: pytest.Monkey
     assert "some other" in (await question("token many", "octo/app") or "")
     read("token early", "octo/early")
     read("token second", "private/x")
-    assert await question("token second", "octo/own") is None
+    assert await question("token second", "private/own") is None
     read("token third", "private/x")
     # The oldest of four had to go.
-    assert await question("token second", "octo/own") is not None
+    assert await question("token second", "private/own") is not None
     for number in range(50):
         read(f"token {number}", *(f"octo/{number}-{item}" for item in range(50)))
     assert sum(len(seen) for seen in memory._seen.values()) + len(memory._everybody) <= 4 * 5
@@ -127,5 +127,5 @@ async def test_one_reason_is_looked_up_and_no_more() -> None:
     memory = Flow(Policy(load(Settings, ["--write"])), look)
     for number in range(100):
         memory.saw(f"octo/{number}")
-    assert await memory.question("octo/own")
+    assert await memory.question("private/own")
     assert len(looked) <= 2

@@ -27,6 +27,7 @@ T = TypeVar("T")
 _OWNER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}(?:\[bot\])?")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _PRIVILEGED = ("pull_request_target", "workflow_run")
+_NO_TOKEN = "The operator can set `GITHUB_TOKEN`, or the user can run `gh auth login`."
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _REACHES = re.compile(
     r"""(?:^|[\s(\-"'])(repo|user|org|owner|team-review-requested|team|enterprise|props\.\S*?):""", re.I
@@ -59,6 +60,8 @@ class PolicySettings(Protocol):
     def repos(self) -> Sequence[str]: ...
     @property
     def flow(self) -> Literal["ask", "strict", "off"]: ...
+    @property
+    def trusted_owner(self) -> Sequence[str]: ...
     @property
     def api_url(self) -> str: ...
 
@@ -192,6 +195,7 @@ class Policy:
         }  # fmt: skip
         self._gates: dict[Gate, bool] = {name: self.can_write and is_open for name, is_open in opened.items()}
         self.flow = settings.flow
+        self._trusted = frozenset(self._owner(login, "--trusted-owner") for login in settings.trusted_owner)
         self.api_url = _api_url(settings.api_url)
         self.allowed = tuple(_pattern(item) for item in settings.repos)
         unknown = [name for name in settings.toolsets if name not in (*TOOLSETS, "all")]
@@ -201,12 +205,24 @@ class Policy:
             )
         self.toolsets = frozenset(TOOLSETS if "all" in settings.toolsets else settings.toolsets)
 
-    def withholds(self, tool: Offered) -> str | None:
-        """How a tool that is off can be turned on; None for one that is offered."""
+    def withholds(self, tool: Offered, *, token: bool) -> str | None:
+        """How a tool that is off can be turned on; None for one that is offered.
+
+        Args:
+            token: whether there may be one.
+        """
         missing = [] if set(tool.toolsets) & self.toolsets else [f"--toolsets {tool.toolsets[0]}"]
         missing += ["--write"] if tool.effect != "read" and not self.can_write else []
         missing += [_flag(gate) for gate in tool.gates if gate not in self.may]
-        return f"The operator can start the server with `{' '.join(missing)}`." if missing else None
+        needs = f"The operator can start the server with `{' '.join(missing)}`." if missing else ""
+        if tool.effect != "read" and not token:
+            needs = f"{needs} {_NO_TOKEN}".strip()
+        return needs or None
+
+    def require_token(self, token: bool) -> None:
+        """Raise `Refused` for a write without a token."""
+        if not token:
+            raise Refused("Nothing can be changed without a token.", _NO_TOKEN)
 
     @property
     def may(self) -> list[str]:
@@ -542,6 +558,22 @@ class Policy:
                 where = [f"user:{owner}" if name == "*" else f"repo:{owner}/{name}" for owner, name in self.allowed]
         return " ".join([query, *where]).strip()
 
+    @staticmethod
+    def _owner(text: str, setting: str) -> str:
+        login = text.strip().removeprefix("@").lower()
+        if not _OWNER.fullmatch(login):
+            raise Unavailable(f"{quote(text)} in {setting} is not a login.", "Name users or organisations.")
+        return login
+
+    flow_fix = (
+        "The user can do it by hand or in a new session, and the operator can name an owner with `--trusted-owner` "
+        "whose public text may be read before."
+    )
+
+    def trusts(self, key: str) -> bool:
+        """Whether the operator takes public text of the repository `key` for that of the user's own people."""
+        return key.partition("/")[0] in self._trusted
+
     def flow_question(
         self, target: str, seen: Mapping[str, bool], *, public: bool, acts: bool = False
     ) -> str | None:  # fmt: skip
@@ -558,20 +590,18 @@ class Policy:
         """
         if self.flow == "off":
             return None
-        foreign = sorted(key for key, is_public in seen.items() if is_public and key != target)
+        foreign = sorted(key for key, is_public in seen.items() if is_public and key != target and not self.trusts(key))
         private = sorted(key for key, is_public in seen.items() if not is_public and key != target)
         if foreign:
             why = f"public text of {_some(foreign)} was read before, and could have asked for this"
-        elif public and private and seen.get(target):
-            why = f"it is public, its text was read, and so was that of the private {_some(private)}"
+        elif public and private:
+            why = f"it is public, and text of the private {_some(private)} was read before, which would get out"
         elif acts and public and seen.get(target):
             why = "it runs or publishes something there, and text that anybody may write there was read before"
         else:
             return None
         if self.flow == "strict":
-            raise Refused(
-                f"Writing to {quote(target)} is refused: {why}.", "The user can do it, or start over in a new session."
-            )
+            raise Refused(f"Writing to {quote(target)} is refused: {why}.", self.flow_fix)
         return f"Allow a write to {quote(target)}? {why[0].upper()}{why[1:]}."
 
 

@@ -110,7 +110,7 @@ def build(settings: Settings) -> Assembled:
         ],
         middleware=[told_apart],
         guard=Consent(policy, api.flow),
-        withholds=policy.withholds,
+        withholds=lambda tool: policy.withholds(tool, token=api.client.credentials.possible),
         title="GitHub",
         version=version(settings.COMMAND),
         instructions=_instructions(policy),

@@ -27,7 +27,7 @@ class Settings(Common):
         Asked("token", "GitHub token", "github_pat_...", variable="GITHUB_TOKEN", secret=True, required=False),
     )
     DOCUMENTED: ClassVar[tuple[str, ...]] = (
-        "--toolsets", "all", "--write", "--merge", "--delete", "--releases", "--runs",
+        "--toolsets", "all", "--write", "--merge", "--delete", "--releases", "--runs", "--token-file", "token",
     )  # fmt: skip
 
     EXAMPLES: ClassVar[tuple[str, ...]] = (
@@ -53,6 +53,9 @@ class Settings(Common):
     flow: Literal["ask", "strict", "off"] = Field(
         "ask",
         description="Before a write that could carry text between repositories: ask the user, refuse or go on.",
+    )
+    trusted_owner: tuple[str, ...] = Field(
+        (), description="Owner whose public repositories may be read before a write elsewhere; repeatable."
     )
     api_url: str = Field(
         "https://api.github.com", description="API URL of GitHub, a ghe.com tenant or an Enterprise Server."
@@ -84,7 +87,7 @@ class Settings(Common):
         1000, ge=0, le=60_000, description="Milliseconds between two writes; GitHub asks for one second."
     )
 
-    @field_validator("toolsets", "repos")
+    @field_validator("toolsets", "repos", "trusted_owner")
     @classmethod
     def _lists(cls, values: tuple[str, ...]) -> tuple[str, ...]:
         # A list with commas is what people try first.

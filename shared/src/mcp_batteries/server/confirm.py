@@ -7,6 +7,7 @@ they answer by calling again; the SDK's resolvers hide the difference. Nothing i
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -22,10 +23,22 @@ from pydantic import BaseModel, Field
 from mcp_batteries.errors import Refused
 from mcp_batteries.server.consent_text import described
 
-__all__ = ["ask"]
+__all__ = ["Question", "ask"]
 
 _SECONDS = 300.0
 """How long a person may think. Some hosts declare that they can ask and then never do."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A server's own reason to ask.
+
+    Attributes:
+        fix: what can be done where nobody can be asked, one sentence.
+    """
+
+    text: str
+    fix: str
 
 
 class Confirmation(BaseModel):
@@ -33,7 +46,7 @@ class Confirmation(BaseModel):
 
 
 async def ask(
-    tool: str, arguments: Mapping[str, Any], context: Context[Any, Any], question: str | None = None
+    tool: str, arguments: Mapping[str, Any], context: Context[Any, Any], question: Question | None = None
 ) -> InputRequiredResult | None:
     """Have the person confirm a call; None once they have, or the result that puts the question.
 
@@ -45,12 +58,12 @@ async def ask(
     """
     capabilities = context.client_capabilities
     if capabilities is None or capabilities.elicitation is None:
-        why = f" The question was: {question}" if question else ""
-        remedy = "The user can do it by hand." if question else "The operator can start the server without `--confirm`."
+        why = f" The question was: {question.text}" if question else ""
+        remedy = question.fix if question else "The operator can start the server without `--confirm`."
         raise Refused(f"`{tool}` needs the user's consent here, and this client cannot ask for it.{why}", remedy)
 
     async def consent() -> Elicit[Confirmation]:
-        why = question or f"Allow {tool}? It can replace or remove what is there."
+        why = question.text if question else f"Allow {tool}? It can replace or remove what is there."
         return Elicit(f"{why} {described(tool, arguments)}", Confirmation)
 
     marker = {"consent": (Resolve(consent), True)}

@@ -17,14 +17,14 @@ from pydantic import Field
 
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.server.arguments import check_arguments, slim
-from mcp_batteries.server.confirm import ask
+from mcp_batteries.server.confirm import Question, ask
 from mcp_batteries.server.declare import DeclaredTool, Effect, hints
 from mcp_batteries.server.results import DataResult, to_call_result
 from mcp_batteries.server.views import meta
 
 __all__ = ["Guard", "StrictTool", "strict_tool"]
 
-Guard = Callable[[str, Mapping[str, Any]], Awaitable[str | None]]
+Guard = Callable[[str, Mapping[str, Any]], Awaitable[Question | None]]
 """Takes a call's tool and checked arguments; what the person has to be asked first, None if nothing. May refuse."""
 
 

@@ -25,6 +25,12 @@ def problem(reply: Reply, what: str, limits: RateLimits, *, token: bool) -> Prob
         what: what was asked for, for messages.
         token: whether a token was sent.
     """
+    found = _problem(reply, what, limits, token=token)
+    found.status = reply.status
+    return found
+
+
+def _problem(reply: Reply, what: str, limits: RateLimits, *, token: bool) -> Problem:
     said = _said(reply)
     limit = _limit(reply, said, limits)
     if limit is not None:

@@ -34,6 +34,8 @@ GRAPHQL = "/graphql"
 
 _TRIES = 3
 _REDIRECTS = 3
+_PATIENCE = 5.0
+"""Seconds: a limit that ends sooner is waited for."""
 _MAX_BYTES = 8_000_000
 _JSON = "application/vnd.github+json"
 
@@ -107,9 +109,10 @@ class Client:
         """
         if request.reads:
             return await self._with_tries(request)
+        self._policy.require_token(await self.credentials.current() is not None)
         async with self.limits.write():
             try:
-                return await self._once(request)
+                return await self._once_or_after_limit(request)
             except Unavailable as problem:
                 if problem.retry_after is not None:
                     raise
@@ -143,10 +146,24 @@ class Client:
                     return await self._once(request)
                 except Unavailable as problem:
                     # A limit says when; anything else may pass.
-                    if not left or problem.retry_after is not None:
+                    if not left or (problem.retry_after or 0.0) > _PATIENCE:
                         raise
-                await anyio.sleep(self._pause * 3 ** (_TRIES - 1 - left) * (0.5 + random.random()))
+                    wait = problem.retry_after
+                if wait is None:
+                    wait = self._pause * 3 ** (_TRIES - 1 - left) * (0.5 + random.random())
+                await anyio.sleep(wait)
         raise Unavailable(f"GitHub did not answer for {request.what} in time.", "Try again in a moment.")
+
+    async def _once_or_after_limit(self, request: Request) -> Reply:
+        """Send a write, and once more after a limit that ends soon: what a limit refused was not done."""
+        try:
+            return await self._once(request)
+        except Unavailable as problem:
+            refused = problem.status in (None, 403, 429)
+            if problem.retry_after is None or problem.retry_after > _PATIENCE or not refused:
+                raise
+            await anyio.sleep(problem.retry_after)
+        return await self._once(request)
 
     async def _once(self, request: Request) -> Reply:
         for _ in range(_REDIRECTS + 1):

@@ -6,6 +6,7 @@ limit is answered at once with the seconds to wait, instead of holding the calle
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -27,8 +28,8 @@ class RateLimits:
         clock: the time of day in seconds; GitHub says when a limit ends by the calendar.
     """
 
-    def __init__(self, seconds: float, clock: Callable[[], float] = time.time) -> None:
-        self._seconds, self._clock = seconds, clock
+    def __init__(self, seconds: float, clock: Callable[[], float] | None = None) -> None:
+        self._seconds, self._clock = seconds, clock or time.time
         self._until: dict[str, float] = {}
         self._turn = anyio.Lock()
         self._last = float("-inf")
@@ -57,6 +58,6 @@ class RateLimits:
 
 def limited(resource: str, seconds: float) -> Unavailable:
     """The answer while a limit is in force."""
-    wait = max(1, round(seconds))
+    wait = max(1, math.ceil(seconds))
     what = "a secondary rate limit" if resource == EVERYTHING else f"its rate limit for `{resource}`"
     return Unavailable(f"GitHub says that {what} is reached.", f"Try again in {wait} s.", retry_after=float(wait))

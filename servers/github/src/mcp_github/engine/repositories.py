@@ -56,7 +56,7 @@ class Repositories:
         source = api.client.credentials.source
         if not source:
             return Record(note="There is no token: only public repositories can be read.", data=data)
-        data["token_from"] = source
+        data |= {"token_from": source, "token_kind": api.client.credentials.kind}
         try:
             user = await api.get("/user", "the user of this token", quiet=True)
         except Refused as problem:
@@ -64,6 +64,9 @@ class Repositories:
         else:
             data |= PERSON.record(user.data, ("login", "name", "company", "location", "bio", "url"))
             data["scopes"] = user.headers.get("x-oauth-scopes")
+            data["token_expires"] = user.headers.get("github-authentication-token-expiration")
+            if data["scopes"] is None:
+                note = "GitHub tells the permissions of such a token only when a call is refused."
         return Record(note=note, data=data)
 
     async def teams(self, *, fields: Sequence[str] | None, limit: int, cursor: str | None) -> Listing:

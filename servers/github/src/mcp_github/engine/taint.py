@@ -80,11 +80,12 @@ class Flow:
             return True
         return self._public[key][0]
 
-    async def question(self, target: str, *, acts: bool = False) -> str | None:
+    async def question(self, target: str, *, acts: bool = False, public: bool | None = None) -> str | None:
         """What to ask the user before a write to `target`; None if nothing.
 
         Args:
             acts: whether the write runs or publishes something.
+            public: whether `target` will be public, where the write itself decides that.
 
         Raises:
             Refused: flow control is strict and would have to ask.
@@ -97,9 +98,10 @@ class Flow:
         target, seen = target.lower(), dict[str, bool]()
         for key in reversed(read):
             seen[key] = key == _MORE or await self.public(key)
-            if seen[key] and key != target:
+            if seen[key] and key != target and not self._policy.trusts(key):
                 break  # One is reason enough; each of the others may cost a request.
-        return self._policy.flow_question(target, seen, public=await self.public(target), acts=acts)
+        public = await self.public(target) if public is None else public
+        return self._policy.flow_question(target, seen, public=public, acts=acts)
 
 
 def _add(seen: _Seen, key: str) -> None:

@@ -83,9 +83,32 @@ class Credentials:
         return await in_thread(lambda stop: self.auth())
 
     @property
+    def possible(self) -> bool:
+        """Whether there may be a token, by a look that costs nothing: `gh` is not asked yet."""
+        settings = self._settings
+        if settings.app_id or settings.token_file or settings.auth == "gh":
+            return True
+        named = settings.auth in ("auto", "env") and any(os.environ.get(name, "").strip() for name in self._variables)
+        return named or (settings.auth == "auto" and shutil.which("gh") is not None)
+
+    @property
+    def _variables(self) -> list[str]:
+        public = self._api_url.host == "github.com" or self._api_url.host.endswith(".ghe.com")
+        return [*([] if public else ["GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"]), "GITHUB_TOKEN", "GH_TOKEN"]
+
+    @property
     def source(self) -> str:
         """Where the token is from, in words; empty before it was needed."""
         return self._found[0] if self._found else ""
+
+    @property
+    def kind(self) -> str:
+        """What kind of token it is, by how it begins; empty before it was needed."""
+        auth = self._found[1] if self._found else None
+        if auth is None or self._settings.app_id:
+            return "of an App's installation" if auth else ""
+        kinds = {"github_pat_": "fine-grained", "ghp_": "classic", "gho_": "OAuth", "ghu_": "of a GitHub App's user"}
+        return next((kind for start, kind in kinds.items() if auth.token.startswith(start)), "unknown")
 
     def fingerprint(self, key: bytes) -> str:
         """A name for this identity that tells nothing about the token. Blocks like `auth`."""
@@ -107,9 +130,7 @@ class Credentials:
         if settings.token_file:
             return "--token-file", Auth.Token(_read(settings.token_file, "token"))
         if settings.auth in ("auto", "env"):
-            enterprise = ["GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"]
-            public = self._api_url.host == "github.com" or self._api_url.host.endswith(".ghe.com")
-            for name in [*([] if public else enterprise), "GITHUB_TOKEN", "GH_TOKEN"]:
+            for name in self._variables:
                 if token := os.environ.get(name, "").strip():
                     return name, Auth.Token(token)
             if settings.auth == "env":

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mcp_batteries.server.confirm import Question
 from mcp_github.engine.gists import GISTS
 from mcp_github.engine.projects import place_of
 from mcp_github.engine.taint import Flow
@@ -21,15 +22,16 @@ class Consent:
     policy: Policy
     flow: Flow
 
-    async def __call__(self, tool: str, values: Mapping[str, Any]) -> str | None:
+    async def __call__(self, tool: str, values: Mapping[str, Any]) -> Question | None:
         """The question to the user; None if there is none.
 
         Raises:
             Refused: flow control is strict and would have to ask.
         """
+        public = values["private"] is False if tool == "create_repository" else None
         for key in self._destinations(tool, values):
-            if question := await self.flow.question(key, acts=_acts(tool, values)):
-                return question
+            if question := await self.flow.question(key, acts=_acts(tool, values), public=public):
+                return Question(question, self.policy.flow_fix)
         return None
 
     def _destinations(self, tool: str, values: Mapping[str, Any]) -> list[str]:
