@@ -127,6 +127,14 @@ class Inside:
         result = await self._client.call_tool(tool, arguments)
         return result.model_dump(mode="json", by_alias=True)
 
+    async def read(self, uri: str) -> None:
+        """Read a resource.
+
+        Raises:
+            MCPError: it can't be read.
+        """
+        await self._client.read_resource(uri)
+
 
 @asynccontextmanager
 async def inside(*arguments: object) -> AsyncGenerator[Inside]:

@@ -243,6 +243,9 @@ class World:
 
     Args:
         closed: whether what belongs to other roles than superusers is held to be hostile.
+
+    Attributes:
+        armed: names, in lower case, of what is made of types whose literals run a stranger's code; and why.
     """
 
     def __init__(self, *, closed: bool) -> None:
@@ -254,7 +257,7 @@ class World:
         self._operators: dict[int, frozenset[int]] = {}
         self._read: dict[int, str] = {}
         self._changed: dict[int, str] = {}
-        self._armed: dict[str, str] = {}
+        self.armed: dict[str, str] = {}
 
     async def look(self, session: Session, answer: AsyncRawCursor[Any]) -> None:
         """Be as of `answer`, which is `GATE`'s: nothing to do if nobody committed since, little if no object changed.
@@ -276,13 +279,13 @@ class World:
         A literal is read while a statement is parsed: `'{1}'::d[]` checks the domain `d`. Where such a type would run
         a stranger's code, its name and those of all that is made of it may not occur in the text, wherever it stands.
         """
-        if not self._armed:
+        if not self.armed:
             return None
         text = sql.casefold().replace("\u0307", "")
         if 'u&"' in text:
             return 'U&"...", a name that is spelled by numbers'
         text = f"{text} {text.replace(chr(34) * 2, chr(34))}"
-        return next((why for name, why in self._armed.items() if re.search(_spelled(name), text)), None)
+        return next((why for name, why in self.armed.items() if re.search(_spelled(name), text)), None)
 
     def harm(self, trees: Sequence[str], *, sequences: bool, planned: bool) -> tuple[str, bool] | None:
         """What a statement with these rewritten trees could do beside reading: in words, and whether a stranger could.
@@ -344,7 +347,7 @@ class World:
         shaped = [thing for thing in things if thing.kind in ("type", "column", "input")]
         armed = _reached(shaped, {thing.oid: why for thing in shaped if (why := self._input(thing))})
         users = [thing for thing in things if thing.kind in ("function", "operator") and thing.leads & armed.keys()]
-        self._armed = {
+        self.armed = {
             thing.name.casefold(): armed.get(thing.oid) or next(armed[oid] for oid in thing.leads if oid in armed)
             for thing in [*(thing for thing in shaped if thing.oid in armed), *users]
         }

@@ -55,10 +55,10 @@ _BYTES = 100_000
 _CELL = 10_000
 _ACTIVITY = """
 SELECT pid, usename AS role, application_name AS app, client_addr AS client, state, query_start, xact_start,
-    concat_ws(' ', wait_event_type, wait_event) AS waits, pg_blocking_pids(pid) AS blocked_by,
-    left(regexp_replace(query, '\\s+', ' ', 'g'), 500) AS query
-FROM pg_stat_activity WHERE backend_type = 'client backend' AND state <> 'idle' AND datname = current_database()
-    AND application_name <> 'mcp-postgres' ORDER BY query_start, pid
+    pg_catalog.concat_ws(' ', wait_event_type, wait_event) AS waits, pg_catalog.pg_blocking_pids(pid) AS blocked_by,
+    pg_catalog.left(pg_catalog.regexp_replace(query, '\\s+', ' ', 'g'), 500) AS query
+FROM pg_catalog.pg_stat_activity WHERE backend_type = 'client backend' AND state <> 'idle'
+    AND datname = pg_catalog.current_database() AND application_name <> 'mcp-postgres' ORDER BY query_start, pid
 """
 
 

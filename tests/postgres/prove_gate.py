@@ -1,0 +1,427 @@
+"""Prove that no code of other roles runs through reading: every kind of carrier, place, way in and role, one by one.
+
+    uv run python tests/postgres/prove_gate.py
+    MCP_TEST_PROGRAMS=/usr/lib/postgresql/15/bin uv run python tests/postgres/prove_gate.py
+
+An independent connection looks for effects after every call; before, each carrier's harm is done directly, to show
+that it would be seen. Harmless twins of the same kinds have to be answered. `--share 0.02` tries a part of the cases.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import AsyncGenerator, Generator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+import psycopg
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from postgres.gate_cases import CHANGES, FITTING, HARM, PLACES, RELATIONS, VALUES, Value
+from postgres.serving import Inside, inside, make, served, text_of
+
+POWERS = {
+    "signaller": "pg_signal_backend",
+    "programmer": "pg_execute_server_program",
+    "filer": "pg_write_server_files",
+    "file_reader": "pg_read_server_files",
+    "checkpointer": "pg_checkpoint",
+    "replicator": None,
+    "climber": "postgres",
+    "reloader": None,
+}
+"""Roles that could do harm, and what they are members of; each also as one that may keep the log quiet."""
+WAYS = {
+    "query": ("query_rows", "{q}", {}),
+    "explain in a query": ("query_rows", "EXPLAIN {q}", {}),
+    "explain analyze in a query": ("query_rows", "EXPLAIN (ANALYZE) {q}", {}),
+    "plan": ("explain_query", "{q}", {}),
+    "plan, run": ("explain_query", "{q}", {"analyze": True}),
+    "dry run": ("write_rows", "{q}", {"dry_run": True}),
+    "dry run of a change": (
+        "write_rows",
+        "WITH harmless AS ({q}) INSERT INTO public.u SELECT 2, count(*)::text FROM harmless",
+        {"dry_run": True},
+    ),
+}
+
+
+class Scene:
+    """A database with every carrier in it, a victim, and an independent look at what happened.
+
+    Args:
+        away: a folder that the database's own user can write to.
+    """
+
+    def __init__(self, away: Path) -> None:
+        self.away, self.base = away, make()
+        self.observer = self.base.connect()
+        self.version: int = self.observer.info.server_version // 10000
+        self._roles()
+        self.base.run(
+            "CREATE SCHEMA evil AUTHORIZATION mallory; CREATE SCHEMA evil_x AUTHORIZATION mallory;"
+            "CREATE SCHEMA tame AUTHORIZATION mallory; CREATE SCHEMA tame_x AUTHORIZATION mallory; CREATE SCHEMA fine;"
+            "GRANT USAGE ON SCHEMA evil, tame, fine TO PUBLIC;"
+            "ALTER DEFAULT PRIVILEGES FOR ROLE mallory GRANT SELECT ON TABLES TO PUBLIC"
+        )
+        with self.base.connect("mallory") as mallory:
+            mallory.execute("GRANT SELECT ON ALL TABLES IN SCHEMA evil TO PUBLIC")
+            mallory.execute(HARM.replace("{away}", str(away)).encode())
+            for lay in self._lays("evil"):
+                mallory.execute(lay.encode())
+            for lay in self._lays("tame"):
+                mallory.execute(lay.encode())
+        self.base.run(
+            "CREATE FUNCTION fine.fine_harm(integer DEFAULT 1) RETURNS integer LANGUAGE plpgsql IMMUTABLE AS"
+            " 'BEGIN RETURN 1; END'"
+        )
+        for lay in self._lays("fine"):
+            self.base.run(lay)
+        self.base.run("GRANT SELECT ON ALL TABLES IN SCHEMA fine TO PUBLIC; ANALYZE")
+        self._begin()
+
+    def _roles(self) -> None:
+        have = {name for (name,) in self.observer.execute("SELECT rolname FROM pg_roles").fetchall()}
+        if "mallory" not in have:
+            self.base.run("CREATE ROLE mallory LOGIN PASSWORD 'mallory'")
+            for name, power in POWERS.items():
+                for role in (name, f"{name}_judged"):
+                    self.base.run(f"CREATE ROLE {role} LOGIN PASSWORD '{role}'")
+                    if power is not None and (power != "pg_checkpoint" or self.version >= 15):
+                        self.base.run(f"GRANT {power} TO {role}")
+                self.base.run(f"GRANT SET ON PARAMETER log_min_messages TO {name}_judged")
+            self.base.run("ALTER ROLE replicator REPLICATION; ALTER ROLE replicator_judged REPLICATION")
+        for role in ("reloader", "reloader_judged"):
+            self.base.run(f"GRANT EXECUTE ON FUNCTION pg_reload_conf() TO {role}")
+        for role in POWERS:
+            self.base.run(f"GRANT USAGE ON SCHEMA public TO {role}, {role}_judged")
+            self.base.run(f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {role}, {role}_judged")
+
+    def _lays(self, schema: str) -> Iterator[str]:
+        for kind in self.kinds():
+            if schema == "fine" and not kind.twin:
+                continue
+            if schema == "tame" and not tame(kind.lay):
+                continue
+            if kind.lay:
+                yield filled(kind.lay, schema)
+        for lay, _ in CHANGES.values():
+            if schema != "tame" or tame(lay):
+                yield filled(lay, schema)
+
+    def kinds(self) -> list[Value]:
+        return [kind for kind in VALUES.values() if kind.since <= self.version]
+
+    def _begin(self) -> None:
+        self.victim = psycopg.connect(
+            self.base.url("monitor", more="?application_name=victim"), autocommit=True, connect_timeout=10
+        )
+        self.before = self._state()
+
+    def _state(self) -> Any:
+        return self.observer.execute(
+            "SELECT (SELECT md5(string_agg(t::text, ',' ORDER BY id)) FROM public.t), (SELECT count(*) FROM public.u),"
+            " (SELECT count(*) FROM pg_class), (SELECT count(*) FROM pg_replication_slots), pg_conf_load_time()"
+        ).fetchone()
+
+    def harmed(self) -> list[str]:
+        """What happened since the last look; it is undone."""
+        seen = [f"file {name}" for name in os.listdir(self.away)]
+        for name in os.listdir(self.away):
+            (self.away / name).unlink()
+        try:
+            self.victim.execute("SELECT 1")
+        except psycopg.Error:
+            seen.append("victim ended")
+        now = self._state()
+        if now != self.before:
+            seen.append(f"state: {self.before} -> {now}")
+            self.observer.execute("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots")
+        if seen:
+            self.victim.close()
+            self._begin()
+        return seen
+
+    def directly(self, sql: str) -> list[str]:
+        """What a statement does as a superuser in a READ ONLY transaction that nobody guards.
+
+        Where PostgreSQL was built without what it needs, it says so, which counts.
+        """
+        with self.base.connect() as connection:
+            try:
+                connection.execute("BEGIN TRANSACTION READ ONLY")
+                connection.execute(sql.encode())
+            except psycopg.errors.FeatureNotSupported as error:
+                return [str(error)]
+            except psycopg.Error:
+                pass
+            finally:
+                connection.execute("ROLLBACK")
+        return self.harmed()
+
+    def close(self) -> None:
+        self.victim.close()
+        self.observer.close()
+
+
+def filled(text: str, schema: str) -> str:
+    """A carrier's SQL for one schema; names of twins are their own, as names are told apart by nothing else."""
+    function = "evil.harm(1)" if schema == "evil" else "abs(1)"
+    if schema != "evil":
+        text = re.sub(r"\{s\}\.(?!U&)(\w+)", r"{s}.{s}_\1", text)
+    return text.format(s=schema, f=function)
+
+
+def tame(lay: str) -> bool:
+    """Whether a twin can be of a role that nobody trusts: nothing in it is a function of its own."""
+    return bool(lay) and not re.search(r"FUNCTION|AGGREGATE|OPERATOR|pg_create", lay.replace("EXECUTE FUNCTION", ""))
+
+
+@contextmanager
+def scene() -> Generator[Scene]:
+    with tempfile.TemporaryDirectory() as away:
+        os.chmod(away, 0o777)
+        made = Scene(Path(away))
+        yield made
+        made.close()
+        shutil.rmtree(away, ignore_errors=True)
+        Path(away).mkdir()
+
+
+@dataclass
+class Tally:
+    """What was tried and what came of it."""
+
+    counts: Counter[str] = field(default_factory=Counter[str])
+    wrong: list[str] = field(default_factory=list[str])
+    odd: list[str] = field(default_factory=list[str])
+    """Carriers that were answered, and twins that PostgreSQL itself did not take."""
+
+    def note(self, what: str, fault: str | None = None) -> None:
+        self.counts[what] += 1
+        if fault is not None:
+            self.wrong.append(f"{what}: {fault}")
+
+
+async def call(wire: Inside, tool: str, **arguments: Any) -> tuple[bool, str]:
+    result = await wire.call(tool, **arguments)
+    said = text_of(result)
+    assert "Traceback" not in said and "failed inside" not in said, said
+    return bool(result.get("isError")), said
+
+
+def show(place: Scene, tally: Tally, share: float, chance: random.Random) -> None:
+    """That each carrier's harm would be seen."""
+    for name, kind in VALUES.items():
+        if kind.since <= place.version and chance.random() < share:
+            seen: list[str] = []
+            for template in (
+                "SELECT {e}",
+                "SELECT id FROM public.t WHERE {e} > 0",
+                "SELECT id FROM public.t LIMIT {e}",
+            ):
+                seen = seen or place.directly(template.format(e=filled(kind.use, "evil")))
+            tally.note("carriers shown", None if seen else f"{name} does no harm")
+    for name, (_, change) in CHANGES.items() if share == 1 else ():
+        with place.base.connect() as connection:
+            connection.execute("BEGIN")
+            connection.execute(filled(change, "evil").encode())
+            connection.execute("ROLLBACK")
+        # From 18 on a trigger runs as the role whose statement fired it: the table's owner, behind a foreign key.
+        owners = place.version >= 18 and name == "trigger behind a foreign key"
+        tally.note("carriers shown", None if place.harmed() or owners else f"{name} does no harm")
+
+
+async def values(
+    place: Scene, tally: Tally, wire: Inside, role: str, share: float, chance: random.Random, *, closed: bool
+) -> None:
+    """Carriers in expressions, in each place, by each way that takes SQL."""
+    for name, kind in VALUES.items():
+        if kind.since > place.version:
+            continue
+        for spot, template in PLACES.items():
+            for way, (tool, sql, more) in WAYS.items():
+                if chance.random() >= share:
+                    continue
+                schemas = [
+                    "evil",
+                    *(["fine"] if kind.twin else []),
+                    *(["tame"] if tame(kind.lay) and kind.twin else []),
+                ]
+                for schema in schemas:
+                    asked = sql.format(q=template.format(e=filled(kind.use, schema)))
+                    failed, said = await call(wire, tool, sql=asked, **more)
+                    case = f"{role}, {way}, {spot}, {name}, {schema}"
+                    if seen := place.harmed():
+                        tally.note(f"{schema} cases", f"{case}: {seen}")
+                    elif failed and schema != "evil" and closed and ("another role" in said or "do more" in said):
+                        tally.note(f"{schema} cases", f"{case}: {said}")
+                    else:
+                        tally.note(f"{schema} cases")
+                        tally.counts[f"{schema} {'refused' if failed else 'answered'}"] += 1
+                        if closed and failed == (schema != "evil"):
+                            tally.odd.append(f"{case}: {said}")
+
+
+async def changes(place: Scene, tally: Tally, wire: Inside, role: str) -> None:
+    """Carriers that run when rows change, in dry runs; only what a role may change at all."""
+    for name, (lay, change) in CHANGES.items():
+        for schema in ("evil", "fine", *(["tame"] if tame(lay) else [])):
+            failed, said = await call(wire, "write_rows", sql=filled(change, schema), dry_run=True)
+            seen = place.harmed()
+            bad = bool(seen) or (schema != "evil" and failed)
+            tally.note(f"{schema} changes", f"{role}, {name}: {seen} {said}" if bad else None)
+
+
+async def other_ways(place: Scene, tally: Tally, wire: Inside, role: str) -> None:
+    """Everything that reads without SQL of the caller's."""
+    for relation in RELATIONS:
+        for tool, more in (("get_table", {"sample": 1}), ("search_schema", {})):
+            argument = {"table": f"evil.{relation}"} if tool == "get_table" else {"query": relation}
+            await call(wire, tool, **argument, **more)
+            tally.note("other ways", f"{role}, {tool}, {relation}" if place.harmed() else None)
+        for uri in (
+            f"evil/{relation}",
+            f"evil/{relation}/.schema",
+            f"evil/{relation}?column=x&value=1",
+            f"evil/{relation}/1",
+        ):
+            try:
+                await wire.read(f"postgres://app/{uri}")
+            except Exception as error:  # whatever it says, it may do nothing
+                assert "failed inside" not in str(error), error
+            tally.note("other ways", f"{role}, {uri}" if place.harmed() else None)
+        if relation in ("indexed", "parted", "whole", "counted"):
+            twin = text_of(await wire.call("get_table", table=f"tame.tame_{relation}", sample=1))
+            bad = "another role" in twin or "do more" in twin
+            tally.note("other ways, twins", f"{role}, {relation}: {twin}" if bad else None)
+
+
+async def own_statements(place: Scene, tally: Tally, role: str) -> None:
+    """Functions that fit the server's own calls better, in a schema named like the role and in `public`."""
+    with place.base.connect() as connection:
+        schemas = ["public"]
+        if not connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (role,)).fetchone():
+            connection.execute(
+                f'CREATE SCHEMA "{role}" AUTHORIZATION mallory; GRANT USAGE ON SCHEMA "{role}" TO PUBLIC'.encode()
+            )
+            schemas.append(role)
+        connection.execute("GRANT CREATE ON SCHEMA public TO mallory")
+    with place.base.connect("mallory") as mallory:
+        for schema in schemas:
+            for name, takes, gives, value in FITTING:
+                body = f"BEGIN PERFORM evil.do_harm(); RETURN {value.format()}; END"
+                made = f'CREATE OR REPLACE FUNCTION "{schema}".{name}({takes}) RETURNS {gives} LANGUAGE plpgsql AS'
+                mallory.execute(f"{made} $x${body}$x$".encode())
+    place.harmed()
+    async with inside("--dba", "--write", f"app={place.base.url(role)}") as wire:
+        for tool, arguments in (
+            ("list_objects", {}), ("list_objects", {"kind": "functions"}), ("list_objects", {"kind": "types"}),
+            ("list_objects", {"kind": "sequences"}), ("list_objects", {"kind": "extensions"}),
+            ("search_schema", {"query": "t"}), ("get_table", {"table": "public.t", "sample": 3}), ("get_health", {}),
+            ("list_top_queries", {}), ("list_sessions", {"which": "all"}), ("list_settings", {}), ("find_indexes", {}),
+            ("list_settings", {"query": "work"}), ("query_rows", {"sql": "TABLE public.t"}),
+            ("query_rows", {"sql": "SELECT 'x'::varchar, '\\x00'::bytea, now()"}),
+            ("explain_query", {"sql": "SELECT * FROM public.t WHERE id = $1"}),
+            ("write_rows", {"sql": "DELETE FROM public.u", "dry_run": True}),
+        ):  # fmt: skip
+            await call(wire, tool, **arguments)
+            tally.note("own statements", f"{role}, {tool}" if place.harmed() else None)
+        for uri in (
+            ".schema",
+            ".health",
+            ".activity",
+            ".role",
+            "public/.schema",
+            "public/t",
+            "public/t/1",
+            "public/t/.schema",
+        ):
+            said = ""
+            try:
+                await wire.read(f"postgres://app/{uri}")
+            except Exception as error:
+                said = str(error)
+            tally.note("own statements", f"{role}, {uri}: {said}" if place.harmed() or said else None)
+
+
+@asynccontextmanager
+async def followed(place: Scene, role: str) -> AsyncGenerator[None]:
+    """Every relation subscribed to, and looked at once after a commit."""
+    async with served("--poll", "50", f"app={place.base.url(role)}") as wire:
+        for relation in RELATIONS:
+            await wire.subscribe(f"postgres://app/evil/{relation}")
+        await wire.subscribe("postgres://app/public/t")
+        place.base.run("UPDATE public.t SET name = name || 'x' WHERE id = 1")
+        await wire.notification("notifications/resources/updated")
+        place.base.run("UPDATE public.t SET name = 'a' WHERE id = 1")
+        await wire.notification("notifications/resources/updated")
+        yield
+
+
+async def prove(
+    share: float, seed: int, *, roles: list[str] | None = None, shown: float = 1.0, follow: bool = True
+) -> Tally:
+    """Try a share of all cases, and show the harm of a share of the carriers."""
+    tally, chance = Tally(), random.Random(seed)
+    with scene() as place:
+        show(place, tally, shown, chance)
+        judged = ["postgres", *(f"{name}_judged" for name in POWERS)]
+        for role in roles or [*judged, "owner", "reader"]:
+            flags = ["--write"] if role in ("postgres", "owner") else []
+            part = share if role == "postgres" else share / 8
+            async with inside("--write", f"app={place.base.url(role)}") as wire:
+                await values(place, tally, wire, role, part, chance, closed=role in judged)
+                if flags and role == "postgres":
+                    await changes(place, tally, wire, role)
+                await other_ways(place, tally, wire, role)
+            if follow and role in ("postgres", "reader", "replicator_judged"):
+                async with followed(place, role):
+                    pass
+                tally.note("followed", f"{role}: {seen}" if (seen := place.harmed()) else None)
+        for role in [*POWERS] if roles is None else list[str]():
+            async with inside(f"app={place.base.url(role)}") as wire:
+                for sql in ("SELECT 1", "SELECT evil.harm()", "SELECT pg_reload_conf()"):
+                    failed, said = await call(wire, "query_rows", sql=sql)
+                    # Who inherits a superuser's rights may look at what would run.
+                    held = (
+                        "is not served" in said if role != "climber" else "may become one" in said or "[1 row]" in said
+                    )
+                    bad = place.harmed() or not held or failed != ("[1 row]" not in said)
+                    tally.note("roles not served", f"{role}, {sql}: {said}" if bad else None)
+        for role in roles or ["postgres", "signaller_judged", "programmer_judged"]:
+            await own_statements(place, tally, role)
+    return tally
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--share", type=float, default=1.0, help="part of the cases to try")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--role", action="append", help="only these roles")
+    parser.add_argument("--odd", action="store_true", help="print carriers answered and twins not taken")
+    asked = parser.parse_args()
+    tally = anyio.run(lambda: prove(asked.share, asked.seed, roles=asked.role))
+    for fault in tally.wrong[:200]:
+        print("WRONG", fault)
+    for case in tally.odd[:40] if asked.odd else ():
+        print("ODD", case)
+    for what, count in tally.counts.items():
+        print(f"{count:7,} {what}")
+    print(f"{len(tally.wrong)} wrong")
+    return bool(tally.wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,270 @@
+"""What a role that could do harm is held to: no code of other roles, nothing left behind; a sample of `prove_gate`."""
+
+import itertools
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from mcp_postgres.engine.closed_world import World
+from mcp_postgres.role_sql import role_sql
+from postgres.prove_gate import prove
+from postgres.serving import Base, cluster, inside, make, text_of
+
+_numbers = itertools.count(1)
+
+
+def major() -> int:
+    return Base("postgres").rows("SELECT current_setting('server_version_num')::integer / 10000")[0][0]
+
+
+def role(attributes: str = "", *grants: str) -> str:
+    """A role of its own, that may read the tables of `public`."""
+    name = f"part{next(_numbers)}"
+    Base("postgres").run(f"CREATE ROLE {name} LOGIN PASSWORD '{name}' {attributes}")
+    for grant in grants:
+        Base("postgres").run(f"GRANT {grant} TO {name}")
+    return name
+
+
+async def asked(base: Base, who: str, *statements: str, flags: tuple[str, ...] = ()) -> list[str]:
+    async with inside(*flags, f"app={base.url(who)}") as wire:
+        return [text_of(await wire.call("query_rows", sql=sql)) for sql in statements]
+
+
+@pytest.mark.anyio
+async def test_a_sample_of_the_proof() -> None:
+    tally = await prove(0.002, 7, roles=["postgres"], shown=0.08, follow=False)
+    assert tally.wrong == []
+    assert tally.counts["evil refused"] > 15 and tally.counts["fine answered"] > 10, tally.counts
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("attributes", "grants", "power"),
+    [
+        ("", ["pg_signal_backend"], "`pg_signal_backend`"),
+        ("", ["pg_execute_server_program"], "`pg_execute_server_program`"),
+        ("", ["pg_read_server_files"], "`pg_read_server_files`"),
+        ("REPLICATION", [], "`replication`"),
+        ("NOINHERIT", ["postgres"], "is a superuser, or may become one"),
+        ("", ["EXECUTE ON FUNCTION pg_catalog.pg_switch_wal()"], "`pg_switch_wal()`"),
+    ],
+)
+async def test_a_power_that_nothing_could_hold_back_is_not_served(
+    attributes: str, grants: list[str], power: str
+) -> None:
+    base = make()
+    on_cluster = [grant for grant in grants if "FUNCTION" not in grant]
+    who = role(attributes, *on_cluster)
+    for grant in set(grants) - set(on_cluster):
+        base.run(f"GRANT {grant} TO {who}")
+    for said in await asked(base, who, "SELECT 1", "SELECT pg_cancel_backend(1)"):
+        assert "is not served" in said and power in said and "--trust-database" in said, said
+    assert "[1]" in (await asked(base, who, "SELECT 1", flags=("--trust-database",)))[0]
+    if major() >= 15:
+        Base("postgres").run(f"GRANT SET ON PARAMETER log_min_messages TO {who}")
+        one, ends, strange = await asked(base, who, "SELECT 1", "SELECT pg_cancel_backend(1)", "SELECT twice(1)")
+        assert "[1]" in one and "may do more than read" in ends and "twice() of owner" in strange
+
+
+@pytest.mark.anyio
+async def test_powers_that_do_no_harm_are_served() -> None:
+    base = make()
+    for who in (role("CREATEDB CREATEROLE"), role("", "pg_monitor"), role("", "pg_read_all_data"), role("BYPASSRLS")):
+        assert "[1]" in (await asked(base, who, "SELECT 1"))[0]
+
+
+@pytest.mark.anyio
+async def test_trust_is_the_operators_word() -> None:
+    base = make()
+    said = await asked(base, "postgres", "SELECT twice(21)", "SELECT writer()", flags=("--trust-database",))
+    assert "[42]" in said[0] and "may do more than read" in said[1]
+    said = await asked(base, "postgres", "SELECT twice(21)")
+    assert "twice() of owner" in said[0] and "--print-role-sql" in said[0] and "--trust-database" in said[0]
+
+
+@pytest.mark.anyio
+async def test_what_is_known_of_a_database_is_as_new_as_the_database() -> None:
+    base = make("CREATE TABLE t (id integer); INSERT INTO t VALUES (1)")
+    async with inside(f"app={base.url('postgres')}") as wire:
+
+        async def read() -> str:
+            return text_of(await wire.call("query_rows", sql="SELECT * FROM t WHERE id > 0"))
+
+        assert "[1]" in await read()
+        base.run("CREATE FUNCTION f(integer) RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT 1'", "owner")
+        assert "[1]" in await read()
+        base.run("CREATE INDEX laid ON t ((id + f(1)))", "owner")
+        said = await read()
+        assert "index public.laid" in said and "f() of owner" in said, said
+        base.run("ALTER FUNCTION f(integer) OWNER TO postgres")
+        assert "[1]" in await read()
+        base.run("ALTER FUNCTION f(integer) OWNER TO owner")
+        assert "f() of owner" in await read()
+        base.run("DROP INDEX laid")
+        assert "[1]" in await read()
+
+
+@pytest.mark.anyio
+async def test_a_superusers_function_is_read_for_what_it_could_reach() -> None:
+    base = make()
+    base.run(
+        "CREATE FUNCTION clean(integer) RETURNS integer LANGUAGE plpgsql STABLE AS 'BEGIN RETURN $1 + 1; END';"
+        "CREATE FUNCTION naming(integer) RETURNS integer LANGUAGE plpgsql STABLE AS 'BEGIN RETURN Twice($1); END';"
+        "CREATE FUNCTION calling(integer) RETURNS integer LANGUAGE sql STABLE AS 'SELECT naming($1)';"
+        "CREATE FUNCTION dynamic(text) RETURNS integer LANGUAGE plpgsql STABLE AS"
+        " 'DECLARE found integer; BEGIN EXECUTE $1 INTO found; RETURN found; END'"
+    )
+    said = await asked(
+        base,
+        "postgres",
+        "SELECT clean(1)",
+        "SELECT naming(1)",
+        "SELECT calling(1)",
+        "SELECT dynamic('SELECT twice(1)')",
+    )
+    assert "[2]" in said[0]
+    for refused in said[1:]:
+        assert "whose body may reach what belongs to others" in refused, refused
+    base.run("DROP FUNCTION twice, writer, definer; DROP PROCEDURE proc")
+    assert "[1]" in (await asked(base, "postgres", "SELECT dynamic('SELECT 1')"))[0]
+
+
+@pytest.mark.anyio
+async def test_functions_of_extensions(tmp_path: Path) -> None:
+    """From PostgreSQL 18 on an extension can be made for a test; before, the system's own are there."""
+    base, path = make(), ""
+    if major() >= 18:
+        tmp_path.chmod(0o755)
+        for parent in list(tmp_path.parents)[:-1]:
+            if not parent.stat().st_mode & 0o001:
+                parent.chmod(parent.stat().st_mode | 0o011)
+        folder = tmp_path / "extension"
+        folder.mkdir()
+        own = "RETURNS integer LANGUAGE sql {} AS 'SELECT 1'"
+        for name, script in {
+            "pgcrypto": f"CREATE FUNCTION gen_random_bytes(integer) {own.format('VOLATILE')};",
+            "pg_stat_statements": f"CREATE FUNCTION pg_stat_statements_reset() {own.format('VOLATILE')};",
+            "dblink": f"CREATE FUNCTION dblink_get_connections() {own.format('STABLE')};",
+            "citext": f"CREATE FUNCTION regexp_match(text) {own.format('IMMUTABLE')};"
+            f"CREATE FUNCTION writes(text) {own.format('VOLATILE')};",
+        }.items():
+            (folder / f"{name}.control").write_text("default_version = '1'\n", "ascii")
+            (folder / f"{name}--1.sql").write_text(script, "ascii")
+        path = f"SET extension_control_path = '{tmp_path}:$system';"
+    for name in ("pgcrypto", "pg_stat_statements", "dblink", "citext"):
+        base.run(f"{path} CREATE EXTENSION {name}")
+    said = await asked(
+        base, "postgres", "SELECT gen_random_bytes(4)", "SELECT regexp_match('a')" if path else "SELECT 'a'::citext",
+        "SELECT pg_stat_statements_reset()", "SELECT dblink_get_connections()",
+    )  # fmt: skip
+    assert "[1 row]" in said[0] and "[1 row]" in said[1], said
+    assert "`pg_stat_statements_reset()` may do more" in said[2] and "`dblink_get_connections()` may do more" in said[3]
+    if path:
+        assert "`writes()` may do more" in (await asked(base, "postgres", "SELECT writes('a')"))[0]
+    # An extension's function counts as its owner's: whoever owns it can replace it.
+    base.run(f"ALTER FUNCTION gen_random_bytes{'(integer)' if path else ''} OWNER TO owner")
+    assert "gen_random_bytes() of owner" in (await asked(base, "postgres", "SELECT gen_random_bytes(4)"))[0]
+
+
+@pytest.mark.anyio
+async def test_a_foreign_table_of_a_stranger_is_not_read() -> None:
+    base = make()
+    base.run(
+        "CREATE FOREIGN DATA WRAPPER away; CREATE SERVER there FOREIGN DATA WRAPPER away;"
+        "GRANT USAGE ON FOREIGN SERVER there TO owner"
+    )
+    base.run("CREATE FOREIGN TABLE far (id integer) SERVER there", "owner")
+    base.run("CREATE FOREIGN TABLE ours (id integer) SERVER there")
+    strange, own = await asked(base, "postgres", "SELECT * FROM far", "SELECT * FROM ours")
+    assert "foreign table public.far of owner" in strange and "has no handler" in own, (strange, own)
+    base.run("ALTER SERVER there OWNER TO owner")
+    assert "server there of owner" in (await asked(base, "postgres", "SELECT * FROM ours"))[0]
+
+
+@pytest.mark.anyio
+async def test_a_role_given_in_the_options_does_not_hide_who_connected() -> None:
+    base = make()
+    address = base.url("postgres", more="?options=-c%20role%3Dreader")
+    async with inside(f"app={address}") as wire:
+        said = text_of(await wire.call("query_rows", sql="SELECT set_config('role', 'none', false)"))
+        assert "is not served" in said and "may become one" in said, said
+    async with inside("--trust-database", f"app={address}") as wire:
+        for _ in range(2):
+            assert '["reader"]' in text_of(await wire.call("query_rows", sql="SELECT current_user"))
+
+
+@pytest.mark.anyio
+async def test_nothing_temporary_stays_in_a_connection() -> None:
+    base = make()
+    base.run(
+        "CREATE FUNCTION leaves() RETURNS integer LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'LISTEN heard';"
+        " EXECUTE 'PREPARE kept AS SELECT 1'; PERFORM set_config('search_path', 'pg_temp', false);"
+        " PERFORM pg_advisory_lock(7); RETURN 1; END $$",
+        "owner",
+    )
+    left = (
+        "SELECT pg_backend_pid(), (SELECT count(*) FROM pg_prepared_statements),"
+        " (SELECT count(*) FROM pg_listening_channels()), current_setting('search_path'),"
+        " (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()),"
+        " (SELECT count(*) FROM pg_class WHERE relnamespace = pg_my_temp_schema())"
+    )
+    async with inside("--write", "--ddl", f"app={base.url('owner')}") as wire:
+        before = text_of(await wire.call("query_rows", sql=left))
+        for sql in (
+            "CREATE TEMP TABLE t (id integer, name text)", "CREATE TEMPORARY VIEW t AS SELECT 1 AS id",
+            "CREATE TABLE pg_temp.t (id integer)", "CREATE TEMP SEQUENCE s",
+            "CREATE FUNCTION pg_temp.lower(text) RETURNS text LANGUAGE sql AS $$SELECT 'forged'$$",
+            "CREATE DOMAIN pg_temp.d AS integer", "CREATE TEMP TABLE x AS SELECT 1 AS id",
+        ):  # fmt: skip
+            for dry_run in (True, False):
+                said = text_of(await wire.call("edit_schema", sql=sql, dry_run=dry_run))
+                assert "temporary object" in said.lower(), f"{sql}: {said}"
+            assert text_of(await wire.call("query_rows", sql=left)) == before
+        assert "committed" in text_of(await wire.call("write_rows", sql="SELECT leaves()"))
+        assert text_of(await wire.call("query_rows", sql=left)) == before
+        assert '[1,"a"]' in text_of(await wire.call("query_rows", sql="SELECT * FROM t WHERE id = 1"))
+
+
+@pytest.mark.anyio
+async def test_changing_rows_makes_no_role() -> None:
+    base, who = make(), role("CREATEROLE")
+    base.run(f"GRANT CREATE ON SCHEMA public TO {who}; GRANT ALL ON ALL TABLES IN SCHEMA public TO {who}")
+    base.run(
+        "CREATE FUNCTION makes() RETURNS integer LANGUAGE plpgsql AS 'BEGIN CREATE ROLE made_by_rows; RETURN 1; END'",
+        who,
+    )
+    async with inside("--write", f"app={base.url(who)}") as wire:
+        said = text_of(await wire.call("write_rows", sql="SELECT makes()"))
+    assert "more than rows" in said and "pg_authid" in said, said
+    assert base.rows("SELECT count(*) FROM pg_roles WHERE rolname = 'made_by_rows'") == [(0,)]
+
+
+@pytest.mark.anyio
+async def test_the_printed_role_can_only_read() -> None:
+    base, name = make(), f"part{next(_numbers)}"
+    base.run(role_sql().replace("mcp_reader", name).replace("change me", name))
+    try:
+        with psycopg.connect(base.url(name), autocommit=True) as mate:
+            message, ends, reads = await asked(
+                base, name, "SELECT pg_logical_emit_message(false, 'a', 'b')",
+                f"SELECT pg_terminate_backend({mate.info.backend_pid})", "SELECT count(*) FROM t",
+            )  # fmt: skip
+            assert "permission denied" in message and "permission denied" in ends and "[3]" in reads
+            assert mate.execute("SELECT 1").fetchone() == (1,)
+    finally:
+        base.run(f"REVOKE pg_monitor, pg_read_all_data FROM {name}")
+
+
+def test_the_name_of_an_armed_type_is_found_wherever_it_stands() -> None:
+    world = World(closed=True)
+    world.armed = {"dom": "d", 'od"d': "o", "x" * 63: "long", "öl": "oil", "%%%": "sign"}
+    for text in (
+        "'{1}'::dom[]", '"dom"', "a.DOM", "(dom)", "1dom", "'{}'::evil.Dom", "-dom", '\'{1}\'::"od""d"[]',
+        "1 %%% '{1}'", "x" * 63, "x" * 80, "ÖL", 'u&"\\0064om"', "dom\n", "$1::dom",
+    ):  # fmt: skip
+        assert world.literal(text), text
+    for text in ("domain", "kingdom", "dom_one", "dom2", "_dom", "SELECT 1", "od d", "x" * 62):
+        assert world.literal(text) is None, text
+    assert cluster().pid
