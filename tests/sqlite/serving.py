@@ -13,6 +13,8 @@ from contextlib import asynccontextmanager, closing, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
+import aiosqlite
+
 from mcp_batteries.testing.wire import MODERN, Message, StdioWire
 
 SCHEMA = """
@@ -55,6 +57,12 @@ def run(path: Path, sql: str) -> None:
     """What another program commits."""
     with closing(sqlite3.connect(path, timeout=30)) as connection:
         connection.executescript(sql)
+
+
+async def commit(path: Path, sql: str) -> None:
+    """What another program commits while this one goes on."""
+    async with aiosqlite.connect(path, timeout=30) as writer:
+        await writer.executescript(sql)
 
 
 _DIES = """

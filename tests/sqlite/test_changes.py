@@ -12,7 +12,7 @@ from e2e.serving import TRANSPORTS, connected
 from mcp_batteries.testing.wire import MODERN, Wire
 from mcp_sqlite.worker import operations
 from mcp_sqlite.worker.connections import Connections, Interrupt
-from sqlite.serving import make, run, served
+from sqlite.serving import commit, make, served
 
 UPDATED = "notifications/resources/updated"
 LISTED = "notifications/resources/list_changed"
@@ -45,22 +45,22 @@ async def test_a_foreign_commit_reaches_those_it_concerns(
             await wire.listen({"resourcesListChanged": True})
         for uri in (T, ROW, OTHER, U, BY_VALUE, SCHEMA, T_SCHEMA):
             await wire.subscribe(uri)
-        run(path, "UPDATE t SET name = 'A' WHERE id = 1")
+        await commit(path, "UPDATE t SET name = 'A' WHERE id = 1")
         await told(wire, T, ROW)
-        run(path, "UPDATE u SET note = 'new'")
+        await commit(path, "UPDATE u SET note = 'new'")
         await told(wire, U)
-        run(path, "UPDATE t SET name = 'b2' WHERE id = 2")
+        await commit(path, "UPDATE t SET name = 'b2' WHERE id = 2")
         await told(wire, T, OTHER, BY_VALUE)
-        run(path, "DELETE FROM t WHERE id = 1")
+        await commit(path, "DELETE FROM t WHERE id = 1")
         await told(wire, T, ROW)
-        run(path, "CREATE TABLE later (a)")
+        await commit(path, "CREATE TABLE later (a)")
         await wire.notification(LISTED)
         await told(wire, SCHEMA)
-        run(path, "CREATE INDEX t_id ON t (id)")
+        await commit(path, "CREATE INDEX t_id ON t (id)")
         await told(wire, SCHEMA, T_SCHEMA)
         # A commit that changes nothing of what is followed, then one that does: only the second is heard.
-        run(path, "INSERT INTO later VALUES (1)")
-        run(path, "UPDATE u SET note = 'newer'")
+        await commit(path, "INSERT INTO later VALUES (1)")
+        await commit(path, "UPDATE u SET note = 'newer'")
         await told(wire, U)
 
 
@@ -72,18 +72,18 @@ async def test_nothing_is_missed_after_vacuum_checkpoint_and_replacement(journal
         await wire.subscribe(ROW)
         await wire.subscribe(U)
         for number, between in enumerate(["VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)", "ANALYZE", "REINDEX"]):
-            run(path, between)
-            run(path, f"UPDATE t SET name = 'v{number}' WHERE id = 1")
+            await commit(path, between)
+            await commit(path, f"UPDATE t SET name = 'v{number}' WHERE id = 1")
             await told(wire, ROW)
         other = make(tmp_path / "other.db", journal)
-        run(other, "UPDATE t SET name = 'replaced' WHERE id = 1; PRAGMA wal_checkpoint(TRUNCATE)")
+        await commit(other, "UPDATE t SET name = 'replaced' WHERE id = 1; PRAGMA wal_checkpoint(TRUNCATE)")
         for leftover in (f"{path}-wal", f"{path}-shm"):
             Path(leftover).unlink(missing_ok=True)
         os.replace(other, path)
         await told(wire, ROW)
-        run(path, "UPDATE t SET name = 'after' WHERE id = 1")
+        await commit(path, "UPDATE t SET name = 'after' WHERE id = 1")
         await told(wire, ROW)
-        run(path, "UPDATE u SET note = 'after'")
+        await commit(path, "UPDATE u SET note = 'after'")
         await told(wire, U)
 
 
@@ -124,14 +124,14 @@ async def test_our_own_writes_and_insights_are_told_too(tmp_path: Path) -> None:
 @pytest.mark.anyio
 async def test_a_view_without_end_is_followed_without_harm(tmp_path: Path) -> None:
     path = make(tmp_path / "app.db")
-    run(
+    await commit(
         path,
         "CREATE VIEW endless AS WITH RECURSIVE c(x) AS (VALUES(1) UNION ALL SELECT x+1 FROM c) SELECT max(x) FROM c",
     )
     async with served("--timeout", 1, path) as wire:
         await wire.subscribe("sqlite://app/endless")
         await wire.subscribe(ROW)
-        run(path, "UPDATE t SET name = 'x' WHERE id = 1")
+        await commit(path, "UPDATE t SET name = 'x' WHERE id = 1")
         # What can't be compared may have changed.
         await told(wire, ROW, "sqlite://app/endless")
 

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from mcp_batteries.errors import TooLarge, Unavailable
 from mcp_batteries.testing.wire import StdioWire, WireError
+from mcp_sqlite.engine.insights import Insights
 from sqlite.serving import make, run, served, text_of
 
 
@@ -126,3 +128,22 @@ async def test_many_tables_come_page_by_page(tmp_path: Path) -> None:
                 break
             arguments = {"cursor": said.partition("cursor=")[2].partition("]")[0]}
         assert len(seen) == len(set(seen)) == 255
+
+
+@pytest.mark.anyio
+async def test_insights_are_kept_for_the_databases_they_are_about(tmp_path: Path) -> None:
+    path, memo = make(tmp_path / "app.db"), tmp_path / "memo.db"
+    words = "a finding's\nword'); DROP TABLE notes; --"
+    async with served("--insights", memo, path) as wire:
+        assert "number 1 " in text_of(await wire.call("create_insight", text=words))
+    async with served("--insights", memo, path) as wire:
+        found = await wire.request("resources/read", {"uri": "memo://insights"})
+        assert "- a finding's word'); DROP TABLE notes; --\n" in found["contents"][0]["text"]
+    kept, others = Insights(str(memo), [str(path)]), Insights(str(memo), [str(path), "/other.db"])
+    assert [await kept.add(str(number)) for number in range(2, 201)] == [*range(2, 201)]
+    with pytest.raises(TooLarge):
+        await kept.add("one too many")
+    assert (await kept.text()).count("\n- ") == 200 and "None yet." in await others.text()
+    memo.write_bytes(b"this is not a database, though it is long enough" * 100)
+    with pytest.raises(Unavailable, match="`--insights`"):
+        await kept.add("x")

@@ -24,14 +24,14 @@ _TABLE = "sqlite://{database}/{table}"
 class Resources(resources.Resources[Policy, Engine]):
     """What a database holds, and what was found in it."""
 
-    insights: Insights = field(default_factory=Insights)
+    insights: Insights = field(kw_only=True)
 
     TEXT = _SQL
 
     @resource("memo://insights", name="insights", title="Insights noted so far", mime_type="text/markdown")
     async def read_insights(self) -> TextResourceContents:
-        """What `create_insight` has noted since the start."""
-        return TextResourceContents(uri=MEMO, mime_type="text/markdown", text=self.insights.text())
+        """What `create_insight` has noted."""
+        return TextResourceContents(uri=MEMO, mime_type="text/markdown", text=await self.insights.text())
 
     read_query = saved_reader("sqlite")
     read_schema = reader(

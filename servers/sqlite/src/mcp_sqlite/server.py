@@ -6,7 +6,6 @@ from mcp_batteries.server.assemble import Assembled
 from mcp_batteries.sql.server import assemble_sql, saved_queries
 from mcp_sqlite.changes import DatabaseWatcher
 from mcp_sqlite.completions import Completions
-from mcp_sqlite.engine import demo
 from mcp_sqlite.engine.insights import Insights
 from mcp_sqlite.engine.pages import Scratch
 from mcp_sqlite.engine.service import Engine
@@ -33,13 +32,12 @@ def build(settings: Settings) -> Assembled:
     """
     scratch = Scratch()
     example = scratch.new(".db") if settings.demo else None
-    if example is not None:
-        demo.make(example)
     policy = Policy(settings, demo=example)
-    engine = Engine(scratch, seconds=settings.timeout, workers=settings.workers)
+    engine = Engine(scratch, seconds=settings.timeout, workers=settings.workers, example=example)
     queries = saved_queries(settings.queries, policy, engine, _TAKEN)
-    insights = Insights()
-    resources = Resources(policy, engine, queries, insights)
+    paths = [database.address for database in policy.databases.values()]
+    insights = Insights(settings.insights or scratch.new(".db"), paths)
+    resources = Resources(policy, engine, queries, insights=insights)
     return assemble_sql(
         settings,
         resources,

@@ -33,6 +33,9 @@ class Settings(Common):
     ddl: bool = Field(False, description="Offer a tool that changes the schema.")
     files: str | None = Field(None, description="Folder for exports, imports and backups; without it they are off.")
     queries: str | None = Field(None, description="Folder of .sql files, each served as a tool and a resource.")
+    insights: str | None = Field(
+        None, description="Database file that keeps insights; without it they end with the server."
+    )
     timeout: int = Field(10, ge=1, le=600, description="Seconds until a running statement is stopped.")
     workers: int = Field(4, ge=1, le=32, description="Concurrent statements, each in its own process.")
 
@@ -42,7 +45,7 @@ class Settings(Common):
         # Hosts start servers in folders of their own: what the operator meant is fixed here.
         return tuple(os.path.abspath(os.path.expanduser(path)) for path in databases)
 
-    @field_validator("files", "queries")
+    @field_validator("files", "queries", "insights")
     @classmethod
-    def _absolute_folder(cls, folder: str | None) -> str | None:
-        return None if folder is None else os.path.abspath(os.path.expanduser(folder))
+    def _absolute_path(cls, path: str | None) -> str | None:
+        return None if path is None else os.path.abspath(os.path.expanduser(path))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 
+import aiosqlite
+
 __all__ = ["make"]
 
 _SCHEMA = """
@@ -61,26 +63,32 @@ _BOOKS = [
 _MEMBERS = ["Ada", "Grace", "Edsger", "Barbara", "Tony", "Frances", "Donald", "Margaret"]
 
 
-def make(path: str) -> None:
+async def make(path: str) -> None:
     """Make the database at `path`, where nothing is yet; the same data each time."""
-    connection = sqlite3.connect(path)
-    try:
-        connection.executescript("PRAGMA journal_mode = WAL;" + _SCHEMA)
-        connection.executemany("INSERT INTO authors (name, born) VALUES (?, ?)", _AUTHORS)
-        for number, (title, author, year) in enumerate(_BOOKS):
-            values = (title, author, year, 5 + number * 7 % 20 + 0.5, 3 + number % 3)
-            connection.execute(
-                "INSERT INTO books (title, author_id, published, price, copies) VALUES (?, ?, ?, ?, ?)", values
-            )
-        for number, name in enumerate(_MEMBERS):
-            values = (name, f"{name.lower()}@example.org", f"2025-{number + 1:02}-15")
-            connection.execute("INSERT INTO members (name, email, joined) VALUES (?, ?, ?)", values)
-        for number in range(20):
-            returned = None if number % 4 == 0 else f"2026-{number % 9 + 1:02}-28"
-            values = (number * 5 % 12 + 1, number * 3 % 8 + 1, f"2026-{number % 9 + 1:02}-10", returned)
-            connection.execute("INSERT INTO loans (book_id, member_id, lent, returned) VALUES (?, ?, ?, ?)", values)
+    books = [
+        (title, author, year, 5 + number * 7 % 20 + 0.5, 3 + number % 3)
+        for number, (title, author, year) in enumerate(_BOOKS)
+    ]
+    members = [
+        (name, f"{name.lower()}@example.org", f"2025-{number + 1:02}-15") for number, name in enumerate(_MEMBERS)
+    ]
+    loans = [
+        (
+            number * 5 % 12 + 1,
+            number * 3 % 8 + 1,
+            f"2026-{number % 9 + 1:02}-10",
+            None if number % 4 == 0 else f"2026-{number % 9 + 1:02}-28",
+        )
+        for number in range(20)
+    ]
+    async with aiosqlite.connect(path) as made:
+        await made.executescript("PRAGMA journal_mode = WAL;" + _SCHEMA)
+        await made.executemany("INSERT INTO authors (name, born) VALUES (?, ?)", _AUTHORS)
+        await made.executemany(
+            "INSERT INTO books (title, author_id, published, price, copies) VALUES (?, ?, ?, ?, ?)", books
+        )
+        await made.executemany("INSERT INTO members (name, email, joined) VALUES (?, ?, ?)", members)
+        await made.executemany("INSERT INTO loans (book_id, member_id, lent, returned) VALUES (?, ?, ?, ?)", loans)
+        await made.commit()
         with contextlib.suppress(sqlite3.OperationalError):  # a SQLite without FTS5
-            connection.executescript(_FTS)
-        connection.commit()
-    finally:
-        connection.close()
+            await made.executescript(_FTS)

@@ -1,31 +1,82 @@
-"""The memo that grows while a model looks at data; it lives as long as the server."""
+"""The memo that grows while a model looks at data, in a small database of its own.
+
+No statement of a caller runs here, only values are bound, so aiosqlite serves: the worker processes are for the rest.
+"""
 
 from __future__ import annotations
 
-from mcp_batteries.errors import TooLarge
+import sqlite3
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import asynccontextmanager
+
+import aiosqlite
+import anyio
+
+from mcp_batteries.errors import TooLarge, Unavailable
 
 __all__ = ["Insights"]
 
 _MOST = 200
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS notes (
+    id INTEGER PRIMARY KEY,
+    about TEXT NOT NULL, -- the databases, one path a line
+    noted TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP,
+    text TEXT NOT NULL
+)
+"""
+_ADD = "INSERT INTO notes (about, text) SELECT ?1, ?2 WHERE (SELECT count(*) FROM notes WHERE about = ?1) < ?3"
 
 
 class Insights:
-    """Notes in the order they were made."""
+    """Notes in the order they were made.
 
-    def __init__(self) -> None:
-        self._notes: list[str] = []
+    Args:
+        path: of the memo's database, which is made when the first note comes.
+        about: paths of the databases that the notes are about; those about others in the same file are not seen.
+    """
 
-    def add(self, note: str) -> int:
+    def __init__(self, path: str, about: Iterable[str]) -> None:
+        self._path, self._about = path, "\n".join(sorted(about))
+
+    async def add(self, note: str) -> int:
         """How many there are with `note`.
 
         Raises:
             TooLarge: there are as many as the memo takes.
+            Unavailable: the file can't be used.
         """
-        if len(self._notes) == _MOST:
+        async with self._open() as memo:
+            added = await memo.execute(_ADD, (self._about, " ".join(note.split()), _MOST))
+            await memo.commit()
+            count = len(await self._notes(memo))
+        if not added.rowcount:
             raise TooLarge(f"The memo `memo://insights` has {_MOST} notes, the limit.", "Summarise them for the user.")
-        self._notes.append(" ".join(note.split()))
-        return len(self._notes)
+        return count
 
-    def text(self) -> str:
-        """The memo as Markdown."""
-        return "# Insights\n\n" + ("".join(f"- {note}\n" for note in self._notes) or "None yet.\n")
+    async def text(self) -> str:
+        """The memo as Markdown.
+
+        Raises:
+            Unavailable: the file can't be used.
+        """
+        async with self._open() as memo:
+            notes = await self._notes(memo)
+        return "# Insights\n\n" + ("".join(f"- {note}\n" for note in notes) or "None yet.\n")
+
+    async def _notes(self, memo: aiosqlite.Connection) -> list[str]:
+        rows = await memo.execute_fetchall("SELECT text FROM notes WHERE about = ? ORDER BY id", (self._about,))
+        return [str(row[0]) for row in rows]
+
+    @asynccontextmanager
+    async def _open(self) -> AsyncGenerator[aiosqlite.Connection]:
+        try:
+            # Short, and aiosqlite's thread must not outlive the call.
+            with anyio.CancelScope(shield=True):
+                async with aiosqlite.connect(self._path) as memo:
+                    await memo.execute(_SCHEMA)
+                    yield memo
+        except sqlite3.Error as error:
+            raise Unavailable(
+                f"The file of the insights can't be used: {error}.", "The operator can name another as `--insights`."
+            ) from error

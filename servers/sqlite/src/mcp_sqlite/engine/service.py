@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+import anyio
+
 from mcp_batteries.errors import Invalid
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
 from mcp_batteries.sql.rows import Hits, RowPage
+from mcp_sqlite.engine import demo
 from mcp_sqlite.engine.pages import Pages, Scratch
 from mcp_sqlite.engine.pool import Pool
 from mcp_sqlite.models import Backup, Catalog, Change, Check, Export, Import, Plan, TableInfo
@@ -48,9 +51,11 @@ class Engine:
     Args:
         seconds: a statement's time limit.
         workers: statements that run at once.
+        example: where to make the demo database, if it is served.
     """
 
-    def __init__(self, scratch: Scratch, *, seconds: float, workers: int) -> None:
+    def __init__(self, scratch: Scratch, *, seconds: float, workers: int, example: str | None = None) -> None:
+        self._example, self._making = example, anyio.Lock()
         self.pool = Pool(seconds=seconds, most=workers)
         self._scratch = scratch
         self._pages = Pages(self.pool, scratch)
@@ -58,6 +63,10 @@ class Engine:
 
     async def __aenter__(self) -> None:
         # The SDK's SSE transport enters once per connection, and leaves in any order.
+        async with self._making:
+            if self._example is not None:
+                await demo.make(self._example)
+                self._example = None
         block = self.pool.running()
         await block.__aenter__()
         self._blocks.append(block)

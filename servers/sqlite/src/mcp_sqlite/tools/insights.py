@@ -24,6 +24,6 @@ class InsightTools:
         self, ctx: Context, text: Annotated[str, Field(min_length=1, max_length=2000, description="One finding.")]
     ) -> str:
         """Add a finding to the memo that the user can read as memo://insights."""
-        number = self.insights.add(text)
+        number = await self.insights.add(text)
         await ctx.notify_resource_updated(MEMO)
         return f"Noted as number {number} in memo://insights."
