@@ -35,6 +35,10 @@ images:
     uv run python docker/images.py
     uv run python docker/deployments.py
 
+# Every suite on CPython for Windows, under Wine (Debian); prints a table.
+windows *suites:
+    uv run python tests/windows/leg.py {{ suites }}
+
 # Measure beside peers; prints ratios.
 bench *arguments:
     uv run python tests/benchmarks/bench.py {{ arguments }}

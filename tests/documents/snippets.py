@@ -26,7 +26,8 @@ import jsonschema
 import yaml
 
 from documents.schemas import DEV_CONTAINER, HOSTS, VSCODE_INPUT, VSCODE_SERVERS
-from mcp_batteries.testing.members import Member, members
+from mcp_batteries.testing.members import INSTALLED, Member, members
+from mcp_batteries.testing.pages import WINDOWS_HOME
 
 ROOT = Path(__file__).parents[2]
 SERVERS = members(ROOT)
@@ -150,7 +151,15 @@ def placed(words: Sequence[str]) -> tuple[str, ...]:
     """`words` with each `${input:NAME}` as the example that the server gives for it."""
     examples = {f"${{input:{asked.name}}}": asked.example for server in SERVERS for asked in server.asked}
     examples["${workspaceFolder}"] = "/path/to/folder"
-    return tuple(examples.get(word, word) for word in words)
+    return tuple(_off_windows(examples.get(word, word)) for word in words)
+
+
+def _off_windows(word: str) -> str:
+    """A path of the page about Windows as the other pages have it."""
+    for there, here in {rf"{WINDOWS_HOME}\.local\bin": INSTALLED, rf"{WINDOWS_HOME}\folder": "/path/to/folder"}.items():
+        if word == there or word.startswith(there + "\\"):
+            return here + word.removeprefix(there).replace("\\", "/").removesuffix(".exe")
+    return word
 
 
 def _host_of(block: Block, data: Mapping[str, Any]) -> list[str]:

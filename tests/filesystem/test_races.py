@@ -15,7 +15,7 @@ import pytest
 from filesystem.places import Ground, ground, stop
 from mcp_batteries.errors import Conflict, Problem
 from mcp_fs.engine.files import handles, syscalls, tree, write
-from mcp_fs.engine.files.handles_posix import Folder
+from mcp_fs.engine.files.handles import Folder
 from mcp_fs.engine.service import Engine
 from mcp_fs.tools.write import WriteTools
 

