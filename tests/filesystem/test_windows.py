@@ -1,0 +1,145 @@
+"""What NTFS and Win32 add to paths: other spellings of one file, names that are devices, ways out of a folder.
+
+Where a kernel beneath (Wine's) lacks one of them, `windows/listed.py` says so; the job on Windows runners has them all.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from filesystem.places import Ground, ground
+from mcp_batteries.errors import Invalid, NotFound, Problem, Refused
+from mcp_fs.engine.files import handles
+
+pytestmark = pytest.mark.skipif(sys.platform != "win32", reason="NTFS and Win32")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Ground:
+    made = ground(tmp_path)
+    (made.root / "notes.txt").write_bytes(b"here")
+    (made.root / "A folder with a long name").mkdir()
+    (made.root / "A folder with a long name" / "A file with a long name.txt").write_bytes(b"long")
+    (made.root / ".env").write_bytes(b"SECRET=1")
+    return made
+
+
+def read(place: Ground, path: str) -> bytes:
+    with handles.open_file(place.readable(path)) as file:
+        return file.read()
+
+
+def junction(source: Path, target: Path) -> None:
+    import _winapi
+
+    _winapi.CreateJunction(str(source), str(target))
+
+
+DEVICES = ("CON", "nul", "aux.txt", "COM1", "com¹.log", "LPT9", "CONIN$", "nul .txt", "folder/NUL")
+STREAMS = ("notes.txt:hidden", "notes.txt::$DATA", "notes.txt:a:$DATA", ":stream")
+NO_NAMES = ("notes.txt.", "notes.txt ", "a<b", "a|b", "a?", "a*", 'a"b', "a\tb")
+
+
+@pytest.mark.parametrize("name", [*DEVICES, *STREAMS, *NO_NAMES])
+def test_what_is_no_plain_name_is_neither_read_nor_made(name: str, place: Ground) -> None:
+    before = sorted(place.root.rglob("*"))
+    with pytest.raises(Problem):
+        read(place, name)
+    with pytest.raises(Problem), handles.resolve(place.writable(name)):
+        raise AssertionError
+    assert sorted(place.root.rglob("*")) == before
+
+
+@pytest.mark.parametrize("name", ["\udc80", "a\ud800b"])
+def test_a_lone_surrogate_is_not_a_path(name: str, place: Ground) -> None:
+    with pytest.raises(Invalid, match="surrogate"):
+        place.readable(name)
+
+
+@pytest.mark.parametrize(
+    "path", [r"\\?\C:\Windows\win.ini", r"\\.\C:", r"\\.\PhysicalDrive0", r"C:win.ini", r"\Windows"]
+)
+def test_a_path_of_the_system_leads_nowhere(path: str, place: Ground) -> None:
+    with pytest.raises((Invalid, NotFound, Refused)):
+        read(place, path)
+
+
+@pytest.mark.parametrize("path", ["notes.txt", "NOTES.TXT", r".\Notes.txt", r"A FOLDER with a long name\..\notes.txt"])
+def test_either_letter_case_and_slash_is_one_file(path: str, place: Ground) -> None:
+    assert read(place, path) == b"here"
+    assert read(place, str(place.root / path)) == b"here"
+    assert read(place, (str(place.root).upper() + "\\" + path).replace("\\", "/")) == b"here"
+
+
+@pytest.mark.parametrize("path", [".env", ".ENV", ".Env"])
+def test_a_secret_is_one_in_either_letter_case(path: str, place: Ground) -> None:
+    with pytest.raises(Refused):
+        read(place, path)
+
+
+def test_a_short_name_is_its_long_one(place: Ground) -> None:
+    import ctypes
+
+    long = place.root / "A folder with a long name" / "A file with a long name.txt"
+    buffer = ctypes.create_unicode_buffer(1000)
+    ctypes.windll.kernel32.GetShortPathNameW(str(long), buffer, 1000)
+    short = Path(buffer.value)
+    assert short.name != long.name, "this volume makes no short names"
+    path = f"{short.parent.name}\\{short.name}"
+    with handles.resolve(place.readable(path)) as spot:
+        assert spot.place.display.endswith("A file with a long name.txt")
+    assert read(place, path) == b"long"
+
+
+def test_a_secret_is_one_by_its_short_name(place: Ground) -> None:
+    import ctypes
+
+    buffer = ctypes.create_unicode_buffer(1000)
+    ctypes.windll.kernel32.GetShortPathNameW(str(place.root / ".env"), buffer, 1000)
+    assert Path(buffer.value).name != ".env", "this volume makes no short names"
+    with pytest.raises(Refused):
+        read(place, Path(buffer.value).name)
+
+
+def test_a_junction_does_not_lead_out(place: Ground) -> None:
+    junction(place.outside, place.root / "way")
+    for path in ("way/secret.txt", r"WAY\secret.txt"):
+        with pytest.raises(Refused):
+            read(place, path)
+    with pytest.raises(Refused), handles.resolve(place.writable("way/new.txt")):
+        raise AssertionError
+
+
+def test_a_junction_within_leads_to_what_it_names(place: Ground) -> None:
+    junction(place.root / "A folder with a long name", place.root / "way")
+    assert read(place, "way/A file with a long name.txt") == b"long"
+
+
+def test_a_link_does_not_lead_out(place: Ground) -> None:
+    (place.root / "link.txt").symlink_to(place.outside / "secret.txt")
+    (place.root / "nothing.txt").symlink_to(place.outside / "new.txt")
+    with pytest.raises(Refused):
+        read(place, "link.txt")
+    with pytest.raises(Problem):
+        read(place, "nothing.txt")
+    assert not (place.outside / "new.txt").exists()
+
+
+def test_a_folder_in_use_stays_where_it_is(place: Ground) -> None:
+    inner = place.root / "A folder with a long name"
+    path = place.readable("A folder with a long name/A file with a long name.txt")
+    with handles.resolve(path), pytest.raises(PermissionError):
+        inner.rename(place.root / "moved")
+    inner.rename(place.root / "moved")
+
+
+def test_a_file_that_another_program_holds_is_named_as_such(place: Ground) -> None:
+    with (
+        (place.root / "notes.txt").open("rb"),
+        pytest.raises(Problem, match="Another program has"),
+        handles.resolve(place.writable("notes.txt")) as spot,
+    ):
+        spot.folder.remove(spot.name)
