@@ -507,6 +507,51 @@ class TestSeveral:
         assert (three.root / backup).read_text() == "1\n"
 
 
+class TestForms:
+    """Patches as models write them."""
+
+    @pytest.mark.parametrize(
+        "patch",
+        [
+            "--- a/f\n+++ b/f\n@@\n b\n-c\n+C\n",
+            "--- a/f\n+++ b/f\n@@ def f():\n b\n-c\n+C\n d\n",
+            "--- a/f\n+++ b/f\n@@ ... @@\n-c\n+C\n",
+            "*** Begin Patch\n*** Update File: f\n@@\n b\n-c\n+C\n*** End Patch",
+            "*** Begin Patch\n*** Update File: f\n b\n-c\n+C\n d\n*** End of File\n*** End Patch\n",
+        ],
+    )
+    async def test_a_hunk_without_numbers_is_found_by_its_text(self, here: Ground, patch: str) -> None:
+        (here.root / "f").write_text("a\nb\nc\nd\n")
+        await WriteTools(here.policy, Engine(here.policy)).edit_files(patch)
+        assert (here.root / "f").read_text() == "a\nb\nC\nd\n"
+
+    async def test_a_hunk_without_numbers_at_two_places_is_refused(self, here: Ground) -> None:
+        (here.root / "f").write_text("c\nb\nc\n")
+        with pytest.raises(Conflict, match=r"its lines are at 1, 3.*Quote more"):
+            await WriteTools(here.policy, Engine(here.policy)).edit_files("--- a/f\n+++ b/f\n@@\n-c\n+C\n")
+
+    async def test_files_are_added_and_deleted_by_name(self, here: Ground) -> None:
+        (here.root / "gone").write_text("x\n")
+        patch = "*** Begin Patch\n*** Add File: new\n+one\n+two\n*** Delete File: gone\n*** End Patch"
+        await WriteTools(here.policy, Engine(here.policy)).edit_files(patch)
+        assert {path.name: path.read_text() for path in here.root.iterdir()} == {"new": "one\ntwo\n"}
+
+    @pytest.mark.parametrize(
+        ("patch", "said"),
+        [
+            ("*** Begin Patch\n*** End Patch", "names no file"),
+            ("*** Begin Patch\n*** Update File: f\n*** End Patch", "changes nothing in `f`"),
+            ("*** Begin Patch\n*** Update File: f\n*** Move to: g\n@@\n-c\n+C\n", "Use `move_file`"),
+            ("*** Begin Patch\n*** Update File: f\nc\n", "begins with none of"),
+        ],
+    )
+    async def test_what_is_wrong_is_named(self, here: Ground, patch: str, said: str) -> None:
+        (here.root / "f").write_text("c\n")
+        with pytest.raises(Invalid, match=said):
+            await WriteTools(here.policy, Engine(here.policy)).edit_files(patch)
+        assert (here.root / "f").read_text() == "c\n"
+
+
 async def test_the_tool(here: Ground) -> None:
     (here.root / "f").write_text("a b a")
     edits = [Edit(old_text="b", new_text="c"), Edit(old_text="a", new_text="x", replace_all=True)]

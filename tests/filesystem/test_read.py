@@ -56,7 +56,7 @@ def test_a_whole_file_comes_with_its_hash(tmp_path: Path) -> None:
 def test_a_range_says_where_it_lies(tmp_path: Path) -> None:
     fill(tmp_path, {"a": "".join(f"{number}\n" for number in range(1, 101))})
     piece = read(tmp_path, "a", start_line=10, end_line=12)
-    assert piece.text() == "[lines 10-12 of 100, utf-8]\n10\n11\n12\n"
+    assert piece.text() == f"[lines 10-12 of 100, utf-8, hash {piece.hash}]\n10\n11\n12\n"
     assert read(tmp_path, "a", start_line=99, end_line=500).body == "99\n100\n"
     assert read(tmp_path, "a", start_line=7, end_line=7, numbers=True).body == "7\t7\n"
 
@@ -64,7 +64,7 @@ def test_a_range_says_where_it_lies(tmp_path: Path) -> None:
 def test_a_page_names_the_next_call(tmp_path: Path) -> None:
     fill(tmp_path, {"a": "x" * 9 + "\n" + "".join(f"{number:09}\n" for number in range(2, 2001))})
     piece = read(tmp_path, "a")
-    assert piece.status == "lines 1-1000 of 2,000, utf-8; continue with start_line=1001"
+    assert piece.status == f"lines 1-1000 of 2,000, utf-8, hash {piece.hash}; continue with start_line=1001"
     assert read(tmp_path, "a", start_line=1001).body.startswith("000001001\n")
 
 
@@ -89,7 +89,7 @@ def test_a_tail_longer_than_a_page_keeps_the_end(tmp_path: Path) -> None:
     fill(tmp_path, {"a": "".join(f"{number:09}\n" for number in range(1, 2001))})
     piece = read(tmp_path, "a", tail=2000)
     assert piece.body.endswith("000002000\n")
-    assert piece.status.startswith("lines 1001-2000 of 2,000, utf-8; 2,000 lines were asked for")
+    assert piece.status.startswith(f"lines 1001-2000 of 2,000, utf-8, hash {piece.hash}; 2,000 lines were asked for")
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32", "gbk", "shift_jis"])
@@ -231,8 +231,7 @@ def test_one_long_line_is_cut_and_can_be_read_on(tmp_path: Path) -> None:
 
 def test_a_line_that_does_not_exist_is_told_so(tmp_path: Path) -> None:
     fill(tmp_path, {"a": "one\n", "empty": ""})
-    with pytest.raises(Invalid, match="has 1 line\\."):
-        read(tmp_path, "a", start_line=2)
+    assert read(tmp_path, "a", start_line=2).status.startswith("no line 2 yet, 1 line,")
     with pytest.raises(Invalid, match="has 4 bytes"):
         read(tmp_path, "a", start_column=9)
     assert read(tmp_path, "empty").text().startswith("[empty file, utf-8")
@@ -493,3 +492,18 @@ def test_the_part_of_a_file_with_nul_bytes_that_is_text_is_read(tmp_path: Path) 
     assert read(tmp_path, "log").body == "[10,000 NUL bytes]"
     with pytest.raises(Invalid, match="binary"):
         read(tmp_path, "not", tail=1)
+
+
+def test_a_line_that_is_not_there_yet_is_an_answer(tmp_path: Path) -> None:
+    fill(tmp_path, {"log": "x\n" * 1000, "empty": "", "open": "a\nb"})
+    assert read(tmp_path, "log", start_line=1001).status.startswith("no line 1,001 yet, 1,000 lines, utf-8, hash ")
+    assert read(tmp_path, "log", start_line=1001).body == ""
+    assert read(tmp_path, "empty", start_line=2).status.startswith("no line 2 yet, 0 lines")
+    assert read(tmp_path, "open", start_line=3).status.startswith("no line 3 yet, 2 lines")
+
+
+@pytest.mark.parametrize("part", [{}, {"tail": 1}, {"start_line": 5000, "end_line": 5001}])
+def test_a_page_carries_the_hash_of_the_whole_file(tmp_path: Path, part: dict[str, int]) -> None:
+    content = b"line\n" * 100_000
+    fill(tmp_path, {"f": content})
+    assert read(tmp_path, "f", **part).hash == content_hash(content)

@@ -350,9 +350,9 @@ class TestCopy:
         make(here, *(f"a/{number}" for number in range(6)))
         with pytest.raises(TooLarge, match="more than 5 entries"):
             copy(here, "a", "b")
-        with pytest.raises(TooLarge):
-            delete(here, "a", recursive=True)
         assert len(all_of(here)) == 6
+        delete(here, "a", recursive=True)  # of any number
+        assert all_of(here) == {}
 
 
 class TestDelete:
@@ -383,11 +383,17 @@ class TestDelete:
             delete(here, path, recursive=True)
 
     def test_secrets_stay(self, here: Ground) -> None:
-        make(here, "a/.env", "a/f", ".npmrc")
+        make(here, "a/.ssh/id", "a/f", ".npmrc")
         for path in ("a", ".npmrc"):
             with pytest.raises(Refused, match="protected"):
                 delete(here, path, recursive=True)
-        assert set(all_of(here)) == {"a/.env", "a/f", ".npmrc"}
+        assert set(all_of(here)) == {"a/.ssh/id", "a/f", ".npmrc"}
+
+    def test_a_protected_file_does_not_keep_its_folder(self, here: Ground) -> None:
+        make(here, "node_modules/a/cert.pem", "node_modules/b/.npmrc", "node_modules/b/index.js")
+        answer = delete(here, "node_modules", recursive=True)
+        assert answer.text() == "deleted node_modules, with 5 entries, 2 of them protected"
+        assert all_of(here) == {}
 
     def test_what_is_missing(self, here: Ground) -> None:
         with pytest.raises(NotFound):
@@ -404,7 +410,7 @@ class TestDelete:
         make(here, "a/f")
         with pytest.raises(Conflict):
             delete(here, "a", trash=True)
-        assert delete(here, "a", recursive=True, trash=True).text() == "moved to the trash: a, with 1 entries"
+        assert delete(here, "a", recursive=True, trash=True).text() == "moved to the trash: a, with 1 entry"
         assert trashed == [os.path.realpath(here.root / "a")]
         assert all_of(here) == {"bin/f": "a/f"}
 
@@ -483,3 +489,30 @@ def test_the_kernel_is_asked_whether_somebody_elses_file_may_be_written(here: Gr
             os.setresuid(65534, 65534, 65534)
             os._exit(write._may_write(spot))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize("folder", [False, True])
+async def test_a_source_that_can_not_be_read_is_blamed_not_the_target(
+    here: Ground, monkeypatch: pytest.MonkeyPatch, folder: bool
+) -> None:
+    make(here, "a/f")
+    real = os.read
+    monkeypatch.setattr(tree, "open_regular", _denied)
+    with pytest.raises(Refused, match=r"on `a/f`: Permission denied"):
+        tree.copy(here.readable("a" if folder else "a/f"), here.writable("b"), overwrite=False, stop=stop())
+    monkeypatch.undo()
+    inode = (here.root / "a/f").stat().st_ino
+
+    def failing(fd: int, size: int) -> bytes:
+        if os.fstat(fd).st_ino == inode:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return real(fd, size)
+
+    monkeypatch.setattr(os, "read", failing)
+    with pytest.raises(Unavailable, match="`a/f` failed: Input/output error"):
+        tree.copy(here.readable("a" if folder else "a/f"), here.writable("b"), overwrite=False, stop=stop())
+    assert not (here.root / "b").exists()
+
+
+def _denied(*_: object) -> None:
+    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))

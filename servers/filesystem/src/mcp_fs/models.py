@@ -20,6 +20,7 @@ __all__ = [
     "Matches",
     "Media",
     "Moved",
+    "Replaced",
     "Tallies",
     "TextSlice",
     "Tree",
@@ -33,6 +34,9 @@ __all__ = [
 
 # Surrogates stand for bytes that are not UTF-8, which no answer can carry.
 _BREAKS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+_MOST_NAMED = 50
 
 
 def is_one_line(text: str) -> bool:
@@ -65,7 +69,7 @@ class TextSlice(TextResult):
         body: the lines, with numbers when asked for.
         encoding: for people.
         first: number of the first line; None when only the distance from the end is known.
-        last: number of the last line.
+        last: number of the last line; None when the file does not reach `first` yet.
         total: lines in the file; None when counting them would mean reading a large file.
         size: bytes of the file.
         bytes_shown: bytes of the file in `body`.
@@ -78,7 +82,7 @@ class TextSlice(TextResult):
         lines_asked: last lines asked for when they, or the one, are more than a page.
         replaced: whether bytes that do not decode are shown as U+FFFD.
         unterminated: whether the file's last line is shown and has no line end.
-        hash: of the whole content, when all of it is shown.
+        hash: of the whole content, of a file that can be edited.
     """
 
     path: str
@@ -116,6 +120,8 @@ class TextSlice(TextResult):
         return f"[{self.status}]\n{self.body}"
 
     def _span(self) -> str:
+        if self.first is not None and self.last is None:
+            return f"no line {self.first:,} yet, {counted(self.total or 0, 'line')}"
         if not self.size or self.total == 0:
             return "empty file"
         if self.column is None:
@@ -480,6 +486,32 @@ class Edited(TextResult):
             else:
                 lines.append(f"{did} {path}" + (f", hash {digest}" if digest else ""))
         return "\n".join([*lines, *self.notes, self.diff])
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced(TextResult):
+    """What a replacement over many files changed, or would change.
+
+    Attributes:
+        files: paths with their number of replacements.
+        page: lines before and after, as many as fit.
+        dry_run: whether nothing was written.
+    """
+
+    files: Sequence[tuple[str, int]]
+    page: Sequence[str]
+    dry_run: bool
+    notes: Sequence[str] = ()
+
+    def text(self) -> str:
+        number = sum(count for _, count in self.files)
+        did = "would replace" if self.dry_run else "replaced"
+        head = [f"{did} {counted(number, 'place')} in {counted(len(self.files), 'file')}", *self.notes]
+        if self.dry_run and self.files:
+            head.append("nothing was written: repeat with dry_run=false")
+        named = ", ".join(f"{path} {count}" for path, count in self.files[:_MOST_NAMED])
+        more = f" and {len(self.files) - _MOST_NAMED:,} more" if len(self.files) > _MOST_NAMED else ""
+        return "\n".join([f"[{'; '.join(head)}]", *([named + more] if named else []), *self.page])
 
 
 @dataclass(frozen=True, slots=True)

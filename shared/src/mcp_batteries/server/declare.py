@@ -7,7 +7,7 @@ import, and a method stays an ordinary method that a test can call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -16,6 +16,7 @@ from mcp_types import ToolAnnotations
 from mcp_batteries.server.views import View
 
 __all__ = [
+    "Adapt",
     "Completes",
     "Declared",
     "DeclaredPrompt",
@@ -28,12 +29,16 @@ __all__ = [
     "hints",
     "lists_resources",
     "prompt",
+    "renames",
     "resource",
     "tool",
 ]
 
 Effect = Literal["read", "write", "destroy"]
 """read: changes nothing. write: adds, loses nothing. destroy: can replace or remove what was there."""
+
+Adapt = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""Arguments as they were sent -> as they are checked: names that models know from other servers."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MARK = "__mcp_batteries__"
@@ -50,6 +55,7 @@ class DeclaredTool:
     app_only: bool = False
     toolsets: tuple[str, ...] = ()
     gates: tuple[str, ...] = ()
+    adapt: Adapt | None = None
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,7 @@ def tool(
     app_only: bool = False,
     toolset: str | tuple[str, ...] = (),
     gate: str | tuple[str, ...] = (),
+    adapt: Adapt | None = None,
 ) -> Callable[[F], F]:
     """Mark an `async def` method as a tool; its name, docstring and annotations are what the model reads.
 
@@ -102,12 +109,23 @@ def tool(
         view: the page that shows its result in hosts that can.
         app_only: for views alone; the model never sees it.
         toolset: the groups of tools it belongs to; any of them offers it.
+        adapt: takes names that models know from other servers; the published schema has ours only.
         gate: the switches that have to be on for it, all of them; what either means is the server's policy.
     """
     repeatable = effect == "read" if idempotent is None else idempotent
     toolsets = (toolset,) if isinstance(toolset, str) else toolset
     gates = (gate,) if isinstance(gate, str) else gate
-    return _mark(DeclaredTool(title, effect, repeatable, open_world, seconds, view, app_only, toolsets, gates))
+    return _mark(DeclaredTool(title, effect, repeatable, open_world, seconds, view, app_only, toolsets, gates, adapt))
+
+
+def renames(**names: str) -> Adapt:
+    """Take each argument of a foreign name as the one it stands for, unless that is there as well."""
+
+    def adapt(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        meant = {name: names.get(name, name) for name in arguments}
+        return {meant[name] if meant[name] not in arguments else name: value for name, value in arguments.items()}
+
+    return adapt
 
 
 def resource(uri: str, *, name: str, title: str, mime_type: str | None = None) -> Callable[[F], F]:

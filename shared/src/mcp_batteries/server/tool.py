@@ -18,7 +18,7 @@ from pydantic import Field
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.server.arguments import check_arguments, slim
 from mcp_batteries.server.confirm import Question, ask
-from mcp_batteries.server.declare import DeclaredTool, Effect, hints
+from mcp_batteries.server.declare import Adapt, DeclaredTool, Effect, hints
 from mcp_batteries.server.results import DataResult, to_call_result
 from mcp_batteries.server.views import meta
 
@@ -36,6 +36,7 @@ class StrictTool(Tool):
     effect: Effect = Field(default="destroy", exclude=True)
     toolset: str = Field(default="", exclude=True)
     guard: Guard | None = Field(default=None, exclude=True)
+    adapt: Adapt | None = Field(default=None, exclude=True)
 
     async def run(self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False) -> Any:
         """Check `arguments`, run the method, render its result.
@@ -44,6 +45,8 @@ class StrictTool(Tool):
             Problem: the method or the check refused; the text is for the caller.
             UnexpectedToolError: anything else; the caller learns only that the server failed.
         """
+        if self.adapt is not None:
+            arguments = dict(self.adapt(arguments))
         values = check_arguments(self.name, self.fn_metadata.arg_model, self.parameters, arguments)
         replaces = values.get("overwrite", True) and not values.get("dry_run")
         try:
@@ -114,6 +117,7 @@ def strict_tool(
     tool.seconds = declared.seconds
     tool.confirm = confirm and declared.effect == "destroy"
     tool.effect = declared.effect
+    tool.adapt = declared.adapt
     owner = getattr(method, "__self__", None)
     tool.toolset = (method if owner is None else type(owner)).__module__.rpartition(".")[2]
     tool.guard = None if declared.effect == "read" else guard

@@ -19,6 +19,7 @@ from mcp_fs.engine.files.write import write_file
 from mcp_fs.engine.info import info
 from mcp_fs.engine.listing import Sort, list_folder, list_roots, list_tree, names_in
 from mcp_fs.engine.media import view
+from mcp_fs.engine.replace import Substitution, replace_in_files
 from mcp_fs.engine.search import ripgrep
 from mcp_fs.engine.search.contents import Query, search
 from mcp_fs.engine.search.find import find
@@ -33,6 +34,7 @@ from mcp_fs.models import (
     Matches,
     Media,
     Moved,
+    Replaced,
     Tallies,
     TextSlice,
     Tree,
@@ -178,6 +180,26 @@ class Engine:
             return change_files(changes, dry_run=dry_run, stop=stop)
 
         return await in_thread(work, what="Patching", long=True)
+
+    async def append(self, place: Writable, content: str) -> Edited | Written:
+        """Add text to the end of a file, in its encoding; create it when there is none."""
+
+        def work(stop: Stop) -> Edited | Written:
+            if not _exists(place):
+                return write_file(place, content, overwrite=False, stop=stop)
+            return change_files([Change(place, lambda text: text + content)], dry_run=False, stop=stop)
+
+        return await in_thread(work, what="Writing", long=True)
+
+    async def replace(
+        self, start: Writable, glob: str, wanted: Filter, substitution: Substitution, *, dry_run: bool, report: Report
+    ) -> Replaced:
+        """Replace a text in many files, all or none."""
+        return await in_thread(
+            lambda stop: replace_in_files(start, glob, wanted, substitution, dry_run=dry_run, stop=stop),
+            what="Replacing",
+            report=report,
+        )
 
     async def exists(self, place: Readable) -> bool:
         """Whether there is anything at a place, a link's target included."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from mcp.server.mcpserver import Context
 from mcp_types import (
@@ -35,12 +36,22 @@ Number = Annotated[int, Field(ge=1)]
 PageBytes = Annotated[int, Field(ge=1, le=MAX_PAGE_BYTES)]
 
 
+def _offset(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The first line and their number, as other servers take them."""
+    first, number = arguments.get("offset"), arguments.get("limit")
+    if not isinstance(first, int | None) or not isinstance(number, int | None) or first is number is None:
+        return arguments
+    rest = {name: value for name, value in arguments.items() if name not in ("offset", "limit")}
+    first = max(first or 1, 1)
+    return {"start_line": first, **({} if number is None else {"end_line": first + number - 1}), **rest}
+
+
 @dataclass(frozen=True)
 class ReadTools:
     policy: Policy
     engine: Engine
 
-    @tool("Read text", effect="read")
+    @tool("Read text", effect="read", adapt=_offset)
     async def read_text(
         self,
         path: RelativePath,

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from mcp.server.mcpserver import Context
 from pydantic import Field
 
-from mcp_batteries.server.declare import tool
+from mcp_batteries.server.declare import renames, tool
 from mcp_fs.engine.search.contents import Query
 from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
@@ -26,7 +26,7 @@ class SearchTools:
     policy: Policy
     engine: Engine
 
-    @tool("Find files", effect="read")
+    @tool("Find files", effect="read", adapt=renames(pattern="glob", query="glob"))
     async def find_files(
         self,
         ctx: Context,
@@ -54,7 +54,7 @@ class SearchTools:
             report=ctx.report_progress,
         )
 
-    @tool("Search text", effect="read")
+    @tool("Search text", effect="read", adapt=renames(query="pattern", regex="pattern", include="glob"))
     async def search_text(
         self,
         ctx: Context,

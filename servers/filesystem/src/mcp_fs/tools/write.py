@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
+from mcp.server.mcpserver import Context
 from pydantic import BaseModel, ConfigDict, Field
 
 from mcp_batteries.errors import Invalid, Problem, quote
-from mcp_batteries.server.declare import tool
+from mcp_batteries.server.declare import renames, tool
 from mcp_fs.engine.files.edit import Replacement
 from mcp_fs.engine.files.patch import FilePatch, parse
+from mcp_fs.engine.replace import Substitution
 from mcp_fs.engine.service import Engine
-from mcp_fs.models import Edited, Moved, Written
+from mcp_fs.engine.walk import Filter
+from mcp_fs.models import Edited, Moved, Replaced, Written
 from mcp_fs.policy import Policy, Writable
-from mcp_fs.tools.arguments import DryRun, Overwrite, RelativePath
+from mcp_fs.tools.arguments import DryRun, IncludeHidden, IncludeIgnored, Overwrite, RelativePath
 from mcp_fs.tools.views import DIFF
 
 __all__ = ["Edit", "WriteTools"]
@@ -30,22 +34,45 @@ class Edit(BaseModel):
     replace_all: bool = False
 
 
+def _flat(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """One replacement given without its list, as other servers take it."""
+    names = {"old_text", "oldText", "old_string", "new_text", "newText", "new_string", "replace_all", "replaceAll"}
+    if "edits" in arguments or not names & arguments.keys():
+        return arguments
+    edit = {name.replace("string", "text"): value for name, value in arguments.items() if name in names}
+    return {**{name: value for name, value in arguments.items() if name not in names}, "edits": [edit]}
+
+
 @dataclass(frozen=True)
 class WriteTools:
     policy: Policy
     engine: Engine
 
-    @tool("Write file", effect="destroy", idempotent=True)
-    async def write_file(self, path: RelativePath, content: str, overwrite: Overwrite = False) -> Written:
-        """Create a text file; its folder must exist.
+    @tool("Write file", effect="destroy", adapt=renames(text="content", file_text="content", file_path="path"))
+    async def write_file(
+        self,
+        path: RelativePath,
+        content: str,
+        overwrite: Overwrite = False,
+        append: Annotated[bool, Field(description="Add to the end, in the file's encoding.")] = False,
+        parents: Annotated[bool, Field(description="Create missing folders.")] = False,
+    ) -> Written | Edited:
+        """Create a text file.
 
         To change a part of a file use `edit_file`.
         """
+        if append and overwrite:
+            raise Invalid("`append` and `overwrite` exclude one another.", "Use one of them.")
         if path.endswith("/"):
             raise Invalid(f"{quote(path)} ends as folders do.", "Leave out the last slash, or use `create_directory`.")
-        return await self.engine.write(self.policy.writable(path), content, overwrite=overwrite)
+        place = self.policy.writable(path)
+        if parents:
+            await self.engine.create_folder(place.parent)
+        if append:
+            return await self.engine.append(place, content)
+        return await self.engine.write(place, content, overwrite=overwrite)
 
-    @tool("Edit file", effect="destroy", view=DIFF)
+    @tool("Edit file", effect="destroy", view=DIFF, adapt=_flat)
     async def edit_file(
         self,
         path: RelativePath,
@@ -61,7 +88,7 @@ class WriteTools:
         wanted = [Replacement(edit.old_text, edit.new_text, edit.replace_all) for edit in edits]
         return await self.engine.edit(place, wanted, dry_run=dry_run, expected_hash=expected_hash)
 
-    @tool("Edit files", effect="destroy", view=DIFF)
+    @tool("Edit files", effect="destroy", view=DIFF, adapt=renames(diff="patch", input="patch"))
     async def edit_files(
         self,
         patch: Annotated[str, Field(description="Unified diff; /dev/null creates or deletes a file.")],
@@ -76,12 +103,37 @@ class WriteTools:
         """Create a folder and those above it that are missing."""
         return await self.engine.create_folder(self.policy.writable(path))
 
-    @tool("Copy file", effect="destroy")
+    @tool("Replace text", effect="destroy", adapt=renames(pattern="old_text", query="old_text", replacement="new_text"))
+    async def replace_text(
+        self,
+        ctx: Context,
+        old_text: Annotated[str, Field(description="What to replace.")],
+        new_text: Annotated[str, Field(description="What to put there.")],
+        glob: Annotated[str, Field(description="`*.py`, `src/**/*.{ts,tsx}`")],
+        path: RelativePath = ".",
+        by: Annotated[
+            Literal["text", "word", "regex"],
+            Field(description="Whether old_text is a text, a whole word or RE2, whose groups are `\\1` in new_text."),
+        ] = "text",
+        ignore_case: bool = False,
+        include_hidden: IncludeHidden = False,
+        include_ignored: IncludeIgnored = False,
+        dry_run: bool = True,
+    ) -> Replaced:
+        """Replace a text at every place in many files, all or none. See first what would change, then write.
+
+        For one file use `edit_file`.
+        """
+        start, wanted = self.policy.writable(path), Filter(include_hidden, include_ignored)
+        substitution = Substitution(old_text, new_text, by, ignore_case)
+        return await self.engine.replace(start, glob, wanted, substitution, dry_run=dry_run, report=ctx.report_progress)
+
+    @tool("Copy file", effect="destroy", adapt=renames(destination="target"))
     async def copy_file(self, source: RelativePath, target: RelativePath, overwrite: Overwrite = False) -> Moved:
         """Copy a file or a whole folder to a new path."""
         return await self.engine.copy(self.policy.readable(source), self.policy.writable(target), overwrite=overwrite)
 
-    @tool("Move file", effect="destroy")
+    @tool("Move file", effect="destroy", adapt=renames(destination="target"))
     async def move_file(self, source: RelativePath, target: RelativePath, overwrite: Overwrite = False) -> Moved:
         """Move or rename a file or folder; `target` is its new path."""
         return await self.engine.move(self.policy.writable(source), self.policy.writable(target), overwrite=overwrite)

@@ -18,6 +18,7 @@ from mcp_fs.engine.files.text import shown as readable
 
 __all__ = ["FilePatch", "apply_hunks", "parse"]
 
+_BARE_HEADER = re.compile(r"@@(?! -\d).*", re.DOTALL)
 _HEADER = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(.*)", re.DOTALL)
 _NONE = "/dev/null"
 _HOW = "Send a unified diff with its `---` and `+++` lines, as `diff -u` and git write it."
@@ -25,7 +26,7 @@ _HOW = "Send a unified diff with its `---` and `+++` lines, as `diff -u` and git
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
-    """Lines without their ends; `line` is where they should begin, from 1.
+    """Lines without their ends; `line` is where they should begin, from 1, or 0 when only the text tells.
 
     `old_open` and `new_open` tell that the last line has no end, in the old text and in the new.
     """
@@ -44,6 +45,7 @@ class FilePatch:
     Attributes:
         path: without the `a/` or `b/` of git.
         written: as the diff has it.
+        whole: whether it deletes the file whatever is in it.
     """
 
     path: str
@@ -51,6 +53,7 @@ class FilePatch:
     creates: bool
     deletes: bool
     hunks: tuple[Hunk, ...]
+    whole: bool = False
 
 
 def parse(patch: str) -> list[FilePatch]:
@@ -59,6 +62,8 @@ def parse(patch: str) -> list[FilePatch]:
     Raises:
         Invalid: it is none, or does what text can't: renames, modes, binary contents.
     """
+    if patch.lstrip().startswith(_BEGIN):
+        return _parse_envelope(patch.replace("\r\n", "\n").strip().split("\n"))
     # Half of its cost is compiling its expressions: paid by the first patch, not by every start.
     from unidiff.errors import UnidiffParseError
     from unidiff.patch import PatchSet
@@ -100,6 +105,8 @@ def apply_hunks(text: str, patch: FilePatch, shown: str, stop: Stop) -> str:
         Conflict: it is at several places and at none of them by its line number.
         Invalid: a hunk expects nothing, so that it could go anywhere.
     """
+    if patch.whole:
+        return ""
     lines, shift, after = lines_of(text), 0, 0
     bare = [readable(_bare(line)) for line in lines]
     for number, hunk in enumerate(patch.hunks, 1):
@@ -107,7 +114,8 @@ def apply_hunks(text: str, patch: FilePatch, shown: str, stop: Stop) -> str:
         which = f"Hunk {number} of {shown}"
         if not hunk.old and lines:
             raise Invalid(f"{which} has no context.", "Make the diff with at least one unchanged line.")
-        start = _position(bare, hunk, max(after, hunk.line - 1 + shift), after, which, stop)
+        line = max(after, hunk.line - 1 + shift) if hunk.line else None
+        start = _position(bare, hunk, line, after, which, stop)
         end = start + len(hunk.old)
         if hunk.old and end == len(lines) and hunk.old_open and lines[-1] != _bare(lines[-1]):
             raise NotFound(f"{which}: its last line has a line end in the file and none in the patch.")
@@ -119,9 +127,11 @@ def apply_hunks(text: str, patch: FilePatch, shown: str, stop: Stop) -> str:
     return "".join(lines)
 
 
-def _position(bare: list[str], hunk: Hunk, line: int, after: int, which: str, stop: Stop) -> int:
+def _position(bare: list[str], hunk: Hunk, line: int | None, after: int, which: str, stop: Stop) -> int:
     size, old = len(hunk.old), list(hunk.old)
-    if bare[line : line + size] == old:
+    if not old:
+        return after
+    if line is not None and bare[line : line + size] == old:
         return line
     places = [
         start
@@ -132,6 +142,8 @@ def _position(bare: list[str], hunk: Hunk, line: int, after: int, which: str, st
         return places[0]
     if places:
         found = ", ".join(str(place + 1) for place in places[:10])
+        if line is None:
+            raise Conflict(f"{which}: its lines are at {found}.", "Quote more lines around it, or its line number.")
         raise Conflict(f"{which}: its lines are at {found}, not at line {hunk.line}.", "Correct the line number.")
     raise NotFound(f"{which}: its lines are not in the file.", nearest("\n".join(bare), "\n".join(old), stop))
 
@@ -186,6 +198,8 @@ def _recounted(patch: str) -> str:
     result: list[str] = []
     index = 0
     while index < len(lines):
+        if index and _BARE_HEADER.fullmatch(lines[index]):
+            lines[index] = "@@ -0,0 +0,0 @@"  # models can't count: the text tells where it belongs
         header = _HEADER.fullmatch(lines[index])
         if header is None:
             result.append(lines[index])
@@ -202,6 +216,55 @@ def _recounted(patch: str) -> str:
         result += [start, *(line or " " for line in body)]
         index = end
     return "\n".join([*result, ""])
+
+
+_BEGIN = "*** Begin Patch"
+_FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)")
+
+
+def _parse_envelope(lines: Sequence[str]) -> list[FilePatch]:
+    """The files of a patch as several models write it: `*** Update File:`, hunks behind `@@` without numbers."""
+    patches: list[FilePatch] = []
+    body: list[str] = []
+    did = path = ""
+
+    def close() -> None:
+        if not did:
+            return
+        hunks = [_unnumbered(part) for part in _hunks(body)]
+        if did != "Delete" and not hunks:
+            raise Invalid(f"The patch changes nothing in `{path}`.", _HOW)
+        patches.append(FilePatch(path, path, did == "Add", did == "Delete", tuple(hunks), did == "Delete"))
+
+    for line in lines[1:]:
+        if (found := _FILE.fullmatch(line)) is not None:
+            close()
+            (did, path), body = found.groups(), []
+        elif line.startswith("*** Move to:"):
+            raise Invalid(f"The patch renames `{path}`.", "Use `move_file` to rename.")
+        elif not line.startswith("*** End"):
+            body.append(line)
+    close()
+    if not patches:
+        raise Invalid("The patch names no file.", _HOW)
+    return patches
+
+
+def _hunks(body: Sequence[str]) -> list[list[str]]:
+    parts: list[list[str]] = [[]]
+    for line in body:
+        if line.startswith("@@"):
+            parts.append([])
+        else:
+            parts[-1].append(line or " ")
+    return [part for part in parts if part]
+
+
+def _unnumbered(body: Sequence[str]) -> Hunk:
+    if wrong := next((line for line in body if line[0] not in " +-"), None):
+        raise Invalid(f"The patch can't be read: {wrong[:60]!r} begins with none of ` `, `+` and `-`.", _HOW)
+    old = tuple(line[1:] for line in body if line[0] in " -")
+    return Hunk(0, old, tuple(line[1:] for line in body if line[0] in " +"), False, False)
 
 
 def _ends_hunk(lines: Sequence[str], index: int) -> bool:

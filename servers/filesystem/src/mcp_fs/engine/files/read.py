@@ -24,6 +24,7 @@ from mcp_fs.policy import Readable
 
 __all__ = ["MAX_PAGE_BYTES", "LineIndex", "Part", "read_part", "read_parts"]
 
+_MOST_HASHED = 8 * 1024 * 1024  # takes about as many milliseconds, once for each version of a file
 _NULS = re.compile("\0+")
 MAX_PAGE_BYTES = 16 * 1024 * 1024
 
@@ -57,6 +58,7 @@ class LineIndex:
 
     def __init__(self, files: int = 64, marks: int = 1024) -> None:
         self._files: OrderedDict[tuple[int, ...], list[tuple[int, int]]] = OrderedDict()
+        self._hashes: OrderedDict[tuple[int, ...], str] = OrderedDict()
         self._most_files, self._most_marks = files, marks
         self._lock = threading.Lock()
 
@@ -66,6 +68,26 @@ class LineIndex:
             marks = self._files.get(_version(status), [])
             index = bisect_right(marks, (line, 1 << 62))
             return marks[index - 1] if index else None
+
+    def hash_of(self, lines: Lines) -> str | None:
+        """The hash of the whole file, so that a page of it can be edited; None for one too large for that.
+
+        None also when it has changed meanwhile: the page is not of what would be hashed.
+        """
+        version = _version(lines.status)
+        if lines.size > _MOST_HASHED:
+            return None
+        with self._lock:
+            known = self._hashes.get(version)
+        if known is None:
+            known = content_hash(lines.at(0, _MOST_HASHED + 1))
+            if _version(os.fstat(lines.file.fileno())) != version:
+                return None
+            with self._lock:
+                self._hashes[version] = known
+                while len(self._hashes) > self._most_files:
+                    self._hashes.popitem(last=False)
+        return known
 
     def learn(self, status: os.stat_result, line: int, offset: int) -> None:
         with self._lock:
@@ -84,12 +106,12 @@ def read_part(place: Readable, part: Part, index: LineIndex, stop: Stop) -> Text
     """The wanted lines of the text file at `place`, at most a page of them.
 
     Raises:
-        Invalid: the file is binary, or has fewer lines.
+        Invalid: the file is binary.
         Problem: it can't be opened.
     """
     with open_file(place) as file:
         lines = Lines(place, file, stop)
-        return _page(lines, part, index) if part.tail is None else _tail(lines, part, part.tail)
+        return _page(lines, part, index) if part.tail is None else _tail(lines, part, part.tail, index)
 
 
 def read_parts(
@@ -127,17 +149,39 @@ def _page(lines: Lines, part: Part, index: LineIndex) -> TextSlice:
     has_line = offset < lines.size or part.start_line == 1
     if line + skipped < part.start_line or not has_line:
         total = lines.total if lines.total is not None else lines.count(lines.start, lines.size)
-        raise Invalid(
-            f"{quote(lines.path)} has {counted(total, 'line')}.", f"Use a `start_line` up to {max(total, 1)}."
-        )
+        return _beyond(lines, part, total, index)
     if part.end_line is not None and part.end_line < part.start_line:
         raise Invalid("`end_line` lies before `start_line`.", "Leave it out to read on from `start_line`.")
     begin = _column(lines, offset, part) if part.start_column > 1 else offset
-    piece = _taken(lines, begin, begin - offset + 1, part.start_line, part)
+    piece = _taken(lines, begin, begin - offset + 1, part.start_line, part, index)
     if piece.next_line is not None:
         index.learn(lines.status, piece.next_line, begin + piece.bytes_shown)
     index.learn(lines.status, part.start_line, offset)
     return piece
+
+
+def _beyond(lines: Lines, part: Part, total: int, index: LineIndex) -> TextSlice:
+    """The answer for a line that is not there, as in a log that may grow."""
+    return TextSlice(
+        path=lines.path,
+        body="",
+        encoding=str(lines.encoding),
+        first=part.start_line,
+        last=None,
+        total=total,
+        size=lines.size,
+        bytes_shown=0,
+        column=1,
+        end_line=part.end_line,
+        next_line=None,
+        next_column=None,
+        following=None,
+        lines_shown=0,
+        lines_asked=None,
+        replaced=False,
+        unterminated=False,
+        hash=index.hash_of(lines),
+    )
 
 
 def _column(lines: Lines, offset: int, part: Part) -> int:
@@ -154,7 +198,7 @@ def _column(lines: Lines, offset: int, part: Part) -> int:
     )
 
 
-def _tail(lines: Lines, part: Part, wanted: int) -> TextSlice:
+def _tail(lines: Lines, part: Part, wanted: int, index: LineIndex) -> TextSlice:
     """The last lines; when they are more than a page, the last of them, and of one line its end."""
     begin, held = lines.size, 0
     numbered = lines.total is not None or part.numbers
@@ -169,13 +213,19 @@ def _tail(lines: Lines, part: Part, wanted: int) -> TextSlice:
     first = lines.count(lines.start, begin) + 1 if numbered else None
     part = replace(part, end_line=None)
     if held and lines.size - begin <= part.max_bytes:
-        return _taken(lines, begin, 1, first, part, None if held == wanted or begin == lines.start else wanted)
+        return _taken(lines, begin, 1, first, part, index, None if held == wanted or begin == lines.start else wanted)
     cut = lines.boundary(begin if held else lines.start, lines.size - part.max_bytes)
-    return _taken(lines, cut, cut - begin + 1 if held else None, first, part, wanted)
+    return _taken(lines, cut, cut - begin + 1 if held else None, first, part, index, wanted)
 
 
 def _taken(
-    lines: Lines, begin: int, column: int | None, first: int | None, part: Part, asked: int | None = None
+    lines: Lines,
+    begin: int,
+    column: int | None,
+    first: int | None,
+    part: Part,
+    index: LineIndex,
+    asked: int | None = None,
 ) -> TextSlice:
     """A page from `begin` on: the byte `column` of the line `first`, as far as they are known."""
     data = lines.at(begin, part.max_bytes + LONGEST_CHARACTER)
@@ -226,7 +276,7 @@ def _taken(
         lines_asked=asked,
         replaced="\ufffd" in text and "\ufffd".encode(lines.encoding.name, "replace") not in data,
         unterminated=to_end and bool(text) and not text.endswith("\n"),
-        hash=content_hash(lines.at(0, lines.start) + data) if whole else None,
+        hash=content_hash(lines.at(0, lines.start) + data) if whole else index.hash_of(lines),
     )
 
 

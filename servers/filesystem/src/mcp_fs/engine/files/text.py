@@ -22,6 +22,7 @@ from mcp_batteries.errors import Invalid, quote
 
 __all__ = [
     "ASCII_ENCODINGS",
+    "MOST_BYTES",
     "SAMPLE_BYTES",
     "Decoded",
     "Encoding",
@@ -38,6 +39,9 @@ __all__ = [
 
 SAMPLE_BYTES = 65_536
 """How much of a file's beginning decides what it is."""
+
+MOST_BYTES = 32 * 1024 * 1024
+"""Size of the largest file that is edited; it is held in memory a few times."""
 
 Newline = Literal["\n", "\r\n", "\r", ""]
 
@@ -61,7 +65,8 @@ _CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\b\x1b")) + b"\x7f"
 _FEW = 16
 _END_BYTES = 4096
 _NULS = re.compile(b"\0+")
-_LEAST_BETWEEN = 50  # bytes of text between two runs of NUL
+_LEAST_BETWEEN = 50  # bytes of text for each run of NUL
+_LONG_RUN = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +231,8 @@ def is_text(piece: bytes) -> bool:
     """Whether a piece of a file is UTF-8 but for a few runs of NUL bytes and characters cut off at its ends."""
     rest = piece.replace(b"\0", b"").lstrip(bytes(range(0x80, 0xC0)))
     runs = len(_NULS.findall(piece))  # of numbers, every other byte is one
-    return (runs < 2 or runs * _LEAST_BETWEEN <= len(rest)) and is_utf8(rest) and not _mostly_control(rest)
+    few = runs * _LEAST_BETWEEN <= len(rest) or (runs == 1 and len(piece) - len(rest) >= _LONG_RUN)
+    return few and is_utf8(rest) and not _mostly_control(rest)
 
 
 def _read_at(fd: int, offset: int) -> bytes:

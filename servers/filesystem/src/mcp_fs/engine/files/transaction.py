@@ -20,16 +20,13 @@ from mcp_fs.engine.files.edit import unified_diff
 from mcp_fs.engine.files.handles import Spot, open_regular, problem
 from mcp_fs.engine.files.locks import locked
 from mcp_fs.engine.files.temp_files import OLD, temporary_name
-from mcp_fs.engine.files.text import Decoded, content_hash, decode, encode
+from mcp_fs.engine.files.text import MOST_BYTES, Decoded, content_hash, decode, encode
 from mcp_fs.engine.files.text import shown as readable
 from mcp_fs.engine.files.write import Staged, regular_status, stage, writing_to
 from mcp_fs.models import Edited
 from mcp_fs.policy import Writable
 
-__all__ = ["MOST_BYTES", "Change", "change_files"]
-
-MOST_BYTES = 32 * 1024 * 1024
-"""Size of the largest file that is edited; it is held in memory a few times."""
+__all__ = ["Change", "change_files"]
 
 _HASH = re.compile("[0-9a-fA-F]{8,64}")
 _NEW = Decoded("", "utf-8", bom=False, newline="\n")

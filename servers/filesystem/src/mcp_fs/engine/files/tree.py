@@ -28,13 +28,13 @@ from mcp_fs.engine.files.write import (
     writing_to,
 )
 from mcp_fs.engine.names import folded
-from mcp_fs.models import Moved
+from mcp_fs.models import Moved, counted
 from mcp_fs.policy import Readable, Writable
 
 __all__ = ["MOST_ENTRIES", "copy", "create_folder", "delete", "move"]
 
 MOST_ENTRIES = 100_000
-"""Entries that one call copies or deletes."""
+"""Entries that one call copies."""
 
 _BLOCK = 1 << 20
 _MOST_DEPTH = 200  # one open descriptor each
@@ -134,21 +134,24 @@ def delete(place: Writable, *, recursive: bool, trash: bool, stop: Stop) -> Move
 
     Raises:
         Conflict: the folder is not empty.
-        Refused: it is a served folder itself, or holds a protected secret.
-        TooLarge: the folder has more than 100,000 entries.
+        Refused: it is a served folder itself, or holds a protected folder, such as `.ssh`.
+        TooLarge: the folder has more than 200 levels.
     """
     with resolve(place, follow=False) as spot, locked([spot], stop):
         _refuse_root(spot.place)
-        count = 0
+        count = protected = 0
         if stat.S_ISDIR(spot.folder.stat(spot.name).st_mode):
             with spot.folder.folder(spot.name) as folder:
-                count = _Census(stop).count(folder)
-            if count and not recursive:
-                raise Conflict(
-                    f"{quote(place.display)} is a folder that is not empty.",
-                    "Set `recursive` to delete it with all that is in it.",
-                )
-        notes = [f"with {count:,} entries"] if count else []
+                if not recursive and any(True for _ in folder.scan()):
+                    raise Conflict(
+                        f"{quote(place.display)} is a folder that is not empty.",
+                        "Set `recursive` to delete it with all that is in it.",
+                    )
+                doomed = _Doomed(stop)
+                count, protected = doomed.count(folder), doomed.protected
+        notes = [f"with {counted(count, 'entry')}"] if count else []
+        if protected:
+            notes.append(f"{protected:,} of them protected")
         if trash:
             _to_trash(spot, place)
             return Moved("moved to the trash:", place.display, notes=notes)
@@ -217,10 +220,12 @@ def _copy_file(
     old = regular_status(end, target)
     if old is not None and not overwrite:
         raise _taken(target, old, "nothing was copied", overwrite=False)
-    with open_regular(start.folder, start.name, source) as file:
+    with told(source):
+        opened = open_regular(start.folder, start.name, source)
+    with opened as file:
         if old is not None and os.path.samestat(old, os.fstat(file.fileno())):
             raise Invalid(f"{quote(source.display)} and {quote(target.display)} are one file.")
-        with stage(end, _blocks(file.fileno(), stop), old, target, like=file.fileno()) as staged:
+        with stage(end, _blocks(file.fileno(), source, stop), old, target, like=file.fileno()) as staged:
             staged.put(replace=overwrite)
     return staged.notes
 
@@ -241,7 +246,8 @@ def _copy_other(
         if stat.S_ISLNK(found.st_mode):
             end.folder.make_link(start.folder.read_link(start.name), temporary)
         elif stat.S_ISDIR(found.st_mode):
-            folder = stack.enter_context(start.folder.folder(start.name))
+            with told(source):
+                folder = stack.enter_context(start.folder.folder(start.name))
             if _path(end.folder.place)[: len(_path(folder.place))] == _path(folder.place):
                 raise Invalid(f"{quote(source.display)} can't be copied into itself.", "Choose a place outside of it.")
             end.folder.make_folder(temporary, 0o700)
@@ -290,6 +296,25 @@ class _Census:
             )
 
 
+class _Doomed(_Census):
+    """Counts what is to be deleted, whatever its number. A protected file protects nobody from deletion: packages
+    bring certificates with them."""
+
+    protected = 0
+
+    def count(self, folder: Folder[Writable], depth: int = 0) -> int:
+        for entry in folder.scan():
+            self.stop.check()
+            self.seen += 1
+            self.protected += folder.place.policy.protected((*folder.place.parts, entry.name))
+            if entry.is_dir(follow_symlinks=False):
+                if depth > _MOST_DEPTH:
+                    raise TooLarge(f"{quote(folder.place.display)} has more than {_MOST_DEPTH} levels below it.")
+                with folder.folder(entry.name) as below:
+                    self.count(below, depth + 1)
+        return self.seen
+
+
 class _Copier(_Census):
     """Copies what is in a folder; what it left out, secrets and what is no file, link or folder, is in `skipped`."""
 
@@ -306,7 +331,9 @@ class _Copier(_Census):
                 target.make_link(source.read_link(entry.name), entry.name)
             elif entry.is_dir():
                 target.make_folder(entry.name, 0o700)
-                with source.folder(entry.name) as inner, target.folder(entry.name) as made:
+                with told(source.place / entry.name):
+                    opened = source.folder(entry.name)
+                with opened as inner, target.folder(entry.name) as made:
                     self.copy(inner, made, depth + 1)
                     made.set_mode(stat.S_IMODE(entry.stat(follow_symlinks=False).st_mode))
             elif entry.is_file():
@@ -319,8 +346,10 @@ class _Copier(_Census):
     def file(self, source: Folder[Readable], target: Folder[Writable], name: str) -> None:
         fd = target.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
         try:
-            with open_regular(source, name) as file:
-                for block in _blocks(file.fileno(), self.stop):
+            with told(source.place / name):
+                opened = open_regular(source, name)
+            with opened as file:
+                for block in _blocks(file.fileno(), source.place / name, self.stop):
                     write_all(fd, block)
                 inherit_new(fd, file.fileno())
             sync(fd)
@@ -328,8 +357,12 @@ class _Copier(_Census):
             os.close(fd)
 
 
-def _blocks(fd: int, stop: Stop) -> Iterator[bytes]:
-    while block := os.read(fd, _BLOCK):
+def _blocks(fd: int, source: Readable, stop: Stop) -> Iterator[bytes]:
+    while True:
+        with told(source):  # or else the target would be blamed
+            block = os.read(fd, _BLOCK)
+        if not block:
+            return
         stop.check()
         yield block
 

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from mcp_batteries.errors import Invalid, quote
+from mcp_fs.engine.files.text import shown
 
-__all__ = ["LineSearch", "PathSet", "byte_search", "line_search", "path_hint", "path_set"]
+__all__ = ["LineSearch", "PathSet", "byte_search", "line_search", "path_hint", "path_set", "text_substitute"]
 
 LineSearch = Callable[[bytes, int], tuple[int, int] | None]
 """(text, offset) -> where the first match from the offset on begins and ends; no match crosses a line."""
@@ -54,6 +55,47 @@ def line_search(pattern: str, *, literal: bool, ignore_case: bool) -> LineSearch
         return None if match is None else match.span()
 
     return find
+
+
+def text_substitute(pattern: str, new: str, *, ignore_case: bool) -> Callable[[str], tuple[str, int]]:
+    """A text to what it is with each match replaced, and the number of matches; `^` and `$` are the ends of a line.
+
+    Args:
+        new: with `\\1` for the first group; `\\\\` is one backslash.
+
+    Raises:
+        Invalid: not RE2 syntax, or `new` names a group that is not there.
+    """
+    import re2 as library
+
+    re2: Any = library
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = _MEMORY
+    options.case_sensitive = not ignore_case
+    try:
+        compiled = re2.compile(f"(?m:{pattern})", options)
+    except re2.error as error:
+        why = error.args[0].decode("utf-8", "replace") if error.args else "not understood"
+        raise Invalid(f"The regular expression {quote(pattern)} is not RE2 syntax: {why}.") from None
+    pieces = re.split(r"\\(\d|\\)", new)
+    if any(piece.isdigit() and int(piece) > compiled.groups for piece in pieces[1::2]):
+        raise Invalid(f"{quote(new)} names a group that {quote(pattern)} does not have.", "Use `\\1` for the first.")
+
+    def filled(match: Any) -> str:
+        marks = ("\\" if piece == "\\" else str(match.group(int(piece)) or "") for piece in pieces[1::2])
+        return "".join(text + mark for text, mark in zip(pieces[::2], [*marks, ""], strict=True))
+
+    def substitute(text: str) -> tuple[str, int]:
+        done: list[str] = []
+        at = number = 0
+        # Damaged bytes are lone surrogates, which the library does not take: it sees U+FFFD, of the same length.
+        for match in compiled.finditer(shown(text)):
+            done += [text[at : match.start()], filled(match)]
+            at, number = match.end(), number + 1
+        return "".join([*done, text[at:]]), number
+
+    return substitute
 
 
 def byte_search(pattern: str | None, *, ignore_case: bool) -> Callable[[bytes], bool]:

@@ -1,0 +1,155 @@
+"""One text replaced in many files: tried in all of them first, then written in all or none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from typing import Literal
+
+from mcp_batteries.errors import Invalid, Problem, TooLarge
+from mcp_batteries.limits import Stop
+from mcp_fs.engine.files.edit import lines_of
+from mcp_fs.engine.files.handles import open_file
+from mcp_fs.engine.files.text import MOST_BYTES, decode, shown
+from mcp_fs.engine.files.transaction import Change, change_files
+from mcp_fs.engine.search.regex import text_substitute
+from mcp_fs.engine.search.selection import choosers
+from mcp_fs.engine.walk import Filter, Skipped, walk
+from mcp_fs.engine.walk import shown as shown_path
+from mcp_fs.models import Replaced
+from mcp_fs.policy import Writable
+
+__all__ = ["Substitution", "replace_in_files"]
+
+_MOST_FILES = 200
+"""Files changed by one call: each is locked and has its new contents beside it, so that all or none can change."""
+_DIFF_BYTES = 2000
+_LINE = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Substitution:
+    """What becomes what.
+
+    Attributes:
+        by: the text itself; the same as a whole word; or an RE2 expression, whose groups are `\\1` in `new`.
+    """
+
+    old: str
+    new: str
+    by: Literal["text", "word", "regex"] = "text"
+    ignore_case: bool = False
+
+    def compiled(self) -> Callable[[str], tuple[str, int]]:
+        """A text to the new one and the number of replacements.
+
+        Raises:
+            Invalid: the expression can't be read.
+        """
+        if self.by == "regex":
+            return text_substitute(self.old, self.new, ignore_case=self.ignore_case)
+        # Escaped, the expression is a plain text with two looks at its neighbours: no repetition, nothing to blow up.
+        source = re.escape(self.old)
+        if self.by == "word":
+            source = rf"(?<!\w){source}(?!\w)"
+        return partial(re.compile(source, re.IGNORECASE if self.ignore_case else 0).subn, lambda _: self.new)
+
+
+@dataclass(slots=True)
+class _Tried:
+    place: Writable
+    number: int
+    lines: Sequence[tuple[int, str, str]] = field(default_factory=list[tuple[int, str, str]])
+
+
+def replace_in_files(
+    start: Writable, glob: str, wanted: Filter, substitution: Substitution, *, dry_run: bool, stop: Stop
+) -> Replaced:
+    """Replace in the text files below `start` whose path fits `glob`, all or none.
+
+    Raises:
+        Invalid: the glob or the expression can't be read, or nothing would change.
+        TooLarge: more than 200 files would change.
+        Problem: one of them can't be changed; nothing was written.
+    """
+    if not substitution.old:
+        raise Invalid("The text to replace is empty.", "Name some text or expression.")
+    if substitution.old == substitution.new and substitution.by != "regex":
+        raise Invalid("The text is replaced by the same text.")
+    substitute = substitution.compiled()
+    skipped = Skipped()
+    tried: list[_Tried] = []
+    for place in _files(start, glob, wanted, skipped, stop):
+        if (one := _try(place, substitute, skipped, stop)) is not None:
+            tried.append(one)
+            if len(tried) > _MOST_FILES:
+                raise TooLarge(f"More than {_MOST_FILES} files would change.", "Narrow `glob` or `path`.")
+    notes: list[str] = []
+    if tried and not dry_run:
+        changes = [Change(one.place, lambda text: substitute(text)[0]) for one in tried]
+        notes += change_files(changes, dry_run=False, stop=stop).notes
+    notes += [*skipped.notes(), *skipped.left_out(named=not tried)]
+    files = [(one.place.display, one.number) for one in tried]
+    return Replaced(files, _page(tried) if dry_run else (), dry_run, notes)
+
+
+def _files(start: Writable, glob: str, wanted: Filter, skipped: Skipped, stop: Stop) -> Iterator[Writable]:
+    (chooses,) = choosers([start], glob)
+    for visit in walk(start, wanted, stop, skipped):
+        folder = visit.folder
+        prefix = "".join(part + "/" for part in visit.parts)
+        for name in visit.files:
+            if name in visit.links or name in visit.others or not chooses(prefix + name):
+                continue
+            if folder.place.policy.protected((*folder.place.parts, name)):
+                skipped.add("protected", shown_path(folder.place, name))
+                continue
+            yield start.at(folder.place.root, (*folder.place.parts, name))
+
+
+def _try(place: Writable, substitute: Callable[[str], tuple[str, int]], skipped: Skipped, stop: Stop) -> _Tried | None:
+    """What would become of one file; None when nothing would."""
+    stop.check()
+    try:
+        data = _read(place)
+    except Problem as problem:
+        skipped.add(problem.what.rstrip("."), place.display)
+        return None
+    decoded = None if data is None else decode(data)
+    if decoded is None:
+        return None  # binary, or larger than what can be edited
+    new, number = substitute(decoded.text)
+    if new == decoded.text:
+        return None
+    return _Tried(place, number, _changed(shown(decoded.text), shown(new)))
+
+
+def _read(place: Writable) -> bytes | None:
+    with open_file(place) as file:
+        data = file.read(MOST_BYTES + 1)
+    return None if len(data) > MOST_BYTES else data
+
+
+def _changed(old: str, new: str) -> list[tuple[int, str, str]]:
+    """(line, before, after) of the first lines that differ, where the number of lines stays; else the first only."""
+    before, after = lines_of(old), lines_of(new)
+    pairs = enumerate(zip(before, after, strict=False), 1)
+    differing = ((number, one.rstrip("\r\n"), other.rstrip("\r\n")) for number, (one, other) in pairs if one != other)
+    return list(islice(differing, 50 if len(before) == len(after) else 1))
+
+
+def _page(tried: Sequence[_Tried]) -> list[str]:
+    """As much of a diff as two thousand characters hold, some lines of each file first."""
+    lines: list[str] = []
+    left = _DIFF_BYTES
+    for one in tried:
+        for number, before, after in one.lines:
+            pair = f"{one.place.display}:{number}\n-{before[:_LINE]}\n+{after[:_LINE]}"
+            left -= len(pair) + 1
+            if left < 0:
+                return lines
+            lines.append(pair)
+    return lines

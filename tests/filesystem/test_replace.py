@@ -1,0 +1,147 @@
+"""One text replaced in many files: seen first, then written in all or none; and names that other servers use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from mcp import Client
+from mcp_types import TextContent
+
+from mcp_fs.server import build
+from mcp_fs.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+
+async def call(folder: Path, tool: str, **arguments: object) -> tuple[bool, str]:
+    async with Client(build(Settings(folders=(str(folder),)))) as client:
+        result = await client.call_tool(tool, arguments)
+        return bool(result.is_error), "".join(
+            block.text for block in result.content if isinstance(block, TextContent)
+        ).removesuffix("\n")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for number in range(17):
+        file = tmp_path / f"package/module_{number:02}.py"
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(b"import old_name\r\n\r\nold_name(1)\r\nold_names = old_name_2\r\n")
+    (tmp_path / "package/latin.py").write_bytes("é = old_name\n".encode("latin-1"))
+    (tmp_path / "package/damaged.py").write_bytes("ü\n".encode() * 50 + b"\xff old_name\n")
+    (tmp_path / "package/none.py").write_text("other\n")
+    (tmp_path / "package/binary.py").write_bytes(b"\0\1old_name\xff")
+    (tmp_path / "notes.md").write_text("old_name\n")
+    return tmp_path
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+async def test_a_function_is_renamed_in_two_calls_and_under_3_kb(project: Path) -> None:
+    before = contents(project)
+    ask = {"old_text": "old_name", "new_text": "new_name", "glob": "*.py", "by": "word"}
+    failed, seen = await call(project, "replace_text", **ask)
+    assert not failed
+    assert contents(project) == before
+    assert seen.startswith("[would replace 36 places in 19 files; nothing was written: repeat with dry_run=false]\n")
+    assert "package/module_00.py:3\n-old_name(1)\n+new_name(1)" in seen
+    failed, done = await call(project, "replace_text", **ask, dry_run=False)
+    assert not failed
+    assert done.startswith("[replaced 36 places in 19 files]\n")
+    assert len(seen) + len(done) < 4000
+    after = contents(project)
+    assert after["package/module_05.py"] == b"import new_name\r\n\r\nnew_name(1)\r\nold_names = old_name_2\r\n"
+    assert after["package/latin.py"] == "é = new_name\n".encode("latin-1")
+    assert after["package/damaged.py"] == "ü\n".encode() * 50 + b"\xff new_name\n"
+    unchanged = ("package/none.py", "package/binary.py", "notes.md")
+    assert {name: after[name] for name in unchanged} == {name: before[name] for name in unchanged}
+
+
+async def test_all_or_none(project: Path) -> None:
+    (project / "package/module_09.py").chmod(0o444)
+    before = contents(project)
+    failed, said = await call(project, "replace_text", old_text="old_name", new_text="x", glob="**/*.py", dry_run=False)
+    assert failed
+    assert "`package/module_09.py` is read-only" in said
+    assert contents(project) == before
+
+
+@pytest.mark.parametrize(
+    ("by", "old", "new", "text", "expected"),
+    [
+        ("text", "a.b", "$1\\1", "a.b axb", "$1\\1 axb"),
+        ("word", "für", "for", "für fürs", "for fürs"),
+        ("regex", r"(\w+)=(\d)", r"\2=\1\\", "a=1 é=2", "1=a\\ é=2"),
+        ("regex", r"^x", "y", "x x\nx", "y x\ny"),
+    ],
+)
+async def test_ways_to_name_a_text(tmp_path: Path, by: str, old: str, new: str, text: str, expected: str) -> None:
+    (tmp_path / "f").write_text(text, "utf-8")
+    ask = {"old_text": old, "new_text": new, "glob": "f", "by": by, "dry_run": False}
+    failed, said = await call(tmp_path, "replace_text", **ask)
+    assert not failed, said
+    assert (tmp_path / "f").read_text("utf-8") == expected
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        ({"old_text": "", "new_text": "x"}, "is empty"),
+        ({"old_text": "x", "new_text": "x"}, "same text"),
+        ({"old_text": "(", "new_text": "x", "by": "regex"}, "not RE2 syntax"),
+        ({"old_text": "(a)", "new_text": r"\2", "by": "regex"}, "names a group"),
+    ],
+)
+async def test_a_replacement_that_makes_no_sense(project: Path, ask: dict[str, str], said: str) -> None:
+    failed, answer = await call(project, "replace_text", **ask, glob="*", dry_run=False)
+    assert failed
+    assert said in answer
+
+
+async def test_nothing_replaced_says_what_was_left_out(tmp_path: Path) -> None:
+    (tmp_path / ".hidden").write_text("x")
+    failed, said = await call(tmp_path, "replace_text", old_text="x", new_text="y", glob="*")
+    assert not failed
+    assert said == "[would replace 0 places in 0 files; left out 1 hidden (.hidden); set include_hidden]"
+
+
+async def test_names_that_models_know_from_other_servers(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("one\ntwo\nthree\n")
+    assert await call(tmp_path, "move_file", source="f", destination="g") == (
+        False,
+        f"moved f to g\n{tmp_path.as_uri()}/g",
+    )
+    assert (await call(tmp_path, "find_files", pattern="g"))[1].endswith("\ng")
+    assert (await call(tmp_path, "search_text", query="tw."))[1].endswith("\ng:2:two")
+    assert (await call(tmp_path, "read_text", path="g", offset=2, limit=1))[1].endswith("\ntwo")
+    assert not (await call(tmp_path, "edit_file", path="g", old_text="two", new_text="2"))[0]
+    assert not (await call(tmp_path, "edit_file", path="g", oldText="three", newText="3"))[0]
+    assert (tmp_path / "g").read_text() == "one\n2\n3\n"
+    failed, said = await call(tmp_path, "move_file", source="g", destination="h", target="i")
+    assert failed
+    assert "no argument `destination`" in said
+
+
+async def test_appending_keeps_the_encoding(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes("é\n".encode("utf-16"))
+    assert not (await call(tmp_path, "write_file", path="f", content="☃\n", append=True))[0]
+    assert (tmp_path / "f").read_text("utf-16") == "é\n☃\n"
+    assert not (await call(tmp_path, "write_file", path="a/b/new", content="x", append=True, parents=True))[0]
+    assert (tmp_path / "a/b/new").read_text() == "x"
+    assert (await call(tmp_path, "write_file", path="f", content="x", append=True, overwrite=True))[0]
+
+
+async def test_a_folder_of_packages_is_deleted_with_its_certificates(tmp_path: Path) -> None:
+    folder = tmp_path / "node_modules/certifi"
+    folder.mkdir(parents=True)
+    (folder / "cacert.pem").write_text("")
+    failed, said = await call(tmp_path, "delete_file", path="node_modules")
+    assert failed
+    assert "Set `recursive`" in said
+    failed, said = await call(tmp_path, "delete_file", path="node_modules", recursive=True)
+    assert not failed, said
+    assert os.listdir(tmp_path) == []
