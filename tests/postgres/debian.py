@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 import anyio
+import psycopg
 import pytest
 
 from mcp_postgres.engine.cluster import Cluster
@@ -112,6 +113,34 @@ def over_tls() -> Generator[tuple[Base, Authority, int]]:
             yield Base("postgres"), authority, made.wait()
         finally:
             made.close()
+
+
+@pytest.mark.anyio
+async def test_a_superusers_plans_run_no_code_of_others() -> None:
+    base = prepared()
+    base.run(
+        "CREATE FUNCTION strange(integer) RETURNS integer LANGUAGE plpgsql IMMUTABLE AS"
+        " 'BEGIN RAISE EXCEPTION ''it ran''; END'",
+        "owner",
+    )
+    base.run("SELECT pg_stat_statements_reset()")
+    for number in range(30):
+        base.rows(f"SELECT name FROM big WHERE k = {number}")
+    with base.connect("owner") as owner:
+        for _ in range(3):
+            with pytest.raises(psycopg.Error, match="it ran"):
+                owner.execute("SELECT name FROM big WHERE k = strange(1)")
+    async with inside("--dba", f"app={base.url('postgres')}") as wire:
+        said = text_of(await wire.call("find_indexes"))
+        assert "CREATE INDEX ON public.big (k)" in said and "it ran" not in said, said
+        said = text_of(await wire.call("find_indexes", queries=["SELECT name FROM big WHERE k = strange(1)"]))
+        assert "strange() of owner" in said, said
+        query = "SELECT * FROM big WHERE name = 'n5'"
+        plan = text_of(await wire.call("explain_query", sql=query, indexes=["big (name)"]))
+        assert "Index Scan" in plan, plan
+        for index in ("big ((k + strange(1)))", "big (k) WHERE k > strange(1)", "CREATE INDEX ON big (strange(k))"):
+            said = text_of(await wire.call("explain_query", sql=query, indexes=[index]))
+            assert "only columns can be indexed" in said, said
 
 
 @pytest.mark.anyio

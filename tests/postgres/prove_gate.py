@@ -246,13 +246,13 @@ def show(place: Scene, tally: Tally, share: float, chance: random.Random) -> Non
 async def values(
     place: Scene, tally: Tally, wire: Inside, role: str, share: float, chance: random.Random, *, closed: bool
 ) -> None:
-    """Carriers in expressions, in each place, by each way that takes SQL."""
+    """Carriers in expressions, in each place, by each way that takes SQL; each carrier once whatever the share."""
     for name, kind in VALUES.items():
         if kind.since > place.version:
             continue
         for spot, template in PLACES.items():
             for way, (tool, sql, more) in WAYS.items():
-                if chance.random() >= share:
+                if chance.random() >= share and (spot, way) != ("output", "query"):
                     continue
                 schemas = [
                     "evil",

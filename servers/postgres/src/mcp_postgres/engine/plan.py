@@ -133,7 +133,9 @@ async def hypothetical(session: Session, indexes: Sequence[str], database: str) 
                 "Write `table (column, ...)`, without expressions and conditions.",
             )
         try:
-            name = await session.value(f"SELECT indexname FROM {schema}.hypopg_create_index($1::text)", text)
+            await their_names(session)
+            name = await session.value(f"SELECT indexname FROM {schema}.hypopg_create_index($1::pg_catalog.text)", text)
+            await own_names(session)
         except psycopg.Error as error:
             raise problem(error, database, before=len(text) - len(index)) from error
         if name is None:
