@@ -1,7 +1,8 @@
 """The bus between replicas, over a link that a test holds in its hands."""
 
 import json
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import anyio
 import pytest
@@ -14,16 +15,23 @@ from mcp.shared.subscriptions import (
 )
 
 from mcp_batteries.errors import Invalid
+from mcp_batteries.replicas import bus as module
 from mcp_batteries.replicas import connect
 from mcp_batteries.replicas.bus import RemoteBus
 
 pytestmark = pytest.mark.anyio
 
 
+@pytest.fixture(autouse=True)
+def short_beats(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BEAT_SECONDS", 0.05)
+
+
 class Channel:
-    """Carries messages to everybody at once; breaks when told to."""
+    """Carries messages to everybody at once; breaks when told to, and loses those that `loses` says."""
 
     def __init__(self) -> None:
+        self.loses: Callable[[bytes], bool] = lambda message: False
         self.receivers: dict[object, Callable[[bytes], None]] = {}
         self.sent: list[bytes] = []
         self.up, self.down = anyio.Event(), anyio.Event()
@@ -71,6 +79,8 @@ class Link:
         if self.channel.down.is_set():
             raise OSError("password")
         self.channel.sent.append(message)
+        if self.channel.loses(message):
+            return
         for receive in list(self.channel.receivers.values()):
             receive(message)
 
@@ -95,15 +105,36 @@ class Ear:
                 await self.arrival.wait()
 
 
+@asynccontextmanager
+async def replicas(*links: "Link") -> AsyncGenerator[list[tuple[RemoteBus, Ear]]]:
+    """Replicas over `links` that are connected, and what each hears from then on."""
+    buses = [RemoteBus(link) for link in links]
+    made = [(bus, Ear(bus)) for bus in buses]
+    async with AsyncExitStack() as stack:
+        for bus in buses:
+            await stack.enter_async_context(bus.running())
+        for _, ear in made:
+            await ear.hears("everything")
+        # Each answers a greeting: once these have come, nobody has anything to look for any more.
+        with anyio.fail_after(30):
+            while not all(bus._heard.keys() >= {other._origin for other in buses if other is not bus} for bus in buses):
+                await anyio.sleep(0.01)
+        await anyio.sleep(3 * module.BEAT_SECONDS)
+        for _, ear in made:
+            ear.heard.clear()
+        yield made
+
+
+async def lost(bus: RemoteBus) -> None:
+    with anyio.fail_after(30):
+        while bus.connected:
+            await anyio.sleep(0.01)
+
+
 async def test_each_event_is_heard_once_everywhere() -> None:
     channel = Channel()
-    one, two = RemoteBus(channel.link()), RemoteBus(channel.link())
-    here, there = Ear(one), Ear(two)
     events = [ResourceUpdated("test://é"), ResourcesListChanged(), ToolsListChanged(), PromptsListChanged()]
-    async with one.running(), two.running():
-        with anyio.fail_after(30):
-            while len(channel.receivers) < 2:
-                await anyio.sleep(0)
+    async with replicas(channel.link(), channel.link()) as ((one, here), (_, there)):
         for event in events:
             await one.publish(event)
         await there.hears(events[-1])
@@ -139,12 +170,7 @@ async def test_who_was_away_alone_has_the_others_look_again_too() -> None:
     """They noticed nothing, and what was announced meanwhile never reached them."""
     channel = Channel()
     link = channel.link()
-    one, two = RemoteBus(link), RemoteBus(channel.link())
-    here, there = Ear(one), Ear(two)
-    async with one.running(), two.running():
-        with anyio.fail_after(30):
-            while len(channel.receivers) < 2:
-                await anyio.sleep(0)
+    async with replicas(link, channel.link()) as ((one, here), (_, there)):
         link.may_connect = False
         link.cut.set()
         with anyio.fail_after(30):
@@ -157,18 +183,98 @@ async def test_who_was_away_alone_has_the_others_look_again_too() -> None:
     assert there.heard == ["everything"]
 
 
+async def test_a_message_that_is_lost_is_noticed_even_if_it_was_the_last() -> None:
+    channel = Channel()
+    async with replicas(channel.link(), channel.link()) as ((one, here), (_, there)):
+        channel.loses = lambda message: b"lost" in message
+        await one.publish(ResourceUpdated("test://lost"))
+        await there.hears("everything")
+        await one.publish(ResourceUpdated("test://found"))
+        await there.hears(ResourceUpdated("test://found"))
+    assert there.heard == ["everything", ResourceUpdated("test://found")]
+    assert "everything" not in here.heard
+
+
+async def test_a_link_that_brings_nothing_back_is_lost_and_all_look_again(caplog: pytest.LogCaptureFixture) -> None:
+    channel = Channel()
+    async with replicas(channel.link(), channel.link()) as ((one, here), (_, there)):
+        channel.loses = lambda message: True
+        await lost(one)
+        await one.publish(ResourceUpdated("test://lost"))
+        channel.loses = lambda message: False
+        await here.hears("everything")
+        await there.hears("everything")
+    assert "silence" in caplog.text
+
+
+async def test_a_link_that_cannot_send_is_lost_and_all_look_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SEND_SECONDS", 0.1)
+    channel = Channel()
+    link = channel.link()
+    async with replicas(link, channel.link()) as ((one, here), (_, there)):
+        send = link.send
+
+        async def hang(message: bytes) -> None:
+            await anyio.sleep_forever()
+
+        link.send = hang
+        await one.publish(ResourceUpdated("test://lost"))
+        await lost(one)
+        link.send = send
+        await here.hears("everything")
+        await there.hears("everything")
+
+
+async def test_a_link_that_never_connects_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CONNECT_SECONDS", 0.05)
+    channel = Channel()
+    link = channel.link()
+    hold, tries = link.hold, 0
+
+    async def hangs(receive: Callable[[bytes], None], connected: Callable[[], None]) -> None:
+        nonlocal tries
+        tries += 1
+        if tries < 3:
+            await anyio.sleep_forever()
+        await hold(receive, connected)
+
+    link.hold = hangs
+    bus = RemoteBus(link)
+    ear = Ear(bus)
+    async with bus.running():
+        await ear.hears("everything")
+    assert tries == 3
+
+
+async def test_without_subscribers_beats_are_rare() -> None:
+    channel = Channel()
+    bus = RemoteBus(channel.link())
+    ear = Ear(bus)
+    bus.is_needed = lambda: False
+    async with bus.running():
+        await ear.hears("everything")
+        before = len(channel.sent)
+        await anyio.sleep(8 * module.BEAT_SECONDS)
+        assert len(channel.sent) <= before + 1
+        await bus.publish(ResourceUpdated("test://x"))
+        with anyio.fail_after(30):
+            while len(channel.sent) < before + 4:
+                await anyio.sleep(0.01)
+
+
 @pytest.mark.parametrize(
-    "junk", [b"", b"{}", b"[]", b"null", b'"x"', b"\xff", b'{"v":1,"from":"x","list":"a"}', b"{" * 9]
+    "junk", [b"", b"{}", b"[]", b"null", b'"x"', b"\xff", b'{"v":1,"from":"x","n":1,"list":"a"}', b"{" * 9]
 )
 async def test_what_makes_no_sense_is_passed_over(junk: bytes, caplog: pytest.LogCaptureFixture) -> None:
     channel = Channel()
     bus = RemoteBus(channel.link())
     ear = Ear(bus)
     async with bus.running():
-        await anyio.wait_all_tasks_blocked()
+        await ear.hears("everything")
+        ear.heard.clear()
         for receive in channel.receivers.values():
             receive(junk)
-            receive(json.dumps({"v": 1, "from": "x", "uri": "test://good"}).encode())
+            receive(json.dumps({"v": 1, "from": "x", "n": 1, "uri": "test://good"}).encode())
         await ear.hears(ResourceUpdated("test://good"))
     assert ear.heard == [ResourceUpdated("test://good")]
     assert "no sense" in caplog.text
@@ -176,12 +282,7 @@ async def test_what_makes_no_sense_is_passed_over(junk: bytes, caplog: pytest.Lo
 
 async def test_what_is_too_long_becomes_a_look_at_everything() -> None:
     channel = Channel()
-    one, two = RemoteBus(channel.link()), RemoteBus(channel.link())
-    there = Ear(two)
-    async with one.running(), two.running():
-        with anyio.fail_after(30):
-            while len(channel.receivers) < 2:
-                await anyio.sleep(0)
+    async with replicas(channel.link(), channel.link()) as ((one, _), (_, there)):
         await one.publish(ResourceUpdated("test://" + "x" * 9_000))
         await there.hears("everything")
     assert all(len(message) < 8_000 for message in channel.sent)

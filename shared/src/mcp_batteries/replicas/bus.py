@@ -1,8 +1,15 @@
 """A subscription bus over a link to the other replicas, which may be gone at any time without anybody noticing more.
 
-To announce is to tell one's own subscribers and to leave a message for the others: no call waits for the link or
-fails with it. While it is away messages are dropped, and so, for all that is known, are those of the others. So
-after each gap everybody is told that everything may have changed, which costs a reader one look.
+To announce is to tell one's own subscribers and to leave a message for the others: no call waits for the link or fails
+with it. What gets lost on the way is noticed, and then all who may have missed something look again, which costs a
+reader one look:
+
+- Each replica numbers what it announces. A number that was left out is a message that was lost.
+- Each replica repeats its last number in a beat: once a second while it has subscribers or has just announced
+  something. So the loss of the last message is noticed too.
+- A link delivers to everybody, the sender included. A link that does not bring back a replica's own beats within three
+  seconds is lost, whatever its library says of the connection; so is one that fails to send.
+- Who has a new link may have missed anything.
 """
 
 from __future__ import annotations
@@ -27,10 +34,23 @@ from mcp.shared.subscriptions import (
 
 __all__ = ["Link", "RemoteBus"]
 
-_FIRST_WAIT, _LONGEST_WAIT = 0.05, 1.0
+BEAT_SECONDS = 1.0
+CONNECT_SECONDS = 2.0
+"""Until a link that is asked to connect is given up."""
+SEND_SECONDS = 2.0
+_SILENT_BEATS = 3
+"""Own beats in a row that do not come back, after which a link is lost. Counted, because a process that is stopped for
+a minute has heard nothing for a minute, and its link may be well."""
+_IDLE_BEATS = 10
+"""Beats that are left out between two while nobody here is interested."""
+_BUSY_BEATS = 30
+"""Beats that follow what was announced last."""
+_FIRST_WAIT, _LONGEST_WAIT = 0.05, 0.5
 """Seconds between two tries to connect: less than the two within which subscriptions are to recover."""
-_SEND_SECONDS = 5
+_GATHER_SECONDS = 0.1
+"""From the first sign that something was lost until all look again: after a new link the signs come from everybody."""
 _MOST_UNSENT = 10_000
+_MOST_ORIGINS = 1_000
 _MAX_BYTES = 7_000
 """Of one message: PostgreSQL takes 8,000 bytes. Beyond it the others are told that everything changed."""
 
@@ -74,100 +94,178 @@ class RemoteBus(InMemorySubscriptionBus):
         super().__init__()
         self.on_gap: Callable[[], None] = lambda: None
         """Called when messages of others may have been missed."""
-        self.connected = self._dropped = False
+        self.is_needed: Callable[[], bool] = lambda: True
+        """Whether anybody here wants to hear of changes."""
+        self.connected = False
+        """Whether a beat of this replica has come back over the present link."""
         self._link, self._origin = link, secrets.token_hex(8)
+        self._number = 0
+        """Of what was announced last."""
+        self._heard: dict[str, int] = {}
+        """By origin the highest number heard, the origin heard last at the end."""
+        self._beats = self._first_beat = 0
+        self._came_back = False
+        """Whether a beat of this link came back since this was asked last."""
+        self._busy = 0
+        self._missed_before = False
         self._unsent: deque[bytes] = deque(maxlen=_MOST_UNSENT)
-        self._wake = anyio.Event()
+        self._wake, self._gap = anyio.Event(), anyio.Event()
+        self._linked = False
 
     async def publish(self, event: ServerEvent) -> None:
-        self._unsent.append(self._encoded(event))
-        self._wake.set()
+        self._number += 1
+        self._busy = _BUSY_BEATS
+        self._put(self._encoded(event))
         await super().publish(event)
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
         """Hold the link for as long as the block lasts; it need not be there at the beginning."""
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._hold)
-            tasks.start_soon(self._send)
+            tasks.start_soon(self._reconnect)
+            tasks.start_soon(self._tell_gaps)
             yield
             with anyio.move_on_after(0.2):  # The last words of a server that ends.
                 while self._unsent and self.connected:  # noqa: ASYNC110
                     await anyio.sleep(0.01)
             tasks.cancel_scope.cancel()
 
-    async def _hold(self) -> None:
-        wait, missed = _FIRST_WAIT, False
-
-        def connected() -> None:
-            nonlocal wait
-            wait, self.connected = _FIRST_WAIT, True
-            if self._dropped:
-                # Only this replica may have been away: the others do not know that they missed something.
-                self._dropped = False
-                self._unsent.append(self._look_again())
-                self._wake.set()
-            if missed:
-                _log.warning("the bus is there again; subscribers are told to look again")
-                self.on_gap()
-
+    async def _reconnect(self) -> None:
+        wait = _FIRST_WAIT
         while True:
-            reason = "closed"
-            try:
-                await self._link.hold(self._receive, connected)
-            except Exception as problem:  # noqa: BLE001 - whatever a library raises, the link is gone
-                reason = type(problem).__name__
-            if self.connected or not missed:
+            reason = await self._use_link()
+            if self.connected or not self._missed_before:
                 # Not the words of the library: they may hold the URL, and with it a password.
                 _log.warning("the bus is not there, this replica tells its own subscribers alone: %s", reason)
-            missed, self.connected = True, False
+            wait = _FIRST_WAIT if self.connected else min(2 * wait, _LONGEST_WAIT)
+            self._missed_before, self.connected = True, False
             await anyio.sleep(wait)
-            wait = min(2 * wait, _LONGEST_WAIT)
 
-    async def _send(self) -> None:
+    async def _use_link(self) -> str:
+        """Connect, and use the link until it is lost; why it is."""
+        reasons: list[str] = []
+        ready = anyio.Event()
+        async with anyio.create_task_group() as tasks:
+
+            def lose(reason: str) -> None:
+                reasons.append(reason)
+                tasks.cancel_scope.cancel()
+
+            async def hold() -> None:
+                try:
+                    await self._link.hold(self._receive, ready.set)
+                    lose("closed")
+                except Exception as problem:  # noqa: BLE001 - whatever a library raises, the link is gone
+                    lose(type(problem).__name__)
+
+            tasks.start_soon(hold)
+            with anyio.move_on_after(CONNECT_SECONDS):
+                await ready.wait()
+            if ready.is_set():
+                self._unsent.clear()
+                self._linked, self._first_beat, self._came_back = True, self._beats + 1, False
+                tasks.start_soon(self._send, lose)
+                tasks.start_soon(self._beat, lose)
+            else:
+                lose("no answer")
+        self._linked = False
+        return reasons[0]
+
+    async def _send(self, lose: Callable[[str], None]) -> None:
         while True:
             while self._unsent:
-                message = self._unsent.popleft()
-                if not self.connected:
-                    self._dropped = True
-                    continue
                 try:
-                    with anyio.fail_after(_SEND_SECONDS):
-                        await self._link.send(message)
+                    with anyio.fail_after(SEND_SECONDS):
+                        await self._link.send(self._unsent.popleft())
                 except Exception as problem:  # noqa: BLE001
-                    self._dropped = True
-                    _log.warning("a message to the other replicas was lost: %s", type(problem).__name__)
+                    lose(type(problem).__name__)
+                    return
             self._wake = anyio.Event()
             await self._wake.wait()
 
-    def _encoded(self, event: ServerEvent) -> bytes:
-        said: dict[str, Any] = {"v": 1, "from": self._origin}
-        if isinstance(event, ResourceUpdated):
-            said["uri"] = event.uri
-        else:
-            said["list"] = next(name for name, known in _LISTS.items() if known == event)
-        message = json.dumps(said).encode()
-        return message if len(message) <= _MAX_BYTES else self._look_again()
+    async def _beat(self, lose: Callable[[str], None]) -> None:
+        self._put_beat(greets=True)
+        outstanding, silent, idle = True, 0, 0
+        while True:
+            await anyio.sleep(BEAT_SECONDS)
+            idle, self._busy = idle + 1, max(self._busy - 1, 0)
+            if self._came_back:
+                outstanding, silent, self._came_back = False, 0, False
+            elif outstanding:
+                silent += 1
+                if silent >= _SILENT_BEATS:
+                    lose("silence")
+                    return
+            if outstanding or self._busy or idle > _IDLE_BEATS or self.is_needed():
+                self._put_beat()
+                outstanding, idle = True, 0
 
-    def _look_again(self) -> bytes:
-        return json.dumps({"v": 1, "from": self._origin}).encode()
+    async def _tell_gaps(self) -> None:
+        while True:
+            await self._gap.wait()
+            await anyio.sleep(_GATHER_SECONDS)
+            self._gap = anyio.Event()
+            self.on_gap()
+
+    def _put(self, message: bytes) -> None:
+        # Without a link nothing is kept: the number of what comes next tells the others that something is missing.
+        if self._linked:
+            self._unsent.append(message)
+            self._wake.set()
+
+    def _put_beat(self, *, greets: bool = False) -> None:
+        self._beats += 1
+        self._put(self._message(beat=self._beats, **({"hello": True} if greets else {})))
+
+    def _encoded(self, event: ServerEvent) -> bytes:
+        if isinstance(event, ResourceUpdated):
+            message = self._message(uri=event.uri)
+        else:
+            message = self._message(list=next(name for name, known in _LISTS.items() if known == event))
+        return message if len(message) <= _MAX_BYTES else self._message()
+
+    def _message(self, **said: Any) -> bytes:
+        return json.dumps({"v": 1, "from": self._origin, "n": self._number, **said}).encode()
 
     def _receive(self, message: bytes) -> None:
         try:
             said = json.loads(message)
-            if said["v"] != 1 or said["from"] == self._origin:
+            version, origin, number = said["v"], str(said["from"]), int(said["n"])
+            if version != 1:
                 return
+            event: ServerEvent | None = None
             if "uri" in said:
-                event: ServerEvent = ResourceUpdated(str(said["uri"]))
+                event = ResourceUpdated(str(said["uri"]))
             elif "list" in said:
                 event = _LISTS[said["list"]]
-            else:
-                self.on_gap()
-                return
+            beat = int(said["beat"]) if "beat" in said else None
         except (ValueError, KeyError, TypeError):
             _log.warning("a message on the bus makes no sense; is something else using its channel?")
             return
-        self.deliver(event)
+        if origin == self._origin:
+            if beat is not None and beat >= self._first_beat:
+                self._prove()
+            return
+        # What was lost counts for everybody, whoever is told now.
+        before = self._heard.pop(origin, 0)
+        self._heard[origin] = max(before, number)
+        if len(self._heard) > _MOST_ORIGINS:
+            del self._heard[next(iter(self._heard))]
+        if number > before + (beat is None) or (beat is None and event is None):
+            self._gap.set()
+        if beat is not None and "hello" in said:
+            self._put_beat()
+        if event is not None:
+            self.deliver(event)
+
+    def _prove(self) -> None:
+        self._came_back = True
+        if self.connected:
+            return
+        self.connected = True
+        if self._missed_before:
+            _log.warning("the bus is there again; subscribers are told to look again")
+        self._gap.set()
 
     def deliver(self, event: ServerEvent) -> None:
         """Tell the subscribers of this process alone."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import anyio
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
@@ -12,39 +13,38 @@ from redis.backoff import NoBackoff
 __all__ = ["link"]
 
 _SECONDS = 2
-_CHECK_SECONDS = 10
-"""Between two messages: a connection that says nothing may have lost its other end."""
 
 
 class _Link:
     def __init__(self, url: str, channel: str) -> None:
         if url.startswith("valkey://"):
             url = "redis" + url.removeprefix("valkey")
-        self._channel = channel
-        # Trying again is the bus's own affair.
-        self._client: Any = Redis.from_url(  # pyright: ignore[reportUnknownMemberType]
-            url,
-            socket_connect_timeout=_SECONDS,
-            socket_keepalive=True,
-            retry=Retry(NoBackoff(), 0),
-            client_name=channel,
-        )
+        self._url, self._channel = url, channel
+        self._client: Any = None
 
     async def hold(self, receive: Callable[[bytes], None], connected: Callable[[], None]) -> None:
-        subscriber = self._client.pubsub()
+        # Trying again is the bus's own affair, and so is noticing that nothing comes.
+        self._client = client = Redis.from_url(  # pyright: ignore[reportUnknownMemberType]
+            self._url,
+            socket_connect_timeout=_SECONDS,
+            socket_timeout=None,
+            socket_keepalive=True,
+            retry=Retry(NoBackoff(), 0),
+            client_name=self._channel,
+        )
+        subscriber: Any = client.pubsub()  # pyright: ignore[reportUnknownMemberType]
         try:
             await subscriber.subscribe(self._channel)
-            while True:
-                message = await subscriber.get_message(timeout=_CHECK_SECONDS)
-                if message is None:
-                    await subscriber.ping()
-                elif message["type"] == "subscribe":
+            async for message in subscriber.listen():
+                if message["type"] == "subscribe":
                     connected()
                 elif message["type"] == "message":
                     receive(message["data"])
         finally:
-            await subscriber.aclose()
-            await self._client.aclose()
+            self._client = None
+            with anyio.move_on_after(1, shield=True):
+                await subscriber.aclose()
+                await client.aclose()
 
     async def send(self, message: bytes) -> None:
         await self._client.publish(self._channel, message)

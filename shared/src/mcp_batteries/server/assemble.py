@@ -178,7 +178,7 @@ def assemble(
         opens = [bus.running(), *opens]
     hub = Hub(sources, bus=bus, max_streams=settings.max_streams, missing=catalog.missing)
     if bus is not None:
-        bus.on_gap = hub.look_again
+        bus.on_gap, bus.is_needed = hub.look_again, lambda: hub.subscriptions > 0
     audit = Audit(settings.audit_file, catalog.arguments) if settings.audit_file else None
     if settings.telemetry:
         from mcp_batteries.observability.metrics import Metrics
