@@ -5,6 +5,7 @@ Their programs come from wheels; a Redis or Valkey of the machine's own is used 
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -47,6 +48,19 @@ class Service:
                     return
                 except OSError:
                     await anyio.sleep(0.02)
+
+    def freeze(self) -> None:
+        """Stop it and its children in the middle of whatever they do; their connections stay."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        assert self.process is not None
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        for pid in (self.process.pid, *map(int, children)):
+            os.kill(pid, number)
 
     def kill(self) -> None:
         if self.process is not None:

@@ -3,14 +3,17 @@
 import secrets
 import signal
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import anyio
 import pytest
+from mcp.shared.subscriptions import ResourceUpdated
 
 from e2e.services import KINDS, serving
+from mcp_batteries.replicas import bus as module
+from mcp_batteries.replicas import connect
 from mcp_batteries.testing.wire import MODERN, HttpWire, Wire, WireError
 from shared.http_subject import Subject, running
 
@@ -105,6 +108,48 @@ async def test_replicas_tell_each_other_and_survive_their_bus(kind: str) -> None
         await caller.call("announce", uri=uris[1])
         await hears(again, uris[1])
     assert "@127" not in here.said + there.said
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_bus_that_hangs_loses_nothing_unsaid(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopped for longer than every timeout, its connections kept: who announced and who listened look again."""
+    for name, seconds in (("BEAT_SECONDS", 0.2), ("SEND_SECONDS", 0.5), ("CONNECT_SECONDS", 1.0)):
+        monkeypatch.setattr(module, name, seconds)
+    async with serving(kind) as service:
+        buses = [connect(service.url, "frozen") for _ in range(3)]
+        heard: list[list[str]] = [[] for _ in buses]
+        for bus, ear in zip(buses, heard, strict=True):
+            bus.subscribe(lambda event, ear=ear: ear.append(event.uri))
+            bus.on_gap = lambda ear=ear: ear.append("everything")
+        async with buses[0].running(), buses[1].running(), buses[2].running():
+
+            async def until(reached: Callable[[], bool]) -> None:
+                with anyio.fail_after(30):
+                    while not reached():
+                        await anyio.sleep(0.02)
+
+            async def announce(name: str) -> None:
+                for number in range(10):
+                    await buses[0].publish(ResourceUpdated(f"test://{name}/{number}"))
+
+            await until(lambda: all(bus.connected for bus in buses))
+            await announce("before")
+            await until(lambda: all("test://before/9" in ear for ear in heard))
+            service.freeze()
+            try:
+                await announce("during")
+                await until(lambda: not any(bus.connected for bus in buses))
+                for ear in heard:
+                    ear.clear()
+                await announce("away")
+                await anyio.sleep(1.5)
+            finally:
+                service.thaw()
+            # Nobody heard of all of it, so everybody looks again, and then hears as before.
+            await until(lambda: all("everything" in ear for ear in heard))
+            await until(lambda: all(bus.connected for bus in buses))
+            await announce("after")
+            await until(lambda: all("test://after/9" in ear for ear in heard))
 
 
 async def _connected(caller: Wire, far: list[HttpWire]) -> None:

@@ -123,7 +123,7 @@ class _Finder:
             case ast.Constant(value=int()):
                 yield node, ast.Constant(node.value + 1)
             case ast.Constant(value=float()):
-                yield node, ast.Constant(node.value * 10)
+                yield node, ast.Constant(node.value * 10 or 1.0)
             case ast.Set() | ast.List() | ast.Tuple() if len(node.elts) > 1 and all(map(_is_constant, node.elts)):
                 for index in range(len(node.elts)):
                     yield node, type(node)(elts=[item for at, item in enumerate(node.elts) if at != index])

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import anyio
-import nats
+from nats.aio.client import Client
 
 __all__ = ["link"]
-
-_connect = cast("Any", nats.connect)  # pyright: ignore[reportUnknownMemberType]
 
 _SECONDS = 2
 
@@ -29,19 +27,22 @@ class _Link:
         async def gone(*_: Any) -> None:
             lost.set()
 
-        # Trying again is the bus's own affair, and so is noticing that nothing comes.
-        self._client = client = await _connect(
-            self._url,
-            name=self._subject,
-            connect_timeout=_SECONDS,
-            allow_reconnect=False,
-            error_cb=gone,
-            disconnected_cb=gone,
-            closed_cb=gone,
-        )
+        # Not `nats.connect`: who gives up waiting for it cannot close what it has opened.
+        client: Any = Client()
         try:
+            # Trying again is the bus's own affair, and so is noticing that nothing comes.
+            await client.connect(
+                self._url,
+                name=self._subject,
+                connect_timeout=_SECONDS,
+                allow_reconnect=False,
+                error_cb=gone,
+                disconnected_cb=gone,
+                closed_cb=gone,
+            )
             await client.subscribe(self._subject, cb=received)
             await client.flush(_SECONDS)
+            self._client = client
             connected()
             await lost.wait()
         finally:
