@@ -43,6 +43,10 @@ windows *suites:
 bench *arguments:
     uv run python tests/benchmarks/bench.py {{ arguments }}
 
+# Replicas, buses and faults in 100,000 worlds made by their seeds.
+simulate *arguments:
+    uv run python tests/simulation/run.py {{ arguments }}
+
 # Mistakes made on purpose, to see whether the tests notice; see tests/mutants/README.md.
 mutants *arguments:
     uv run python tests/mutants/run.py --sample 20 {{ arguments }}
