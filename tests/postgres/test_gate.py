@@ -107,6 +107,35 @@ async def test_what_is_known_of_a_database_is_as_new_as_the_database() -> None:
 
 
 @pytest.mark.anyio
+async def test_every_view_of_postgresqls_own_is_read_by_a_superuser() -> None:
+    base = make()
+    views = base.rows(
+        "SELECT c.oid::regclass::text FROM pg_class c WHERE c.oid < 16384 AND c.relkind = 'v' AND c.relnamespace IN"
+        " ('pg_catalog'::regnamespace, 'information_schema'::regnamespace) ORDER BY 1"
+    )
+    assert len(views) > 100
+    async with inside(f"app={base.url('postgres')}") as wire:
+        for start in range(0, len(views), 15):
+            some = [f"(SELECT 1 FROM {view} LIMIT 0)" for (view,) in views[start : start + 15]]
+            said = text_of(await wire.call("query_rows", sql=f"SELECT {', '.join(some)}"))
+            assert said.startswith("[1 row]"), f"{some}: {said}"
+        for call in (
+            "random()", "pg_sleep(0)", "pg_sleep_for('0')", "setseed(0)", "pg_database_size(current_database())",
+            "pg_table_size('t'::regclass)", "pg_indexes_size('t'::regclass)", "pg_relation_size('t'::regclass)",
+            "pg_tablespace_size('pg_default')", "pg_blocking_pids(1)", "pg_safe_snapshot_blocking_pids(1)",
+            "pg_is_in_recovery()", "pg_current_wal_lsn()", "pg_current_wal_insert_lsn()", "pg_current_wal_flush_lsn()",
+            "pg_last_wal_receive_lsn()", "pg_last_wal_replay_lsn()", "pg_last_xact_replay_timestamp()",
+            "pg_sequence_last_value('s'::regclass)", "pg_control_system()", "pg_control_checkpoint()",
+            "pg_control_recovery()", "pg_control_init()", "pg_notification_queue_usage()", "pg_jit_available()",
+            "pg_partition_tree('t'::regclass)", "pg_partition_ancestors('t'::regclass)", "timeofday()",
+            "pg_relation_filenode('t'::regclass)", "pg_relation_filepath('t'::regclass)", "clock_timestamp()",
+            "pg_stat_clear_snapshot()", "gen_random_uuid()", "(SELECT count(*) FROM t TABLESAMPLE SYSTEM (50))",
+        ):  # fmt: skip
+            said = text_of(await wire.call("query_rows", sql=f"SELECT {call}"))
+            assert not said.startswith("The role"), f"{call}: {said}"
+
+
+@pytest.mark.anyio
 async def test_a_superusers_function_is_read_for_what_it_could_reach() -> None:
     base = make()
     base.run(

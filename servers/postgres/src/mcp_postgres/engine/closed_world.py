@@ -44,6 +44,12 @@ READING = {
     "pg_show_replication_origin_status", "pg_partition_tree", "pg_partition_ancestors", "pg_get_publication_tables",
     "pg_get_aios", "pg_get_shmem_allocations_numa", "pg_config", "pg_stat_have_stats", "pg_relation_filenode",
     "pg_relation_filepath", "pg_trigger_depth", "pg_stat_clear_snapshot",
+    "pg_stat_get_io", "pg_stat_get_backend_io", "pg_stat_get_backend_wal", "pg_stat_get_recovery_prefetch",
+    "pg_stat_get_xact_blocks_fetched", "pg_stat_get_xact_blocks_hit", "pg_stat_get_xact_function_calls",
+    "pg_stat_get_xact_function_self_time", "pg_stat_get_xact_function_total_time", "pg_stat_get_xact_numscans",
+    "pg_stat_get_xact_tuples_deleted", "pg_stat_get_xact_tuples_fetched", "pg_stat_get_xact_tuples_hot_updated",
+    "pg_stat_get_xact_tuples_inserted", "pg_stat_get_xact_tuples_newpage_updated", "pg_stat_get_xact_tuples_returned",
+    "pg_stat_get_xact_tuples_updated", "pg_show_all_file_settings", "pg_hba_file_rules", "pg_ident_file_mappings",
 }  # fmt: skip
 """Volatile functions of PostgreSQL's own that only read, or only wait."""
 

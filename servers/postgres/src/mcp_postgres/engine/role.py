@@ -46,8 +46,7 @@ _DOING = {
 """Predefined roles by which a query does harm although it runs in a READ ONLY transaction."""
 _TELLING = {
     "pg_current_logfile", "pg_ls_archive_statusdir", "pg_ls_logdir", "pg_ls_logicalmapdir", "pg_ls_logicalsnapdir",
-    "pg_ls_replslotdir", "pg_ls_summariesdir", "pg_ls_tmpdir", "pg_ls_waldir", "pg_hba_file_rules",
-    "pg_ident_file_mappings", "pg_show_all_file_settings",
+    "pg_ls_replslotdir", "pg_ls_summariesdir", "pg_ls_tmpdir", "pg_ls_waldir",
 }  # fmt: skip
 """Functions that not everybody may call, and that only tell of the server."""
 
