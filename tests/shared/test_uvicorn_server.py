@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 import anyio
+import anyio.abc
 import httpx2
 import pytest
 from cryptography import x509
@@ -17,6 +18,7 @@ from cryptography.x509.oid import NameOID
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.testing.wire import MODERN, HttpWire
+from mcp_batteries.transports.http.auth.callers import network_of
 from mcp_batteries.transports.http.auth.tokens import new_token
 from mcp_batteries.transports.http.serve import serve
 from mcp_example.settings import Settings
@@ -178,12 +180,98 @@ async def test_calls_have_the_time_they_were_given_to_end() -> None:
         assert await subject.ends() == 143
 
 
-async def test_too_many_connections_are_no_reason_to_restart_it() -> None:
+async def test_too_many_calls_are_no_reason_to_restart_it() -> None:
     """Kubernetes asks `/healthz` whether to; it is not ready for more, though."""
-    async with running([*TOY, "max_connections=3"]) as subject, AsyncExitStack() as stack:
-        for _ in range(5):
-            await stack.enter_async_context(await anyio.connect_tcp(*subject.address))
+    async with (
+        running([*TOY, "max_connections=3", "trusted_proxy=('127.0.0.1',)"]) as subject,
+        AsyncExitStack() as stack,
+    ):
+        for _ in range(3):
+            wire = await stack.enter_async_context(HttpWire(subject.url, revision=MODERN))
+            await wire.begin("tools/call", {"name": "wait", "arguments": {"seconds": 3600}})
+        await subject.says("waiting", times=3)
         async with httpx2.AsyncClient(trust_env=False) as client:
             assert (await client.get(subject.url.replace("/mcp", "/healthz"))).status_code == 200
             assert (await client.get(subject.url.replace("/mcp", "/readyz"))).status_code == 503
             assert (await client.post(subject.url, json={})).status_code == 503
+
+
+async def closed_of(streams: list[anyio.abc.SocketStream], least: int) -> int:
+    """How many of `streams` the server has closed, once it is at least so many."""
+    closed = 0
+
+    async def look(stream: anyio.abc.SocketStream) -> None:
+        nonlocal closed
+        with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+            await stream.receive()
+        closed += 1
+
+    with anyio.move_on_after(30):
+        async with anyio.create_task_group() as tasks:
+            for stream in streams:
+                tasks.start_soon(look, stream)
+            while closed < least:
+                await anyio.sleep(0.01)
+            tasks.cancel_scope.cancel()
+    return closed
+
+
+@pytest.mark.parametrize("sent", [b"", b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-Slow: "])
+async def test_idle_connections_make_room_the_oldest_first(sent: bytes) -> None:
+    async with running([*TOY, "max_connections=20"]) as subject, AsyncExitStack() as stack:
+        async with HttpWire(subject.url, revision=MODERN) as wire:
+            await wire.call("echo", text="first")
+            streams: list[anyio.abc.SocketStream] = []
+            for _ in range(100):
+                stream = await anyio.connect_tcp(*subject.address, local_host="127.0.0.2")
+                streams.append(await stack.enter_async_context(stream))
+                await stream.send(sent)
+            # One address has half of them; who came from another is not concerned.
+            assert await closed_of(streams[:90], 90) == 90
+            assert "there" in str(await wire.call("echo", text="there"))
+            async with HttpWire(subject.url, revision=MODERN) as other:
+                assert "too" in str(await other.call("echo", text="too"))
+        assert len(subject.said) < 2_000
+
+
+async def test_connections_without_end_leave_descriptors_for_the_work() -> None:
+    limited = ["sh", "-c", 'ulimit -n 260; exec "$@"', "sh", *TOY]
+    async with running(limited) as subject, AsyncExitStack() as stack:
+        addresses = [f"127.0.0.{number}" for number in range(2, 12)]
+        for number in range(600):
+            with suppress(OSError):
+                stream = await anyio.connect_tcp(*subject.address, local_host=addresses[number % 10])
+                await stack.enter_async_context(stream)
+        for _ in range(20):
+            async with HttpWire(subject.url, revision=MODERN) as wire:
+                assert "there" in str(await wire.call("echo", text="there"))
+        assert "Traceback" not in subject.said
+        assert len(subject.said) < 2_000
+
+
+async def test_a_handshake_that_does_not_come_is_not_waited_for(tmp_path: Path) -> None:
+    certificate(tmp_path, "slow")
+    files = [f"tls_certificate={tmp_path / 'cert.pem'}", f"tls_key={tmp_path / 'key.pem'}"]
+    async with (
+        running([*TOY, *files, "head_seconds=0.3"]) as subject,
+        await anyio.connect_tcp(*subject.address) as stream,
+    ):
+        await stream.send(b"\x16\x03\x01")
+        with anyio.fail_after(30), pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
+            while True:
+                await stream.receive()
+
+
+@pytest.mark.parametrize(
+    ("host", "whose"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("testclient", "testclient"),
+    ],
+)
+async def test_addresses_of_one_network_are_one_caller(host: str, whose: str) -> None:
+    assert network_of(host) == whose

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from http import HTTPStatus
 from itertools import chain
 from typing import Any, ClassVar, cast
@@ -27,17 +28,22 @@ class Connection(HttpToolsProtocol):
     head_seconds: ClassVar[float]
     """Within which the headers of a request have to arrive."""
 
+    when_opened: Callable[[], None]
+    when_lost: Callable[[], None]
+
     head = part = 0
     in_head = refused = lingers = False
     late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         super().connection_made(transport)
+        self.when_opened()
         self.expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.head_came()
         super().connection_lost(exc)
+        self.when_lost()
 
     def on_message_begin(self) -> None:
         # The part it begins in may be the end of what went before; `problem` looks at such heads.

@@ -144,6 +144,7 @@ async def serve(
             head_seconds=limits.head_seconds,
             drain_seconds=settings.drain_seconds,
             tls=tls,
+            proxies=settings.trusted_proxy,
         )
         application.router.redirect_slashes = False
         async with application.router.lifespan_context(application), anyio.create_task_group() as tasks:
@@ -156,8 +157,6 @@ async def serve(
             finally:
                 rejections.end()
                 tasks.cancel_scope.cancel()
-                for asyncio_server in running.servers:
-                    asyncio_server.close()
             if settings.transport != "sse":
                 with anyio.CancelScope(shield=True):
                     await Sessions(server).end()
@@ -182,7 +181,13 @@ def _keep_logs_short() -> None:
     # What these say of requests `rejections` says too, and not once for each. A session's id opens it to who reads it.
     for name in ("streamable_http_manager", "streamable_http", "sse", "transport_security"):
         logging.getLogger(f"mcp.server.{name}").setLevel(logging.ERROR)
-    for name in ("uvicorn.error", "mcp.server.runner", "mcp.server.request_state", "mcp.server.subscriptions"):
+    for name in (
+        "asyncio",
+        "uvicorn.error",
+        "mcp.server.runner",
+        "mcp.server.request_state",
+        "mcp.server.subscriptions",
+    ):
         logging.getLogger(name).addFilter(RateLimitFilter())
 
 

@@ -12,7 +12,7 @@ import ssl
 import struct
 import sys
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import cast
@@ -24,6 +24,7 @@ from uvicorn.server import HANDLED_SIGNALS
 
 from mcp_batteries.errors import Refused, Unavailable, quote
 from mcp_batteries.subscriptions.file_watcher import follow_file
+from mcp_batteries.transports.http.acceptor import Acceptor, room
 from mcp_batteries.transports.http.connection import Connection
 from mcp_batteries.transports.http.in_flight import InFlight
 
@@ -50,10 +51,11 @@ class UvicornServer(uvicorn.Server):
         url: said on standard error once it can be reached.
         in_flight: ends what is under way.
         on_shutdown: called first at the end.
-        max_connections: beyond it requests are answered with 503.
+        max_connections: beyond it idle ones are closed, or requests answered with 503 if there are none.
         drain_seconds: calls in flight have to be answered at the end; 0.9 s later the process is gone.
         head_seconds: within which the headers of a request have to arrive.
         tls: certificate and key (PEM files), for https.
+        proxies: addresses and networks that many clients come from.
     """
 
     def __init__(
@@ -67,7 +69,9 @@ class UvicornServer(uvicorn.Server):
         head_seconds: float,
         drain_seconds: float,
         tls: tuple[str, str] | None = None,
+        proxies: Sequence[str] = (),
     ) -> None:
+        most = room(max_connections)
         super().__init__(
             uvicorn.Config(
                 app,
@@ -82,7 +86,8 @@ class UvicornServer(uvicorn.Server):
                 log_config=None,
                 access_log=False,
                 http=type("Connection", (Connection,), {"head_seconds": head_seconds}),
-                limit_concurrency=max_connections,
+                # Idle connections make room before: beyond it all are busy.
+                limit_concurrency=most + 1,
                 # Longer than the minute that proxies and client pools keep connections: who closes first errs.
                 timeout_keep_alive=65,
                 ssl_certfile=tls and tls[0],
@@ -92,14 +97,32 @@ class UvicornServer(uvicorn.Server):
         self.servers = []
         self.status = 0
         """128 and the number of the signal that ended it."""
-        self._drain_seconds = drain_seconds
+        self._drain_seconds, self._head_seconds = drain_seconds, head_seconds
+        self._max_connections, self._proxies = most, proxies
+        self._acceptors: list[Acceptor] = []
         self._in_flight, self._url, self._on_shutdown = in_flight, url, on_shutdown
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         if self.config.ssl is not None:
             # Whatever OpenSSL's own configuration allows (RFC 8996).
             self.config.ssl.minimum_version = ssl.TLSVersion.TLSv1_2
-        await super().startup(sockets)
+        await super().startup([])
+
+        def make() -> Connection:
+            kind = cast("type[Connection]", self.config.http_protocol_class)
+            return kind(self.config, self.server_state, self.lifespan.state)
+
+        self._acceptors = [
+            Acceptor(
+                listener,
+                make,
+                most=self._max_connections,
+                tls=self.config.ssl,
+                handshake_seconds=self._head_seconds,
+                proxies=self._proxies,
+            )
+            for listener in sockets or []
+        ]
         sys.stderr.write(f"listening on {self._url}\n")
         sys.stderr.flush()
 
@@ -131,8 +154,8 @@ class UvicornServer(uvicorn.Server):
             _ignore_newcomers(listener)
         if not hurry:
             await anyio.sleep(_HANDSHAKE_SECONDS)
-        for server in self.servers:
-            server.close()
+        for acceptor in self._acceptors:
+            await acceptor.close()
         # Streams end here and not before, so that their clients find another replica.
         self._on_shutdown()
         if not hurry:

@@ -1,0 +1,190 @@
+"""Which connections are taken: as many as there are descriptors for, no more than a share for each address.
+
+A connection costs who opens it nothing, and needs no token. So idle ones make room for new ones: the oldest first, of
+whoever holds most. Who works on a call keeps its connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from mcp_batteries.observability.logs import RateLimitFilter
+from mcp_batteries.transports.http.auth.callers import network_of
+from mcp_batteries.transports.http.connection import Connection
+
+try:
+    import resource
+except ImportError:  # Windows, which has no such limit.
+    resource = None
+
+__all__ = ["Acceptor", "room"]
+
+_OWN_FILES = 192
+"""Descriptors for everything else: files, databases, upstreams, and connections beyond the limit that are told so."""
+_BEYOND = 32
+"""Connections beyond the limit, where all others are busy: probes have to be answered."""
+_SHARE = 2
+"""One address has at most the limit divided by this."""
+_BREATH_SECONDS = 0.1
+
+_log = logging.getLogger(__name__)
+_log.addFilter(RateLimitFilter())
+
+
+def room(wanted: int) -> int:
+    """For how many connections this process has descriptors, at most `wanted`; raises its soft limit for them."""
+    if resource is None:
+        return wanted
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return wanted
+    need = wanted + _BEYOND + _OWN_FILES
+    if soft < need:
+        more = need if hard == resource.RLIM_INFINITY else min(need, hard)
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (more, hard))
+            soft = more
+    return min(wanted, max(16, soft - _BEYOND - _OWN_FILES))
+
+
+class _Place:
+    """What one connection takes."""
+
+    def __init__(self, owner: str) -> None:
+        self.owner = owner
+        self.connection: Connection | None = None
+        self.opening: asyncio.Task[None] | None = None
+
+    def is_idle(self) -> bool:
+        return self.connection is None or not self.connection.is_busy
+
+    def drop(self) -> None:
+        if self.connection is not None:
+            self.connection.transport.abort()
+        elif self.opening is not None:
+            self.opening.cancel()
+
+
+class Acceptor:
+    """Takes connections from `listener`.
+
+    Args:
+        make: a protocol for each.
+        most: at once.
+        tls: for https, whose handshake has `handshake_seconds`.
+        proxies: addresses and networks without a share: many clients come from them, and they count them.
+    """
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        make: Callable[[], Connection],
+        *,
+        most: int,
+        tls: ssl.SSLContext | None,
+        handshake_seconds: float,
+        proxies: Sequence[str],
+    ) -> None:
+        self._listener, self._make, self._most = listener, make, most
+        self._tls, self._handshake_seconds = tls, handshake_seconds if tls is not None else None
+        self._proxies = [ipaddress.ip_network(text) for text in proxies]
+        self._places: dict[str, dict[_Place, None]] = {}
+        self._count = 0
+        listener.setblocking(False)
+        self._running = asyncio.create_task(self._run())
+
+    async def close(self) -> None:
+        """Take what has come already, then nothing more."""
+        self._running.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._running
+        with suppress(OSError):
+            while True:
+                self._take(*self._listener.accept())
+        self._listener.close()
+        opening = [place.opening for theirs in self._places.values() for place in theirs if place.opening is not None]
+        if opening:
+            await asyncio.wait(opening, timeout=_BREATH_SECONDS)
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                taken = await loop.sock_accept(self._listener)
+            except OSError as problem:
+                # Descriptors went elsewhere.
+                _log.warning("a connection cannot be taken: %s", problem.strerror)
+                self._drop_one(None)
+                await asyncio.sleep(_BREATH_SECONDS)
+                continue
+            self._take(*taken)
+            await asyncio.sleep(0)  # One for each turn of the loop: calls come in between.
+
+    def _take(self, taken: socket.socket, address: Sequence[object]) -> None:
+        owner = self._owner(str(address[0]) if address else "")
+        theirs = self._places.get(owner, {}) if owner else {}
+        if len(theirs) >= max(1, self._most // _SHARE):
+            full = not self._drop_one(owner)
+        else:
+            full = self._count >= self._most and not self._drop_one(None) and self._count >= self._most + _BEYOND
+        if full:
+            taken.close()
+            return
+        place = _Place(owner)
+        self._places.setdefault(owner, {})[place] = None
+        self._count += 1
+        taken.setblocking(False)
+        place.opening = asyncio.create_task(self._open(taken, place))
+
+    async def _open(self, taken: socket.socket, place: _Place) -> None:
+        def made() -> Connection:
+            connection = self._make()
+            connection.when_opened = lambda: setattr(place, "connection", connection)
+            connection.when_lost = lambda: self._release(place)
+            return connection
+
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                made, taken, ssl=self._tls, ssl_handshake_timeout=self._handshake_seconds
+            )
+        except (OSError, ssl.SSLError, asyncio.CancelledError):
+            taken.close()
+            self._release(place)
+
+    def _release(self, place: _Place) -> None:
+        theirs = self._places.get(place.owner, {})
+        if place in theirs:
+            self._count -= 1
+            del theirs[place]
+            if not theirs:
+                del self._places[place.owner]
+
+    def _drop_one(self, owner: str | None) -> bool:
+        """Drop the oldest idle connection of `owner`, or of whoever holds most that has one."""
+        owners = (
+            [owner]
+            if owner is not None
+            else sorted(filter(None, self._places), key=lambda who: -len(self._places[who]))
+        )
+        for who in owners:
+            for place in self._places[who]:
+                if place.is_idle():
+                    _log.warning("idle connections make room for new ones: %d are open", self._count)
+                    place.drop()
+                    self._release(place)
+                    return True
+        return False
+
+    def _owner(self, host: str) -> str:
+        """Whose share counts; empty for proxies, which have none."""
+        try:
+            address = ipaddress.ip_address(host.partition("%")[0])
+        except ValueError:
+            return host
+        return "" if any(address in network for network in self._proxies) else network_of(host)
