@@ -8,7 +8,8 @@ _SHARED = "shared/src/mcp_batteries"
 
 MODULES = {
     f"{_SHARED}/subscriptions/hub.py": ("tests/shared/test_hub.py",),
-    f"{_SHARED}/subscriptions/subscribers.py": ("tests/shared/test_hub.py",),
+    f"{_SHARED}/replicas/bus.py": ("tests/shared/test_buses.py", "tests/simulation/test_simulation.py"),
+    f"{_SHARED}/subscriptions/subscribers.py": ("tests/shared/test_hub.py", "tests/simulation/test_simulation.py"),
     f"{_SHARED}/transports/http/auth/guard.py": ("tests/shared/test_access.py", "tests/e2e/test_login.py"),
     f"{_SHARED}/transports/http/auth/scopes.py": ("tests/shared/test_access.py", "tests/e2e/test_login.py"),
     f"{_SHARED}/transports/http/host_check.py": ("tests/shared/test_http.py",),

@@ -237,7 +237,8 @@ async def test_silence_after_unsubscribe(era: str) -> None:
         await client.inbox.take("s:a")
 
 
-async def test_the_answer_waits_until_the_watch_is_live(era: str) -> None:
+@pytest.mark.parametrize("of", ["s:a", None])
+async def test_the_answer_waits_until_the_watch_is_live(of: str | None, era: str) -> None:
     source = Script()
     source.armed = anyio.Event()
     server, _ = serve(source)
@@ -245,7 +246,7 @@ async def test_the_answer_waits_until_the_watch_is_live(era: str) -> None:
         answered = anyio.Event()
 
         async def subscribe() -> None:
-            await client.subscribe("s:a")
+            await (client.follow_list() if of is None else client.subscribe(of))
             answered.set()
 
         tasks.start_soon(subscribe)
@@ -348,6 +349,12 @@ async def test_what_cannot_be_watched_is_not_promised(caplog: Any) -> None:
         source.error = None
         await client.subscribe("s:a")
         assert source.watched == {"a"}
+    source.error = OSError("no more")
+    async with (
+        Client(server, mode="2026-07-28") as modern,
+        modern.listen(resource_subscriptions=["s:b", "test://x"]) as events,
+    ):
+        assert events.honored.resource_subscriptions == ["test://x"]
     assert "cannot watch 1 of what was asked for" in caplog.text
 
 
@@ -428,6 +435,45 @@ async def test_a_legacy_client_that_listed_tools_hears_that_they_changed() -> No
         assert lists.inbox.items == does_not.inbox.items == []
 
 
+async def test_who_may_have_missed_something_is_told_to_look_again(era: str) -> None:
+    server, hub = serve(Script())
+    async with listener(server, era) as client:
+        await client.subscribe("s:a", "test://x")
+        assert hub.subscriptions == 2
+        assert hub.streams == (0 if era == "legacy" else 2)
+        hub.look_again()
+        with anyio.fail_after(SECONDS):
+            while len(client.inbox.items) < 2:
+                await client.inbox.news.wait()
+        assert set(client.inbox.items) == {"s:a", "test://x"}
+
+
+async def test_a_modern_client_that_only_lists_is_told_nothing() -> None:
+    source = Script()
+    server, hub = serve(source)
+    async with Client(server, mode="2026-07-28") as client:
+        await client.list_resources()
+        await client.list_tools()
+        assert hub.subscriptions == 0
+        assert source.watched == set()
+
+
+async def test_a_subscriber_is_ended_in_the_middle_of_sending() -> None:
+    sending = anyio.Event()
+
+    async def send(event: Any) -> None:
+        sending.set()
+        await anyio.sleep_forever()
+
+    reader = Subscriber(send)
+    with anyio.fail_after(SECONDS):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(reader.pump)
+            reader.push(ResourceUpdated("s:a"))
+            await sending.wait()
+            reader.stop()
+
+
 async def test_announcements_travel_over_the_bus_that_is_given(era: str) -> None:
     bus = InMemorySubscriptionBus()
     server, hub = serve(bus=bus)
@@ -465,6 +511,7 @@ async def test_a_closed_connection_releases_everything(era: str) -> None:
         await source.watches("kept")
         source.changed(["kept"])
         await stays.inbox.take("s:kept")
+        assert len(hub._connections) == (era == "legacy")
 
 
 async def test_when_one_block_ends_another_takes_over() -> None:
@@ -611,7 +658,10 @@ async def test_closing_tells_what_is_left_and_ends_the_streams() -> None:
     source = Script()
     server, hub = serve(source)
     async with Client(server, mode="2026-07-28") as client:
-        async with client.listen(resource_subscriptions=["s:a"]) as events:
+        async with (
+            client.listen(resource_subscriptions=["s:a"]) as events,
+            client.listen(resources_list_changed=True) as idle,
+        ):
             source.changed(["a"])
             with anyio.fail_after(SECONDS):
                 assert await anext(aiter(events)) == ResourceUpdated("s:a")
@@ -619,6 +669,7 @@ async def test_closing_tells_what_is_left_and_ends_the_streams() -> None:
             hub.close()
             with anyio.fail_after(SECONDS):
                 assert [event async for event in events] == [ResourceUpdated("s:a")]
+                assert [event async for event in idle] == []
         async with client.listen(resources_list_changed=True) as late:
             with anyio.fail_after(SECONDS):
                 assert [event async for event in late] == []
@@ -678,7 +729,11 @@ async def test_vs_code_is_told_again_when_its_cache_is_over(name: str, monkeypat
         await clock.skip(3)
         assert inbox.items == [], "its cache would still answer"
         await clock.skip(1)
-        await inbox.take("s:a")
+        with anyio.fail_after(SECONDS):
+            while not inbox.items:
+                await inbox.news.wait()
+        assert inbox.items == ["s:a"]
+        inbox.items.clear()
         await clock.skip(600)
         assert inbox.items == [], "once is enough"
 
