@@ -87,8 +87,11 @@ class DatabaseWatcher(watching.Watcher[_Watched]):
                 again = list(_AGAIN_SECONDS)
             watched.wake = anyio.Event()
             if watched.wanted:
+                begun = anyio.current_time()
                 async with watched.turn:
                     await self._look(watched)
+                # A look that takes long is at most half of the time.
+                await anyio.sleep(min(anyio.current_time() - begun, _POLL_SECONDS))
 
     async def _look(self, watched: _Watched) -> None:
         found = await self._ask(watched.database, watched.readables, new=False)

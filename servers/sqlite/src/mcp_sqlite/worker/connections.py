@@ -89,13 +89,13 @@ class Database:
         immutable: whether it was opened as a file that can't change, and what the write-ahead log holds is not seen.
     """
 
-    def __init__(self, path: str, interrupt: Interrupt, *, writable: bool) -> None:
+    def __init__(self, path: str, interrupt: Interrupt, *, writable: bool = False, immutable: bool = False) -> None:
         self.path, self.writable = path, writable
         self.guard = Guard()
         self.interrupt = interrupt
         found = os.stat(path)
         self.identity = (found.st_dev, found.st_ino)
-        self.immutable = False
+        self.immutable = immutable
         self._patience = 0
         self.names: dict[str, tuple[str, list[str]]] = {}
         """Tables looked up by this request, by the caller's word: the name and the key's columns."""
@@ -216,6 +216,10 @@ class Connections:
     def writer(self, path: str) -> Database:
         """A connection that can."""
         return self._get(path, writable=True)
+
+    def use(self, path: str, database: Database) -> None:
+        """Read the file at `path` by `database` until the request ends, whatever else is open."""
+        self._looked_at[path, False] = database
 
     def start(self) -> None:
         """A new request: what the last one has looked up may be another thing by now."""
