@@ -31,8 +31,21 @@ GEOCODER = [
     {"name": "format", "in": "query", "schema": {"enum": ["json", "protobuf"]}},
     {"name": "countryCode", "in": "query", "schema": {"type": "string", "pattern": "^[A-Z]{2}$"}},
 ]
+GEOMET = [
+    {"name": "f", "in": "query", "required": True, "schema": {"enum": ["json"]}},
+    {
+        "name": "bbox",
+        "in": "query",
+        "required": True,
+        "schema": {"type": "string", "pattern": r"^(-?\d+(\.\d+)?,?){4}$"},
+    },
+    {"name": "limit", "in": "query", "schema": {"type": "integer", "minimum": 1, "maximum": 10000}},
+    {"name": "offset", "in": "query", "schema": {"type": "integer", "minimum": 0}},
+    {"name": "lang", "in": "query", "schema": {"enum": ["en", "fr"]}},
+]
 SERVICES = ("forecast", "geocoding", "air-quality", "marine", "archive", "flood")
 BIRMINGHAM = "33.521,-86.812"
+METEOALARM = json.loads((MATERIAL / "meteoalarm/countries.json").read_text("utf-8"))
 UNITS = {
     "temperature": "°C", "dew_point": "°C", "apparent_temperature": "°C", "soil_temperature": "°C",
     "sea_surface_temperature": "°C", "precipitation_probability": "%", "relative_humidity": "%", "cloud_cover": "%",
@@ -57,6 +70,7 @@ def place(name: str, latitude: float, longitude: float, zone: str, people: int |
     return found if people is None else {**found, "population": people}
 
 
+_NL = {"country": "Netherlands", "country_code": "NL"}
 _CA = {"country": "Canada", "country_code": "CA"}
 _US = {"country": "United States", "country_code": "US"}
 _CH = {"country": "Switzerland", "country_code": "CH"}
@@ -74,6 +88,8 @@ GAZETTEER = [
     place("Birmingham", 33.521, -86.812, "America/Chicago", 212461, admin1="Alabama", **_US),
     place("Longyearbyen", 78.22334, 15.64689, "Arctic/Longyearbyen", 2060, country="Svalbard", country_code="SJ"),
     place("Somewhere", -16.8, 180.0, "Pacific/Fiji", None),
+    place("Toronto", 43.70011, -79.4163, "America/Toronto", 2794356, admin1="Ontario", **_CA),
+    place("Assen", 52.99667, 6.5625, "Europe/Amsterdam", 62237, admin1="Drenthe", **_NL),
     place("London", 51.50853, -0.12574, "Europe/London", 8961989, admin1="England", **_GB),
     place("London", 42.98339, -81.23304, "America/Toronto", 422324, admin1="Ontario", **_CA),
     place("Washington", 38.89511, -77.03637, "America/New_York", 689545, admin1="District of Columbia", **_US),
@@ -188,6 +204,7 @@ class Upstream:
     @property
     def arguments(self) -> list[str]:
         urls = [word for service in SERVICES for word in (f"--{service}-url", self.url)]
+        urls += ["--meteoalarm-url", self.url, "--geomet-url", self.url]
         return [*urls, "--nws-url", self.url, "--contact", "tests@example.org"]
 
     def count(self, where: str) -> int:
@@ -228,6 +245,11 @@ class Upstream:
             return send(handler, 200, dump(self.found(query)), *())
         if parts.path in OPEN_METEO:
             document = self.open_meteo(query)
+            if fault is not None and fault.change is not None:
+                fault.change(document)
+            return send(handler, 200, dump(document))
+        if parts.path.startswith(("/api/v1/warnings/", "/collections/")):
+            document = self.warnings(parts.path) if parts.path.startswith("/api") else self.canada(query)
             if fault is not None and fault.change is not None:
                 fault.change(document)
             return send(handler, 200, dump(document))
@@ -301,6 +323,22 @@ class Upstream:
             return 3
         return round(10 + self.shift + index * 0.1, 2)
 
+    def warnings(self, path: str) -> dict[str, Any]:
+        """MeteoAlarm's list for a country: that of the Netherlands is recorded, with one warning among all-clears."""
+        if not path.endswith("-netherlands") or not self.alerts:
+            return {"warnings": []}
+        return json.loads((MATERIAL / "meteoalarm/netherlands.json").read_text("utf-8"))
+
+    def canada(self, query: dict[str, str]) -> dict[str, Any]:
+        """GeoMet's alerts, of which it sends those whose area meets the box."""
+        found = json.loads((MATERIAL / "canada/alerts.json").read_text("utf-8"))
+        west, south, east, north = map(float, query["bbox"].split(","))
+        kept = [
+            item for item in found["features"]
+            if self.alerts and contains(item["geometry"]["coordinates"][0], (west + east) / 2, (south + north) / 2)
+        ]  # fmt: skip
+        return {**found, "features": kept, "numberMatched": len(kept), "numberReturned": len(kept)}
+
     def nws(self, path: str, query: dict[str, str]) -> tuple[int, dict[str, Any]]:
         problem = {
             "title": "Data Unavailable For Requested Point",
@@ -336,6 +374,11 @@ def judge(target: str, agent: str) -> list[str]:
     path = unquote(parts.path)
     if path in OPEN_METEO:
         return _judge(f"{path}:", OPEN_METEO[path], query, {})
+    if path == "/collections/weather-alerts/items":
+        return _judge(f"{path}:", GEOMET, query, {})
+    if found := re.fullmatch(r"/api/v1/warnings/feeds-([a-z-]+)", path):
+        known = found[1] in METEOALARM and not query
+        return [] if known else [f"{path}: no such list, or one with parameters"]
     if path == "/v1/search":
         return _judge(f"{path}:", GEOCODER, query, {})
     for template, parameters in NWS.items():
@@ -381,6 +424,13 @@ def _judge(where: str, parameters: list[Any], query: list[tuple[str, str]], in_p
         if schema.get("format") == "date" and not re.fullmatch(r"\d{4}-\d{2}-\d{2}", sent[name]):
             wrong.append(f"{where} {name}: {sent[name]} is no date")
     return wrong
+
+
+def contains(ring: list[list[float]], x: float, y: float) -> bool:
+    """Whether the point is in the ring, by crossings."""
+    sides = zip(ring, ring[1:] + ring[:1], strict=True)
+    crossed = ((y1 > y) != (y2 > y) and x < (x2 - x1) * (y - y1) / (y2 - y1) + x1 for (x1, y1), (x2, y2) in sides)
+    return sum(crossed) % 2 == 1
 
 
 def unit(name: str) -> str:

@@ -27,7 +27,7 @@ class Settings(Common):
     units: Literal["metric", "imperial", "nautical"] = Field(
         "metric", description="Units of answers unless a call says otherwise."
     )
-    language: str = Field("en", pattern="^[a-z]{2}$", description="Language of place names, as two letters.")
+    language: str = Field("en", pattern="^[a-z]{2}$", description="Language of place names and alerts, as two letters.")
     cache: str | None = Field(
         None, description="Cache folder, shared by your servers, or `memory`; by default in the user's cache folder."
     )
@@ -54,6 +54,13 @@ class Settings(Common):
     flood_url: str = Field("https://flood-api.open-meteo.com", description="URL of Open-Meteo's river discharge.")
     nws_url: str = Field("https://api.weather.gov", description="URL of the US National Weather Service.")
 
+    meteoalarm_url: str = Field(
+        "https://feeds.meteoalarm.org", description="URL of MeteoAlarm, which has the warnings of Europe."
+    )
+    geomet_url: str = Field(
+        "https://api.weather.gc.ca", description="URL of MSC GeoMet, which has the alerts of Canada."
+    )
+
     @model_validator(mode="before")
     @classmethod
     def _paying(cls, values: dict[str, Any]) -> dict[str, Any]:
@@ -77,7 +84,7 @@ class Settings(Common):
     def _absolute_cache(cls, path: str | None) -> str | None:
         return path if path in (None, "memory") else os.path.abspath(os.path.expanduser(str(path)))
 
-    @field_validator(*_OPEN_METEO, "nws_url")
+    @field_validator(*_OPEN_METEO, "nws_url", "meteoalarm_url", "geomet_url")
     @classmethod
     def _base(cls, url: str) -> str:
         if not url.startswith(("https://", "http://")):
@@ -95,4 +102,6 @@ class Settings(Common):
             "archive": self.archive_url,
             "flood": self.flood_url,
             "nws": self.nws_url,
+            "meteoalarm": self.meteoalarm_url,
+            "canada": self.geomet_url,
         }

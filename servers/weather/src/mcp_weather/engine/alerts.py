@@ -55,7 +55,7 @@ def answer(place: PlaceInfo, looks: Sequence[Look], elsewhere: Sequence[str]) ->
     elif shaky:
         status, explanation = "unavailable", f"Not known, so there may well be some. {doubts}"
     elif looks:
-        status, explanation = "none", f"None in effect, says the {' and the '.join(look.service for look in looks)}."
+        status, explanation = "none", f"None in effect, says {' and '.join(look.service for look in looks)}."
     else:
         status = "not_covered"
         explanation = (
@@ -105,7 +105,7 @@ def _order(alert: Alert) -> tuple[Any, ...]:
 
 def _doubt(look: Look) -> str:
     if look.origin is None:
-        return f"The {look.service} could not be asked: {look.problem}"
+        return f"{look.service} could not be asked: {look.problem}"
     then = "had these" if look.alerts else "had none"
     why = look.origin.reason or "Nothing newer is known."
-    return f"The {look.service}, last looked at {look.origin.fetched_at}, {then} then: {why}"
+    return f"{look.service}, last looked at {look.origin.fetched_at}, {then} then: {why}"

@@ -8,6 +8,7 @@ from datetime import datetime, tzinfo
 from typing import Any, cast
 
 from mcp_batteries.errors import Unavailable
+from mcp_weather.engine.cap import NOT_ACTUAL, local, moment, words
 from mcp_weather.engine.series import Units, convert
 from mcp_weather.models import Alert, Origin, Reading, Table, Value
 from mcp_weather.policy import Place
@@ -34,10 +35,6 @@ _UNITS: dict[str, tuple[str, float, float]] = {
     "hPa": ("hPa", 1, 0), "m": ("m", 1, 0), "mm": ("mm", 1, 0),
 }  # fmt: skip
 _SPEEDS = {"mph": 1.609344, "km/h": 1.0, "kt": 1.852, "m/s": 3.6}
-_NOT_ACTUAL = ("Exercise", "System", "Test", "Draft")
-"""CAP 1.2, status: what is not meant for the public."""
-_KEPT = 900
-"""Bytes of each text of an alert."""
 
 
 def may_cover(place: Place) -> bool:
@@ -95,20 +92,20 @@ def alerts(document: dict[str, Any], zone: tzinfo) -> list[Alert]:
     found: dict[str, Alert] = {}
     for number, feature in enumerate(cast("list[Any]", features)):
         about = _object(_object(feature).get("properties"))
-        if about.get("status") in _NOT_ACTUAL or about.get("messageType") == "Cancel":
+        if about.get("status") in NOT_ACTUAL or about.get("messageType") == "Cancel":
             continue
         alert = Alert(
-            id=_words(about.get("id")) or f"without an identifier {number}",
-            event=_words(about.get("event")) or "Alert that can't be read",
-            severity=_words(about.get("severity")),
-            urgency=_words(about.get("urgency")),
-            headline=_words(about.get("headline")),
-            area=_words(about.get("areaDesc")),
-            onset=_local(about.get("onset") or about.get("effective"), zone),
-            ends=_local(about.get("ends"), zone),
-            sender=_words(about.get("senderName")),
-            description=_words(about.get("description")),
-            instruction=_words(about.get("instruction")),
+            id=words(about.get("id")) or f"without an identifier {number}",
+            event=words(about.get("event")) or "Alert that can't be read",
+            severity=words(about.get("severity")),
+            urgency=words(about.get("urgency")),
+            headline=words(about.get("headline")),
+            area=words(about.get("areaDesc")),
+            onset=local(about.get("onset") or about.get("effective"), zone),
+            ends=local(about.get("ends"), zone),
+            sender=words(about.get("senderName")),
+            description=words(about.get("description")),
+            instruction=words(about.get("instruction")),
         )
         found.setdefault(alert.id, alert)
     return list(found.values())
@@ -117,7 +114,7 @@ def alerts(document: dict[str, Any], zone: tzinfo) -> list[Alert]:
 def forecast(document: dict[str, Any], units: Units, from_: Origin, zone: tzinfo, most: int, *, now: datetime) -> Table:
     """Periods of its forecast, hours or half days, that have not ended."""
     periods = cast("list[dict[str, Any]]", _object(document.get("properties")).get("periods") or [])
-    kept = [item for item in periods if (end := _moment(item.get("endTime"))) is None or end > now][:most]
+    kept = [item for item in periods if (end := moment(item.get("endTime"))) is None or end > now][:most]
     temperature = [
         _quantity({"unitCode": f"wmoUnit:deg{item.get('temperatureUnit')}", "value": item.get("temperature")})
         for item in kept
@@ -130,12 +127,12 @@ def forecast(document: dict[str, Any], units: Units, from_: Origin, zone: tzinfo
         ("wind_speed", "km/h", [_speed(item.get("windSpeed")) for item in kept]),
     ):
         columns.append((name, *convert(name, numbers, unit, units)))
-    columns.append(("wind_from", "", [_words(item.get("windDirection")) for item in kept]))
-    columns.append(("period", "", [_words(item.get("name")) for item in kept]))
-    columns.append(("forecast", "", [_words(item.get("shortForecast")) for item in kept]))
+    columns.append(("wind_from", "", [words(item.get("windDirection")) for item in kept]))
+    columns.append(("period", "", [words(item.get("name")) for item in kept]))
+    columns.append(("forecast", "", [words(item.get("shortForecast")) for item in kept]))
     columns = [column for column in columns if column[0] != "period" or any(column[2])]
     return Table(
-        time=[_local(item.get("startTime"), zone) or "" for item in kept],
+        time=[local(item.get("startTime"), zone) or "" for item in kept],
         names=[name for name, _, _ in columns],
         units=[unit for _, unit, _ in columns],
         values=[list(values) for _, _, values in columns],
@@ -170,24 +167,3 @@ def _speed(said: Any) -> float | None:
         return _quantity(said)[1]
     factor = next((factor for unit, factor in _SPEEDS.items() if said.rstrip().endswith(unit)), None)
     return None if factor is None else round(max(map(float, numbers)) * factor, 1)
-
-
-def _moment(said: Any) -> datetime | None:
-    try:
-        at = datetime.fromisoformat(str(said))
-    except ValueError:
-        return None
-    # The year 1 is how some say that they do not know; no zone can be applied to it.
-    return at if at.tzinfo and 1900 < at.year < 9999 else None
-
-
-def _local(said: Any, zone: tzinfo) -> str | None:
-    at = _moment(said)
-    return at.astimezone(zone).isoformat(timespec="minutes") if at else None
-
-
-def _words(said: Any) -> str | None:
-    if not isinstance(said, str) or not said.strip():
-        return None
-    kept = said.strip().encode("utf-8", "replace")
-    return kept.decode() if len(kept) <= _KEPT else kept[:_KEPT].decode("utf-8", "ignore").rstrip() + " […]"

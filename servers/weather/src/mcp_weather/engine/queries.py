@@ -7,15 +7,36 @@ seconds since the epoch, which no change of clocks makes ambiguous.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import tzinfo
 from typing import Literal
 from urllib.parse import urlencode
 
 from mcp_weather.policy import Days, Place
 
 __all__ = [
-    "DAILY", "GROUPS", "Group", "Model", "air_key", "alerts_key", "archive_key", "current_key", "daily_key",
-    "flood_key", "geocoding_key", "grid_key", "hourly_key", "marine_key", "observation_key", "points_key", "scope_of",
-    "service_of", "stations_key",
+    "DAILY",
+    "GROUPS",
+    "Group",
+    "Model",
+    "air_key",
+    "alerts_key",
+    "archive_key",
+    "canada_key",
+    "country_of",
+    "current_key",
+    "daily_key",
+    "flood_key",
+    "geocoding_key",
+    "grid_key",
+    "hourly_key",
+    "is_open_meteo",
+    "marine_key",
+    "meteoalarm_key",
+    "observation_key",
+    "points_key",
+    "scope_of",
+    "service_of",
+    "stations_key",
 ]  # fmt: skip
 
 Group = Literal["basic", "wind", "precipitation", "sky", "comfort", "soil"]
@@ -99,7 +120,20 @@ def service_of(key: str) -> str:
 
 def scope_of(key: str) -> str:
     """Whose limits apply: one upstream's stop the others of the same house only."""
-    return "nws" if service_of(key) == "nws" else "open-meteo"
+    return "open-meteo" if is_open_meteo(key) else service_of(key)
+
+
+def is_open_meteo(key: str) -> bool:
+    return service_of(key) not in ("nws", "canada", "meteoalarm")
+
+
+def country_of(zone: tzinfo) -> str | None:
+    """The country that a time zone is of, as an ISO 3166-1 code; None for the zones of the sea."""
+    from babel.core import get_global
+
+    name = str(get_global("zone_aliases").get(str(zone), str(zone)))
+    country = get_global("zone_territories").get(name)
+    return None if country in (None, "ZZ", "001") else str(country)
 
 
 def current_key(place: Place) -> str:
@@ -142,6 +176,17 @@ def points_key(place: Place) -> str:
 
 def alerts_key(place: Place) -> str:
     return "nws/alerts/active?" + urlencode({"status": "actual", "point": place.point}, safe=",")
+
+
+def canada_key(place: Place) -> str:
+    """The alerts whose area has the point in it: a box that is a point, but for rounding."""
+    west, south = place.longitude - 0.0005, place.latitude - 0.0005
+    box = f"{west:.4f},{south:.4f},{west + 0.001:.4f},{south + 0.001:.4f}"
+    return "canada/collections/weather-alerts/items?" + urlencode({"f": "json", "bbox": box, "limit": 500}, safe=",")
+
+
+def meteoalarm_key(country: str) -> str:
+    return f"meteoalarm/api/v1/warnings/feeds-{country}"
 
 
 def stations_key(office: str, x: int, y: int) -> str:

@@ -14,7 +14,8 @@ from mcp_batteries.limits import in_thread
 from mcp_batteries.remote import Cache
 from mcp_weather.engine import nws
 from mcp_weather.engine import queries as ask
-from mcp_weather.engine.alerts import answer, page
+from mcp_weather.engine.alert_services import AlertServices
+from mcp_weather.engine.alerts import page
 from mcp_weather.engine.astronomy import sky
 from mcp_weather.engine.past import history
 from mcp_weather.engine.queries import Group, Model
@@ -57,12 +58,13 @@ class Engine:
 
     Args:
         cache: answers by the keys of `queries`.
-        language: of place names.
+        language: of place names and alerts.
     """
 
     def __init__(self, cache: Cache, *, language: str) -> None:
         self.cache, self._language = cache, language
         self.nws = WeatherService(cache)
+        self._alerts = AlertServices(cache, self.nws, language)
 
     async def hits(self, name: str, languages: Sequence[str | None]) -> list[list[dict[str, Any]]]:
         """What the geocoder has for `name` in each of `languages`; None is the server's. It matches names of that
@@ -90,7 +92,7 @@ class Engine:
             case "air":
                 return [ask.air_key(place, 2, pollen=False)]
             case _:
-                return [ask.alerts_key(place)] if nws.may_cover(place) else []
+                return await self._alerts.keys(place)
 
     # What the tools answer
 
@@ -144,10 +146,7 @@ class Engine:
 
     async def alerts(self, place: Place) -> Alerts:
         """What the services that cover `place` warn of."""
-        looks = [look for look in [await self.nws.look(place)] if look]
-        asked = {look.service for look in looks}
-        zone = place.timezone or next((str(look.zone) for look in looks if look.zone), None)
-        return answer(place.info(zone), looks, [name for name in (nws.NWS[0],) if name not in asked])
+        return await self._alerts.alerts(place)
 
     async def now(self, place: Place, units: Units) -> tuple[Reading, tzinfo]:
         found = await self.cache.get(ask.current_key(place))

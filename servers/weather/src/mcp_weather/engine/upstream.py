@@ -20,7 +20,7 @@ import anyio
 from mcp_batteries.errors import Invalid, quote
 from mcp_batteries.remote import Failed, Fresh, NotModified, Outcome, Store, Validators
 from mcp_weather.engine.budget import Budget
-from mcp_weather.engine.queries import service_of
+from mcp_weather.engine.queries import is_open_meteo, service_of
 from mcp_weather.settings import Settings
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ __all__ = ["NAMES", "Upstream"]
 
 logger = logging.getLogger(__name__)
 
-NAMES = {"nws": "The National Weather Service"}
+NAMES = {"nws": "The National Weather Service", "canada": "Environment Canada", "meteoalarm": "MeteoAlarm"}
 _OPEN_METEO = "Open-Meteo"
 
 _MOST_BYTES = 16 * 1024 * 1024
@@ -40,7 +40,10 @@ _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86_400.0
 _NWS_LEAST = 30.0
 _ALERTS_MOST = 120.0
 """Seconds for which "none in effect" may be repeated, whatever a proxy says of the answer's age."""
-_STEPS = {"air": _HOUR, "marine": _HOUR, "flood": 6 * _HOUR, "archive": 6 * _HOUR, "geocoding": 30 * _DAY}
+_STEPS = {
+    "air": _HOUR, "marine": _HOUR, "flood": 6 * _HOUR, "archive": 6 * _HOUR, "geocoding": 30 * _DAY, "canada": 120.0,
+    "meteoalarm": 300.0,
+}  # fmt: skip
 """Seconds for which a service is known to have nothing newer; forecasts say their step themselves."""
 
 
@@ -71,7 +74,7 @@ class Upstream:
             Invalid: the upstream says that the question makes no sense.
         """
         service = service_of(key)
-        if service != "nws" and self._budget is not None and (wait := await self._budget.take(key)):
+        if is_open_meteo(key) and self._budget is not None and (wait := await self._budget.take(key)):
             return Failed("The free limit of Open-Meteo is used up.", wait, everything=True)
         try:
             return await self._ask(service, key, validators)
@@ -191,7 +194,7 @@ class Upstream:
 
     def _url(self, service: str, key: str) -> str:
         url = f"{self._settings.bases[service]}/{key.partition('/')[2]}"
-        if service != "nws" and self._settings.open_meteo_key:
+        if is_open_meteo(key) and self._settings.open_meteo_key:
             url += f"{'&' if '?' in url else '?'}apikey={self._settings.open_meteo_key}"
         return url
 

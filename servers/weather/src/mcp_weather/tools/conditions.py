@@ -33,7 +33,7 @@ class ConditionTools:
         place: PlaceText,
         cursor: Annotated[str | None, Field(max_length=300, description="`next_cursor` of the page before.")] = None,
     ) -> Alerts:
-        """Get official warnings, worst first; `status` tells none from not covered and not available. US only."""
+        """Get official warnings of the US, Canada and Europe, worst first; `status` tells none from not covered."""
         where = await self.policy.place(place)
         return await self.engine.alerts_page(where, self.policy.alerts_after(cursor, where))
 

@@ -1,0 +1,146 @@
+"""Alerts of Europe and Canada: covered and none, alerts, or not covered, and never none where it is not known."""
+
+import json
+from typing import Any
+
+import pytest
+
+from mcp_weather.engine.meteoalarm import COUNTRIES
+from mcp_weather.engine.regions import covers, inside
+from weather.serving import World, client, text
+from weather.upstream import METEOALARM, Upstream
+
+pytestmark = pytest.mark.anyio
+LIST = "/feeds-netherlands"
+
+
+def warn(area: str | None = None, **more: Any) -> Any:
+    """The recorded all-clears turned into warnings; `area` replaces what says where they are."""
+
+    def change(document: dict[str, Any]) -> None:
+        for warning in document["warnings"]:
+            warning["alert"] |= more
+            for info in warning["alert"]["info"]:
+                info |= {
+                    "severity": "Severe",
+                    "event": f"wind {info['language']}",
+                    "expires": "2026-01-01T00:00:00+01:00",
+                }
+                info["parameter"] = [{"valueName": "awareness_level", "value": "3; orange; Severe"}]
+                if area is not None:
+                    info["area"] = json.loads(area)
+
+    return change
+
+
+@pytest.mark.parametrize("place", ["Assen", "52.99667,6.5625", "52.9967,6.5625"])
+async def test_an_all_clear_is_no_alert_and_a_warning_is_for_its_own_area(upstream: Upstream, place: str) -> None:
+    async with World(upstream) as world:
+        where = await world.place(place)
+        clear = await world.engine.alerts(where)
+        assert clear.status == "none" and clear.covered_by == ["MeteoAlarm (EUMETNET)"]
+        world.now += 3600
+        upstream.fail(LIST, change=warn())
+        found = await world.engine.alerts(where)
+        assert found.status == "alerts" and [alert.area for alert in found.alerts] == ["Drenthe"]
+        assert found.alerts[0].event == "wind en-GB" and found.alerts[0].severity == "Severe"
+        assert found.origin is not None and found.origin.licence == "CC BY 4.0"
+
+
+async def test_warnings_come_in_the_language_asked_for(upstream: Upstream) -> None:
+    async with client(upstream, "--language", "nl") as found:
+        upstream.fail(LIST, change=warn())
+        data = (await found.call_tool("get_alerts", {"place": "Assen"})).structured_content
+        assert data is not None and [alert["event"] for alert in data["alerts"]] == ["wind nl-NL"]
+
+
+@pytest.mark.parametrize(
+    ("area", "told"),
+    [
+        ('[{"areaDesc": "A", "geocode": [{"valueName": "EMMA_ID", "value": "NL999"}]}]', True),
+        ('[{"areaDesc": "A", "geocode": [{"valueName": "NUTS3", "value": "NL131"}]}]', True),
+        ('[{"areaDesc": "A"}]', True), ("[]", True), ("null", True), ('["?"]', True),
+        ('[{"areaDesc": "A", "polygon": ["52,6 54,6 54,7 52,7 52,6"]}]', True),
+        ('[{"areaDesc": "A", "polygon": "52,6 54,6 54,7 52,7 52,6"}]', True),
+        ('[{"areaDesc": "A", "polygon": ["40,6 41,6 41,7 40,7 40,6"]}]', False),
+        ('[{"areaDesc": "A", "polygon": ["nowhere"]}]', True),
+        ('[{"areaDesc": "A", "geocode": [{"valueName": "EMMA_ID", "value": "NL008"}]}]', False),
+    ],
+)  # fmt: skip
+async def test_what_cannot_be_located_is_told_and_what_is_elsewhere_is_not(
+    upstream: Upstream, area: str, told: bool
+) -> None:
+    async with World(upstream) as world:
+        upstream.fail(LIST, change=warn(area))
+        found = await world.engine.alerts(await world.place("Assen"))
+        assert found.status == ("alerts" if told else "none"), found.alerts
+
+
+async def test_canada_is_asked_for_the_point(upstream: Upstream) -> None:
+    async with World(upstream) as world:
+        for place in ("Toronto", "43.70011,-79.4163"):
+            found = await world.engine.alerts(await world.place(place))
+            assert found.status == "alerts" and found.covered_by == ["Environment Canada"]
+            assert [alert.event for alert in found.alerts] == ["freezing rain warning"]
+            assert found.alerts[0].severity == "Severe" and found.alerts[0].area == "City of Toronto"
+        assert (await world.engine.alerts(await world.place("London, Ontario"))).status == "none"
+
+
+@pytest.mark.parametrize("place", ["Assen", "Toronto"])
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (500, b""), (503, b"{}"), (404, b"<html>"), (404, b"{}"), (400, b'{"title":"no"}'), (200, b"{}"), (200, b"[]"),
+        (200, b'{"warnings":null}'), (200, b'{"features":[]}'), (200, b'{"warnings":{},"features":{}}'), (304, b""),
+        (200, b'{"type":"FeatureCollection","features":[],"numberMatched":3}'),
+    ],
+)  # fmt: skip
+async def test_a_service_that_fails_is_not_without_alerts(
+    upstream: Upstream, place: str, status: int, body: bytes
+) -> None:
+    async with World(upstream) as world:
+        upstream.alerts = False
+        where = await world.place(place)
+        for path in ("/feeds-", "/collections/"):
+            upstream.fail(path, status, body, times=99)
+        assert (await world.engine.alerts(where)).status == "unavailable"
+        upstream.faults.clear()
+        world.now += 3600
+        assert (await world.engine.alerts(where)).status == "none"
+        for path in ("/feeds-", "/collections/"):
+            upstream.fail(path, status, body, times=99)
+        world.now += 3600
+        stale = await world.engine.alerts(where)
+        assert stale.status == ("none" if status == 304 else "unavailable"), stale.explanation
+
+
+async def test_without_a_country_it_is_not_known_who_warns(upstream: Upstream) -> None:
+    async with World(upstream) as world:
+        upstream.fail("/v1/forecast", 500, times=99)
+        found = await world.engine.alerts(await world.place("52.99667,6.5625"))
+        assert found.status == "unavailable" and "country is not known" in found.explanation
+
+
+async def test_most_of_the_world_is_not_covered(upstream: Upstream) -> None:
+    async with client(upstream) as found:
+        for place in ("Москва", "北京", "0,0", "Longyearbyen"):
+            result = await found.call_tool("get_alerts", {"place": place})
+            assert result.structured_content is not None and result.structured_content["status"] == "not_covered"
+            assert "None" not in text(result) and len(result.structured_content["not_covered_by"]) == 3
+
+
+async def test_a_key_of_open_meteo_goes_to_open_meteo_only(upstream: Upstream) -> None:
+    async with World(upstream, "--open-meteo-key", "hunter2") as world:
+        for place in ("52.99667,6.5625", "43.70011,-79.4163"):
+            await world.engine.alerts(await world.place(place))
+    upstream.violations.clear()  # The description of the free service knows no key.
+    others = [request for request in upstream.requests if "/feeds-" in request or "/collections/" in request]
+    assert len(others) == 2 and not any("hunter2" in request for request in others)
+
+
+def test_areas_are_where_they_should_be() -> None:
+    assert covers("NL018", 52.99667, 6.5625) and not covers("NL008", 52.99667, 6.5625)
+    assert covers("NL018", 48.0, 11.0) is False and covers("XX000", 52.0, 6.0) is None
+    assert sorted(COUNTRIES.values()) == sorted(METEOALARM)
+    square = [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0)]
+    assert inside(square, 0.5, 0.5) and inside(square, 1.01, 0.5) and not inside(square, 1.05, 0.5)
