@@ -136,7 +136,8 @@ def test_reading_and_editing_take_one_verdict(codec: str, words: str, damage: li
     data = filler + b"".join(piece + filler[-20:] for piece in damage)
     found, decoded = sniff(data), decode(data)
     if decoded is None:
-        assert found is None or found.unit > 1  # half a unit cannot be written back alone
+        # Half a unit cannot be written back alone, and cp932 spells some characters in two ways.
+        assert found is None or found.unit > 1 or found.name == "cp932"
         return
     assert found is not None
     assert shown(decoded.text) == data[len(found.bom) :].decode(found.name, "replace")

@@ -20,7 +20,7 @@ from mcp_fs.engine.files.edit import unified_diff
 from mcp_fs.engine.files.handles import Spot, open_regular, problem
 from mcp_fs.engine.files.locks import locked
 from mcp_fs.engine.files.temp_files import OLD, temporary_name
-from mcp_fs.engine.files.text import MOST_BYTES, Decoded, content_hash, decode, encode
+from mcp_fs.engine.files.text import MOST_BYTES, Decoded, content_hash, decode, encode, sniff
 from mcp_fs.engine.files.text import shown as readable
 from mcp_fs.engine.files.write import Staged, regular_status, stage, writing_to
 from mcp_fs.models import Edited
@@ -119,7 +119,9 @@ def _prepare(change: Change, spot: Spot[Writable], stop: Stop) -> _Prepared:
             raise Conflict(f"{shown} has changed: its hash is `{digest}`.", "Read it again, then repeat the edit.")
         found = decode(data)
         if found is None:
-            raise Refused(f"{shown} is not text.", "Replace it as a whole with `write_file`.")
+            encoding = sniff(data)
+            what = "is not text" if encoding is None else f"can't be written back in {encoding} byte for byte"
+            raise Refused(f"{shown} {what}.", "Replace it as a whole with `write_file`.")
         decoded = found
     new = change.revise(decoded.text)
     gone = change.deletes and not new
