@@ -65,6 +65,15 @@ def _run(package: str, settings: Settings) -> int:
             left_out = f"The entry holds no password or key: set {', '.join(held)} where the host finds it"
             print(left_out + (", or write it in place of ***." if "***" in text else "."), file=sys.stderr)  # noqa: T201
         return 0
+    if host := settings.install or settings.uninstall:
+        from mcp_batteries.cli.install import Places, install, uninstall
+        from mcp_batteries.errors import Problem
+
+        try:
+            print((install if settings.install else uninstall)(host, settings, Places.of_this_user()))  # noqa: T201
+        except Problem as problem:
+            return _fail(settings, str(problem))
+        return 0
     if settings.check:
         from mcp_batteries.cli.check import check
 
