@@ -1,6 +1,7 @@
 """Every tool through a real client, every request judged by GitHub's own descriptions."""
 
 import io
+import logging
 import zipfile
 from typing import Any
 
@@ -214,3 +215,23 @@ async def test_reading_asks_few_questions(oracle: Oracle) -> None:
                 assert len(oracle.seen) - before <= most[name] + 1
             elif name in most:
                 assert len(oracle.seen) - before <= most[name], name
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("body", ["{}", "[]", "null", '[{"number": {}}]'])
+async def test_an_answer_nobody_foresaw_is_said_to_be_one(
+    body: str, oracle: Oracle, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Success of another shape is not a defect of the server; after a write nobody may think that nothing happened."""
+    for verb in ("GET", "POST", "PATCH", "PUT", "DELETE"):
+        oracle.answer(verb, ".*", raw=body.encode())
+    with caplog.at_level(logging.CRITICAL):
+        async with served(oracle, *EVERYTHING) as client:
+            for tool, arguments in CALLS:
+                wrote = len(oracle.seen) - len(oracle.sent("GET"))
+                result = await client.call_tool(tool, arguments)
+                said = text_of(result)
+                assert "failed inside the server" not in said, (tool, said)
+                wrote = len(oracle.seen) - len(oracle.sent("GET")) - wrote
+                if "can't be understood" in said and wrote and not oracle.sent("POST", "/graphql"):
+                    assert "may have been done" in said, (tool, said)

@@ -7,8 +7,8 @@ import pytest
 
 from github_server.oracle import Oracle
 from github_server.oracle.server import Reply
-from github_server.serving import call, refused, served
-from github_server.world import issue
+from github_server.serving import call, refused, served, text_of
+from github_server.world import issue, sample
 from mcp_github.engine import http
 
 PATH = "/repos/octo/app/issues/3"
@@ -90,6 +90,7 @@ def waited(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 @pytest.mark.anyio
 @pytest.mark.parametrize("status", [429, 403, 503])
 async def test_a_limit_that_ends_soon_is_waited_for(status: int, waited: list[float], oracle: Oracle) -> None:
+    oracle.answer("GET", PATH, issue(3))
     oracle.answer("GET", PATH, {"message": "wait"}, status=status, headers={"Retry-After": "4"}, times=1)
     async with served(oracle) as client:
         assert (await call(client, "get_issue", **ASK))["data"]["title"]
@@ -206,6 +207,14 @@ async def test_what_is_no_json_is_said(body: bytes, oracle: Oracle) -> None:
 
 
 @pytest.mark.anyio
+async def test_a_write_whose_answer_is_no_json_may_have_been_done(oracle: Oracle) -> None:
+    oracle.answer("POST", "/repos/octo/app/issues", raw=b"<html>", status=201)
+    async with served(oracle, "--write") as client:
+        assert "may have been done" in await refused(client, "create_issue", repo="octo/app", title="T")
+    assert len(oracle.sent("POST")) == 1
+
+
+@pytest.mark.anyio
 async def test_silence_ends(oracle: Oracle) -> None:
     oracle.answer("GET", PATH, held=True)
     async with served(oracle, "--timeout", "1") as client:
@@ -220,7 +229,57 @@ async def test_a_redirect_in_circles_ends(oracle: Oracle) -> None:
     oracle.answer("GET", PATH, status=301, headers={"Location": f"{oracle.url}{PATH}"})
     async with served(oracle) as client:
         assert "circles" in await refused(client, "get_issue", **ASK)
-    assert len(oracle.seen) < 20
+    assert len(oracle.seen) <= 4
+
+
+RENAMED = {"message": "Moved Permanently"}
+
+
+@pytest.mark.anyio
+async def test_a_rename_is_told_and_the_new_name_used(oracle: Oracle) -> None:
+    where = {"Location": f"{oracle.url}/repositories/42/issues/3"}
+    oracle.answer("GET", "/repos/octo/old/issues/3", RENAMED, status=301, headers=where)
+    oracle.answer("GET", "/repositories/42", {**sample("repos/get"), "full_name": "octo/new"})
+    oracle.answer("GET", "/repositories/42/issues/3", issue(3))
+    oracle.answer("GET", "/repos/octo/new/issues/3", issue(3))
+    async with served(oracle, "--write") as client:
+        for _ in range(2):
+            result = await client.call_tool("get_issue", {"repo": "octo/old", "number": 3})
+            assert "`octo/old` is `octo/new` by now: use that name." in text_of(result)
+        await call(client, "create_issue", repo="octo/old", title="T")
+    assert len(oracle.sent("GET", "/repos/octo/old")) == 1
+    assert [seen.path for seen in oracle.sent("POST")] == ["/repos/octo/new/issues"]
+
+
+@pytest.mark.anyio
+async def test_without_check_runs_there_are_runs_and_statuses_and_a_word_about_it(oracle: Oracle) -> None:
+    no = {"message": "Resource not accessible by personal access token"}
+    where = "/repos/octo/app/commits/main"
+    run = {**sample("actions/get-workflow-run"), "id": 9, "name": "CI", "status": "completed", "conclusion": "failure"}
+    oracle.answer("GET", f"{where}/check-runs", no, status=403)
+    oracle.answer("GET", "/repos/octo/app/actions/runs", {"total_count": 1, "workflow_runs": [run]})
+    oracle.answer("GET", f"{where}/status", {"state": "success", "statuses": [{"context": "ci/x", "state": "success"}]})
+    ask = {"repo": "octo/app", "ref": "main"}
+    async with served(oracle) as client:
+        found = await call(client, "list_checks", **ask)
+        assert "Fine-grained" in found["note"] and [row[0] for row in found["rows"]] == ["CI", "ci/x"]
+        assert found["rows"][0][2] == "failure" and "run 9" in found["rows"][0][4]
+        # A part that fails is no statement about the rest.
+        oracle.answer("GET", f"{where}/status", no, status=403)
+        found = await call(client, "list_checks", **ask)
+        assert "Statuses are missing here" in found["note"] and len(found["rows"]) == 1
+        oracle.answer("GET", "/repos/octo/app/actions/runs", no, status=403)
+        assert "token may not" in await refused(client, "list_checks", **ask)
+
+
+@pytest.mark.anyio
+async def test_a_run_is_found_without_its_jobs(oracle: Oracle) -> None:
+    oracle.answer("GET", "/repos/octo/app/actions/runs/9", {**sample("actions/get-workflow-run"), "id": 9})
+    oracle.answer("GET", "/repos/octo/app/actions/runs/9/jobs", {"message": "Not Found"}, status=404)
+    async with served(oracle, "--toolsets", "actions") as client:
+        found = await call(client, "get_run", repo="octo/app", run_id=9)
+    assert found["data"]["run_id"] == 9 and "jobs" not in found["data"]
+    assert "Its jobs are missing here" in found["note"] and "the jobs of run `9`" in found["note"]
 
 
 @pytest.mark.anyio

@@ -414,3 +414,24 @@ async def test_every_list_ends_and_has_all(oracle: Oracle) -> None:
             assert (len(rows), answers) == (7, 3), tool
             asked = [seen.query.get(by, "1") for seen in oracle.seen[before:] if seen.path == path]
             assert asked == ["1", "2", "3"], tool
+
+
+@pytest.mark.anyio
+async def test_a_first_page_says_what_is_to_come(oracle: Oracle) -> None:
+    patch = "@@ -1 +1 @@\n" + "-old\n+new\n" * 900
+    files = [changed(f"f{number}.py", patch) for number in range(120)]
+    counts = {"number": 5, "changed_files": 120, "additions": 700, "deletions": 600}
+    oracle.pages("/repos/octo/app/pulls/5/files", files)
+    oracle.answer("GET", "/repos/octo/app/pulls/5", {**sample("pulls/get"), **counts})
+    whole = {**sample("repos/get-commit"), "sha": SHA, "files": files[:9]}
+    oracle.answer("GET", f"/repos/octo/app/commits/{SHA}", whole)
+    oracle.pages("/repos/octo/app/branches", [{"name": f"b{n}", "commit": {"sha": SHA}} for n in range(95)])
+    async with served(oracle) as client:
+        text = await call(client, "read_diff", **O, number=5)
+        assert "; 120 files, +700 -600 in all; truncated" in text.partition("\n")[0]
+        more = text.partition("cursor=")[2].partition("]")[0]
+        assert "in all" not in (await call(client, "read_diff", **O, number=5, cursor=more)).partition("\n")[0]
+        assert "; 9 files, +9 -9 in all; truncated" in await call(client, "read_diff", **O, ref=SHA)
+        first = await call(client, "list_refs", **O)
+        assert first["note"] == "At least 61 more."
+        assert "note" not in await call(client, "list_refs", **O, cursor=first["cursor"])

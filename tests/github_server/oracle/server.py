@@ -126,7 +126,8 @@ class Oracle:
             if page * size < len(items):
                 where = f"{self.url}{seen.target.partition('?')[0]}"
                 query = "&".join(f"{k}={v}" for k, v in {**seen.query, by: page + 1}.items() if "\n" not in str(v))
-                headers["Link"] = f'<{where}?{query.replace(" ", "+")}>; rel="next"'
+                last = f"<{where}?{by}={-(-len(items) // size)}>"
+                headers["Link"] = f'<{where}?{query.replace(" ", "+")}>; rel="next", {last}; rel="last"'
             data = part if inside is None else {"total_count": len(items), "incomplete_results": False, inside: part}
             return Reply(200, data, headers)
 

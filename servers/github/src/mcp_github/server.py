@@ -6,6 +6,7 @@ from importlib.metadata import version
 from typing import Any
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp_types import TextContent
 
 from mcp_batteries.observability.audit import whose
 from mcp_batteries.server.assemble import Assembled, assemble
@@ -14,6 +15,7 @@ from mcp_github.completions import Completions
 from mcp_github.engine.actions import Actions
 from mcp_github.engine.api import Api
 from mcp_github.engine.artifacts import Artifacts
+from mcp_github.engine.checks import Checks
 from mcp_github.engine.commits import Commits
 from mcp_github.engine.discussions import Discussions
 from mcp_github.engine.files import Files
@@ -75,7 +77,12 @@ def build(settings: Settings) -> Assembled:
 
     async def told_apart(ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
         reader.set(whose(ctx))
-        return await call_next(ctx)
+        with api.told() as notes:
+            result = await call_next(ctx)
+        if notes and isinstance(result, dict) and "content" in result:
+            said = TextContent(type="text", text=" ".join(notes))
+            return {**result, "content": [*result["content"], said.model_dump(exclude_none=True)]}
+        return result
 
     return assemble(
         settings.COMMAND,
@@ -86,7 +93,7 @@ def build(settings: Settings) -> Assembled:
             RepoTools(policy, repositories, files, pulls, Commits(api, files)),
             ReleaseTools(policy, repositories, Releases(api)),
             IssueTools(policy, issues),
-            PullTools(policy, pulls),
+            PullTools(policy, pulls, Checks(api)),
             ActionTools(policy, actions, Artifacts(api)),
             CodeTools(policy, discussions),
             DiscussionTools(policy, discussions),
@@ -110,6 +117,7 @@ def build(settings: Settings) -> Assembled:
         ],
         middleware=[told_apart],
         guard=Consent(policy, api.flow),
+        explains=api.explained,
         withholds=lambda tool: policy.withholds(tool, token=api.client.credentials.possible),
         title="GitHub",
         version=version(settings.COMMAND),

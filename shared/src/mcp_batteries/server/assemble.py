@@ -28,7 +28,7 @@ from mcp_batteries.server.declare import (
     ListsResources,
     declarations,
 )
-from mcp_batteries.server.tool import Guard, strict_tool
+from mcp_batteries.server.tool import Explain, Guard, strict_tool
 from mcp_batteries.subscriptions.hub import Hub, Source
 
 __all__ = ["Assembled", "ServerSettings", "assemble"]
@@ -118,6 +118,7 @@ def assemble(
     sources: Sequence[Source] = (),
     middleware: Sequence[ServerMiddleware[Any]] = (),
     guard: Guard | None = None,
+    explains: Explain | None = None,
     withholds: Callable[[DeclaredTool], str | None] = lambda declared: None,
     title: str,
     version: str,
@@ -133,6 +134,7 @@ def assemble(
         sources: tell the hub when what resources show has changed.
         middleware: wraps every message, the first outermost, inside the audit log.
         guard: asked before each call that does more than read; may refuse, or have the person asked.
+        explains: what an exception of a tool means that is not a defect.
         withholds: for a tool that is not offered, how it could be; None for one that is.
         instructions: for the model: what is served and how to begin, a few sentences.
 
@@ -153,7 +155,9 @@ def assemble(
                     else:
                         if declared.view is not None:
                             catalog.views[declared.view.uri] = declared.view
-                        tools.append(strict_tool(method, declared, confirm=settings.confirm, guard=guard))
+                        tools.append(
+                            strict_tool(method, declared, confirm=settings.confirm, guard=guard, explain=explains)
+                        )
                 case DeclaredResource():
                     catalog.add_resource(declared, method)
                 case DeclaredPrompt():

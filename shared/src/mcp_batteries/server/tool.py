@@ -15,17 +15,21 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, InputRequiredResult
 from pydantic import Field
 
-from mcp_batteries.errors import Unavailable
+from mcp_batteries.errors import Problem, Unavailable
 from mcp_batteries.server.arguments import check_arguments, slim
 from mcp_batteries.server.confirm import Question, ask
 from mcp_batteries.server.declare import Adapt, DeclaredTool, Effect, hints
 from mcp_batteries.server.results import DataResult, to_call_result
 from mcp_batteries.server.views import meta
 
-__all__ = ["Guard", "StrictTool", "strict_tool"]
+__all__ = ["Explain", "Guard", "StrictTool", "strict_tool"]
 
 Guard = Callable[[str, Mapping[str, Any]], Awaitable[Question | None]]
 """Takes a call's tool and checked arguments; what the person has to be asked first, None if nothing. May refuse."""
+
+
+Explain = Callable[[Exception], Problem | None]
+"""What an exception means that is not a defect, such as a service's answer that nobody foresaw; None for a defect."""
 
 
 class StrictTool(Tool):
@@ -37,6 +41,7 @@ class StrictTool(Tool):
     toolset: str = Field(default="", exclude=True)
     guard: Guard | None = Field(default=None, exclude=True)
     adapt: Adapt | None = Field(default=None, exclude=True)
+    explain: Explain | None = Field(default=None, exclude=True)
 
     async def run(self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False) -> Any:
         """Check `arguments`, run the method, render its result.
@@ -76,19 +81,28 @@ class StrictTool(Tool):
         except (MCPError, ToolError, ResourceError):
             raise
         except (Exception, SystemExit) as defect:
+            known = self.explain(defect) if self.explain is not None and isinstance(defect, Exception) else None
+            if known is not None:
+                raise known from defect
             raise UnexpectedToolError(
                 f"`{self.name}` failed inside the server, which logged the reason. Other calls still work."
             ) from defect
 
 
 def strict_tool(
-    method: Callable[..., Any], declared: DeclaredTool, *, confirm: bool = False, guard: Guard | None = None
+    method: Callable[..., Any],
+    declared: DeclaredTool,
+    *,
+    confirm: bool = False,
+    guard: Guard | None = None,
+    explain: Explain | None = None,
 ) -> StrictTool:
     """The tool for a marked bound method: name, description and schema come from the method itself.
 
     Args:
         confirm: ask the user before a call that can replace or remove something.
         guard: looks at each call of a tool that does more than read, before it is run.
+        explain: says what an exception of the method means.
 
     Raises:
         TypeError: the method is not `async def`, or promises a list or dict (20 to 35 times slower and twice
@@ -121,6 +135,7 @@ def strict_tool(
     owner = getattr(method, "__self__", None)
     tool.toolset = (method if owner is None else type(owner)).__module__.rpartition(".")[2]
     tool.guard = None if declared.effect == "read" else guard
+    tool.explain = explain
     return tool
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from mcp_batteries.errors import Invalid, NotFound, Unavailable
+from mcp_batteries.errors import Invalid, NotFound, Refused, Unavailable
 from mcp_github.engine.api import Api
 from mcp_github.engine.line_pages import Window
 from mcp_github.engine.pages import Shape, clipped, listing, plain
@@ -77,12 +77,17 @@ class Actions:
         """One run with its jobs and the steps that failed."""
         where, what = f"{repo.path}/actions/runs/{run_id}", f"run `{run_id}` of `{repo.full}`"
         found = await self.api.get(where, what, repo=repo)
-        jobs, removed = await self._jobs(repo, run_id, what)
         data = RUN.record(found.data, list(RUN.getters))
-        data["job_columns"] = list(JOB.default)
-        data["jobs"] = [JOB.row(job, JOB.default) for job in jobs]
+        note, removed = None, 0
+        try:
+            jobs, removed = await self._jobs(repo, run_id, f"the jobs of {what}")
+        except (NotFound, Refused, Unavailable) as problem:
+            note = f"Its jobs are missing here: {problem}"
+        else:
+            data["job_columns"] = list(JOB.default)
+            data["jobs"] = [JOB.row(job, JOB.default) for job in jobs]
         uri = f"{repo.uri}/runs/{run_id}"
-        return Record(uri=uri, removed=(found.removed + removed) or None, data=data)
+        return Record(uri=uri, note=note, removed=(found.removed + removed) or None, data=data)
 
     async def _jobs(self, repo: Repo, run_id: int, what: str) -> tuple[Sequence[dict[str, Any]], int]:
         """The jobs of a run, of which a matrix makes 256 at most, and how many characters were taken out of them."""

@@ -6,14 +6,17 @@ Everything a request answers is put down as seen for flow control, unless the ca
 from __future__ import annotations
 
 import json
+import logging
+import traceback
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, cast
 from urllib.parse import parse_qsl, urlsplit
 
-from mcp_batteries.errors import NotFound, Unavailable
+from mcp_batteries.errors import NotFound, Problem, Unavailable
 from mcp_github.engine import failures
 from mcp_github.engine.http import GRAPHQL, Client, ClientSettings, Request
 from mcp_github.engine.taint import Flow
@@ -24,6 +27,14 @@ __all__ = ["Answer", "Api", "from_cache", "paging"]
 
 from_cache: ContextVar[bool] = ContextVar("from_cache", default=False)
 """Set while a resource is read: what its subscriber is told of is what they then get, without another request."""
+
+_notes: ContextVar[list[str] | None] = ContextVar("notes", default=None)
+_wrote: ContextVar[bool] = ContextVar("wrote", default=False)
+"""Whether a write of this message was answered with success."""
+
+_MAYBE_DONE = "It may have been done all the same: look before you try again."
+
+logger = logging.getLogger(__name__)
 
 _PAGING = ("page", "after", "before", "cursor", "since")
 _CACHED, _CACHED_BYTES = 200, 300_000
@@ -36,12 +47,18 @@ class Answer:
     Attributes:
         removed: characters taken out because nobody could have seen them.
         following: the parameters of the next page; empty on the last.
+        pages: how many there are, where GitHub tells.
     """
 
     data: Any
     removed: int = 0
     following: Mapping[str, str] = field(default_factory=dict[str, str])
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def pages(self) -> int | None:
+        last = _linked(self.headers.get("link", ""), "last").get("page", "")
+        return int(last) if last.isdecimal() else None
 
 
 class Api:
@@ -84,12 +101,13 @@ class Api:
         try:
             reply = await self.client.send(request)
         except NotFound as problem:
-            raise NotFound(problem.what, problem.fix or hint) from None
+            raise NotFound(problem.what, problem.fix or hint, status=problem.status) from None
+        self._tell_rename(repo)
         if reply.status == 304 and kept is not None:
             self._kept.move_to_end(key)
             return kept[1]
         data, removed = scrub(_parsed(reply.body, what))
-        answer = Answer(data, removed, _following(reply.headers.get("link", "")), reply.headers)
+        answer = Answer(data, removed, _linked(reply.headers.get("link", ""), "next"), reply.headers)
         if (etag := reply.headers.get("etag")) and len(reply.body) <= _CACHED_BYTES:
             self._kept[key] = (etag, answer)
             if len(self._kept) > _CACHED:
@@ -101,7 +119,9 @@ class Api:
     ) -> Answer:
         """Have something changed. It is sent once, whatever comes of it."""
         reply = await self.client.send(Request(verb, path, what, False, body=body))
-        data, removed = scrub(_parsed(reply.body, what)) if reply.body.strip() else (None, 0)
+        self._tell_rename(repo)
+        _wrote.set(True)
+        data, removed = scrub(_parsed(reply.body, what, wrote=True)) if reply.body.strip() else (None, 0)
         return Answer(data, removed, headers=reply.headers)
 
     async def graphql(
@@ -113,6 +133,8 @@ class Api:
             self.flow.saw(repo.key)
         body = {"query": query, "variables": dict(variables)}
         reply = await self.client.send(Request("POST", GRAPHQL, what, not writes, body=body))
+        if writes:
+            _wrote.set(True)
         parsed = _parsed(reply.body, what)
         if not isinstance(parsed, dict):
             raise Unavailable(f"GitHub's answer for {what} can't be understood.", "Try again in a moment.")
@@ -154,6 +176,35 @@ class Api:
         url = self.policy.download(reply.headers.get("location", ""), what)
         await self.client.download(url, what, max_bytes=max_bytes, take=take)
 
+    @contextmanager
+    def told(self) -> Generator[list[str]]:
+        """What the caller of one message has to be told besides its answer."""
+        notes: list[str] = []
+        before, wrote = _notes.set(notes), _wrote.set(False)
+        try:
+            yield notes
+        finally:
+            _notes.reset(before)
+            _wrote.reset(wrote)
+
+    def _tell_rename(self, repo: Repo | None) -> None:
+        if repo is None or repo.key not in self.client.renamed:
+            return
+        note = f"`{repo.full}` is `{self.client.renamed[repo.key]}` by now: use that name."
+        if (notes := _notes.get()) is not None and note not in notes:
+            notes.append(note)
+
+    def explained(self, error: Exception) -> Problem | None:
+        """What an exception stands for that came of an answer nobody foresaw; None for any other."""
+        if not isinstance(error, LookupError | TypeError | AttributeError | ValueError):
+            return None
+        modules = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
+        if not any(str(name).startswith(__package__ or "") for name in modules):
+            return None
+        logger.error("An answer of GitHub's was not understood", exc_info=error)
+        fix = _MAYBE_DONE if _wrote.get() else "Try again in a moment, or ask for it in another way."
+        return Unavailable("GitHub's answer can't be understood.", fix)
+
     async def _is_public(self, key: str) -> bool:
         found = await self.get(self.policy.repo(key).path, f"the repository `{key}`", quiet=True)
         return not found.data.get("private", False)
@@ -170,11 +221,12 @@ def _misses_all(data: Mapping[str, Any], errors: list[Any]) -> bool:
     return not any(data.values()) or any(0 < len(path) <= 2 for path in paths)
 
 
-def _parsed(body: bytes, what: str) -> Any:
+def _parsed(body: bytes, what: str, *, wrote: bool = False) -> Any:
     try:
         return json.loads(body)
     except ValueError:
-        raise Unavailable(f"GitHub's answer for {what} is no JSON.", "Try again in a moment.") from None
+        fix = _MAYBE_DONE if wrote else "Try again in a moment."
+        raise Unavailable(f"GitHub's answer for {what} is no JSON.", fix) from None
 
 
 def paging(position: Mapping[str, Any]) -> dict[str, str]:
@@ -182,9 +234,10 @@ def paging(position: Mapping[str, Any]) -> dict[str, str]:
     return {name: str(position[name]) for name in _PAGING if name in position}
 
 
-def _following(link: str) -> dict[str, str]:
+def _linked(link: str, rel: str) -> dict[str, str]:
+    """The paging parameters of the address that a `Link` header calls `rel`."""
     for part in link.split(","):
         address, _, rest = part.strip().partition(";")
-        if 'rel="next"' in rest:
+        if f'rel="{rel}"' in rest:
             return paging(dict(parse_qsl(urlsplit(address.strip("<>")).query)))
     return {}

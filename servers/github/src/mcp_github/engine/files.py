@@ -59,6 +59,8 @@ class Diff:
     what: str
     inside: bool
     """Whether the files are a field of the answer."""
+    total: str = ""
+    """Where the counts are, if not beside the files."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,9 @@ class Files:
         first: dict[str, Any] = {"q": {}, "skip": 0, "line": 0}
         position: dict[str, Any] = Cursor.decode("diff", cursor, scope) if cursor else first
         parts: list[str] = []
+        first_files: list[dict[str, Any]] = []
         size = removed = compared = 0
+        more = False
         following: dict[str, Any] | None = position
         while following is not None and size < max_bytes:
             params = {"per_page": 100, **paging(following["q"])}
@@ -220,6 +224,8 @@ class Files:
             removed += answer.removed
             files = cast("list[dict[str, Any]]", (answer.data.get("files") or []) if of.inside else answer.data)
             compared = len(files) if "compare" in of.path else 0
+            if following == first:
+                first_files, more = files, bool(answer.following)
             page, start, line = following["q"], following["skip"], following["line"]
             following = {"q": answer.following, "skip": 0, "line": 0} if answer.following else None
             for number, file in enumerate(files[start:], start):
@@ -237,6 +243,8 @@ class Files:
                     size = max_bytes
                     break
         head = [of.what]
+        if cursor is None and path is None and following is not None:
+            head += await self._to_come(of, first_files, more=more)
         if of.inside and compared >= COMPARED:
             head.append(f"GitHub lists the first {compared} files only")
         if removed:
@@ -246,6 +254,23 @@ class Files:
         elif path and not parts:
             raise NotFound(f"No file at {quote(path)} differs in {of.what}.", "Leave `path` out to see all.")
         return Text("; ".join(head), "\n".join(parts) or "No differences.")
+
+    async def _to_come(self, of: Diff, files: Sequence[Mapping[str, Any]], *, more: bool) -> list[str]:
+        """How much a difference is of which only a part is shown.
+
+        Args:
+            files: of its first page.
+            more: whether there are other pages.
+        """
+        about: Mapping[str, Any] = {
+            "changed_files": len(files),
+            "additions": sum(int(file["additions"]) for file in files),
+            "deletions": sum(int(file["deletions"]) for file in files),
+        }
+        if more and of.total:
+            about, more = (await self.api.get(of.total, of.what, quiet=True)).data, False
+        least = "at least " if more else ""
+        return [f"{least}{about['changed_files']} files, +{about['additions']} -{about['deletions']} in all"]
 
 
 def _decoded(data: bytes) -> str | None:

@@ -92,6 +92,9 @@ class Client:
         self.limits = RateLimits(settings.write_interval / 1000)
         self._turns = anyio.CapacityLimiter(settings.workers)
         self._http: httpx2.AsyncClient | None = None
+        self._full_names: dict[str, str] = {}
+        self.renamed: dict[str, str] = {}
+        """The `owner/name` that a repository has by now, by the one in lower case that was asked for."""
 
     async def __aenter__(self) -> None:
         pass
@@ -107,6 +110,9 @@ class Client:
         Raises:
             Problem: GitHub refused or failed, a limit is in force, or a redirect leads where it may not.
         """
+        if new := self.renamed.get((old := _repo_in(request.path)).lower()):
+            # Found out before, and judged then.
+            request = replace(request, path=f"/repos/{new}{request.path.removeprefix(f'/repos/{old}')}")
         if request.reads:
             return await self._with_tries(request)
         self._policy.require_token(await self.credentials.current() is not None)
@@ -178,18 +184,24 @@ class Client:
             if reply.status < 300 or reply.status == 304 or not request.follows:
                 return reply
             request = await self._redirected(request, reply)
-        raise Unavailable(f"GitHub redirects {request.what} in circles.")
+        # Not `Unavailable`: another try would go round once more.
+        raise Conflict(f"GitHub redirects {request.what} in circles.", "A person can look at it on GitHub.")
 
     async def _redirected(self, request: Request, reply: Reply) -> Request:
+        target = urljoin(f"{self._policy.api_url.base}{request.path}", reply.headers.get("location", ""))
         if not request.reads:
             raise Conflict(
                 f"GitHub redirects this write to {request.what}: it was renamed or moved. Nothing was changed.",
                 "Look the repository up and use its new name.",
             )
-        target = urljoin(f"{self._policy.api_url.base}{request.path}", reply.headers.get("location", ""))
         path = self._policy.redirect(target, request.what)
-        if self._policy.allowed:
-            self._policy.redirected_repo(await self._repo_at(path), request.what)
+        old = _repo_in(request.path)
+        if self._policy.allowed or (old and path.startswith("/repositories/")):
+            new = await self._repo_at(path)
+            if self._policy.allowed:
+                self._policy.redirected_repo(new, request.what)
+            if old and new and new.lower() != old.lower():
+                self.renamed[old.lower()] = new
         # GitHub's redirects after a rename come without the query.
         params = dict(parse_qsl(urlsplit(target).query)) or request.params
         return replace(request, path=path, params=params)
@@ -197,10 +209,12 @@ class Client:
     async def _repo_at(self, path: str) -> str:
         """The `owner/name` of the repository that the API's `path` belongs to; empty if it belongs to none."""
         if found := re.fullmatch(r"/repositories/(\d+)(?:/.*)?", path):
-            reply = await self._once(Request("GET", f"/repositories/{found[1]}", "the repository", True, follows=False))
-            return str(json.loads(reply.body).get("full_name", "")) if reply.status < 300 else ""
-        found = re.fullmatch(r"/repos/([^/]+/[^/]+)(?:/.*)?", path)
-        return found[1] if found else ""
+            if found[1] not in self._full_names:
+                request = Request("GET", f"/repositories/{found[1]}", "the repository", True, follows=False)
+                reply = await self._once(request)
+                self._full_names[found[1]] = str(json.loads(reply.body)["full_name"]) if reply.status < 300 else ""
+            return self._full_names[found[1]]
+        return _repo_in(path)
 
     async def _exchange(self, request: Request) -> Reply:
         """Send `request` once; whatever status comes back is the reply."""
@@ -252,6 +266,12 @@ class Client:
                 limits=httpx2.Limits(max_connections=None, max_keepalive_connections=self._settings.workers),
             )
         return self._http
+
+
+def _repo_in(path: str) -> str:
+    """The `owner/name` in the API's `path`; empty if it has none."""
+    found = re.fullmatch(r"/repos/([^/]+/[^/]+)(?:/.*)?", path)
+    return found[1] if found else ""
 
 
 async def _body(answer: httpx2.Response, max_bytes: int) -> bytes:

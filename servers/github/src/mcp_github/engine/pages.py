@@ -182,6 +182,7 @@ async def listing(
     rows: list[list[Any]] = []
     size = removed = hidden = 0
     total: int | None = None
+    pages: int | None = None
     following: dict[str, Any] | None = None
     for left in reversed(range(_PAGES if keep else 1)):
         asked = {**params, "per_page": most, **paging(position["q"])}
@@ -189,6 +190,7 @@ async def listing(
         found: Any = answer.data if inside is None else inside(answer.data)
         if not isinstance(found, list):
             raise Unavailable(f"GitHub's answer for {what} is no list.", "Try again in a moment.")
+        pages = answer.pages
         removed, total, note = removed + answer.removed, _total(answer), note or _shortfall(answer)
         following = None
         for number, item in enumerate(cast("list[Row]", found)[position["skip"] :], position["skip"]):
@@ -210,6 +212,8 @@ async def listing(
         break
     if note is None and "body" in columns:
         note = cut_note("body", (row[columns.index("body")] for row in rows))
+    if note is None and following and cursor is None and keep is None and total is None and pages:
+        note = f"At least {(pages - 1) * most + 1 - len(rows)} more."
     return Listing(
         cursor=Cursor.encode("page", following, scope) if following else None,
         note=note,

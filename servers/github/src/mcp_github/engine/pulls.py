@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 from mcp_batteries.errors import Conflict, Invalid, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
 from mcp_github.engine.api import Api
-from mcp_github.engine.fields import CHECK, PULL, REVIEW
+from mcp_github.engine.fields import PULL, REVIEW
 from mcp_github.engine.files import Diff
 from mcp_github.engine.issues import check_thread, merged
 from mcp_github.engine.pages import author, clipped, cut_note, listing, pick, rows_within, trust
@@ -68,7 +68,8 @@ class Pulls:
     def diff(self, repo: Repo, *, number: int | None, ref: Ref | None, base: Ref | None) -> Diff:
         """Where the differences of a pull request, a commit, or from `base` to `ref` are."""
         if number is not None:
-            return Diff(f"{repo.path}/pulls/{number}/files", f"pull request #{number} of {repo.full}", False)
+            where = f"{repo.path}/pulls/{number}"
+            return Diff(f"{where}/files", f"pull request #{number} of {repo.full}", False, total=where)
         if ref is None:
             raise Invalid("One of `number` and `ref` has to be given.")
         if base is not None:
@@ -116,30 +117,6 @@ class Pulls:
             note="comments: id, author, association, trust, created_at, body", total=total, removed=removed or None,
             columns=list(_THREAD), rows=shown,
         )  # fmt: skip
-
-    async def checks(
-        self, repo: Repo, *, number: int | None, ref: Ref | None, limit: int, cursor: str | None
-    ) -> Listing:
-        """Check runs of a commit, and on the first page the statuses other services set."""
-        if number is not None:
-            head = pick((await self._found(repo, number, quiet=True)).data, "head.sha")
-            ref = self.api.policy.ref(str(head))
-        if ref is None:
-            raise Invalid("One of `number` and `ref` has to be given.")
-        where, what = f"{repo.path}/commits/{ref.path}", f"the checks of {quote(ref.name)} in `{repo.full}`"
-        runs = await listing(
-            self.api, f"{where}/check-runs", what, CHECK, repo=repo, limit=limit, cursor=cursor,
-            inside=lambda data: data["check_runs"],
-        )  # fmt: skip
-        if cursor is not None:
-            return runs
-        state = await self.api.get(f"{where}/status", what, repo=repo)
-        statuses = [
-            [item["context"], item["state"], None, "status", item.get("description"), None]
-            for item in state.data["statuses"]
-        ]
-        removed = (runs.removed or 0) + state.removed
-        return runs.model_copy(update={"rows": [*runs.rows, *statuses], "removed": removed or None})
 
     async def create(self, repo: WriteRepo, body: dict[str, Any], reviewers: Sequence[str]) -> Done:
         what = f"pull request from {quote(str(body['head']))} in `{repo.full}`"

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from mcp_batteries.server.declare import tool
+from mcp_github.engine.checks import Checks
 from mcp_github.engine.pulls import Event, Pulls, ReviewComment
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Policy
@@ -56,6 +57,7 @@ class LineComment(BaseModel):
 class PullTools:
     policy: Policy
     pulls: Pulls
+    checks: Checks
 
     @tool("List pull requests", toolset="pull_requests", open_world=True, view=ISSUES)
     async def list_pull_requests(
@@ -107,7 +109,7 @@ class PullTools:
     ) -> Listing:
         """List checks of a pull request or commit."""
         where, at = self.policy.repo(repo), self.policy.ref(ref) if ref else None
-        return await self.pulls.checks(where, number=number, ref=at, limit=limit, cursor=cursor)
+        return await self.checks.list(where, number=number, ref=at, limit=limit, cursor=cursor)
 
     @tool("Create a pull request", toolset="pull_requests", effect="write", open_world=True)
     async def create_pull_request(

@@ -1,0 +1,84 @@
+"""What checks say about a commit: check runs, or what a token that may not see those can see instead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_batteries.errors import Invalid, NotFound, Refused, quote
+from mcp_github.engine.api import Api
+from mcp_github.engine.fields import CHECK
+from mcp_github.engine.pages import listing, pick
+from mcp_github.engine.repositories import sha_of
+from mcp_github.models import Listing
+from mcp_github.policy import Ref, Repo
+
+__all__ = ["Checks"]
+
+_NO_CHECK_RUNS = (
+    "Fine-grained tokens can't read check runs: these are runs of Actions, and statuses; checks of other apps are "
+    "missing."
+)
+
+
+@dataclass(frozen=True)
+class Checks:
+    api: Api
+
+    async def list(self, repo: Repo, *, number: int | None, ref: Ref | None, limit: int, cursor: str | None) -> Listing:
+        """Checks of a commit, on the first page with the statuses that other services set.
+
+        Raises:
+            Refused: the token may see neither check runs nor runs of Actions.
+        """
+        if number is not None:
+            what, hint = f"pull request #{number} of `{repo.full}`", f"If #{number} is an issue, it has no checks."
+            found = await self.api.get(f"{repo.path}/pulls/{number}", what, quiet=True, hint=hint)
+            ref = self.api.policy.ref(str(pick(found.data, "head.sha")))
+        if ref is None:
+            raise Invalid("One of `number` and `ref` has to be given.")
+        where, what = f"{repo.path}/commits/{ref.path}", f"the checks of {quote(ref.name)} in `{repo.full}`"
+        try:
+            runs = await listing(
+                self.api, f"{where}/check-runs", what, CHECK, repo=repo, limit=limit, cursor=cursor,
+                inside=lambda data: data["check_runs"],
+            )  # fmt: skip
+        except Refused as refusal:
+            runs = await self._instead(repo, ref, refusal)
+        if cursor is not None:
+            return runs
+        notes = [runs.note] if runs.note else []
+        statuses: list[list[Any]] = []
+        removed = runs.removed or 0
+        try:
+            state = await self.api.get(f"{where}/status", what, repo=repo)
+        except (Refused, NotFound) as problem:
+            notes.append(f"Statuses are missing here: {problem}")
+        else:
+            removed += state.removed
+            statuses = [
+                [item["context"], item["state"], None, "status", item.get("description"), None]
+                for item in state.data["statuses"]
+            ]
+        rows = [*runs.rows, *statuses]
+        return runs.model_copy(update={"rows": rows, "removed": removed or None, "note": " ".join(notes) or None})
+
+    async def _instead(self, repo: Repo, ref: Ref, refusal: Refused) -> Listing:
+        """The runs of Actions for the commit, in the columns of check runs."""
+        what = f"the runs of {quote(ref.name)} in `{repo.full}`"
+        try:
+            params = {"head_sha": await sha_of(self.api, repo, ref), "per_page": 100}
+            found = await self.api.get(f"{repo.path}/actions/runs", what, params, repo=repo)
+        except (Refused, NotFound):
+            raise refusal from None
+        rows = [
+            [
+                run["name"], run["status"], run.get("conclusion"), "github-actions",
+                f"run {run['id']}: {run.get('display_title') or ''}", None,
+            ]
+            for run in found.data["workflow_runs"]
+        ]  # fmt: skip
+        total = found.data.get("total_count")
+        return Listing(
+            note=_NO_CHECK_RUNS, total=total, removed=found.removed or None, columns=list(CHECK.default), rows=rows
+        )
