@@ -58,6 +58,7 @@ class Leg:
             "WINEDLLOVERRIDES": "mscoree,mshtml=;winemenubuilder.exe,winedbg.exe=d",
             "PYTHONPYCACHEPREFIX": r"C:\data\bytecode",
             "PYTHONUNBUFFERED": "1",
+            "MCP_TEST_SECONDS": "90",  # a process starts several times slower under Wine
             "PYTHONUTF8": "1",
             "CI": "true",
         }

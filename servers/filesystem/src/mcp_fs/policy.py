@@ -335,6 +335,8 @@ def _open_root(path: str, taken: set[str]) -> Root:
 
 
 def _open_inner(root: Root, parts: tuple[str, ...], taken: set[str]) -> Root:
+    if _WINDOWS:
+        os.listdir(os.path.join(root.real, *parts))  # each use compares the path that its handle has
     # `parts` come from a real path: a link found on the way now was put there since, and is not followed.
     fd = -1 if _WINDOWS else os.dup(root.fd)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -18,7 +19,7 @@ REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28
 MODERN = "2026-07-28"
 """The first revision without a handshake: every request carries the envelope in `params._meta`."""
 
-SECONDS = 30.0
+SECONDS = float(os.environ.get("MCP_TEST_SECONDS", "30"))
 """How long anything may take before a test gives up on it."""
 
 _SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
