@@ -109,7 +109,7 @@ class Role:
     def because(self) -> str:
         """Why what it runs is judged, as the rest of a sentence."""
         if self.superuser:
-            return "is a superuser, or may become one" if self.name != "postgres" else "is a superuser"
+            return "is a superuser, or may become one"
         if self.harmful:
             return f"has {', '.join(f'`{word}`' for word in self.harmful[:5])}"
         return "may keep the log quiet, so that queries are judged"
