@@ -283,13 +283,23 @@ async def test_many_callers_at_once_are_one_request(upstream: Upstream) -> None:
 
 
 async def test_sea_and_no_sea(upstream: Upstream) -> None:
+    def dry(document: dict[str, Any]) -> None:
+        for name in [*document["hourly"], *document["current"]]:
+            if name not in ("time", "interval"):
+                lose(name)(document)
+
     async with World(upstream) as world:
         zurich = await world.place("Zurich")
         assert (await world.engine.marine(zurich, "metric", 3, river=True)).river is not None
         world.now += 86_400
-        upstream.fail(
-            "/v1/marine",
-            change=lambda document: [lose(name)(document) for name in document["hourly"] if name != "time"],
-        )
-        dry = await world.engine.marine(zurich, "metric", 3, river=False)
-        assert dry.table is None and dry.now is None and "No sea here" in dry.explanation
+        upstream.fail("/v1/marine", change=dry, times=99)
+        found = await world.engine.marine(zurich, "metric", 3, river=False)
+        assert found.table is None and found.now is None and "No sea here" in found.explanation
+        assert upstream.count("/v1/marine") == 1 + 1 + 16
+        upstream.faults.clear()
+        world.now += 86_400
+        # Only the second ring has sea, and there the nearest in the order of the compass.
+        upstream.fail("/v1/marine", change=dry, times=9)
+        near = await world.engine.marine(zurich, "metric", 3, river=False)
+        assert near.table is not None and near.now is not None
+        assert "this is 40 km to the north" in near.notes[0] and near.place.name.startswith("Z")

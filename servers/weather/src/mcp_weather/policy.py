@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -49,6 +50,16 @@ FORECAST_DAYS = 15
 FIRST_SKY, LAST_SKY = date(1900, 1, 1), date(2099, 12, 31)
 """The years for which the formulas of NOAA's solar calculator are made."""
 
+_DIAGONAL = math.sqrt(0.5)
+DIRECTIONS = {
+    "north": (1.0, 0.0), "north-east": (_DIAGONAL, _DIAGONAL), "east": (0.0, 1.0),
+    "south-east": (-_DIAGONAL, _DIAGONAL), "south": (-1.0, 0.0), "south-west": (-_DIAGONAL, -_DIAGONAL),
+    "west": (0.0, -1.0), "north-west": (_DIAGONAL, -_DIAGONAL),
+}  # fmt: skip
+"""How far north and east each of them goes."""
+_KM = 111.2
+"""Kilometres of a degree of latitude."""
+
 _POSTAL_CODE = re.compile(r"\d[\d -]{1,10}\d")
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ].*)?|(\d{4})(\d\d)(\d\d)", re.DOTALL)
 _DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
@@ -85,6 +96,14 @@ class Place:
             timezone=timezone or self.timezone,
             resolved=self.resolved,
         )
+
+    def beside(self, km: float, direction: str) -> Place:
+        """The point so far away; `direction` is one of `DIRECTIONS`."""
+        north, east = DIRECTIONS[direction]
+        latitude = max(-89.0, min(89.0, self.latitude + km * north / _KM))
+        longitude = self.longitude + km * east / _KM / math.cos(math.radians(latitude))
+        longitude = (longitude + 180) % 360 - 180
+        return point_at(latitude, longitude, name=self.name, country=self.country, resolved=self.resolved)
 
     def uri(self, kind: str) -> str:
         """The URI of the resource that shows `kind` of this place."""

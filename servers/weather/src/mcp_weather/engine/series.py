@@ -17,6 +17,7 @@ __all__ = [
     "Units",
     "convert",
     "dates",
+    "has_values",
     "moments",
     "origin",
     "reading",
@@ -139,6 +140,17 @@ def table(
         units=[unit for unit, _ in columns],
         values=[values for _, values in columns],
         origin=from_,
+    )
+
+
+def has_values(document: dict[str, Any], step: str) -> bool:
+    """Whether any of its series knows anything."""
+    part = _part(document, step) or {}
+    return any(
+        _number(value) is not None
+        for name, values in part.items()
+        if name != "time" and isinstance(values, list)
+        for value in cast("list[Any]", values)
     )
 
 

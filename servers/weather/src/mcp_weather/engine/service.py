@@ -19,7 +19,7 @@ from mcp_weather.engine.alerts import page
 from mcp_weather.engine.astronomy import sky
 from mcp_weather.engine.past import history
 from mcp_weather.engine.queries import Group, Model
-from mcp_weather.engine.series import Units, origin, reading, table, today, zone_of
+from mcp_weather.engine.series import Units, has_values, origin, reading, table, today, zone_of
 from mcp_weather.engine.summary import summary
 from mcp_weather.engine.together import attempt, together
 from mcp_weather.engine.weather_service import WeatherService
@@ -34,10 +34,12 @@ from mcp_weather.models import (
     Table,
     Weather,
 )
-from mcp_weather.policy import After, Day, Days, Place
+from mcp_weather.policy import DIRECTIONS, After, Day, Days, Place
 
 __all__ = ["Engine", "LocalTime"]
 
+_COAST_KM = (15, 40)
+"""How far away the sea is looked for, in all directions."""
 _ALERTS_BESIDE = 5
 """Alerts that are named beside the weather."""
 _EAQI = ((20, "good"), (40, "fair"), (60, "moderate"), (80, "poor"), (100, "very poor"), (math.inf, "extremely poor"))
@@ -236,27 +238,36 @@ class Engine:
         return AirQuality(place=place.info(str(zone_of(document))), now=now, hourly=hourly, category=category)
 
     async def marine(self, place: Place, units: Units, hours: int, *, river: bool) -> Marine:
+        """Waves and currents at the place, else at the nearest sea within `_COAST_KM`; a river's discharge if asked."""
         days = min(7, max(2, math.ceil(hours / 24) + 1))
-        found = await self.cache.get(ask.marine_key(place, days))
-        document = found.json()
-        from_ = origin(found)
-        now = reading(document, units, from_)
-        waves = _first(table(document, "hourly", units, from_, since=self._hour()), hours)
-        at_sea = any(value is not None for values in waves.values for value in values)
-        if now is not None and all(value is None for value in now.values):
-            now = None
-        shown = None
         notes: list[str] = []
+        found = await self.cache.get(ask.marine_key(place, days))
+        zone = zone_of(found.json())
+        at_sea = has_values(found.json(), "hourly")
+        for km in () if at_sea or river else _COAST_KM:
+            around = [(direction, place.beside(km, direction)) for direction in DIRECTIONS]
+            tried = await together(
+                *(partial(attempt, partial(self.cache.get, ask.marine_key(point, days))) for _, point in around)
+            )
+            for (direction, point), answer in zip(around, tried, strict=True):
+                if not at_sea and not isinstance(answer, Problem) and has_values(answer.json(), "hourly"):
+                    found, at_sea = answer, True
+                    notes.append(f"[No sea at the place itself: this is {km} km to the {direction}, at {point.point}.]")
+            if at_sea:
+                break
+        document, from_ = found.json(), origin(found)
+        shown = None
         if river:
             flood = await attempt(lambda: self.cache.get(ask.flood_key(place, 30)))
             if isinstance(flood, Problem):
                 notes.append(f"[The river's discharge is missing: {flood}]")
             else:
                 shown = table(flood.json(), "daily", units, origin(flood))
+        now = reading(document, units, from_)
         return Marine(
-            place=place.info(str(zone_of(document))),
-            now=now if at_sea else None,
-            table=waves if at_sea else None,
+            place=place.info(str(zone)),
+            now=now if at_sea and now and any(value is not None for value in now.values) else None,
+            table=_first(table(document, "hourly", units, from_, since=self._hour()), hours) if at_sea else None,
             river=shown,
             notes=notes,
             explanation="Waves and currents."
