@@ -1,5 +1,6 @@
 """The shipped contract, run over every workspace member that is a server; membership decides, not this file."""
 
+import json
 import tomllib
 from pathlib import Path
 
@@ -30,3 +31,14 @@ def test_every_member_is_installed_for_the_tests() -> None:
     wanted = {item.partition("[")[0] for item in WORKSPACE["project"]["dependencies"]}
     members = {tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]["name"] for folder in FOLDERS}
     assert wanted == members
+
+
+@pytest.mark.parametrize("argument", ["cursor", "database", "dry_run", "limit"])
+def test_all_servers_describe_an_argument_in_the_same_words(argument: str) -> None:
+    """Read off the snapshots, which have every tool of every server."""
+    said: dict[str | None, list[str]] = {}
+    for path in sorted((ROOT / "tests/snapshots").glob("*.json")):
+        for tool in json.loads(path.read_text("utf-8"))["tools"]:
+            if found := tool["inputSchema"].get("properties", {}).get(argument):
+                said.setdefault(found.get("description"), []).append(f"{path.stem}: {tool['name']}")
+    assert len(said) == 1 and None not in said, said

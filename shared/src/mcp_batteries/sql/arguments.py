@@ -6,13 +6,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-__all__ = ["Cursor", "DatabaseName", "DryRun", "Limit", "MaxBytes", "MaxCell", "Sample", "Words"]
+__all__ = ["DatabaseName", "MaxCell", "Sample", "Words"]
 
 DatabaseName = Annotated[str | None, Field(description="Needed where several are served.")]
-Cursor = Annotated[str | None, Field(description="From a truncated answer.")]
-Limit = Annotated[int, Field(ge=1, le=5000, description="Most entries of one answer.")]
-DryRun = Annotated[bool, Field(description="Only show what it would do.")]
-MaxBytes = Annotated[int, Field(ge=1000, le=1_000_000, description="Size of one answer.")]
 MaxCell = Annotated[int, Field(ge=1, le=1_000_000, description="Longest cell shown whole.")]
 Sample = Annotated[int, Field(ge=0, le=20, description="Rows to show.")]
 Words = Annotated[str, Field(min_length=1, max_length=1000, description="What to look for.")]

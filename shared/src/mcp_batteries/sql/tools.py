@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES
 from mcp_batteries.server.declare import tool
+from mcp_batteries.server.fields import Cursor, DryRun, Limit, MaxBytes
 from mcp_batteries.server.results import TextResult
 from mcp_batteries.server.views import TABLE
-from mcp_batteries.sql.arguments import Cursor, DatabaseName, DryRun, Limit, MaxBytes, MaxCell, Sample, Words
+from mcp_batteries.sql.arguments import DatabaseName, MaxCell, Sample, Words
 from mcp_batteries.sql.room import E, P, Room
 from mcp_batteries.sql.rows import Hits, RowPage
 

@@ -6,13 +6,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-__all__ = ["DryRun", "IncludeHidden", "IncludeIgnored", "Overwrite", "RelativePath"]
+__all__ = ["IncludeHidden", "IncludeIgnored", "Overwrite", "RelativePath"]
 
 RelativePath = Annotated[str, Field(description="Path in the served folder.")]
 
 Overwrite = Annotated[bool, Field(description="Replace a file that exists.")]
-
-DryRun = Annotated[bool, Field(description="Only show the diff.")]
 
 IncludeHidden = Annotated[bool, Field(description="Names that begin with a dot too.")]
 

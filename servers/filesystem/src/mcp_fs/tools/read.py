@@ -21,6 +21,7 @@ from pydantic import Field
 from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES
 from mcp_batteries.server.declare import tool
+from mcp_batteries.server.fields import Cursor, Limit
 from mcp_fs.engine.files.read import MAX_PAGE_BYTES, Part
 from mcp_fs.engine.listing import Sort
 from mcp_fs.engine.service import Engine
@@ -110,8 +111,8 @@ class ReadTools:
         sort: Sort = "name",
         include_hidden: IncludeHidden = True,
         include_ignored: IncludeIgnored = True,
-        limit: Annotated[int, Field(ge=1, le=5000)] = 200,
-        cursor: str | None = None,
+        limit: Limit = 200,
+        cursor: Cursor = None,
     ) -> FolderPage:
         """List a folder's entries with size and time; largest or newest first by `sort`."""
         places = self.policy.search_roots(path)

@@ -9,6 +9,7 @@ from mcp.server.mcpserver import Context
 from pydantic import Field
 
 from mcp_batteries.server.declare import renames, tool
+from mcp_batteries.server.fields import Cursor, Limit
 from mcp_fs.engine.search.contents import Query
 from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
@@ -17,8 +18,6 @@ from mcp_fs.policy import Policy
 from mcp_fs.tools.arguments import IncludeHidden, IncludeIgnored, RelativePath
 
 __all__ = ["SearchTools"]
-
-Limit = Annotated[int, Field(ge=1, le=5000)]
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class SearchTools:
         include_hidden: IncludeHidden = False,
         include_ignored: IncludeIgnored = False,
         limit: Limit = 200,
-        cursor: str | None = None,
+        cursor: Cursor = None,
     ) -> FoundFiles:
         """Find files by name, in all folders below `path`; what .gitignore ignores is left out.
 
@@ -73,7 +72,7 @@ class SearchTools:
         include_binary: bool = False,
         max_per_file: Annotated[int, Field(ge=1, le=5000, description="Lines shown of one file.")] = 20,
         limit: Limit = 100,
-        cursor: str | None = None,
+        cursor: Cursor = None,
     ) -> Matches | Tallies:
         """Search the contents of files below `path`, or of one file: `path:line:text`, context `path-line-text`.
 

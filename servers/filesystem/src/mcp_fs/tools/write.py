@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mcp_batteries.errors import Invalid, Problem, quote
 from mcp_batteries.server.declare import renames, tool
+from mcp_batteries.server.fields import DryRun
 from mcp_fs.engine.files.edit import Replacement
 from mcp_fs.engine.files.patch import FilePatch, parse
 from mcp_fs.engine.replace import Substitution
@@ -18,7 +19,7 @@ from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
 from mcp_fs.models import Edited, Moved, Replaced, Written
 from mcp_fs.policy import Policy, Writable
-from mcp_fs.tools.arguments import DryRun, IncludeHidden, IncludeIgnored, Overwrite, RelativePath
+from mcp_fs.tools.arguments import IncludeHidden, IncludeIgnored, Overwrite, RelativePath
 from mcp_fs.tools.views import DIFF
 
 __all__ = ["Edit", "WriteTools"]
@@ -118,7 +119,7 @@ class WriteTools:
         ignore_case: bool = False,
         include_hidden: IncludeHidden = False,
         include_ignored: IncludeIgnored = False,
-        dry_run: bool = True,
+        dry_run: DryRun = True,
     ) -> Replaced:
         """Replace a text at every place in many files, all or none. See first what would change, then write.
 

@@ -8,9 +8,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from mcp_batteries.server.declare import tool
+from mcp_batteries.server.fields import Cursor, Limit
 from mcp_batteries.server.views import DIAGRAM, PLAN
 from mcp_batteries.sql import tools
-from mcp_batteries.sql.arguments import Cursor, DatabaseName, Limit
+from mcp_batteries.sql.arguments import DatabaseName
 from mcp_batteries.sql.room import Room
 from mcp_batteries.sql.tools import LONGEST, in_words_of
 from mcp_postgres.engine.service import Engine

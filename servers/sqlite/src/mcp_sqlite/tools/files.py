@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mcp_batteries.server.declare import tool
-from mcp_batteries.sql.arguments import DatabaseName, DryRun
+from mcp_batteries.server.fields import DryRun
+from mcp_batteries.sql.arguments import DatabaseName
 from mcp_batteries.sql.room import Room
 from mcp_batteries.sql.tools import LONGEST
 from mcp_sqlite.engine.service import Engine

@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from mcp_batteries.server.declare import tool
+from mcp_batteries.server.fields import Cursor
 from mcp_weather.engine.series import Units
 from mcp_weather.engine.service import Engine
 from mcp_weather.models import AirQuality, Alerts, Astronomy, History, Marine
@@ -31,7 +32,7 @@ class ConditionTools:
     async def get_alerts(
         self,
         place: PlaceText,
-        cursor: Annotated[str | None, Field(max_length=300, description="`next_cursor` of the page before.")] = None,
+        cursor: Cursor = None,
     ) -> Alerts:
         """Get official warnings of the US, Canada and Europe, worst first; `status` tells none from not covered."""
         where = await self.policy.place(place)
