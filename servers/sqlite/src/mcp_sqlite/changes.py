@@ -98,7 +98,7 @@ class DatabaseWatcher(watching.Watcher[_Watched]):
         if found["digests"] is None:
             return
         changed = watched.compare(found["digests"])
-        if found["schema"] != watched.schema:
+        if found["schema"] not in (None, watched.schema):
             watched.schema = found["schema"]
             changed.append(TablesOf(watched.database.name))
         if changed:

@@ -38,6 +38,7 @@ _files: dict[str, tuple[tuple[int, int], BinaryIO]] = {}
 def look(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     """Digests of `subjects` (key to request), or None when nothing can have changed since the last look.
 
+    `schema` is a digest of the tables' names, or None where nobody let it be read: the next look will tell.
     A subject that takes longer than its budget has a digest of its own each time: it may have changed.
     """
     path, new = request["path"], request["new"]
@@ -128,9 +129,7 @@ class _Unlocked:
             return None
         finally:
             self._close()
-        if names is None:
-            return None
-        if not request["new"] and time.time() - state[-1] / 1e9 > _FRESH_SECONDS:
+        if names is not None and not request["new"] and time.time() - state[-1] / 1e9 > _FRESH_SECONDS:
             _seen[self._path] = state
         return {"digests": digests, "schema": names}
 
@@ -151,7 +150,7 @@ class _Unlocked:
         until = time.monotonic() + _QUIET_SECONDS
         while True:
             try:
-                with self._moment(until):
+                with self._moment():
                     return read()
             except _Changed:
                 if self._state is None:
@@ -164,12 +163,13 @@ class _Unlocked:
                 return None
 
     @contextmanager
-    def _moment(self, until: float) -> Generator[None]:
+    def _moment(self) -> Generator[None]:
         """Let what is done in the block pass only if the file stayed as it was.
 
         Raises:
             _Changed: it did not.
         """
+        until = time.monotonic() + _QUIET_SECONDS
         while _is_written(self._path):
             if time.monotonic() > until:
                 self._state = None
