@@ -227,7 +227,8 @@ async def test_a_missing_resource_has_the_code_of_its_revision(case: Case, mode:
         with pytest.raises(MCPError) as caught:
             await client.read_resource(missing)
         assert caught.value.error.code == code
-        assert caught.value.error.data == {"uri": missing, "kind": "not_found"}
+        # A service's own status may stand beside.
+        assert {"uri": missing, "kind": "not_found"}.items() <= caught.value.error.data.items()
 
 
 @pytest.mark.anyio
