@@ -289,7 +289,9 @@ class FileWatcher:
             entries = list(self._entries.values())
             for start in range(0, len(entries), _SLICE):
                 part = entries[start : start + _SLICE]
-                taken = await self._glance([entry for entry in part if entry not in self._polled])
+                # What was never looked at is looked at by who adds it, with its place known.
+                seen = [entry for entry in part if entry.state is not _UNSEEN and entry not in self._polled]
+                taken = await self._glance(seen)
                 await anyio.sleep(max(_ROUND_SECONDS * len(part) / len(entries), taken / _SHARE))
             if not entries:
                 self._first = anyio.Event()
