@@ -292,8 +292,10 @@ def _command(block: Block, words: list[str], folder: Path) -> list[Meaning]:
         case ["uv", "tool", "install", path]:
             _exists(block, path)
         case ["uv", "run", "pytest", *paths]:
-            for path in paths:
+            for path in paths[: paths.index("-m")] if "-m" in paths else paths:
                 _exists(block, path)
+        case ["uv", "run", "just", *verb]:
+            return _command(block, ["just", *verb], folder)
         case ["uv", "run", "python", "-m", module, *_]:
             if importlib.util.find_spec(module) is None:
                 raise Wrong(f"{block}: there is no module {module}")

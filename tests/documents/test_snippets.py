@@ -63,7 +63,7 @@ def _plain(meaning: Start | Connect) -> Start | Connect:
 
 
 FOLDERS = ("/path/to/folder", "/path/to/another", "/path/to", "/path", "/workspaces/project")
-PRINTING = {"--check", "--version", "--help", "--print-config"}
+PRINTING = {"--check", "--version", "--help", "--print-config", "--install", "--uninstall"}
 STARTS = [meaning for meaning in meanings() if isinstance(meaning, Start)]
 
 
@@ -161,7 +161,8 @@ async def test_what_an_example_starts_answers(
 ) -> None:
     command = really(start.words, repository, tmp_path)
     if PRINTING & set(start.words):
-        done = subprocess.run(command, cwd=ROOT, env=clean_environment(), capture_output=True, timeout=120)
+        env = clean_environment() | (homeless(tmp_path) if "--install" in start.words else {})
+        done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, timeout=120)
         assert done.returncode == 0, done.stderr.decode()
         if "--print-config" in start.words:
             host = start.words[start.words.index("--print-config") + 1]
@@ -173,6 +174,13 @@ async def test_what_an_example_starts_answers(
         await answers_http(server_of(start.words), tmp_path)
     else:
         await answers(command, server_of(start.words), cwd=ROOT, revisions=REVISIONS[-1:])
+
+
+def homeless(scratch: Path) -> dict[str, str]:
+    """An empty home for what would write into a host's files; uv keeps what it has."""
+    kept = subprocess.run([UV, "cache", "dir"], capture_output=True, text=True, check=True).stdout.strip()
+    homes = ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "XDG_CONFIG_HOME", "XDG_DATA_HOME")
+    return {name: str(scratch / "home") for name in homes} | {"UV_CACHE_DIR": kept}
 
 
 async def answers_http(server: Member, scratch: Path) -> None:

@@ -83,6 +83,10 @@ class Connection(HttpToolsProtocol):
         if self.transport.is_closing() or self.lingers:
             return
         self.lingers = True
+        if self.is_busy:
+            # What refused the rest of a request has answered it; nothing more can be written.
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
         if self.transport.can_write_eof():
             self.transport.write_eof()
             self.loop.call_later(_LINGER_SECONDS, self.transport.close)
