@@ -53,7 +53,7 @@ async def fail(words: str = "it broke") -> str:
 @server.tool(structured_output=False)
 async def surrogate(raising: bool = False) -> str:
     """Text as `os.listdir` gives it for a name that is not UTF-8."""
-    name = os.fsdecode(b"caf\xe9.txt")
+    name = "caf\udce9.txt"
     if raising:
         raise RuntimeError(name)
     return name
@@ -83,7 +83,7 @@ async def shout(size: int) -> str:
 @server.tool(structured_output=False)
 async def progress(count: int, ctx: Context) -> str:
     for step in range(count):
-        await ctx.report_progress(step, count, os.fsdecode(b"\xff"))
+        await ctx.report_progress(step, count, "\udcff")
     return "done"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
@@ -64,15 +65,19 @@ class _Watched:
 
 
 def demonstration(settings: Settings) -> tuple[str, Callable[[], None]] | None:
-    """For `--check`: setting a folder's times to what they are changes nothing a person sees, and is noticed."""
+    """For `--check`: setting a folder's times to what they are changes nothing a person sees, and is noticed.
+
+    Windows has no time of that change itself: there the folder gets the next time that NTFS can tell, 100 ns on.
+    """
     root = Policy(settings).roots[0]
     times = os.stat(root.path)
+    step = 100 if sys.platform == "win32" else 0
 
     def touch() -> None:
-        os.utime(root.path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        os.utime(root.path, ns=(times.st_atime_ns, times.st_mtime_ns + step))
 
     try:
-        touch()
+        os.utime(root.path, ns=(times.st_atime_ns, times.st_mtime_ns))
     except PermissionError:
         return None
     return root.uri, touch
