@@ -119,7 +119,7 @@ async def test_an_app_acts_as_its_installation(oracle: Oracle, tmp_path: Path) -
         (("--write",), "run_merge", "`--merge`"),
         (("--toolsets", "issues"), "delete_release", "`--toolsets releases --write --releases --delete`"),
         (("--write", "--read-only"), "create_issue", "`--read-only`"),
-        ((), "create_isue", "There is no tool `create_isue`. `tools/list`"),
+        ((), "create_isue", "Did you mean `create_issue`"),
     ],
 )
 async def test_a_tool_that_is_off_is_named_with_what_turns_it_on(
