@@ -332,7 +332,7 @@ class TestFiles:
             edit(here, "f", "old", "new")
 
     def test_the_diff_and_the_hash(self, here: Ground) -> None:
-        (here.root / "f").write_text("a\nold\nb\n")
+        (here.root / "f").write_bytes(b"a\nold\nb\n")
         answer = edit(here, "f", "old", "new")
         digest = content_hash(b"a\nnew\nb\n")
         assert answer.text() == f"edited f, hash {digest}\n--- a/f\n+++ b/f\n@@ -1,3 +1,3 @@\n a\n-old\n+new\n b"

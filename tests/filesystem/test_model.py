@@ -121,7 +121,7 @@ class Changes(RuleBasedStateMachine):
     @invariant()
     def the_disk_is_the_model(self) -> None:
         found = {
-            str(path.relative_to(self.root)): path.read_bytes().decode() if path.is_file() else None
+            path.relative_to(self.root).as_posix(): path.read_bytes().decode() if path.is_file() else None
             for path in self.root.rglob("*")
         }
         assert found == self.model

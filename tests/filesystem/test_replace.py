@@ -38,7 +38,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 async def test_a_function_is_renamed_in_two_calls_and_under_3_kb(project: Path) -> None:
@@ -110,7 +110,7 @@ async def test_nothing_replaced_says_what_was_left_out(tmp_path: Path) -> None:
 
 
 async def test_names_that_models_know_from_other_servers(tmp_path: Path) -> None:
-    (tmp_path / "f").write_text("one\ntwo\nthree\n")
+    (tmp_path / "f").write_bytes(b"one\ntwo\nthree\n")
     assert await call(tmp_path, "move_file", source="f", destination="g") == (
         False,
         f"moved f to g\n{tmp_path.as_uri()}/g",

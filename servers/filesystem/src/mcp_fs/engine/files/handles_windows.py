@@ -81,6 +81,9 @@ class Folder(Generic[P_co]):
         if not _is_same_path(_final_path(handle), path) or os.path.islink(path) or _is_junction(path):
             _kernel.CloseHandle(handle)
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        if not os.path.isdir(path):  # a file can be opened in this way, too
+            _kernel.CloseHandle(handle)
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         return Folder(handle, path, place)
 
     def open(self, name: str, flags: int, mode: int = 0o600) -> int:
