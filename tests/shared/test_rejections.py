@@ -147,12 +147,15 @@ async def test_mistakes_and_failures_are_no_refusals(status: int) -> None:
     assert told == []
 
 
-async def test_no_line_can_be_forged(caplog: pytest.LogCaptureFixture) -> None:
+async def test_no_line_can_be_forged(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     """An issuer's subject and a proxy's header may hold what a client chose."""
     told: list[dict[str, Any]] = []
     scope = request("10.0.0.1\nrefused: nobody", who="ada\nWARNING all is well")
     set_reason(scope, "scope write")
-    with caplog.at_level(logging.INFO):
+    # Libraries that other tests use switch off loggers that are there already.
+    logger = logging.getLogger(Rejections.__module__)
+    monkeypatch.setattr(logger, "disabled", False)
+    with caplog.at_level(logging.INFO), caplog.at_level(logging.INFO, logger=logger.name):
         Rejections(told.append).note(scope, 403)
     assert told[0]["address"] == "unknown"
     assert len(caplog.messages) == 1
