@@ -152,7 +152,7 @@ async def test_no_line_can_be_forged(caplog: pytest.LogCaptureFixture, monkeypat
     told: list[dict[str, Any]] = []
     scope = request("10.0.0.1\nrefused: nobody", who="ada\nWARNING all is well")
     set_reason(scope, "scope write")
-    # Libraries that other tests use switch off loggers that are there already.
+    # It failed once in a full run, with no line caught; the cause is not known. A disabled logger would look like that.
     logger = logging.getLogger(Rejections.__module__)
     monkeypatch.setattr(logger, "disabled", False)
     with caplog.at_level(logging.INFO), caplog.at_level(logging.INFO, logger=logger.name):
