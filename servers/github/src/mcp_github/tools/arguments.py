@@ -12,8 +12,6 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema
 
-from mcp_batteries.server.fields import LIMIT, Cursor
-
 __all__ = [
     "Body", "Branch", "Cursor", "Fields", "Limit", "Listed", "Names", "Number", "OptionalBody", "OptionalNumber",
     "OptionalPath", "OptionalRef", "OptionalRepo", "OptionalTitle", "Path", "Ref", "RepoName", "Since", "Title",
@@ -140,7 +138,8 @@ Fields = Annotated[
     # One text is what models write with the fewest tokens; a list is taken as well.
     WithJsonSchema({"type": "string", "description": "With commas"}),
 ]
-Limit = Annotated[int, AfterValidator(_page), Field(description=LIMIT)]
+Limit = Annotated[int, AfterValidator(_page)]
+Cursor = Annotated[str | None, Field()]
 Since = Annotated[str | None, AfterValidator(_time), Field(description="ISO 8601")]
 _title, _title_fits = Field(description="One line"), AfterValidator(_at_most(1000))
 Title = Annotated[str, _title, AfterValidator(_something), _title_fits]

@@ -10,7 +10,6 @@ from mcp_types import BlobResourceContents, EmbeddedResource, ImageContent
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from mcp_batteries.server.declare import tool
-from mcp_batteries.server.fields import LIMIT
 from mcp_github.engine.commits import Commits, FileChange
 from mcp_github.engine.files import Binary, Files
 from mcp_github.engine.pulls import Pulls
@@ -83,7 +82,7 @@ class RepoTools:
         recursive: bool = False,
         pattern: Annotated[str | None, Field(description="Glob such as *.py")] = None,
         fields: Fields = None,
-        limit: Annotated[int, Field(ge=1, le=1000, description=LIMIT)] = 200,
+        limit: Annotated[int, Field(ge=1, le=1000)] = 200,
         cursor: Cursor = None,
     ) -> Listing:
         """List a folder, with `recursive` everything beneath."""
