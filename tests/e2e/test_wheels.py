@@ -1,5 +1,6 @@
 """Installed as users install it: wheels in a clean environment, and the README's first command in a fresh clone."""
 
+import json
 import os
 import re
 import shlex
@@ -65,12 +66,18 @@ async def test_a_wheel_installed_alone_serves(server: Member, wheels: Path, serv
 
 
 @pytest.mark.anyio
-async def test_the_first_command_of_the_readme_in_a_fresh_clone(served: Path, tmp_path: Path) -> None:
+async def test_the_commands_of_the_readme_in_a_fresh_clone(served: Path, tmp_path: Path) -> None:
     clone = tmp_path / "clone"
     run("git", "clone", "--quiet", "--depth", "1", ROOT.as_uri(), clone)
     readme = (clone / "README.md").read_text("utf-8")
-    documented = next(line.strip() for line in readme.splitlines() if line.startswith("    uvx "))
-    program, *words = shlex.split(documented)
-    assert (program, words[-1]) == ("uvx", "/path/to/folder")
-    command = [UV, "tool", "run", "--python", sys.executable, *words[:-1], str(served)]
-    await answers(command, SERVERS[0], cwd=clone)
+    documented = [shlex.split(line) for line in readme.splitlines() if line.startswith("    uvx ")]
+    checked, printed = documented
+    assert (checked[0], checked[-1], printed[-1]) == ("uvx", "/path/to/folder", "/path/to/folder")
+
+    def command(words: list[str]) -> list[str]:
+        return [UV, "tool", "run", "--python", sys.executable, *words[1:-1], str(served)]
+
+    assert "Everything works." in run(*command(checked), cwd=clone)
+    assert json.dumps(str(served)) in run(*command(printed), cwd=clone)
+    # As the README says of both: without the option the same line serves the folder.
+    await answers([word for word in command(checked) if word != "--check"], SERVERS[0], cwd=clone)
