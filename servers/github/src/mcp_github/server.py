@@ -116,7 +116,7 @@ def build(settings: Settings) -> Assembled:
             *([Deliveries(inbox, followed)] if inbox else []),
         ],
         middleware=[told_apart],
-        guard=Consent(policy, api.flow),
+        consent=Consent(policy, api.flow),
         explains=api.explained,
         withholds=lambda tool: policy.withholds(tool, token=api.client.credentials.possible),
         title="GitHub",

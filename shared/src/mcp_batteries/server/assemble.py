@@ -28,7 +28,7 @@ from mcp_batteries.server.declare import (
     ListsResources,
     declarations,
 )
-from mcp_batteries.server.tool import Explain, Guard, strict_tool
+from mcp_batteries.server.tool import Consent, Explain, strict_tool
 from mcp_batteries.subscriptions.hub import Hub, Source
 
 __all__ = ["Assembled", "ServerSettings", "assemble"]
@@ -117,7 +117,7 @@ def assemble(
     opens: Sequence[AbstractAsyncContextManager[Any]] = (),
     sources: Sequence[Source] = (),
     middleware: Sequence[ServerMiddleware[Any]] = (),
-    guard: Guard | None = None,
+    consent: Consent | None = None,
     explains: Explain | None = None,
     withholds: Callable[[DeclaredTool], str | None] = lambda declared: None,
     title: str,
@@ -133,7 +133,7 @@ def assemble(
         opens: entered, in order, before the first request and left, in reverse, after the last.
         sources: tell the hub when what resources show has changed.
         middleware: wraps every message, the first outermost, inside the audit log.
-        guard: asked before each call that does more than read; may refuse, or have the person asked.
+        consent: asked before each call that does more than read; may refuse, or have the person asked.
         explains: what an exception of a tool means that is not a defect.
         withholds: for a tool that is not offered, how it could be; None for one that is.
         instructions: for the model: what is served and how to begin, a few sentences.
@@ -156,7 +156,7 @@ def assemble(
                         if declared.view is not None:
                             catalog.views[declared.view.uri] = declared.view
                         tools.append(
-                            strict_tool(method, declared, confirm=settings.confirm, guard=guard, explain=explains)
+                            strict_tool(method, declared, confirm=settings.confirm, consent=consent, explain=explains)
                         )
                 case DeclaredResource():
                     catalog.add_resource(declared, method)

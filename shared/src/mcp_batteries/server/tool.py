@@ -22,9 +22,9 @@ from mcp_batteries.server.declare import Adapt, DeclaredTool, Effect, hints
 from mcp_batteries.server.results import DataResult, to_call_result
 from mcp_batteries.server.views import meta
 
-__all__ = ["Explain", "Guard", "StrictTool", "strict_tool"]
+__all__ = ["Consent", "Explain", "StrictTool", "strict_tool"]
 
-Guard = Callable[[str, Mapping[str, Any]], Awaitable[Question | None]]
+Consent = Callable[[str, Mapping[str, Any]], Awaitable[Question | None]]
 """Takes a call's tool and checked arguments; what the person has to be asked first, None if nothing. May refuse."""
 
 
@@ -39,7 +39,7 @@ class StrictTool(Tool):
     confirm: bool = Field(default=False, exclude=True)
     effect: Effect = Field(default="destroy", exclude=True)
     toolset: str = Field(default="", exclude=True)
-    guard: Guard | None = Field(default=None, exclude=True)
+    consent: Consent | None = Field(default=None, exclude=True)
     adapt: Adapt | None = Field(default=None, exclude=True)
     explain: Explain | None = Field(default=None, exclude=True)
 
@@ -56,7 +56,7 @@ class StrictTool(Tool):
         replaces = values.get("overwrite", True) and not values.get("dry_run")
         try:
             with anyio.fail_after(self.seconds):
-                reason = None if self.guard is None else await self.guard(self.name, values)
+                reason = None if self.consent is None else await self.consent(self.name, values)
             if reason is not None or (self.confirm and replaces):
                 question = await ask(self.name, arguments, context, reason)
                 if question is not None:
@@ -94,14 +94,14 @@ def strict_tool(
     declared: DeclaredTool,
     *,
     confirm: bool = False,
-    guard: Guard | None = None,
+    consent: Consent | None = None,
     explain: Explain | None = None,
 ) -> StrictTool:
     """The tool for a marked bound method: name, description and schema come from the method itself.
 
     Args:
         confirm: ask the user before a call that can replace or remove something.
-        guard: looks at each call of a tool that does more than read, before it is run.
+        consent: looks at each call of a tool that does more than read, before it is run.
         explain: says what an exception of the method means.
 
     Raises:
@@ -134,7 +134,7 @@ def strict_tool(
     tool.adapt = declared.adapt
     owner = getattr(method, "__self__", None)
     tool.toolset = (method if owner is None else type(owner)).__module__.rpartition(".")[2]
-    tool.guard = None if declared.effect == "read" else guard
+    tool.consent = None if declared.effect == "read" else consent
     tool.explain = explain
     return tool
 

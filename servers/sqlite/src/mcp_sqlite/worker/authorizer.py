@@ -12,7 +12,7 @@ from contextlib import closing
 from enum import StrEnum
 from functools import cache
 
-__all__ = ["SCHEMA_CHANGE", "Guard", "Mode", "apply_limits"]
+__all__ = ["SCHEMA_CHANGE", "Authorizer", "Mode", "apply_limits"]
 
 
 class Mode(StrEnum):
@@ -89,7 +89,7 @@ _OTHER = {
 SCHEMA_CHANGE = "change the schema"
 
 
-class Guard:
+class Authorizer:
     """The authorizer of one connection; `begin` names what the next statement is for."""
 
     def __init__(self) -> None:
@@ -237,8 +237,8 @@ def _build() -> tuple[frozenset[str], frozenset[str]]:
     return functions, frozenset(name for name in closed if not name.startswith(("fts3", "fts4", "fts5", "pragma_")))
 
 
-def apply_limits(connection: sqlite3.Connection, guard: Guard, *, read_only: bool) -> None:
-    """Close on `connection` what SQLite lets one close; `guard` stays asked for as long as it is open."""
+def apply_limits(connection: sqlite3.Connection, authorizer: Authorizer, *, read_only: bool) -> None:
+    """Close on `connection` what SQLite lets one close; `authorizer` stays asked for as long as it is open."""
     for limit, most in _LIMITS.items():
         connection.setlimit(limit, most)
     if (setconfig := getattr(connection, "setconfig", None)) is not None:  # from Python 3.12
@@ -254,4 +254,4 @@ def apply_limits(connection: sqlite3.Connection, guard: Guard, *, read_only: boo
         connection.execute("PRAGMA foreign_keys = ON").close()
         # Some builds flush less in WAL mode; what is acknowledged must outlive a power cut.
         connection.execute("PRAGMA synchronous = FULL").close()
-    connection.set_authorizer(guard)
+    connection.set_authorizer(authorizer)

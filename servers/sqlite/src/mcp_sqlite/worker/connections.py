@@ -10,8 +10,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
+from mcp_sqlite.worker.authorizer import Authorizer, Mode, apply_limits
 from mcp_sqlite.worker.cells import Failure, text_or_bytes
-from mcp_sqlite.worker.guard import Guard, Mode, apply_limits
 
 __all__ = ["Connections", "Database", "Interrupt", "file_uri"]
 
@@ -82,7 +82,7 @@ class Interrupt:
 
 
 class Database:
-    """One open connection with its guard.
+    """One open connection with its authorizer.
 
     Attributes:
         identity: device and inode of the file that was opened.
@@ -91,7 +91,7 @@ class Database:
 
     def __init__(self, path: str, interrupt: Interrupt, *, writable: bool = False, immutable: bool = False) -> None:
         self.path, self.writable = path, writable
-        self.guard = Guard()
+        self.authorizer = Authorizer()
         self.interrupt = interrupt
         found = os.stat(path)
         self.identity = (found.st_dev, found.st_ino)
@@ -119,8 +119,8 @@ class Database:
         self._patience = 0
         self.be_patient()
         self.connection.text_factory = text_or_bytes
-        self.guard.begin(Mode.OWN)
-        apply_limits(self.connection, self.guard, read_only=not self.writable)
+        self.authorizer.begin(Mode.OWN)
+        apply_limits(self.connection, self.authorizer, read_only=not self.writable)
         self.watch()
 
     def be_patient(self) -> None:
@@ -191,12 +191,12 @@ class Database:
 
     def own(self, sql: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
         """All rows of a statement of this program's."""
-        self.guard.begin(Mode.OWN)
+        self.authorizer.begin(Mode.OWN)
         with self.interrupt.over(self.connection):
             return self.connection.execute(sql, parameters).fetchall()
 
     def close(self) -> None:
-        self.guard.begin(Mode.OWN)
+        self.authorizer.begin(Mode.OWN)
         self.connection.close()
 
 

@@ -14,9 +14,9 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, cast
 
+from mcp_sqlite.worker.authorizer import Mode
 from mcp_sqlite.worker.cells import Failure, NotUtf8, parameters, record
 from mcp_sqlite.worker.connections import Connections
-from mcp_sqlite.worker.guard import Mode
 from mcp_sqlite.worker.schema import name_of, quoted, shadows
 from mcp_sqlite.worker.statements import execute, explained, rows_of, transaction
 
@@ -95,7 +95,7 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
             yield parameters(item)  # pyright: ignore[reportReturnType]
 
     with _opened(request["folder"], request["name"]) as file, transaction(database, keep=not request["dry_run"]):
-        database.guard.shadows = shadows(database)
+        database.authorizer.shadows = shadows(database)
         is_csv = request["name"].lower().endswith(".csv")
         records = _csv(file) if is_csv else _json(file)
         columns = [_column(table, known, word) for word in next(records, list[str]())]
@@ -106,7 +106,7 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
         if columns:
             marks = ", ".join("?" * len(columns))
             statement = f"INSERT INTO {quoted(table)} ({', '.join(map(quoted, columns))}) VALUES ({marks})"
-            database.guard.begin(Mode.WRITE)
+            database.authorizer.begin(Mode.WRITE)
             try:
                 with database.interrupt.over(database.connection):
                     database.connection.executemany(statement, values(records)).close()
@@ -252,7 +252,7 @@ def back_up(connections: Connections, request: dict[str, Any]) -> dict[str, Any]
 
     try:
         with database.interrupt.over(database.connection):
-            database.guard.begin(Mode.OWN)
+            database.authorizer.begin(Mode.OWN)
             database.connection.backup(target, pages=_PAGES, progress=step, sleep=0.01)
     except sqlite3.Error as error:
         raise explained(database, error) from None

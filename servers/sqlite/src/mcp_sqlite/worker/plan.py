@@ -12,9 +12,9 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Any
 
+from mcp_sqlite.worker.authorizer import Authorizer, Mode, apply_limits
 from mcp_sqlite.worker.cells import parameters
 from mcp_sqlite.worker.connections import Connections, Database
-from mcp_sqlite.worker.guard import Guard, Mode, apply_limits
 from mcp_sqlite.worker.schema import quoted
 from mcp_sqlite.worker.statements import execute
 
@@ -31,7 +31,7 @@ def explain(connections: Connections, request: dict[str, Any]) -> dict[str, Any]
     sql = "EXPLAIN QUERY PLAN " + _EXPLAIN.sub("", request["sql"], count=1)
     with database.interrupt.over(database.connection):
         steps = execute(database, Mode(request.get("mode", Mode.EXPLAIN)), sql, request.get("parameters")).fetchall()
-    reads = list(database.guard.reads)
+    reads = list(database.authorizer.reads)
     scans = [detail for _, _, _, detail in steps if detail.startswith("SCAN ") and "CONSTANT ROW" not in detail]
     return {"tree": _tree(steps), "scans": scans, "indexes": _advice(database, sql, request, reads) if steps else []}
 
@@ -62,20 +62,20 @@ def _advice(database: Database, sql: str, request: dict[str, Any], reads: list[t
     if not candidates:
         return []
     copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    guard = Guard()
+    authorizer = Authorizer()
     try:
-        apply_limits(copy, guard, read_only=False)
+        apply_limits(copy, authorizer, read_only=False)
         copy.set_progress_handler(lambda: database.interrupt.is_due, 1000)
         objects = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type = 'index', rowid"
         for (statement,) in database.own(objects):
-            guard.begin(Mode.SCHEMA)
+            authorizer.begin(Mode.SCHEMA)
             try:
                 copy.execute(statement)
             except sqlite3.Error:
                 continue  # sqlite_* tables, shadow tables that their virtual table has made already
         values = parameters(request.get("parameters"))
-        single = _planned(copy, guard, sql, values, [item for item in candidates if len(item[1]) == 1])
-        double = _planned(copy, guard, sql, values, [item for item in candidates if len(item[1]) == 2])
+        single = _planned(copy, authorizer, sql, values, [item for item in candidates if len(item[1]) == 1])
+        double = _planned(copy, authorizer, sql, values, [item for item in candidates if len(item[1]) == 2])
         # Two columns only where both narrow the search, save the table or save a sort.
         narrower = any(_PREFIX in step and (" AND " in step or "COVERING" in step) for step in double.steps)
         sorts = [any("TEMP B-TREE" in step for step in plan.steps) for plan in (single, double)]
@@ -83,7 +83,7 @@ def _advice(database: Database, sql: str, request: dict[str, Any], reads: list[t
     except sqlite3.Error:
         return []
     finally:
-        guard.begin(Mode.OWN)
+        authorizer.begin(Mode.OWN)
         copy.close()
 
 
@@ -94,11 +94,15 @@ class _Planned:
 
 
 def _planned(
-    copy: sqlite3.Connection, guard: Guard, sql: str, values: Any, candidates: list[tuple[str, tuple[str, ...]]]
+    copy: sqlite3.Connection,
+    authorizer: Authorizer,
+    sql: str,
+    values: Any,
+    candidates: list[tuple[str, tuple[str, ...]]],
 ) -> _Planned:
     """The plan once `candidates` exist too, and the DDL of those it uses."""
     made: dict[str, str] = {}
-    guard.begin(Mode.OWN)
+    authorizer.begin(Mode.OWN)
     for table, columns in candidates:
         name = f"{_PREFIX}{len(columns)}_{len(made)}"
         try:
@@ -106,7 +110,7 @@ def _planned(
         except sqlite3.Error:
             continue
         made[name] = _ddl(table, columns)
-    guard.begin(Mode.EXPLAIN)
+    authorizer.begin(Mode.EXPLAIN)
     steps = [str(step[3]) for step in copy.execute(sql, values)]
     return _Planned(steps, list(dict.fromkeys(made[word] for step in steps for word in step.split() if word in made)))
 

@@ -6,9 +6,9 @@ import re
 import sqlite3
 from typing import Any
 
+from mcp_sqlite.worker.authorizer import Mode
 from mcp_sqlite.worker.cells import Failure, Lines
 from mcp_sqlite.worker.connections import Connections, Database
-from mcp_sqlite.worker.guard import Mode
 
 __all__ = ["catalog", "columns_of", "describe", "find", "name_of", "quoted", "safe", "shadows", "table_names"]
 
@@ -319,7 +319,7 @@ def _matches(database: Database, statement: str, text: str, request: dict[str, A
     lines = Lines(request["max_cell"])
     shown: list[str] = []
     size = 0
-    database.guard.begin(Mode.READ)
+    database.authorizer.begin(Mode.READ)
     with database.interrupt.over(database.connection):
         cursor = database.connection.execute(statement, [text, request["limit"] + 1])
         for row in cursor:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from mcp_sqlite.worker import schema
+from mcp_sqlite.worker.authorizer import SCHEMA_CHANGE, Authorizer, Mode
 from mcp_sqlite.worker.cells import Failure, Lines, parameters
 from mcp_sqlite.worker.connections import Connections, Database
-from mcp_sqlite.worker.guard import SCHEMA_CHANGE, Guard, Mode
 
 __all__ = ["change", "is_damage", "query", "split"]
 
@@ -113,7 +113,7 @@ def change(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
         raise Failure("invalid", "`parameters` go with one statement.", "Send the statements one at a time.")
     done: list[dict[str, Any]] = []
     with transaction(database, keep=not request["dry_run"]):
-        database.guard.shadows = schema.shadows(database)
+        database.authorizer.shadows = schema.shadows(database)
         before = _objects(database) if mode is Mode.SCHEMA else {}
         lines = Lines(request["max_cell"])
         for number, sql in enumerate(statements, 1):
@@ -144,12 +144,12 @@ def _step(database: Database, mode: Mode, sql: str, given: Any, lines: Lines) ->
             room -= len(text.encode())
             if room >= 0 or not returned:
                 returned.append(text)
-    guard = database.guard
-    if cursor.description is None and not guard.written and not guard.reshapes:
+    authorizer = database.authorizer
+    if cursor.description is None and not authorizer.written and not authorizer.reshapes:
         raise Failure("invalid", "There is a statement that does nothing.", "A comment alone is none.")
     rows = cursor.rowcount
-    shown = {name: trigger for name, trigger in guard.written.items() if name.lower() not in guard.shadows}
-    written = dict(guard.written)
+    shown = {name: trigger for name, trigger in authorizer.written.items() if name.lower() not in authorizer.shadows}
+    written = dict(authorizer.written)
     if rows < 0:  # sqlite3 tells the number only of statements that begin with INSERT, UPDATE, DELETE or REPLACE
         rows = database.own("SELECT changes()")[0][0] if written else 0
     return {
@@ -202,7 +202,7 @@ def execute(database: Database, mode: Mode, sql: str, given: Any) -> sqlite3.Cur
         Failure: It may not run, is wrong, or was stopped.
     """
     values = parameters(given)
-    database.guard.begin(mode)
+    database.authorizer.begin(mode)
     try:
         return database.connection.execute(sql, values)
     except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as error:
@@ -236,9 +236,9 @@ def explained(database: Database | None, error: BaseException) -> Failure:
     said = str(error)
     said = said if len(said) <= _SAID else said[: _SAID - 1] + "…"
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    guard = database.guard if database else None
-    if guard is not None and guard.denied is not None:
-        return Failure("refused", f"The statement would {guard.denied}.", _WAYS[_way(guard)])
+    authorizer = database.authorizer if database else None
+    if authorizer is not None and authorizer.denied is not None:
+        return Failure("refused", f"The statement would {authorizer.denied}.", _WAYS[_way(authorizer)])
     if code == sqlite3.SQLITE_INTERRUPT or said == "interrupted":
         return Failure(
             "stopped", "The statement was stopped at its time limit.", "Ask for less: a narrower WHERE, an index."
@@ -269,9 +269,9 @@ def is_damage(error: BaseException) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
-def _way(guard: Guard) -> str:
-    action, mode = guard.denied_action, guard.mode
-    if guard.denied == SCHEMA_CHANGE:
+def _way(authorizer: Authorizer) -> str:
+    action, mode = authorizer.denied_action, authorizer.mode
+    if authorizer.denied == SCHEMA_CHANGE:
         return "schema"
     if action in (sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE) and mode is not Mode.WRITE:
         return "rows"
