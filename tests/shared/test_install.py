@@ -15,6 +15,7 @@ from mcp_batteries.cli.install import Places, install, uninstall
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable
 from mcp_batteries.settings import Host, load
 from mcp_fs.settings import Settings
+from mcp_github.settings import Settings as Github
 from mcp_postgres.settings import Settings as Database
 
 HOSTS = [host for host in get_args(Host) if host != "cherry-studio"]
@@ -169,6 +170,21 @@ def test_no_password_is_written(host: str, tmp_path: Path) -> None:
     assert "MCP_POSTGRES_DATABASES" in said
     for path in tmp_path.rglob("*"):
         assert not path.is_file() or b"c4n4ry" not in path.read_bytes()
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_what_the_environment_has_to_hold_is_told_with_its_place(host: str, tmp_path: Path) -> None:
+    where = places(tmp_path)
+    said = install(host, load(Github, []), where)
+    in_the_file = "github_pat_..." in where.file(host).read_text("utf-8")
+    place = "in its place in that file" if in_the_file else "where the host finds it"
+    assert f"Set GITHUB_TOKEN {place}." in said
+    assert "Set " not in install(host, settings(), where)
+
+
+@pytest.mark.parametrize("host", ["vscode", "codex"])
+def test_a_url_needs_no_variables(host: str, tmp_path: Path) -> None:
+    assert "Set " not in install(host, load(Github, ["--transport", "http"]), places(tmp_path))
 
 
 def test_a_link_of_a_dotfile_manager_stays_a_link(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from urllib.request import url2pathname
 
 from mcp_batteries.settings import Asked, Settings, masked, variable
 
-__all__ = ["Input", "connecting", "entry", "launch", "place", "starting"]
+__all__ = ["Input", "connecting", "entry", "environment", "launch", "place", "starting"]
 
 _PLACES = {
     "vscode": ".vscode/mcp.json in the workspace, or “MCP: Open User Configuration”",
@@ -124,13 +124,18 @@ def entry(host: str, settings: Settings, *, absolute: bool = False) -> str:
     if settings.transport == "stdio":
         program, *rest = launch(settings.COMMAND)
         words = [(shutil.which(program) or program) if absolute else program, *rest, *quiet.arguments()]
-        return starting(host, name, words, _variables(quiet))
+        return starting(host, name, words, environment(settings))
     path = "mcp" if settings.transport == "http" else "sse"
     return connecting(host, name, f"http://{settings.host}:{settings.port}/{path}", sse=settings.transport == "sse")
 
 
-def _variables(settings: Settings) -> list[Asked]:
-    """What the environment has to hold: secrets that were given, and what is asked for and was not given."""
+def environment(settings: Settings) -> list[Asked]:
+    """The variables of an entry: secrets that were given, and what is asked for and was not given.
+
+    An entry that connects to a URL starts nothing and has none.
+    """
+    if settings.transport != "stdio":
+        return []
     held = settings.secrets()
     asked = {item.variable: item for item in settings.ASKED if item.variable}
     found: list[Asked] = []

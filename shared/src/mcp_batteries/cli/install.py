@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, cast
 
 from platformdirs import user_data_path
 
-from mcp_batteries.cli.hosts import entry
+from mcp_batteries.cli.hosts import entry, environment
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable, quote
 from mcp_batteries.settings import Settings
 
@@ -145,9 +145,11 @@ def install(host: str, settings: Settings, places: Places) -> str:
     lines = [f"Wrote the entry `{name}` into {path}."]
     if before is not None:
         lines.append(f"The file as it was: {backup}.")
-    if variables := _variables(text):
-        where = "in its place in that file" if "***" in text else "where the host finds it"
-        lines.append(f"No password or key was written. Set {', '.join(variables)} {where}.")
+    if variables := environment(settings):
+        shown = any(asked.example in text for asked in variables)
+        where = "in its place in that file" if shown else "where the host finds it"
+        names = ", ".join(sorted(str(asked.variable) for asked in variables))
+        lines.append(f"No password or key was written. Set {names} {where}.")
     lines.append(f"Then {_RESTART[host]}. To undo: {settings.COMMAND} --uninstall {host}.")
     return "\n".join(lines)
 
@@ -332,10 +334,6 @@ def _inserted(text: str, pieces: list[_Piece]) -> str:
     for at, piece in pieces:
         text = text[:at] + piece + text[at:]
     return text
-
-
-def _variables(text: str) -> list[str]:
-    return sorted(set(re.findall(r"\b(?:MCP_[A-Z_]+|GITHUB_TOKEN)\b", text)))
 
 
 def _real(path: Path) -> Path:
