@@ -6,9 +6,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-__all__ = ["DatabaseName", "MaxCell", "Sample", "Words"]
+__all__ = ["DatabaseName", "MaxCell", "NamePart", "Sample", "Words"]
 
 DatabaseName = Annotated[str | None, Field(description="Needed where several are served.")]
 MaxCell = Annotated[int, Field(ge=1, le=1_000_000, description="Longest cell shown whole.")]
+NamePart = Annotated[str | None, Field(max_length=200, description="Only names that contain this.")]
 Sample = Annotated[int, Field(ge=0, le=20, description="Rows to show.")]
 Words = Annotated[str, Field(min_length=1, max_length=1000, description="What to look for.")]

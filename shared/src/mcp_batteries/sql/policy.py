@@ -75,7 +75,9 @@ class WriteStatement(ReadStatement):
 
 @dataclass(frozen=True)
 class SchemaStatement(ReadStatement):
-    """May change the schema."""
+    """May change the schema; and rows too, where `rows` says that the operator opened both."""
+
+    rows: bool = False
 
 
 @dataclass(frozen=True)
@@ -219,7 +221,7 @@ class Policy(ABC, Generic[T, R]):
         """
         if not self.can_reshape:
             raise Refused("The schema can't be changed through this server.", "The operator can start it with `--ddl`.")
-        return SchemaStatement(self.database(database), _text(sql), self.bound(None))
+        return SchemaStatement(self.database(database), _text(sql), self.bound(None), rows=self.can_write)
 
     def page(
         self, database: str | None, sql: str | None, parameters: Any, cursor: str | None

@@ -15,7 +15,7 @@ from mcp_batteries.sql.policy import (
     SearchOf,
     WriteStatement,
 )
-from mcp_batteries.sql.rows import Hits, RowPage
+from mcp_batteries.sql.rows import Hits, Results, RowPage
 
 __all__ = ["AnyPolicy", "E", "Engine", "P", "Room"]
 
@@ -27,8 +27,8 @@ class Engine(Protocol):
 
     async def rows(
         self, wanted: ReadStatement | NextPage, *, limit: int, max_bytes: int, max_cell: int = ...
-    ) -> RowPage:
-        """A page of rows."""
+    ) -> RowPage | Results:
+        """A page of rows; of several statements the first page each, all of one moment."""
         ...
 
     async def read(self, request: Any) -> RowPage | str:

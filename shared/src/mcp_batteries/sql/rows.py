@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Hits", "RowPage", "bare_sql", "compact", "count", "size"]
+__all__ = ["Hits", "Results", "RowPage", "bare_sql", "compact", "count", "size"]
 
 
 def bare_sql(text: str) -> str:
@@ -64,6 +64,17 @@ class RowPage:
         rows = ",\n".join(self.lines.split("\n")[:-1])
         truncated = ',"truncated":true' if self.cursor is not None or self.more else ""
         return f'{{"columns":{compact(self.columns)},"rows":[\n{rows}]{truncated}}}\n'
+
+
+@dataclass(frozen=True)
+class Results:
+    """What several statements of one call found at one moment: rows, or why there are none, in their order."""
+
+    found: Sequence[RowPage | str]
+
+    def text(self) -> str:
+        parts = [item.text().rstrip("\n") if isinstance(item, RowPage) else f"failed: {item}" for item in self.found]
+        return "\n".join(f"{number} of {len(parts)}: {part}" for number, part in enumerate(parts, 1))
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from pydantic import Field
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES
 from mcp_batteries.server.assemble import Assembled
 from mcp_batteries.server.declare import DeclaredTool
+from mcp_batteries.server.results import TextResult
 from mcp_batteries.server.tool import StrictTool, strict_tool
 from mcp_batteries.server.views import TABLE
 from mcp_batteries.sql.room import AnyPolicy, Engine
-from mcp_batteries.sql.rows import RowPage
 from mcp_batteries.sql.saved_queries import SavedQueries, SavedQuery
 from mcp_batteries.sql.tools import LONGEST
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
@@ -89,7 +89,7 @@ class SavedTools:
         await self.server.hub.list_changed()
 
     def _tool(self, query: SavedQuery) -> StrictTool:
-        async def run(**values: Any) -> RowPage:
+        async def run(**values: Any) -> TextResult:
             given = {name: value for name, value in values.items() if value is not None}
             return await self._engine.rows(self._policy.saved(query, given), limit=_ROWS, max_bytes=DEFAULT_PAGE_BYTES)
 
@@ -97,7 +97,7 @@ class SavedTools:
             item.name: Annotated[_TYPES[item.kind], Field(description=item.description)] for item in query.parameters
         }
         run.__name__ = _tool_name(query.name)
-        run.__annotations__ = {**annotations, "return": RowPage}
+        run.__annotations__ = {**annotations, "return": TextResult}
         run.__signature__ = inspect.Signature(  # pyright: ignore[reportFunctionMemberAccess]
             [
                 inspect.Parameter(
@@ -108,7 +108,7 @@ class SavedTools:
                 )
                 for item in query.parameters
             ],
-            return_annotation=RowPage,
+            return_annotation=TextResult,
         )
         broken = (
             ""

@@ -14,7 +14,7 @@ from mcp_batteries.server.results import TextResult
 from mcp_batteries.server.views import TABLE
 from mcp_batteries.sql.arguments import DatabaseName, MaxCell, Sample, Words
 from mcp_batteries.sql.room import E, P, Room
-from mcp_batteries.sql.rows import Hits, RowPage
+from mcp_batteries.sql.rows import Hits, Results, RowPage
 
 __all__ = ["LONGEST", "ReadTools", "SchemaTools", "WriteTools", "in_words_of"]
 
@@ -74,8 +74,8 @@ class ReadTools(Room[P, E]):
         max_bytes: MaxBytes = DEFAULT_PAGE_BYTES,
         max_cell: MaxCell = 2000,
         cursor: Cursor = None,
-    ) -> RowPage:
-        """Query with one statement that only reads."""
+    ) -> RowPage | Results:
+        """Query with statements that only read."""
         wanted = self.policy.page(database, sql, parameters, cursor)
         return await self.engine.rows(wanted, limit=limit, max_bytes=max_bytes, max_cell=max_cell)
 

@@ -1,0 +1,95 @@
+"""What a change did, or would do, as one text: each statement, what the schema gained and lost, rows before and after.
+
+Both SQL servers fill the same form, so that a migration reads alike; what only one of them can tell is a finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mcp_batteries.sql.rows import RowPage, compact, count
+
+__all__ = ["Change", "Sample", "Step"]
+
+_MOST = 200
+"""Lines that a part of the answer has at most."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one statement did.
+
+    Attributes:
+        what: in the database's words, such as `CREATE INDEX`, or `UPDATE in books`.
+        rows: how many it touched; None where that says nothing.
+        detail: what else is to be said of it: rows that triggers touched, its locks, its time.
+        returned: rows that it gave back.
+    """
+
+    what: str
+    rows: int | None = None
+    detail: str = ""
+    returned: RowPage | None = None
+
+    def text(self) -> str:
+        parts = [count(self.rows, "row")] if self.rows is not None else []
+        line = f"{self.what}: {parts[0]}" if self.what and parts else self.what or "".join(parts)
+        line += f"{', ' if line else ''}{self.detail}" if self.detail else ""
+        return f"{line}\n{self.returned.text().rstrip()}" if self.returned is not None else line
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some rows of a table as they were and as they are.
+
+    Attributes:
+        columns: the names; rows are lines of JSON, as in `RowPage`.
+    """
+
+    table: str
+    columns: Sequence[str]
+    before: str
+    after: str
+
+    def text(self) -> str:
+        lines = [f"{self.table}: {compact(self.columns)}"]
+        lines += [f"- {line}" for line in self.before.splitlines()]
+        return "\n".join(lines + [f"+ {line}" for line in self.after.splitlines()])
+
+
+@dataclass(frozen=True)
+class Change:
+    """What statements did in one transaction, or would do.
+
+    Attributes:
+        objects: what the schema gained (+), lost (-) and has in another form (~); None where none could change.
+        samples: of tables whose rows changed; in a dry run.
+        findings: what stands out, a heading with lines below it each: locks, rewrites, keys that point nowhere.
+        back: statements that would undo it, and what no statement brings back; in a dry run.
+    """
+
+    steps: Sequence[Step]
+    dry_run: bool
+    objects: Sequence[str] | None = None
+    samples: Sequence[Sample] = ()
+    findings: Sequence[tuple[str, Sequence[str]]] = ()
+    back: Sequence[str] = ()
+
+    def text(self) -> str:
+        lines = ["Dry run, nothing was changed. It would do this:" if self.dry_run else "Done and committed."]
+        several = len(self.steps) > 1
+        lines += [f"{number}. {step.text()}" if several else step.text() for number, step in enumerate(self.steps, 1)]
+        if self.objects is not None:
+            lines += ["Schema (+ made, - gone, ~ changed):", *_bounded(self.objects or ["nothing"])]
+        if self.samples:
+            lines += ["Rows (- before, + after), a sample:", *(sample.text() for sample in self.samples)]
+        for title, found in self.findings:
+            lines += [title, *_bounded(found)]
+        if self.back:
+            lines += ["The way back:", *_bounded(self.back)]
+        return "\n".join(line for line in lines if line)
+
+
+def _bounded(lines: Sequence[str]) -> Sequence[str]:
+    return lines if len(lines) <= _MOST else [*lines[:_MOST], f"… {len(lines) - _MOST} more"]
