@@ -59,6 +59,21 @@ def prepared() -> Base:
 
 
 @pytest.mark.anyio
+async def test_what_an_extension_keeps_in_a_session_goes_with_the_session() -> None:
+    base = make()
+    base.run("CREATE EXTENSION dblink; CREATE EXTENSION hypopg; GRANT SELECT ON hypopg_list_indexes TO owner")
+    left = "SELECT coalesce(cardinality(dblink_get_connections()), 0), (SELECT count(*) FROM hypopg_list_indexes)"
+    async with inside(f"app={base.url('owner')}") as wire:
+        for sql in (
+            f"SELECT dblink_connect('kept', '{base.url('owner').replace('postgresql', 'postgres')}')",
+            "SELECT indexname FROM hypopg_create_index('CREATE INDEX ON t (id)')",
+        ):
+            said = text_of(await wire.call("query_rows", sql=sql))
+            assert "[1 row]" in said, said
+            assert "[0,0]" in text_of(await wire.call("query_rows", sql=left)), sql
+
+
+@pytest.mark.anyio
 async def test_top_queries_and_indexes_that_help_them() -> None:
     base = prepared()
     base.run("SELECT pg_stat_statements_reset()")

@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
@@ -43,12 +44,19 @@ logging.getLogger("psycopg").setLevel(logging.ERROR)
 _GRACE = 5.0
 """Seconds beyond a statement's limit after which the server counts as gone."""
 _TEST_SECONDS = 3.0
+_CHANCE = random.SystemRandom()
 _CLEAN_SECONDS = 5.0
 _END = (
-    "ROLLBACK; RESET SESSION AUTHORIZATION; RESET ROLE; RESET ALL; DEALLOCATE ALL; UNLISTEN *; DISCARD TEMP;"
-    " DISCARD SEQUENCES; SELECT pg_catalog.pg_advisory_unlock_all()"
+    "ROLLBACK; CLOSE ALL; RESET SESSION AUTHORIZATION; RESET ROLE; RESET ALL; DEALLOCATE ALL; UNLISTEN *; DISCARD TEMP;"
+    " DISCARD SEQUENCES; SELECT pg_catalog.pg_advisory_unlock_all(), pg_catalog.setseed({seed}); "
+    "SELECT EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname IN ('dblink', 'hypopg', 'pg_variables'))"
+    " OR EXISTS (SELECT FROM pg_catalog.pg_language WHERE lanname NOT IN ('internal', 'c', 'sql', 'plpgsql'))"
 )
-"""What a function may have left in the session, which others use next: as DISCARD ALL, in one trip."""
+"""What a function may have left in the session, which others use next: as DISCARD ALL, and the state of random().
+
+The last answer is whether there may be more, which no statement takes away: variables, connections, indexes of code
+that PostgreSQL does not know.
+"""
 _DEFAULTS: dict[str, Any] = {
     "connect_timeout": 10, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3,
     "application_name": "mcp-postgres",
@@ -93,6 +101,14 @@ class Session:
     async def simple(self, sql: str) -> None:
         """Run statements of our own, several in one trip."""
         await self.cursor().execute(sql.encode())
+
+    async def last(self, sql: str) -> str | None:
+        """Run statements of our own in one trip; the one value that the last of them finds."""
+        cursor = await self.cursor().execute(sql.encode())
+        while cursor.nextset():
+            pass
+        found = await cursor.fetchone()
+        return None if found is None else found[0]
 
     async def value(self, sql: str, *values: str | None) -> str | None:
         """The one value a query of our own finds."""
@@ -268,7 +284,7 @@ class Connections:
         session.notices.clear()
         try:
             async with asyncio.timeout(_CLEAN_SECONDS):
-                await session.simple(_END)
+                more = await session.last(_END.format(seed=_CHANCE.uniform(-1, 1)))
         except (psycopg.Error, TimeoutError):
             await self._drop(session)
         except BaseException:
@@ -276,7 +292,7 @@ class Connections:
             raise
         else:
             session.notices.clear()
-            if session.spent:
+            if session.spent or more == "t":
                 await self._drop(session)
             else:
                 self._idle.append(session)
