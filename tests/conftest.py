@@ -1,5 +1,6 @@
 """What all tests share."""
 
+import logging
 import os
 import sys
 from collections.abc import Generator
@@ -31,6 +32,22 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheels")
     run(UV, "build", "--quiet", "--all-packages", "--out-dir", folder, cwd=ROOT)
     return folder
+
+
+@pytest.fixture(autouse=True)
+def our_loggers_stay_as_they_are() -> Generator[None]:
+    """A test that silences them would hide what others, later in the same process, wait for."""
+    before = _loggers()
+    yield
+    changed = {name: state for name, state in _loggers().items() if before.get(name, state) != state}
+    assert changed == {}
+
+
+def _loggers() -> dict[str, tuple[int, bool, bool]]:
+    """Level, propagation and whether it is switched off, of each logger of the project."""
+    found = {name: logging.getLogger(name) for name in ("mcp_batteries", *logging.root.manager.loggerDict)}
+    ours = {name: logger for name, logger in found.items() if name.startswith("mcp_")}
+    return {name: (logger.level, logger.propagate, logger.disabled) for name, logger in ours.items()}
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,7 +1,6 @@
 """Tokens of an issuer whose claims hold anything: what counts, what does not, and never a failure of the server."""
 
 import json
-import logging
 import threading
 import time
 from collections.abc import Iterator
@@ -116,7 +115,6 @@ def issuer() -> Iterator[tuple[str, Issuer]]:
 @example({"sub": "\ud800"}, "POST")
 @example({"scope": ["read", None, {"read": 1}]}, "POST")
 def test_a_claim_may_hold_anything(issuer: tuple[str, Issuer], claims: dict[str, Any], method: str) -> None:
-    logging.getLogger("mcp_batteries").setLevel("ERROR")
     url, verifier = issuer
     found, _ = anyio.run(status, guard_for(verifier), sign(good(url, **claims)), method)
     assert found in (200, 401, 403)

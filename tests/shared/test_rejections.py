@@ -147,15 +147,12 @@ async def test_mistakes_and_failures_are_no_refusals(status: int) -> None:
     assert told == []
 
 
-async def test_no_line_can_be_forged(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_line_can_be_forged(caplog: pytest.LogCaptureFixture) -> None:
     """An issuer's subject and a proxy's header may hold what a client chose."""
     told: list[dict[str, Any]] = []
     scope = request("10.0.0.1\nrefused: nobody", who="ada\nWARNING all is well")
     set_reason(scope, "scope write")
-    # It failed once in a full run, with no line caught; the cause is not known. A disabled logger would look like that.
-    logger = logging.getLogger(Rejections.__module__)
-    monkeypatch.setattr(logger, "disabled", False)
-    with caplog.at_level(logging.INFO), caplog.at_level(logging.INFO, logger=logger.name):
+    with caplog.at_level(logging.INFO):
         Rejections(told.append).note(scope, 403)
     assert told[0]["address"] == "unknown"
     assert len(caplog.messages) == 1
