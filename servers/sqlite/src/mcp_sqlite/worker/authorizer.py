@@ -12,7 +12,7 @@ from contextlib import closing
 from enum import StrEnum
 from functools import cache
 
-__all__ = ["SCHEMA_CHANGE", "Authorizer", "Mode", "apply_limits"]
+__all__ = ["MODULES", "SCHEMA_CHANGE", "Authorizer", "Mode", "apply_limits"]
 
 
 class Mode(StrEnum):
@@ -51,9 +51,9 @@ _MORE_FUNCTIONS = frozenset({
 })  # fmt: skip
 """Of SQLite's extensions; geopoly's begin with its name. What a build's own extensions register stays closed."""
 _READABLE_MODULES = frozenset({"bytecode", "dbstat", "generate_series", "json_each", "json_tree", "tables_used"})
-"""Beside those of `_MODULES` and `pragma_*`: eponymous virtual tables that show nothing but the database."""
+"""Beside those of `MODULES` and `pragma_*`: eponymous virtual tables that show nothing but the database."""
 
-_MODULES = frozenset({"fts3", "fts4", "fts5", "geopoly", "rtree", "rtree_i32"})
+MODULES = frozenset({"fts3", "fts4", "fts5", "geopoly", "rtree", "rtree_i32"})
 """Those of which virtual tables may be made."""
 
 _ROWS = {sqlite3.SQLITE_INSERT: "insert into", sqlite3.SQLITE_UPDATE: "update", sqlite3.SQLITE_DELETE: "delete from"}
@@ -114,6 +114,11 @@ class Authorizer:
         self.reshapes = False
         """Whether the statement changes the schema."""
 
+    @property
+    def denied_rows(self) -> bool:
+        """Whether the statement was refused because rows would change."""
+        return self.denied is not None and self.denied_action in _ROWS
+
     def __call__(self, action: int, one: str | None, two: str | None, schema: str | None, inner: str | None) -> int:
         if self.mode is Mode.OWN or self._allows(action, one or "", two or "", schema or "", inner):
             return sqlite3.SQLITE_OK
@@ -147,7 +152,7 @@ class Authorizer:
                 return self.mode is Mode.SCHEMA and one == "main" and self._is_owned(two)
             case sqlite3.SQLITE_CREATE_VTABLE:
                 self._reshape(one)
-                return self.mode is Mode.SCHEMA and schema == "main" and two.lower() in _MODULES
+                return self.mode is Mode.SCHEMA and schema == "main" and two.lower() in MODULES
             case sqlite3.SQLITE_ANALYZE | sqlite3.SQLITE_REINDEX:
                 self.reshapes = True
                 return self.mode is Mode.SCHEMA and schema == "main"
@@ -233,7 +238,7 @@ def _build() -> tuple[frozenset[str], frozenset[str]]:
         names = connection.execute("SELECT DISTINCT lower(name) FROM pragma_function_list WHERE builtin").fetchall()
         modules = {str(name).lower() for (name,) in connection.execute("SELECT name FROM pragma_module_list")}
     functions = (frozenset(str(name) for (name,) in names) | _MORE_FUNCTIONS) - _CLOSED_FUNCTIONS
-    closed = modules - _MODULES - _READABLE_MODULES
+    closed = modules - MODULES - _READABLE_MODULES
     return functions, frozenset(name for name in closed if not name.startswith(("fts3", "fts4", "fts5", "pragma_")))
 
 

@@ -6,11 +6,22 @@ import re
 import sqlite3
 from typing import Any
 
-from mcp_sqlite.worker.authorizer import Mode
+from mcp_sqlite.worker.authorizer import MODULES, Mode
 from mcp_sqlite.worker.cells import Failure, Lines
 from mcp_sqlite.worker.connections import Connections, Database
 
-__all__ = ["catalog", "columns_of", "describe", "find", "name_of", "quoted", "safe", "shadows", "table_names"]
+__all__ = [
+    "catalog",
+    "columns_of",
+    "describe",
+    "find",
+    "name_of",
+    "open_virtual",
+    "quoted",
+    "safe",
+    "shadows",
+    "table_names",
+]
 
 _COUNT_SECONDS = 0.03
 _FTS = ("fts3", "fts4", "fts5")
@@ -118,6 +129,14 @@ def shadows(database: Database) -> dict[str, str]:
     return {
         (owner + ending).lower(): owner for owner in owners for ending in _SHADOWS if (owner + ending).lower() in names
     }
+
+
+def open_virtual(database: Database) -> None:
+    """Have SQLite open the virtual tables of its own modules now; what they prepare for it is no caller's doing."""
+    rows = database.own("SELECT name, sql FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL%'")
+    for name, sql in rows:
+        if _module(str(sql)) in MODULES:
+            safe(database, f"SELECT 1 FROM {quoted(str(name))} LIMIT 0")
 
 
 def _count(database: Database, name: str, kind: str, budget: float) -> tuple[int | None, bool, float]:

@@ -204,7 +204,15 @@ def execute(database: Database, mode: Mode, sql: str, given: Any) -> sqlite3.Cur
     values = parameters(given)
     database.authorizer.begin(mode)
     try:
-        return database.connection.execute(sql, values)
+        try:
+            return database.connection.execute(sql, values)
+        except sqlite3.Error:
+            if not database.authorizer.denied_rows:
+                raise
+            # Perhaps it was a virtual table that prepares its own writes when it is first used, as an R-Tree does.
+            schema.open_virtual(database)
+            database.authorizer.begin(mode)
+            return database.connection.execute(sql, values)
     except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as error:
         raise explained(database, error) from None
 
