@@ -12,6 +12,8 @@ __all__ = ["Catalog", "Change", "Plan", "Report", "TableInfo"]
 
 _Json = Mapping[str, Any]
 _MOST_COLUMNS = 30
+_MANY = 40
+"""Tables beyond which a list shows what they refer to, and no columns."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,10 @@ class Catalog:
             for schema in schemas:
                 held = f"{count(schema['tables'], 'table')}, {count(schema['views'], 'view')}, {size(schema['bytes'])}"
                 lines.append(f"schema {schema['spelled']}: {held}{_comment(schema)}")
-            lines += [f"- {_object(item)}" for item in objects]
+            brief = len(objects) > _MANY and "columns" in objects[0]
+            if brief:
+                lines.append(f"[{len(objects)} here, without columns: `name` shows those of a few, `get_table` of one]")
+            lines += [_brief(item) if brief else f"- {_object(item)}" for item in objects]
             lines += [] if schemas or objects else ["nothing of that kind"]
             blocks.append("\n".join(lines))
         return "\n".join(blocks)
@@ -48,10 +53,19 @@ def _object(item: _Json) -> str:
         facts.append(size(item["bytes"]))
     if item["partitions"] is not None:
         facts.append(count(item["partitions"], "partition"))
-    columns: Sequence[str] = item["columns"] or ()
+    columns: Sequence[str] = [*(item["columns"] or ()), *(item["wide"] or ())]
+    key: Sequence[str] = item["key"] or ()
+    columns = [f"{column} (key)" if column.partition(" -> ")[0] in key else column for column in columns]
     more = f", … {len(columns) - _MOST_COLUMNS} more" if len(columns) > _MOST_COLUMNS else ""
     held = "" if item["kind"] == "sequence" else f": {', '.join(columns[:_MOST_COLUMNS])}{more}"
     return f"{name}{kind}{' ' if facts else ''}{', '.join(facts)}{held}{_comment(item)}"
+
+
+def _brief(item: _Json) -> str:
+    refers: Sequence[str] = item["refers"] or ()
+    facts = "" if item["kind"] == "table" else f" ({item['kind']})"
+    facts += f" {item['rows']:,}" if item["rows"] is not None and item["rows"] >= 0 and item["kind"] != "view" else ""
+    return f"{item['spelled']}{facts}{' -> ' if refers else ''}{', '.join(refers)}"
 
 
 def _comment(item: _Json) -> str:
@@ -78,7 +92,8 @@ class TableInfo:
     def definition(self) -> str:
         """What only a change of the schema changes."""
         found = self.found
-        lines = [f"{found['kind']} {found['spelled']}{_comment(found)}", *map(_column, found["columns"])]
+        lines = [f"{found['kind']} {found['spelled']}{_comment(found)}"]
+        lines += [_column({**column, "values": None}) for column in found["columns"]]
         lines += [f"- {item['definition']}" for item in found["constraints"]]
         lines += [f"- {item['definition']}" for item in found["indexes"]]
         lines += [f"- {item}" for title in ("triggers", "rules", "policies") for item in found[title]]
@@ -122,6 +137,9 @@ def _column(column: _Json) -> str:
     facts = [str(column["type"])]
     if column["enum"]:
         facts.append("one of " + ", ".join(column["enum"]))
+    elif column["values"]:
+        shares: Mapping[str, int] = column["values"]
+        facts.append("values " + ", ".join(f"{value} {share} %" for value, share in shares.items()))
     if column["not_null"]:
         facts.append("not null")
     if column["identity"]:

@@ -65,11 +65,16 @@ class Table:
 
 @dataclass(frozen=True)
 class ListOf:
-    """Objects of a kind in some databases, or in their schemas of a name, from the position of a cursor on."""
+    """Objects of a kind in some databases, or in their schemas of a name, from the position of a cursor on.
+
+    Attributes:
+        name: what their names contain.
+    """
 
     databases: tuple[Database, ...]
     kind: str
     schema: str | None
+    name: str | None
     cursor: str | None
 
 
@@ -173,9 +178,12 @@ class Policy(sql.Policy[Table, Request]):
         values: Sequence[Any] = [*(parameters.values() if isinstance(parameters, dict) else parameters or ())]
         return tuple(_value(value, number) for number, value in enumerate(values, 1))
 
-    def listing(self, database: str | None, kind: str, schema: str | None, cursor: str | None) -> ListOf:
+    def listing(
+        self, database: str | None, kind: str, schema: str | None, name: str | None, cursor: str | None
+    ) -> ListOf:
         """Objects of a kind in a database, or in all."""
-        return ListOf(self.served(database), kind, checked_name(schema) if schema else None, cursor)
+        where, part = (checked_name(text) if text else None for text in (schema, name))
+        return ListOf(self.served(database), kind, where, part, cursor)
 
     def plan(self, database: str | None, sql: str, parameters: Any, indexes: Sequence[str]) -> PlanOf:
         """A statement to be explained."""

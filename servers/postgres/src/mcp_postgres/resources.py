@@ -63,7 +63,8 @@ class Resources(resources.Resources[Policy, Engine]):
 
     async def listed(self, database: Database) -> list[Resource]:
         try:
-            tables = await self.engine.catalog(self.policy.listing(database.name, "tables", None, None), limit=LISTED)
+            wanted = self.policy.listing(database.name, "tables", None, None, None)
+            tables = await self.engine.catalog(wanted, limit=LISTED)
         except Unavailable:
             return []  # a database that is down shows nothing
         found: list[Resource] = []

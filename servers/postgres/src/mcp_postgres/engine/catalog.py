@@ -9,105 +9,27 @@ from mcp_batteries.errors import NotFound, quote
 from mcp_postgres.engine.connections import Session
 from mcp_postgres.policy import Table
 
-__all__ = ["describe", "describe_all", "find", "find_table", "listing", "names", "schemas"]
+__all__ = ["KIND", "OWN", "SPELLED", "as_json", "describe", "describe_all", "find", "find_table", "names"]
 
-_OWN = "n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'"
-_KIND = """CASE c.relkind WHEN 'r' THEN 'table' WHEN 'p' THEN 'partitioned table' WHEN 'v' THEN 'view'
+OWN = "n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'"
+KIND = """CASE c.relkind WHEN 'r' THEN 'table' WHEN 'p' THEN 'partitioned table' WHEN 'v' THEN 'view'
     WHEN 'm' THEN 'materialized view' WHEN 'f' THEN 'foreign table' WHEN 'S' THEN 'sequence' END"""
-_SPELLED = "format('%I.%I', n.nspname, c.relname)"
+SPELLED = "format('%I.%I', n.nspname, c.relname)"
 """A name as SQL spells it, so that it can be used as it stands."""
 
-_SCHEMAS = f"""
-SELECT coalesce(json_agg(x ORDER BY x.name), '[]')::text FROM (
-    SELECT n.nspname AS name, quote_ident(n.nspname) AS spelled, obj_description(n.oid, 'pg_namespace') AS comment,
-        count(c.oid) FILTER (WHERE c.relkind IN ('r', 'p', 'f') AND NOT c.relispartition) AS tables,
-        count(c.oid) FILTER (WHERE c.relkind IN ('v', 'm')) AS views,
-        coalesce(sum(pg_total_relation_size(c.oid)) FILTER (WHERE c.relkind IN ('r', 'm')), 0) AS bytes
-    FROM pg_namespace n LEFT JOIN pg_class c ON c.relnamespace = n.oid AND c.relkind IN ('r', 'p', 'f', 'v', 'm')
-    WHERE {_OWN} AND has_schema_privilege(n.oid, 'USAGE') GROUP BY n.oid) x
-"""
-
-_TABLES = f"""
-SELECT coalesce(json_agg(x), '[]')::text FROM (
-    SELECT n.nspname AS schema, c.relname AS name, c.oid::text, {_SPELLED} AS spelled, {_KIND} AS kind,
-        obj_description(c.oid, 'pg_class') AS comment,
-        CASE WHEN c.relkind = 'p' THEN (SELECT sum(greatest(l.reltuples, 0)) FROM pg_partition_tree(c.oid) t
-            JOIN pg_class l ON l.oid = t.relid WHERE t.isleaf) ELSE c.reltuples END::bigint AS rows,
-        CASE WHEN c.relkind = 'p' THEN (SELECT sum(pg_total_relation_size(t.relid)) FROM pg_partition_tree(c.oid) t)
-            WHEN c.relkind IN ('r', 'm') THEN pg_total_relation_size(c.oid) END AS bytes,
-        CASE WHEN c.relkind = 'p' THEN (SELECT count(*) FROM pg_partition_tree(c.oid) t WHERE t.isleaf) END AS
-            partitions,
-        (SELECT json_agg(quote_ident(a.attname) ORDER BY a.attnum) FROM pg_attribute a
-            WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS columns
-    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE c.relkind = ANY ($1::"char"[]) AND NOT c.relispartition
-        AND CASE WHEN $2::text IS NULL THEN {_OWN} ELSE n.nspname = $2 END
-        AND (c.relkind = 'S' OR has_table_privilege(c.oid, 'SELECT') OR has_any_column_privilege(c.oid, 'SELECT'))
-        AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = c.oid AND d.objsubid = 0
-            AND d.classid = 'pg_class'::regclass
-            AND d.deptype IN ('e', 'i') AND ($2::text IS NULL OR c.relkind = 'S'))
-    ORDER BY 1, 2 LIMIT $3::int OFFSET $4::int) x
-"""
-
-_FUNCTIONS = f"""
-SELECT coalesce(json_agg(x), '[]')::text FROM (
-    SELECT n.nspname AS schema, p.proname AS name, format('%I.%I', n.nspname, p.proname) AS spelled,
-        CASE p.prokind WHEN 'p' THEN 'procedure' WHEN 'a' THEN 'aggregate' WHEN 'w' THEN 'window function'
-            ELSE 'function' END AS kind, obj_description(p.oid, 'pg_proc') AS comment,
-        format('(%s)%s', pg_get_function_arguments(p.oid),
-            ' returns ' || pg_get_function_result(p.oid)) AS signature
-    FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-    WHERE CASE WHEN $1::text IS NULL THEN {_OWN} ELSE n.nspname = $1 END
-        AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = p.oid AND d.classid = 'pg_proc'::regclass
-            AND d.deptype IN ('e', 'i'))
-    ORDER BY 1, 2, p.oid LIMIT $2::int OFFSET $3::int) x
-"""
-
-_TYPES = f"""
-SELECT coalesce(json_agg(x), '[]')::text FROM (
-    SELECT n.nspname AS schema, t.typname AS name, format('%I.%I', n.nspname, t.typname) AS spelled,
-        CASE t.typtype WHEN 'e' THEN 'enum' WHEN 'd' THEN 'domain' WHEN 'c' THEN 'composite type' WHEN 'r' THEN 'range'
-            ELSE 'type' END AS kind, obj_description(t.oid, 'pg_type') AS comment,
-        CASE t.typtype WHEN 'e' THEN (SELECT '(' || string_agg(quote_literal(e.enumlabel), ', ' ORDER BY
-            e.enumsortorder) || ')'
-                FROM pg_enum e WHERE e.enumtypid = t.oid)
-            WHEN 'c' THEN (SELECT '(' || string_agg(format('%I %s', a.attname, format_type(a.atttypid, a.atttypmod)),
-                ', ' ORDER BY a.attnum) || ')' FROM pg_attribute a
-                WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped)
-            WHEN 'r' THEN (SELECT ' over ' || format_type(r.rngsubtype, NULL) FROM pg_range r WHERE r.rngtypid = t.oid)
-            WHEN 'd' THEN ' over ' || format_type(t.typbasetype, t.typtypmod) || coalesce(' ' || (SELECT
-                string_agg(pg_get_constraintdef(k.oid), ' ') FROM pg_constraint k WHERE k.contypid = t.oid), '') END
-                    AS signature
-    FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace LEFT JOIN pg_class c ON c.oid = t.typrelid
-    WHERE CASE WHEN $1::text IS NULL THEN {_OWN} ELSE n.nspname = $1 END
-        AND t.typtype IN ('e', 'd', 'c', 'r') AND coalesce(c.relkind, 'c') = 'c'
-        AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = t.oid AND d.classid = 'pg_type'::regclass AND
-            d.deptype = 'e')
-    ORDER BY 1, 2 LIMIT $2::int OFFSET $3::int) x
-"""
-
-_INSTALLED = """
-SELECT coalesce(json_agg(x ORDER BY x.name), '[]')::text FROM (
-    SELECT n.nspname AS schema, e.extname AS name, quote_ident(e.extname) AS spelled,
-        'extension' AS kind, ' ' || e.extversion AS signature,
-        obj_description(e.oid, 'pg_extension') AS comment
-    FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-    WHERE $1::text IS NULL OR n.nspname = $1 ORDER BY 2 LIMIT $2::int OFFSET $3::int) x
-"""
-
 _FIND_TABLE = f"""
-SELECT json_build_object('oid', c.oid::text, 'schema', n.nspname, 'name', c.relname, 'kind', {_KIND},
-    'spelled', {_SPELLED})::text
+SELECT json_build_object('oid', c.oid::text, 'schema', n.nspname, 'name', c.relname, 'kind', {KIND},
+    'spelled', {SPELLED})::text
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND c.relname = $1 AND CASE WHEN $2::text IS NOT NULL THEN
     n.nspname = $2
-    ELSE pg_table_is_visible(c.oid) OR {_OWN} END
+    ELSE pg_table_is_visible(c.oid) OR {OWN} END
 ORDER BY pg_table_is_visible(c.oid) DESC, n.nspname LIMIT 1
 """
 
 _ALIKE = f"""
-SELECT {_SPELLED} FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND {_OWN} AND has_schema_privilege(n.oid, 'USAGE')
+SELECT {SPELLED} FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND {OWN} AND has_schema_privilege(n.oid, 'USAGE')
     AND lower(c.relname) = lower($1)
 ORDER BY lower(n.nspname) IS DISTINCT FROM lower($2::text), n.nspname, c.relname LIMIT 1
 """
@@ -125,7 +47,12 @@ SELECT json_build_object(
       'type', format_type(a.atttypid, a.atttypmod),
       'not_null', a.attnotnull, 'identity', a.attidentity <> '', 'generated', a.attgenerated <> '',
       'default', pg_get_expr(d.adbin, d.adrelid), 'comment', col_description(c.oid, a.attnum),
-      'enum', (SELECT json_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_enum e WHERE e.enumtypid = a.atttypid))
+      'enum', (SELECT json_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_enum e WHERE e.enumtypid = a.atttypid),
+      'values', (SELECT json_object_agg(left(v.value, 40), round(v.share * 100)) FROM pg_stats s,
+          unnest(s.most_common_vals::text::text[], s.most_common_freqs) v (value, share)
+          WHERE s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname
+          AND cardinality(s.most_common_freqs) <= 12 AND s.null_frac + (SELECT sum(f) FROM unnest(s.most_common_freqs)
+              f) > 0.99 AND NOT s.inherited AND length(s.most_common_vals::text) <= 300))
       ORDER BY a.attnum), '[]') FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
       WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped),
   'key', (SELECT json_agg(a.attname ORDER BY k.place) FROM pg_index i, unnest(i.indkey) WITH ORDINALITY k (number,
@@ -173,36 +100,36 @@ SELECT json_build_object(
 
 _SEARCH = f"""
 WITH hits AS (
-    SELECT 1 AS rank, {_SPELLED} || ' (' || {_KIND} || ')' AS hit, c.relname AS name,
+    SELECT 1 AS rank, {SPELLED} || ' (' || {KIND} || ')' AS hit, c.relname AS name,
         obj_description(c.oid, 'pg_class') AS comment
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE {_OWN} AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND NOT c.relispartition
+    WHERE {OWN} AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND NOT c.relispartition
   UNION ALL
-    SELECT 2, {_SPELLED} || '.' || quote_ident(a.attname) || ' ' || format_type(a.atttypid, a.atttypmod),
+    SELECT 2, {SPELLED} || '.' || quote_ident(a.attname) || ' ' || format_type(a.atttypid, a.atttypmod),
         a.attname,
         col_description(c.oid, a.attnum)
     FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE {_OWN} AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND a.attnum > 0 AND NOT
+    WHERE {OWN} AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND a.attnum > 0 AND NOT
         a.attisdropped
   UNION ALL
-    SELECT 3, {_SPELLED} || ' (index on ' || i.indrelid::regclass || ')', c.relname,
+    SELECT 3, {SPELLED} || ' (index on ' || i.indrelid::regclass || ')', c.relname,
         obj_description(c.oid, 'pg_class')
     FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE {_OWN} AND NOT c.relispartition
+    WHERE {OWN} AND NOT c.relispartition
   UNION ALL
     SELECT 4, format('%I.%I(%s)', n.nspname, p.proname, pg_get_function_identity_arguments(p.oid)), p.proname,
         obj_description(p.oid, 'pg_proc')
-    FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE {_OWN}
+    FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE {OWN}
   UNION ALL
     SELECT 5, format('%I.%I (type)', n.nspname, t.typname),
         t.typname || ' ' || coalesce(string_agg(e.enumlabel, ' '), ''),
         obj_description(t.oid, 'pg_type')
     FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace LEFT JOIN pg_enum e ON e.enumtypid = t.oid
-    WHERE {_OWN} AND t.typtype IN ('e', 'd', 'r') GROUP BY t.oid, n.nspname
+    WHERE {OWN} AND t.typtype IN ('e', 'd', 'r') GROUP BY t.oid, n.nspname
   UNION ALL
-    SELECT 6, {_SPELLED} || ' (trigger ' || quote_ident(t.tgname) || ')', t.tgname, NULL
+    SELECT 6, {SPELLED} || ' (trigger ' || quote_ident(t.tgname) || ')', t.tgname, NULL
     FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE {_OWN} AND NOT t.tgisinternal
+    WHERE {OWN} AND NOT t.tgisinternal
 )
 SELECT coalesce(json_agg(hit || coalesce(': ' || regexp_replace(comment, '\\s+', ' ', 'g'), '')), '[]')::text FROM (
     SELECT hit, comment FROM hits
@@ -211,38 +138,17 @@ SELECT coalesce(json_agg(hit || coalesce(': ' || regexp_replace(comment, '\\s+',
 """
 
 _NAMES = {
-    "schema": f"SELECT nspname AS name FROM pg_namespace n WHERE {_OWN} AND has_schema_privilege(n.oid, 'USAGE')",
+    "schema": f"SELECT nspname AS name FROM pg_namespace n WHERE {OWN} AND has_schema_privilege(n.oid, 'USAGE')",
     "table": "SELECT c.relname AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
     " WHERE n.nspname = $2 AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition",
     "column": "SELECT a.attname AS name FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n"
     " ON n.oid = c.relnamespace WHERE n.nspname = $2 AND c.relname = $3 AND a.attnum > 0 AND NOT a.attisdropped",
 }
 
-KINDS = {"tables": "{r,p,v,m,f}", "sequences": "{S}"}
 
-
-async def _json(session: Session, sql: str, *values: str | None) -> Any:
+async def as_json(session: Session, sql: str, *values: str | None) -> Any:
     text = await session.value(sql, *values)
     return None if text is None else json.loads(text)
-
-
-async def schemas(session: Session) -> list[dict[str, Any]]:
-    """The schemas people made, with their comments, how much is in them, and their size in bytes."""
-    return await _json(session, _SCHEMAS)
-
-
-async def listing(session: Session, kind: str, schema: str | None, limit: int, offset: int) -> list[dict[str, Any]]:
-    """Objects of a kind, partitions folded into their table; `limit` of them."""
-    page = (str(limit), str(offset))
-    match kind:
-        case "functions":
-            return await _json(session, _FUNCTIONS, schema, *page)
-        case "types":
-            return await _json(session, _TYPES, schema, *page)
-        case "extensions":
-            return await _json(session, _INSTALLED, schema, *page)
-        case _:
-            return await _json(session, _TABLES, KINDS[kind], schema, *page)
 
 
 async def find_table(session: Session, table: Table) -> dict[str, str]:
@@ -252,7 +158,7 @@ async def find_table(session: Session, table: Table) -> dict[str, str]:
         NotFound: there is none.
     """
     for name in dict.fromkeys((table.name, table.name.lower())):
-        found = await _json(session, _FIND_TABLE, name, table.schema)
+        found = await as_json(session, _FIND_TABLE, name, table.schema)
         if found is not None:
             return cast("dict[str, str]", found)
     where = f" in {quote(table.schema)}" if table.schema else ""
@@ -268,7 +174,7 @@ async def describe(session: Session, table: Table) -> dict[str, Any]:
         NotFound: there is none of that name.
     """
     found = await find_table(session, table)
-    return {**found, **await _json(session, _DESCRIBE, f"{{{found['oid']}}}")}
+    return {**found, **await as_json(session, _DESCRIBE, f"{{{found['oid']}}}")}
 
 
 async def describe_all(session: Session, listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -281,11 +187,11 @@ async def describe_all(session: Session, listed: list[dict[str, Any]]) -> list[d
 
 async def find(session: Session, words: str, limit: int) -> list[str]:
     """Where `words` occur in names and comments, the best first."""
-    return await _json(session, _SEARCH, words, str(limit))
+    return await as_json(session, _SEARCH, words, str(limit))
 
 
 async def names(session: Session, what: str, typed: str, *inside: str) -> list[str]:
     """Schemas, tables or columns that begin with `typed`."""
     numbered = f"SELECT coalesce(json_agg(name ORDER BY name), '[]')::text FROM (SELECT name FROM ({_NAMES[what]}) n"
     numbered += " WHERE starts_with(name::text, $1) ORDER BY 1 LIMIT 200) x"
-    return await _json(session, numbered, typed, *inside)
+    return await as_json(session, numbered, typed, *inside)

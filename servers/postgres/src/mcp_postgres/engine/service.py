@@ -12,7 +12,7 @@ import anyio.to_thread
 from mcp_batteries.errors import Invalid, NotFound, Problem, Unavailable, quote
 from mcp_batteries.limits import Cursor
 from mcp_batteries.sql.rows import Hits, RowPage
-from mcp_postgres.engine import catalog, health, workload
+from mcp_postgres.engine import catalog, health, listing, workload
 from mcp_postgres.engine.admission import Limits, admit, opening
 from mcp_postgres.engine.change import change_rows, change_schema
 from mcp_postgres.engine.cluster import Cluster
@@ -149,9 +149,9 @@ class Engine:
 
     async def catalog(self, wanted: ListOf, *, limit: int) -> Catalog:
         """Schemas and objects of a kind, `limit` of them, of one database after the other."""
-        databases, kind, schema = wanted.databases, wanted.kind, wanted.schema
+        databases, kind, schema, part = wanted.databases, wanted.kind, wanted.schema, wanted.name
         names = [database.name for database in databases]
-        match Cursor.decode("objects", wanted.cursor, [kind, schema, names]) if wanted.cursor else [names[0], 0]:
+        match Cursor.decode("objects", wanted.cursor, [kind, schema, part, names]) if wanted.cursor else [names[0], 0]:
             case [str() as first, int() as offset] if first in names and offset >= 0:
                 pass
             case _:
@@ -159,7 +159,7 @@ class Engine:
         found: list[tuple[str, str, Sequence[Any], Sequence[Any]]] = []
         for place, database in enumerate(databases[names.index(first) :], names.index(first)):
             look = functools.partial(
-                _listed, kind=kind, schema=schema, limit=limit, offset=offset, alone=len(names) == 1
+                _listed, kind=kind, schema=schema, name=part, limit=limit, offset=offset, alone=len(names) == 1
             )
             try:
                 held, objects = await self.within(database, look)
@@ -176,7 +176,7 @@ class Engine:
             if position is None and limit <= 0 and place + 1 < len(names):
                 position = [names[place + 1], 0]
             if position is not None:
-                return Catalog(found, Cursor.encode("objects", position, [kind, schema, names]))
+                return Catalog(found, Cursor.encode("objects", position, [kind, schema, part, names]))
         return Catalog(found)
 
     async def describe(self, table: Table, *, sample: int) -> TableInfo:
@@ -305,11 +305,11 @@ class Engine:
 
     async def _schema(self, database: Database, schema: str | None) -> str:
         async def look(session: Session) -> str:
-            held = await catalog.schemas(session)
+            held = await listing.schemas(session)
             if schema is not None and schema not in [item["name"] for item in held]:
                 raise NotFound(f"There is no schema {quote(schema)}.", "`list_objects` lists them.")
             shown = [item for item in held if schema in (None, item["name"])]
-            objects = await catalog.listing(session, "tables", schema, 500, 0)
+            objects = await listing.listing(session, "tables", schema, 500, 0)
             # Sizes and counts come and go; what is told here is what DDL changes.
             lines = [
                 f"schema {item['spelled']}" + (f" -- {item['comment']}" if item["comment"] else "") for item in shown
@@ -321,13 +321,13 @@ class Engine:
 
 
 async def _listed(
-    session: Session, *, kind: str, schema: str | None, limit: int, offset: int, alone: bool
+    session: Session, *, kind: str, schema: str | None, name: str | None, limit: int, offset: int, alone: bool
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The schemas, where they are to be shown, and one object more than `limit` if there is."""
-    held = [] if schema or offset or kind != "tables" else await catalog.schemas(session)
-    objects = await catalog.listing(session, kind, schema, limit + 1, offset)
+    held = [] if schema or name or offset or kind != "tables" else await listing.schemas(session)
+    objects = await listing.listing(session, kind, schema, limit + 1, offset, name)
     if schema and not objects and alone:
-        there = await catalog.schemas(session)
+        there = await listing.schemas(session)
         if schema not in [item["name"] for item in there]:
             names = ", ".join(quote(item["name"]) for item in there[:20])
             raise NotFound(f"There is no schema {quote(schema)}.", f"There are: {names}.")

@@ -11,7 +11,7 @@ from mcp_batteries.server.declare import tool
 from mcp_batteries.server.fields import Cursor, Limit
 from mcp_batteries.server.views import DIAGRAM, PLAN
 from mcp_batteries.sql import tools
-from mcp_batteries.sql.arguments import DatabaseName
+from mcp_batteries.sql.arguments import DatabaseName, NamePart
 from mcp_batteries.sql.room import Room
 from mcp_batteries.sql.tools import LONGEST, in_words_of
 from mcp_postgres.engine.service import Engine
@@ -21,7 +21,9 @@ from mcp_postgres.tools.arguments import OptionalSql, Parameters, Sql, TableName
 
 __all__ = ["ListTools", "ReadTools"]
 
-Kind = Literal["tables", "functions", "types", "sequences", "extensions"]
+Kind = Literal[
+    "tables", "functions", "types", "sequences", "extensions", "triggers", "policies", "grants", "roles",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -33,12 +35,13 @@ class ListTools(Room[Policy, Engine]):
         self,
         schema: Annotated[str | None, Field(description="Only this schema.")] = None,
         kind: Annotated[Kind, Field(description="tables include views.")] = "tables",
+        name: NamePart = None,
         database: DatabaseName = None,
-        limit: Limit = 100,
+        limit: Limit = 300,
         cursor: Cursor = None,
     ) -> Catalog:
-        """List databases, schemas and tables with columns, sizes and comments. Begin here."""
-        return await self.engine.catalog(self.policy.listing(database, kind, schema, cursor), limit=limit)
+        """List databases, schemas and tables with columns, keys (`-> table`), sizes and comments. Begin here."""
+        return await self.engine.catalog(self.policy.listing(database, kind, schema, name, cursor), limit=limit)
 
 
 @in_words_of(

@@ -1,0 +1,89 @@
+"""What `list_objects` tells of each kind: what refers to what, who may do what, and how many of it fit an answer."""
+
+import pytest
+
+from postgres.serving import inside, make, text_of
+
+pytestmark = pytest.mark.anyio
+
+SHOP = """
+CREATE SCHEMA far;
+CREATE TABLE far.regions (id integer PRIMARY KEY);
+CREATE TABLE customers (id integer PRIMARY KEY, region integer REFERENCES far.regions);
+CREATE TABLE orders (id integer, part integer, customer integer REFERENCES customers,
+    "Old" integer REFERENCES customers, state text, PRIMARY KEY (id, part));
+CREATE TABLE lines (id integer, part integer, FOREIGN KEY (id, part) REFERENCES orders);
+CREATE TABLE days (day date, customer integer REFERENCES customers) PARTITION BY RANGE (day);
+CREATE TABLE days_1 PARTITION OF days FOR VALUES FROM ('2026-01-01') TO ('2026-02-01');
+INSERT INTO customers VALUES (1);
+INSERT INTO orders SELECT g, 1, 1, 1, CASE WHEN g % 10 = 0 THEN 'open' ELSE 'paid' END FROM generate_series(1, 500) g;
+CREATE POLICY own ON orders FOR SELECT TO reader USING (customer = 1);
+CREATE FUNCTION stamp() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN RETURN NEW; END';
+CREATE TRIGGER stamped BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION stamp();
+ALTER TABLE orders DISABLE TRIGGER stamped;
+GRANT SELECT (id), UPDATE ON orders TO reader;
+GRANT INSERT ON lines TO reader WITH GRANT OPTION;
+ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO reader;
+"""
+
+
+async def test_lists_show_what_refers_to_what_and_who_may_what() -> None:
+    base = make(SHOP)
+    async with inside(f"app={base.url('owner')}") as wire:
+
+        async def listed(**more: object) -> str:
+            return text_of(await wire.call("list_objects", **more))
+
+        tables = await listed()
+        for line in (
+            "id (key), region -> far.regions", 'id (key), part (key), customer -> customers, "Old" -> customers, state',
+            "id, part, (id, part) -> orders", "public.days (partitioned table)", "day, customer -> customers",
+        ):  # fmt: skip
+            assert line in tables, tables
+        assert "days_1" not in tables
+        assert "own on public.orders for select to reader using ((customer = 1)) (policy, without effect" in (
+            await listed(kind="policies")
+        )
+        assert "stamped on public.orders: BEFORE INSERT" in await listed(kind="triggers", schema="public")
+        assert "(trigger, switched off)" in await listed(kind="triggers")
+        assert "as its owner owner (function)" in await listed(kind="functions")
+        grants = await listed(kind="grants")
+        for line in (
+            "public.orders to reader: select, update (table)", "public.orders.id to reader: select (column)",
+            "public.lines to reader: insert (may pass it on), select (table)",
+            "what owner will make to reader: select (tables)",
+        ):  # fmt: skip
+            assert line in grants, grants
+        roles = await listed(kind="roles", name="owner")
+        assert "owner login (role)" in roles and "reader" not in roles
+        assert "postgres login, superuser" in await listed(kind="roles")
+        some = await listed(name="ORDER")
+        assert "public.orders" in some and "public.lines" not in some and "schema public" not in some
+        assert "nothing of that kind" in await listed(name="100%")
+
+
+async def test_three_hundred_tables_are_one_short_answer() -> None:
+    many = ";".join(
+        f"CREATE TABLE table_{number} (id integer PRIMARY KEY, name text, made timestamptz, note text, "
+        f"up integer REFERENCES table_{number - 1})"
+        for number in range(1, 300)
+    )
+    base = make(f"CREATE TABLE table_0 (id integer PRIMARY KEY); {many}")
+    async with inside(f"app={base.url('owner')}") as wire:
+        said = text_of(await wire.call("list_objects"))
+        assert "truncated" not in said and "[300 here, without columns" in said
+        assert "public.table_7 -> table_6" in said.replace(" 0 ->", " ->"), said
+        print(f"300 tables: {len(said):,} characters")
+        assert len(said) < 15_000
+        assert "made, note, up -> table_6" in text_of(await wire.call("list_objects", name="table_7"))
+
+
+async def test_a_table_shows_the_values_of_columns_that_have_few() -> None:
+    base = make(SHOP)
+    async with inside(f"app={base.url('owner')}") as wire:
+        said = text_of(await wire.call("get_table", table="orders"))
+        assert "- state: text, values paid 90 %, open 10 %" in said, said
+        assert "- id: integer, not null" in said
+    base.run("ALTER TABLE orders ENABLE ROW LEVEL SECURITY; GRANT SELECT ON orders TO reader")
+    async with inside(f"app={base.url('reader')}") as wire:
+        assert "values" not in text_of(await wire.call("get_table", table="orders"))
