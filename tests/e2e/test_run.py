@@ -60,13 +60,19 @@ def test_print_config_prints_the_entry_alone_on_stdout(tmp_path: Path) -> None:
 
 
 def test_check_tells_the_truth(tmp_path: Path) -> None:
-    good = run("--check", str(tmp_path), COLUMNS="200")
+    good = run("--check", str(tmp_path))
     assert good.returncode == 0, good.stdout + good.stderr
-    for step in ("start", "tools", "resources", "prompts", "call a read tool", "subscribe, see a change"):
-        assert f"✓ │ {step}" in good.stdout
-    assert "Everything works." in good.stdout
-    bad = run("--check", str(tmp_path / "missing"), COLUMNS="200")
-    assert bad.returncode == 1 and "✗ │ start" in bad.stdout and "missing" in bad.stdout
+    command, *steps, end = good.stdout.splitlines()
+    assert command == f"mcp-fs {tmp_path}" and end.startswith("Everything works.")
+    assert [line.split()[:2] for line in steps] == [
+        ["✓", step] for step in ("start", "tools", "resources", "prompts", "call", "subscribe")
+    ]
+    bad = run("--check", str(tmp_path / "missing"))
+    assert bad.returncode == 1
+    _, line, end = bad.stdout.splitlines()
+    assert line.startswith("✗ start") and f"`{tmp_path / 'missing'}` can't be opened" in line
+    detailed = run("--check", "-v", str(tmp_path)).stdout
+    assert "read_text, read_files" in detailed and "file:///{+path}" in detailed
 
 
 def test_what_is_printed_into_a_pipe_is_utf8_whatever_the_code_page(tmp_path: Path) -> None:
@@ -75,7 +81,7 @@ def test_what_is_printed_into_a_pipe_is_utf8_whatever_the_code_page(tmp_path: Pa
     old = {"PYTHONIOENCODING": "cp1252", "COLUMNS": "200"}
     done = run("--print-config", "claude-desktop", str(folder), **old)
     assert done.returncode == 0 and str(folder) in done.stdout
-    assert "✓ │ start" in run("--check", str(folder), **old).stdout
+    assert "✓ start" in run("--check", str(folder), **old).stdout
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no pty module on Windows")
@@ -135,7 +141,7 @@ def test_the_self_test_hands_on_the_environment_but_for_what_it_decides(tmp_path
     (tmp_path / "sitecustomize.py").write_text(
         f"import os\nif os.environ.get('SOME_TOKEN'):\n    open({str(tmp_path / 'seen')!r}, 'a').write('x')\n", "utf-8"
     )
-    done = run(**held, SOME_TOKEN="t", PYTHONPATH=str(tmp_path), COLUMNS="200")
+    done = run("-v", **held, SOME_TOKEN="t", PYTHONPATH=str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "8: read_text" in done.stdout
+    assert "read_text, read_files" in done.stdout and "write_file" not in done.stdout
     assert (tmp_path / "seen").read_text("utf-8") == "xx"

@@ -171,7 +171,7 @@ def test_missing_folders_are_reported_and_skipped(tmp_path: Path, caplog: pytest
         policy = Policy(Told((str(tmp_path / "gone"), str(tmp_path), str(tmp_path / "file"))))
     assert [root.path for root in policy.roots] == [str(tmp_path)]
     assert [str(tmp_path / name) in text for name, text in zip(("gone", "file"), caplog.messages, strict=True)]
-    with pytest.raises(Unavailable, match="None of the folders"):
+    with pytest.raises(Unavailable, match="gone` can't be opened: No such file"):
         Policy(Told((str(tmp_path / "gone"),)))
     with pytest.raises(Unavailable, match="There is no folder to serve"):
         Policy(Told(()))

@@ -295,7 +295,7 @@ async def test_nobody_there(oracle: Oracle) -> None:
     with Oracle() as gone:
         pass
     async with served(gone) as client:
-        assert "connection to GitHub broke" in await refused(client, "get_issue", **ASK)
+        assert "refused the connection, and no proxy is set" in await refused(client, "get_issue", **ASK)
 
 
 @pytest.mark.anyio

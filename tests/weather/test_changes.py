@@ -224,4 +224,5 @@ async def test_the_self_test_says_why_nothing_is_announced(upstream: Upstream, t
         done = await anyio.run_process(words, check=False, env={**os.environ, "COLUMNS": "200"})
     said = done.stdout.decode()
     assert done.returncode == 1, said
-    assert "✗ │ subscribe, see a change │ Open-Meteo cannot be reached" in said
+    line = next(line for line in said.splitlines() if line.startswith("✗ subscribe"))
+    assert "Open-Meteo cannot be reached: `127.0.0.1` port 9 refused the connection, and no proxy is set." in line

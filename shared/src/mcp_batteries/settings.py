@@ -57,6 +57,13 @@ class Secret:
         return masked(text) != text if self.url else bool(text)
 
 
+class Short:
+    """Marks, inside `Annotated`, a field whose flag has a short form."""
+
+    def __init__(self, flag: str) -> None:
+        self.flag = flag
+
+
 class Asked(NamedTuple):
     """What a person is asked for before the server can start: host entries, bundles and the registry carry it.
 
@@ -111,7 +118,7 @@ class Settings(BaseModel):
             "max_streams_each", "drain_seconds",
         ),
         "Operation": ("bus", "state_key_file", "log_level", "log_format", "metrics", "telemetry"),
-        "Instead of serving": ("check", "print_config", "install", "uninstall", "new_token", "version"),
+        "Instead of serving": ("check", "verbose", "print_config", "install", "uninstall", "new_token", "version"),
     }  # fmt: skip
     """The headings under which `--help` and the documents list the common settings."""
 
@@ -201,6 +208,7 @@ class Settings(BaseModel):
     )
     audit_file: str | None = Field(None, description="Append one JSON line per call to this file.")
     check: bool = Field(False, description="Try this configuration with a real client, print a report and exit.")
+    verbose: Annotated[bool, Short("-v")] = Field(False, description="Show the details of each step of --check.")
     print_config: Host | None = Field(None, description="Print the entry for a host's configuration file and exit.")
     install: Host | None = Field(None, description="Write the entry into a host's configuration file and exit.")
     uninstall: Host | None = Field(None, description="Take the entry out of a host's configuration file and exit.")
@@ -355,7 +363,8 @@ def _parameter(kind: type[Settings], name: str, field: FieldInfo) -> click.Param
         return click.Argument([name], nargs=-1, type=words, metavar=metavar, **common)
     common["help"] = field.description
     if annotation is bool:
-        return click.Option([flag], is_flag=True, **common)
+        short = [item.flag for item in field.metadata if isinstance(item, Short)]
+        return click.Option([*short, flag], is_flag=True, **common)
     if get_origin(annotation) is tuple:
         return click.Option([flag], multiple=True, type=_Words(), **common)
     if get_origin(annotation) is Literal:

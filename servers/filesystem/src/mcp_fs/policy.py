@@ -149,14 +149,17 @@ class Policy:
         self.read_only = settings.read_only
         self._secrets = Secrets(settings.allow_secrets)
         roots: list[Root] = []
+        failed: list[str] = []
         for folder in settings.folders:
             path = os.path.abspath(folder)
             try:
                 roots.append(_open_root(path, {root.name for root in roots}))
             except OSError as error:
-                _log.warning("not served: %s: %s", folder, error.strerror)
+                failed.append(f"{quote(folder, 1000)} can't be opened: {error.strerror}.")
         if not roots:
-            raise Unavailable("None of the folders to serve can be opened.", "Name a folder that exists.")
+            raise Unavailable(" ".join(failed), "Name a folder that exists.")
+        for why in failed:
+            _log.warning("not served: %s", why)
         self._take(roots)
 
     def _take(self, roots: Sequence[Root]) -> None:

@@ -17,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 from mcp_batteries.errors import Invalid, Unavailable, quote
 from mcp_batteries.sql import policy as sql
+from mcp_batteries.sql.addresses import refuse_other_systems
 from mcp_batteries.sql.policy import (
     Database,
     NamesOf,
@@ -156,6 +157,7 @@ class Policy(sql.Policy[Table, Request]):
         for address in addresses:
             named = _NAMED.fullmatch(address)
             wanted, address = (named["name"], named["rest"]) if named and named["name"] not in _WORDS else ("", address)
+            refuse_other_systems(address, "PostgreSQL")
             own = _name_in(address, environment)
             self.serve(wanted or own, address)
         if not self.databases:

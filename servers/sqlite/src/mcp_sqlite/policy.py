@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 from mcp_batteries.errors import Invalid, Refused, Unavailable, quote
 from mcp_batteries.sql import policy as sql
+from mcp_batteries.sql.addresses import refuse_other_systems
 from mcp_batteries.sql.policy import (
     Database,
     NamesOf,
@@ -199,6 +200,7 @@ def table_uri(database: Database, name: str) -> str:
 
 
 def _check_file(path: str, *, create: bool) -> None:
+    refuse_other_systems(path, "SQLite")
     if not os.path.exists(path):
         if not create:
             raise Unavailable(f"{quote(path)} does not exist.", "Name a database file, or pass --create to make it.")

@@ -43,7 +43,8 @@ class Settings(Common):
     @classmethod
     def _absolute(cls, databases: tuple[str, ...]) -> tuple[str, ...]:
         # Hosts start servers in folders of their own: what the operator meant is fixed here.
-        return tuple(os.path.abspath(os.path.expanduser(path)) for path in databases)
+        # A URL stays one, so that the refusal can say whose it is.
+        return tuple(path if "://" in path else os.path.abspath(os.path.expanduser(path)) for path in databases)
 
     @field_validator("files", "queries", "insights")
     @classmethod

@@ -1,4 +1,4 @@
-"""`--check`: this very configuration, tried by a real client, reported so that a person enjoys reading it."""
+"""`--check`: this very configuration, tried by a real client, one line a step."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from typing import Any, cast
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
 
 import anyio
 from mcp import Client, StdioServerParameters
@@ -17,9 +17,7 @@ from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import TextContent
 from rich.console import Console
-from rich.live import Live
 from rich.markup import escape
-from rich.table import Table
 
 from mcp_batteries.settings import Settings, variable
 
@@ -31,80 +29,76 @@ Demonstration = Callable[[Any], "tuple[str, Callable[[], None]] | None"]
 """`<package>.changes.demonstration(settings)`: a URI and a harmless way to cause an update of it, or None."""
 
 
+class _Said(NamedTuple):
+    """What a step has to say: on its line, and with `-v` below it. Without a line it was not tried."""
+
+    line: str | None
+    details: Sequence[str] = ()
+
+
 @dataclass
 class _Report:
-    title: str
-    show: Callable[[Table], None] = lambda _: None
-    """Called with all there is so far, whenever there is more."""
-    rows: list[tuple[bool | None, str, str, float]] = field(default_factory=list[tuple[bool | None, str, str, float]])
+    console: Console
+    verbose: bool
+    ok: bool = True
+    end: str = ""
+    """The sentence with which the server ended before it answered."""
 
-    def begin(self, name: str) -> None:
-        self.show(self.table(name))
-
-    def add(self, outcome: bool | None, name: str, said: str, started: float) -> None:
-        self.rows.append((outcome, name, said, (time.perf_counter() - started) * 1000))
-        self.show(self.table())
-
-    async def step(self, name: str, work: Callable[[], Awaitable[str | None]]) -> bool:
+    async def step(self, name: str, work: Callable[[], Awaitable[_Said]]) -> None:
         started = time.perf_counter()
-        self.begin(name)
         outcome: bool | None = True
-        try:
-            with anyio.fail_after(_SECONDS):
-                said = await work()
-            if said is None:
-                outcome, said = None, "not tried: nothing here may be changed"
-        except TimeoutError:
-            outcome, said = False, f"no answer within {_SECONDS:g} s"
-        except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - failures belong in the report
-            outcome, said = False, _reason(error)
+        # Whoever waits sees for what; a pipe gets the lines alone.
+        with self.console.status(name):
+            try:
+                with anyio.fail_after(_SECONDS):
+                    said = await work()
+                if said.line is None:
+                    outcome, said = None, _Said("not tried: nothing here may be changed")
+            except TimeoutError:
+                outcome, said = False, _Said(f"no answer within {_SECONDS:g} s")
+            except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - failures belong in the report
+                outcome, said = False, _Said(_reason(error))
         self.add(outcome, name, said, started)
-        return outcome is not False
 
-    def table(self, doing: str = "") -> Table:
-        table = Table(title=self.title, title_justify="left", expand=False)
-        table.add_column("")
-        table.add_column("step", style="bold")
-        table.add_column("what happened", overflow="fold")
-        table.add_column("ms", justify="right", style="dim")
-        marks = {True: "[green]✓", False: "[red]✗", None: "[yellow]–"}
-        for outcome, name, said, ms in self.rows:
-            table.add_row(marks[outcome], name, escape(said), f"{ms:.0f}")
-        if doing:
-            table.add_row("[dim]…", doing, "", "")
-        return table
+    def add(self, outcome: bool | None, name: str, said: _Said, started: float) -> None:
+        mark = {True: "[green]✓[/]", False: "[red]✗[/]", None: "[yellow]–[/]"}[outcome]
+        took = f"{(time.perf_counter() - started) * 1000:6.0f} ms"
+        style = "red" if outcome is False else "default"
+        self.say(f"{mark} [bold]{name:<9}[/] [dim]{took}[/]  [{style}]{escape(said.line or '')}[/]")
+        if self.verbose:
+            for detail in said.details:
+                self.say(f"[dim]{' ' * 23}{escape(detail)}[/]")
+        self.ok = self.ok and outcome is not False
 
-    @property
-    def ok(self) -> bool:
-        return all(outcome is not False for outcome, *_ in self.rows)
+    def say(self, markup: str) -> None:
+        # A terminal breaks a long line by itself, and a log keeps it whole.
+        self.console.print(markup, soft_wrap=True, highlight=False)
 
 
 def check(package: str, settings: Settings) -> int:
-    """Start the server as its own process, use it as a client would, print a table.
+    """Start the server as its own process, use it as a client would, print a line for each step.
 
     Returns:
         0 when every step that could be tried worked, else 1.
     """
-    console = Console()
-    report = _Report(escape(f"{settings.COMMAND} {' '.join(_quiet(settings).arguments())}"))
-    with tempfile.TemporaryFile("w+") as stderr:
-        if sys.stdout.isatty():
-            with Live(console=console, auto_refresh=False) as live:
-                report.show = lambda table: live.update(table, refresh=True)
-                anyio.run(_try, package, settings, report, stderr)
-        else:
-            anyio.run(_try, package, settings, report, stderr)
-            console.print(report.table())
+    report = _Report(Console(), settings.verbose)
+    report.say(f"[bold]{escape(f'{settings.COMMAND} {chr(32).join(_quiet(settings).arguments())}'.strip())}[/]")
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as stderr:
+        anyio.run(_try, package, settings, report, stderr)
         stderr.seek(0)
         complaints = stderr.read().strip()
-    if complaints:
-        console.print("[bold]The server also said:[/bold]")
-        console.print(complaints, markup=False, highlight=False)
-    console.print("[green]Everything works.[/green]" if report.ok else "[red]Something does not work, see above.[/red]")
+    if complaints and complaints != f"{settings.COMMAND}: {report.end}":
+        report.say("[bold]The server also said:[/]")
+        report.say(escape(complaints))
+    if report.ok:
+        more = "" if report.verbose else " `-v` shows more."
+        report.say(f"[green]Everything works.[/]{more}")
+    else:
+        report.say("[red]Something does not work, see above.[/]")
     return 0 if report.ok else 1
 
 
-_OURS: dict[str, Any] = {"check": False, "transport": "stdio", "audit_file": None}
+_OURS: dict[str, Any] = {"check": False, "verbose": False, "transport": "stdio", "audit_file": None}
 
 
 def _quiet(settings: Settings) -> Settings:
@@ -122,53 +116,64 @@ async def _try(package: str, settings: Settings, report: _Report, stderr: Any) -
     words = ["-m", package, *_quiet(settings).arguments()]
     command = StdioServerParameters(command=sys.executable, args=words, env=environment)
     started = time.perf_counter()
-    report.begin("start")
+    waiting = report.console.status("start")
+    waiting.start()
     try:
         async with Client(stdio_client(command, errlog=stderr)) as client:
-            report.add(True, "start", f"answers, speaks {client.protocol_version}", started)
+            waiting.stop()
+            report.add(True, "start", _Said(f"answers, speaks {client.protocol_version}"), started)
             await report.step("tools", lambda: _tools(client))
             await report.step("resources", lambda: _resources(client))
             await report.step("prompts", lambda: _prompts(client))
-            await report.step("call a read tool", lambda: _call(client))
-            await report.step("subscribe, see a change", lambda: _watch(client, package, settings))
+            await report.step("call", lambda: _call(client))
+            await report.step("subscribe", lambda: _watch(client, package, settings))
     except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - failures belong in the report
-        report.add(False, "start", _reason(error), started)
+        waiting.stop()
+        stderr.seek(0)
+        report.end = _last_words(settings, stderr.read())
+        report.add(False, "start", _Said(report.end or _reason(error)), started)
 
 
-async def _tools(client: Client) -> str:
+def _last_words(settings: Settings, stderr: str) -> str:
+    """Why the process ended, by what it wrote last: its own sentence, or the end of a traceback."""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    return lines[-1].removeprefix(f"{settings.COMMAND}: ") if lines else ""
+
+
+async def _tools(client: Client) -> _Said:
     tools = (await client.list_tools()).tools
-    return f"{len(tools)}: " + ", ".join(tool.name for tool in tools)
+    return _Said(str(len(tools)), [", ".join(tool.name for tool in tools)])
 
 
-async def _resources(client: Client) -> str:
+async def _resources(client: Client) -> _Said:
     resources = (await client.list_resources()).resources
     templates = (await client.list_resource_templates()).resource_templates
-    shapes = ", ".join(template.uri_template for template in templates)
-    return f"{len(resources)} listed; " + (f"templates {shapes}" if shapes else "no templates")
+    details = [*(item.uri for item in resources[:20]), *(item.uri_template for item in templates)]
+    return _Said(f"{len(resources)} listed, {len(templates)} by template", details)
 
 
-async def _prompts(client: Client) -> str:
+async def _prompts(client: Client) -> _Said:
     prompts = (await client.list_prompts()).prompts
-    return f"{len(prompts)}: " + ", ".join(prompt.name for prompt in prompts)
+    return _Said(str(len(prompts)), [", ".join(prompt.name for prompt in prompts)])
 
 
-async def _call(client: Client) -> str | None:
+async def _call(client: Client) -> _Said:
     for tool in (await client.list_tools()).tools:
         if tool.annotations and tool.annotations.read_only_hint and not tool.input_schema.get("required"):
             result = await client.call_tool(tool.name, {})
             text = next((block.text for block in result.content if isinstance(block, TextContent)), "")
-            first = text.strip().partition("\n")[0]
+            first, _, more = text.strip().partition("\n")
             if result.is_error:
                 raise RuntimeError(f"{tool.name}: {first}")
-            return f"{tool.name}: {first if len(first) <= 80 else first[:79] + '…'}"
-    return None
+            return _Said(f"{tool.name}: {first if len(first) <= 80 else first[:79] + '…'}", more.splitlines()[:20])
+    return _Said(None)
 
 
-async def _watch(client: Client, package: str, settings: Settings) -> str | None:
+async def _watch(client: Client, package: str, settings: Settings) -> _Said:
     changes = importlib.import_module(f"{package}.changes")
     demonstration = cast(Demonstration, changes.demonstration)(settings)
     if demonstration is None:
-        return None
+        return _Said(None)
     uri, cause = demonstration
     said = ""
     async with client.listen(resource_subscriptions=[uri]) as events, anyio.create_task_group() as group:
@@ -177,9 +182,9 @@ async def _watch(client: Client, package: str, settings: Settings) -> str | None
         # What can't be read is never announced: its reason is better than a silence of `_SECONDS`.
         group.start_soon(client.read_resource, uri)
         await anext(aiter(events))
-        said = f"{uri} announced after {(time.perf_counter() - started) * 1000:.0f} ms"
+        said = f"{uri} changed, announced after {(time.perf_counter() - started) * 1000:.0f} ms"
         group.cancel_scope.cancel()
-    return said
+    return _Said(said)
 
 
 def _reason(error: BaseException) -> str:

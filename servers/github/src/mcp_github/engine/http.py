@@ -21,6 +21,7 @@ import anyio
 import httpx2
 
 from mcp_batteries.errors import Conflict, NotFound, TooLarge, Unavailable
+from mcp_batteries.remote.reach import why_unreached
 from mcp_github.engine import failures
 from mcp_github.engine.rate_limits import RateLimits
 from mcp_github.engine.response import VERSION, Reply
@@ -237,13 +238,9 @@ class Client:
         except httpx2.InvalidURL:
             raise TooLarge(f"GitHub takes no request of that size for {request.what}.", "Send less.") from None
         except httpx2.HTTPError as error:
-            if _is_certificate(error):
-                raise Unavailable(
-                    "GitHub's certificate can't be verified.", "The operator can look at --api-url."
-                ) from None
-            raise Unavailable(
-                f"The connection to GitHub broke on the way to {request.what}.", "Try again in a moment."
-            ) from None
+            why = why_unreached(self._policy.api_url.base, error)
+            fix = "The operator can look at --api-url." if "certificate" in why else "Try again in a moment."
+            raise Unavailable(f"GitHub can't be reached for {request.what}: {why}.", fix) from None
         # Whoever echoes the token, or has it in a file: no answer shows it.
         token = auth.token.encode() if auth is not None else b""
         names = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in answer.headers.raw}
@@ -288,12 +285,6 @@ def _trusted_certificates() -> ssl.SSLContext | bool:
     bundle = os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE") or ""
     usable = os.path.isfile(bundle) and "SSL_CERT_FILE" not in os.environ
     return ssl.create_default_context(cafile=bundle) if usable else True
-
-
-def _is_certificate(error: BaseException | None) -> bool:
-    while error is not None and not isinstance(error, ssl.SSLError):
-        error = error.__cause__ or error.__context__
-    return error is not None
 
 
 def _plain(value: Any) -> str:

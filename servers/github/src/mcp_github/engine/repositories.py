@@ -55,7 +55,8 @@ class Repositories:
         data["requests_of"] = core.get("limit")
         source = api.client.credentials.source
         if not source:
-            return Record(note="There is no token: only public repositories can be read.", data=data)
+            looked = f" (looked in {where})" if (where := api.client.credentials.looked_in) else ""
+            return Record(note=f"There is no token{looked}: only public repositories can be read.", data=data)
         data |= {"token_from": source, "token_kind": api.client.credentials.kind}
         try:
             user = await api.get("/user", "the user of this token", quiet=True)

@@ -97,6 +97,13 @@ class Credentials:
         return [*([] if public else ["GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"]), "GITHUB_TOKEN", "GH_TOKEN"]
 
     @property
+    def looked_in(self) -> str:
+        """Where a token is looked for, in words; empty if nowhere."""
+        variables = [f"`{name}`" for name in self._variables] if self._settings.auth in ("auto", "env") else []
+        programs = ["`gh auth token`"] if self._settings.auth in ("auto", "gh") else []
+        return ", ".join([*variables, *programs])
+
+    @property
     def source(self) -> str:
         """Where the token is from, in words; empty before it was needed."""
         return self._found[0] if self._found else ""

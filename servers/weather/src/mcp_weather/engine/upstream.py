@@ -19,6 +19,7 @@ import anyio
 
 from mcp_batteries.errors import Invalid, quote
 from mcp_batteries.remote import Failed, Fresh, NotModified, Outcome, Store, Validators
+from mcp_batteries.remote.reach import why_unreached
 from mcp_weather.engine.budget import Budget
 from mcp_weather.engine.queries import is_open_meteo, service_of
 from mcp_weather.settings import Settings
@@ -105,7 +106,8 @@ class Upstream:
             return Failed(f"{name} did not answer within {self._settings.timeout} s.")
         except httpx2.HTTPError as error:
             logger.info("%s: %r", name, error)
-            raise _Again(f"{name} cannot be reached.") from error
+            why = why_unreached(self._settings.bases[service], error)
+            raise _Again(f"{name} cannot be reached: {why}.") from error
         return self._judge(service, name, key, answer, body)
 
     def _judge(self, service: str, name: str, key: str, answer: httpx2.Response, body: bytes) -> Outcome:
