@@ -1,6 +1,7 @@
 """What each server is tried with. A member without a case here fails `test_contract`."""
 
 import sqlite3
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from functools import cache
@@ -19,7 +20,8 @@ def filesystem(scratch: Path) -> Case:
     (beside / "secret.txt").write_text("the secret", "utf-8")
     (served / "notes.txt").write_text("first\nsecond\nthird\n", "utf-8")
     (served / ".env").write_text("TOKEN=the secret", "utf-8")
-    (served / "way_out").symlink_to(beside)
+    if sys.platform != "win32":  # where not everybody may make links
+        (served / "way_out").symlink_to(beside)
     return Case(
         package="mcp_fs",
         arguments=[str(served)],

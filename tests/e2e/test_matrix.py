@@ -1,12 +1,16 @@
 """One body for every transport and revision: what a client does in a day with mcp-fs, notices included."""
 
 import os
+import signal
+import sys
 from pathlib import Path
 
+import anyio
 import pytest
 
-from e2e.serving import TRANSPORTS, connected
-from mcp_batteries.testing.wire import MODERN, REVISIONS, Message, Wire
+from contract.cases import CASES
+from e2e.serving import TRANSPORTS, connected, listening
+from mcp_batteries.testing.wire import MODERN, REVISIONS, HttpWire, Message, StdioWire, Wire
 
 UPDATED = "notifications/resources/updated"
 
@@ -107,7 +111,7 @@ async def test_a_name_that_is_not_utf8_is_listed_read_and_followed(transport: st
     try:
         with open(raw, "w", encoding="utf-8") as file:
             file.write("one\n")
-    except OSError:
+    except (OSError, UnicodeError):
         pytest.skip("this file system takes only UTF-8 names")
     uri = tmp_path.as_uri() + "/caf%E9.txt"
     async with connected(transport, "2025-11-25", "mcp_fs", [str(tmp_path)]) as wire:
@@ -120,3 +124,39 @@ async def test_a_name_that_is_not_utf8_is_listed_read_and_followed(transport: st
         with open(raw, "w", encoding="utf-8") as file:
             file.write("two\n")
         await wire.notification(UPDATED, about(uri))
+
+
+# Every member. Generous for a loaded machine: the rule is one second, a missing one is seen as five or never.
+_LEAVES_SECONDS = 4.0
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("package", CASES)
+async def test_every_server_answers_subscribes_and_leaves_over_stdio(package: str, tmp_path: Path) -> None:
+    case = CASES[package](tmp_path)
+    async with StdioWire(case.command, revision=REVISIONS[0]) as wire:
+        await wire.open()
+        text_of(await wire.call(case.read[0], **case.read[1]))
+        await wire.subscribe(case.uri)
+        await wire.close_stdin()
+        with anyio.fail_after(_LEAVES_SECONDS):
+            assert await wire.wait() == 0
+    assert (wire.garbage, wire.stderr) == ([], "")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("package", CASES)
+async def test_every_server_answers_subscribes_and_leaves_over_http(package: str, tmp_path: Path) -> None:
+    case = CASES[package](tmp_path)
+    async with listening(package, *case.arguments) as (process, url):
+        async with HttpWire(url, revision=MODERN) as wire:
+            await wire.open()
+            text_of(await wire.call(case.read[0], **case.read[1]))
+            await wire.subscribe(case.uri)
+            if sys.platform == "win32":
+                process.terminate()
+            else:
+                process.send_signal(signal.SIGINT)
+            with anyio.fail_after(_LEAVES_SECONDS):
+                status = await process.wait()
+        assert status == (1 if sys.platform == "win32" else 130)

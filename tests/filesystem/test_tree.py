@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from filesystem.places import Ground, Told, ground, stop
+from filesystem.places import Ground, Told, fifo, ground, stop
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
 from mcp_batteries.limits import Stop, Stopped
 from mcp_fs.engine.files import handles, tree, write
@@ -24,7 +24,7 @@ from mcp_fs.models import Moved
 from mcp_fs.policy import Policy
 from mcp_fs.tools.write import Edit, WriteTools
 
-pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="POSIX links")]
+pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def make(here: Ground, *paths: str) -> None:
 
 def all_of(here: Ground) -> dict[str, str]:
     return {
-        str(path.relative_to(here.root)): os.readlink(path) if path.is_symlink() else path.read_text()
+        path.relative_to(here.root).as_posix(): os.readlink(path) if path.is_symlink() else path.read_text()
         for path in here.root.rglob("*")
         if path.is_symlink() or path.is_file()
     }
@@ -250,7 +250,7 @@ class TestMoveAcross:
 
     def test_what_would_be_lost_is_not_moved(self, here: Ground) -> None:
         make(here, "a/.env", "b/")
-        os.mkfifo(here.root / "b/pipe")
+        fifo(here.root / "b/pipe")
         for folder in "ab":
             with pytest.raises(Refused):
                 move(here, folder, "c")
@@ -275,7 +275,7 @@ class TestCopy:
         (here.root / "f").chmod(0o4750)
         assert copy(here, "f", "g").text().startswith("copied f to g\n")
         assert all_of(here) == {"f": "f", "g": "f"}
-        assert stat.S_IMODE((here.root / "g").stat().st_mode) == 0o750
+        assert sys.platform == "win32" or stat.S_IMODE((here.root / "g").stat().st_mode) == 0o750
 
     def test_a_folder_with_all_in_it(self, here: Ground) -> None:
         make(here, "a/b/f", "a/g", "a/empty/")
@@ -324,7 +324,7 @@ class TestCopy:
     @pytest.mark.parametrize("path", ["pipe", "out/secret.txt", ".env", "out/x"])
     def test_what_can_not_be_read_is_not_copied(self, here: Ground, path: str) -> None:
         make(here, ".env")
-        os.mkfifo(here.root / "pipe")
+        fifo(here.root / "pipe")
         (here.root / "out").symlink_to(here.outside)
         with pytest.raises(Refused):
             copy(here, path, "copy")

@@ -47,18 +47,37 @@ SELECT nextval('s');
 _numbers = itertools.count(1)
 
 
+@dataclass(frozen=True)
+class Running:
+    """One that somebody else started for this run, as `MCP_TEST_POSTGRES` says: PORT:PASSWORD."""
+
+    port: int
+    password: str
+
+    def wait(self) -> int:
+        return self.port
+
+
 @cache
-def cluster() -> Cluster:
+def cluster() -> Cluster | Running:
     """The one of this run."""
-    made = Cluster(
+    if given := os.environ.get("MCP_TEST_POSTGRES"):
+        port, _, password = given.partition(":")
+        return Running(int(port), password)
+    made = start()
+    atexit.register(made.close)
+    made.wait()
+    return made
+
+
+def start() -> Cluster:
+    """One more."""
+    return Cluster(
         "CREATE ROLE owner LOGIN PASSWORD 'owner' NOSUPERUSER; CREATE ROLE reader LOGIN PASSWORD 'reader';"
         "CREATE ROLE monitor LOGIN PASSWORD 'monitor' IN ROLE pg_monitor",
         options=OPTIONS,
         programs=PROGRAMS,
     )
-    atexit.register(made.close)
-    made.wait()
-    return made
 
 
 @dataclass(frozen=True)

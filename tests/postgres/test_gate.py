@@ -296,4 +296,4 @@ def test_the_name_of_an_armed_type_is_found_wherever_it_stands() -> None:
         assert world.literal(text), text
     for text in ("domain", "kingdom", "dom_one", "dom2", "_dom", "SELECT 1", "od d", "x" * 62):
         assert world.literal(text) is None, text
-    assert cluster().pid
+    assert cluster().wait()

@@ -325,6 +325,33 @@ async def test_a_signal_ends_it(number: signal.Signals, status: int, tool: str |
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", *(["SIGBREAK"] if sys.platform == "win32" else [])])
+@pytest.mark.parametrize("tool", ["slow", "stubborn", "stuck"])
+async def test_a_signal_that_is_raised_inside_ends_it(name: str, tool: str) -> None:
+    number = signal.Signals[name]
+    async with toy() as wire:
+        await wire.open()
+        await begin(wire, tool, **({"seconds": 600} if tool == "slow" else {}))
+        await begin(wire, "strike", number=number)
+        assert await wire.wait() == 128 + number
+    assert ("lifespan left" in wire.stderr) == (tool != "stubborn")
+    assert "Traceback" not in wire.stderr
+
+
+@pytest.mark.skipif(sys.platform != "win32", reason="Ctrl-C and Ctrl-Break are keys of Windows consoles")
+def test_ctrl_break_ends_it() -> None:
+    pipe, group = subprocess.PIPE, getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
+    with subprocess.Popen(TOY, stdin=pipe, stdout=pipe, stderr=pipe, creationflags=group) as process:
+        assert process.stdin and process.stdout and process.stderr
+        process.stdin.write(OPENING + call(1, "slow", seconds=600))
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["id"] == 0
+        process.send_signal(signal.CTRL_BREAK_EVENT)
+        assert process.wait(10) == 128 + signal.SIGBREAK
+        assert b"lifespan left" in process.stderr.read()
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("tool", ["stubborn", "stuck"])
 async def test_end_of_input_ends_what_does_not_want_to_end(tool: str) -> None:
     async with toy("drain_seconds=0") as wire:

@@ -7,6 +7,7 @@ _claim = stdio.claim() if __name__ == "__main__" else None
 import ctypes  # noqa: E402
 import logging  # noqa: E402
 import os  # noqa: E402
+import signal  # noqa: E402
 import subprocess  # noqa: E402
 import sys  # noqa: E402
 from collections.abc import AsyncIterator  # noqa: E402
@@ -117,6 +118,13 @@ async def blockade() -> str:
     print("blocked", file=sys.stderr)
     os.read(os.pipe()[0], 1)
     return "never"
+
+
+@server.tool(structured_output=False)
+async def strike(number: int) -> str:
+    """Has the system raise a signal in this process."""
+    signal.raise_signal(number)
+    return "done"
 
 
 @server.tool(structured_output=False)

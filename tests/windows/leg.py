@@ -4,7 +4,8 @@ What runs is python.org's own build with the wheels that Windows users get, so i
 codes are those of Windows. The kernel beneath is Wine's: `listed.py` names each test it cannot judge, and why. The job
 on Windows runners has no such list.
 
-Prints a table (suite, passed, skipped, listed, failed, seconds); the exit status is 1 if anything failed.
+Prints a table (suite, passed, skipped, listed, failed, seconds) and the reasons of what was skipped or is listed; the
+exit status is 1 if anything failed. What pytest says goes to `FOLDER/SUITE.log` as it comes.
 """
 
 import argparse
@@ -16,13 +17,21 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import threading
 import time
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 TESTS = Path(__file__).parents[1]
 ROOT = TESTS.parent
-SUITES = ("filesystem", "sqlite", "postgres", "github_server", "weather", "shared", "contract", "e2e")
+sys.path.append(str(TESTS))
+from postgres.serving import start as start_postgres  # noqa: E402
+
+SUITES = ("shared", "e2e", "filesystem", "sqlite", "postgres", "contract", "github_server", "weather")
 PACKAGES = ("wine", "wine64", "gcc-mingw-w64-x86-64-win32")
 
 # An sdist on PyPI that holds python.org's embeddable builds, signed by the Python Software Foundation.
@@ -49,14 +58,15 @@ class Leg:
         self.folder = folder
         self.python = folder / "cp313" / "python.exe"
         self.site = folder / "cp313" / "Lib" / "site-packages"
-        self.data = folder / "prefix" / "drive_c" / "data"
+        self.data = folder / "data"
         hidden = ("VIRTUAL_ENV", "PYTHON", "MCP_", "COVERAGE", "PYTEST", "UV")
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith(hidden)} | {
             "WINEPREFIX": str(folder / "prefix"),
             "WINEDEBUG": "-all",
             # No browser engine, no .NET, no desktop, no debugger for what crashes.
             "WINEDLLOVERRIDES": "mscoree,mshtml=;winemenubuilder.exe,winedbg.exe=d",
-            "PYTHONPYCACHEPREFIX": r"C:\data\bytecode",
+            "PYTHONPATH": windows_path(TESTS),
+            "PYTHONPYCACHEPREFIX": windows_path(folder / "bytecode"),
             "PYTHONUNBUFFERED": "1",
             "MCP_TEST_SECONDS": "90",  # a process starts several times slower under Wine
             "PYTHONUTF8": "1",
@@ -115,40 +125,38 @@ class Leg:
         call(*install, "-r", locked)
         call(*install, "--reinstall", *sorted(wheels.glob("*.whl")))
 
-    def wine(self, *command: str | Path, seconds: float = 120, **options: object) -> subprocess.CompletedProcess[str]:
+    def wine(self, *command: str | Path) -> None:
         """Run a Windows program. All three standard streams are pipes: Wine's files and terminals are not Windows'."""
-        return subprocess.run(
-            ["wine", *map(str, command)],
-            env=self.environment,
-            input="",
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            errors="replace",
-            timeout=seconds,
-            **options,  # pyright: ignore[reportCallIssue, reportArgumentType]
-        )
+        subprocess.run(["wine", *map(str, command)], env=self.environment, input=b"", capture_output=True, check=True)
 
-    def suite(self, name: str, arguments: list[str], *, listed: bool, seconds: float) -> dict[str, object]:
-        """Run one folder of tests; the counts, and what pytest printed."""
-        report = self.data / f"{name}.json"
+    def suite(self, word: str, *, listed: bool, seconds: float) -> dict[str, Any]:
+        """Run one folder of tests, or one path; the counts, and where to read what pytest printed."""
+        name = word.replace("/", "-").removesuffix(".py")
+        report, log = self.data / f"{name}.json", self.folder / f"{name}.log"
         report.unlink(missing_ok=True)
         options = ["-o", "addopts=", "--import-mode=importlib", "-q", "-rfE", "--tb=short", "--color=no"]
         options += ["-p", "no:cacheprovider", "-p", "windows.judge", "--judge", "listed" if listed else "rest"]
-        options += ["-o", f"faulthandler_timeout={int(seconds / 4)}", "--report", rf"C:\data\{name}.json"]
-        self.environment["PYTHONPATH"] = windows_path(TESTS)
+        options += ["-o", f"faulthandler_timeout={int(seconds / 4)}", "--report", windows_path(report)]
         began = time.monotonic()
-        try:
-            done = self.wine(
-                self.python, "-m", "pytest", *options, *(arguments or [f"tests/{name}"]), cwd=ROOT, seconds=seconds
-            )
-            said = done.stdout
-        except subprocess.TimeoutExpired as late:
-            said = f"{(late.stdout or b'').decode(errors='replace')}\nNot done after {seconds:.0f} seconds."
-            call("env", f"WINEPREFIX={self.folder / 'prefix'}", "wineserver", "--kill")
-        took = round(time.monotonic() - began)
+        with (
+            # PostgreSQL's programs for Windows do not start under Wine: the tests get one of Linux.
+            closing(start_postgres()) as postgres,
+            log.open("wb", buffering=0) as said,
+            subprocess.Popen(
+                ["wine", str(self.python), "-m", "pytest", *options, f"tests/{word}"],
+                env=self.environment | {"MCP_TEST_POSTGRES": f"{postgres.wait()}:{postgres.password}"},
+                cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            ) as process,
+        ):  # fmt: skip
+            assert process.stdin is not None and process.stdout is not None
+            process.stdin.close()
+            # Wine runs a program in the process that was started; what that started sees its end.
+            late = threading.Timer(seconds, process.kill)
+            late.start()
+            shutil.copyfileobj(process.stdout, said, 1)
+            late.cancel()
         counts = json.loads(report.read_text("utf-8")) if report.exists() else {"failed": 1}
-        return {**counts, "seconds": took, "said": said}
+        return {**counts, "seconds": round(time.monotonic() - began), "log": log}
 
 
 def windows_path(path: Path) -> str:
@@ -164,24 +172,27 @@ def main() -> int:
     parser.add_argument("suites", nargs="*", help="suites, or paths below tests/; default: all suites")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "windows", help="where Python and Wine live")
     parser.add_argument("--listed", action="store_true", help="run what is on the list, and nothing else")
-    parser.add_argument("--seconds", type=float, default=300, help="what one suite may take")
+    parser.add_argument("--seconds", type=float, default=480, help="what one suite may take")
+    parser.add_argument("--jobs", type=int, default=1, help="suites at once")
     parser.add_argument("--no-set-up", action="store_true", help="use the folder as it is")
     options = parser.parse_args()
     leg = Leg(options.folder.resolve())
     if not options.no_set_up:
         leg.set_up()
-    columns = ("passed", "skipped", "listed", "failed", "seconds")
-    rows: dict[str, dict[str, object]] = {}
-    for word in options.suites or SUITES:
-        name, _, path = word.removeprefix("tests/").partition("/")
-        arguments = [f"tests/{name}/{path}"] if path else []
-        row = rows[word] = leg.suite(name, arguments, listed=options.listed, seconds=options.seconds)
+    words: list[str] = [word.removeprefix("tests/") for word in options.suites or SUITES]
+    run = partial(leg.suite, listed=options.listed, seconds=options.seconds)
+    with ThreadPoolExecutor(options.jobs) as pool:
+        rows = dict(zip(words, pool.map(run, words), strict=True))
+    for row in rows.values():
         if row["failed"]:
-            print(row["said"])
-    width = max(map(len, rows))
+            print(row["log"].read_text("utf-8", "replace"))
+    columns, width = ("passed", "skipped", "listed", "failed", "seconds"), max(map(len, rows))
     print(f"{'suite':{width}} " + " ".join(f"{column:>8}" for column in columns))
     for name, row in rows.items():
         print(f"{name:{width}} " + " ".join(f"{row.get(column, 0):>8}" for column in columns))
+    for name, row in rows.items():
+        for reason, count in row.get("reasons", {}).items():
+            print(f"{name:{width}} {count:>4} {reason}")
     return int(any(row["failed"] for row in rows.values()))
 
 

@@ -49,12 +49,14 @@ class Root:
         name: last component of the path, with a number when two folders share it.
         path: absolute and normalised, links as the operator wrote them.
         real: the same with links resolved.
+        identity: which file it is, by device and number.
         fd: descriptor good for `dir_fd` only (O_PATH where there is such a thing); -1 on Windows.
     """
 
     name: str
     path: str
     real: str
+    identity: tuple[int, int] = field(repr=False)
     fd: int = field(repr=False)
 
     def __post_init__(self) -> None:
@@ -334,7 +336,7 @@ def _open_root(path: str, taken: set[str]) -> Root:
     if not os.path.isdir(real):
         os.listdir(real)  # says in the kernel's words why it cannot be served
     fd = -1 if _WINDOWS else os.open(real, _OPEN_ROOT)
-    return Root(_unique(os.path.basename(path) or path, taken), path, real, fd)
+    return Root(_unique(os.path.basename(path) or path, taken), path, real, _identity(fd, real), fd)
 
 
 def _open_inner(root: Root, parts: tuple[str, ...], taken: set[str]) -> Root:
@@ -350,8 +352,13 @@ def _open_inner(root: Root, parts: tuple[str, ...], taken: set[str]) -> Root:
     except OSError:
         os.close(fd)
         raise
-    name = _unique(parts[-1] if parts else root.name, taken)
-    return Root(name, os.path.join(root.path, *parts), os.path.join(root.real, *parts), fd)
+    name, real = _unique(parts[-1] if parts else root.name, taken), os.path.join(root.real, *parts)
+    return Root(name, os.path.join(root.path, *parts), real, _identity(fd, real), fd)
+
+
+def _identity(fd: int, real: str) -> tuple[int, int]:
+    found = os.stat(real if fd < 0 else fd)
+    return found.st_dev, found.st_ino
 
 
 def _unique(name: str, taken: set[str]) -> str:

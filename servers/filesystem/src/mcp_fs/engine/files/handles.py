@@ -79,16 +79,13 @@ def resolve(place: P, *, follow: bool = True) -> Generator[Spot[P]]:
 
 def _refuse_replaced(root: Root) -> None:
     """Raise for a served folder that was moved, removed or replaced: neither it nor what stands there now is meant."""
-    if root.fd < 0:
-        return
     try:
         now = os.stat(root.real)
     except FileNotFoundError:
         now = None
     except OSError:
         return
-    then = os.fstat(root.fd)
-    if now is None or (now.st_dev, now.st_ino) != (then.st_dev, then.st_ino):
+    if now is None or (now.st_dev, now.st_ino) != root.identity:
         raise Unavailable(
             f"The served folder {quote(root.name)} was moved, removed or replaced since the server started.",
             "The operator can restart the server, which then serves what is there now.",
@@ -205,7 +202,7 @@ def problem(error: OSError, place: Readable, outcome: str = "") -> Problem:
         case errno.ENAMETOOLONG:
             return Invalid(f"{shown} is too long a name{end}", "Most file systems take 255 bytes a name.")
         case errno.EILSEQ | errno.EINVAL:
-            return Invalid(f"{shown} is not a name this file system can hold{end}")
+            return Invalid(f"{shown} is not a name this file system can hold{end}", advice(place))
         case errno.ENOSPC | errno.EDQUOT:
             return TooLarge(f"There is no space left for {shown}{end}", "Free some space first.")
         case errno.EFBIG:

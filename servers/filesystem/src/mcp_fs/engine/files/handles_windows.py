@@ -162,7 +162,7 @@ def resolve(place: P, *, follow: bool = True) -> Spot[P]:
         _refuse_unsafe(part)
     if not place.parts:
         return Spot(_folder_at(place.root.real, place), ".")
-    folder = _folder_at(os.path.join(place.root.real, *place.parts[:-1]), place)
+    folder = _above(place)
     try:
         name = _spelled(folder, place.parts[-1])
         path = os.path.join(folder.path, name)
@@ -196,6 +196,21 @@ def _checked(spot: Spot[P]) -> Spot[P]:
     return spot
 
 
+def _above(place: P) -> Folder[P]:
+    """The folder that the last name of `place` is in."""
+    above = place.parts[:-1]
+    try:
+        return _folder_at(os.path.join(place.root.real, *above), place)
+    except FileNotFoundError:
+        if not any(map(may_have_another_spelling, above)):
+            raise
+    path = place.root.real
+    for name in above:
+        with _folder_at(path, place) as folder:
+            path = os.path.join(folder.path, _spelled(folder, name))
+    return _folder_at(path, place)
+
+
 def _folder_at(path: str, place: P) -> Folder[P]:
     """The folder at `path`, held in its place, once it is known to lie beneath a served one."""
     handle = _open(path, _LIST, _SHARE_READ_WRITE, _BACKUP)
@@ -214,7 +229,7 @@ def _folder_at(path: str, place: P) -> Folder[P]:
 
 def _refuse_unsafe(name: str) -> None:
     if any(char < " " or char in '<>:"|?*\\/' for char in name) or name[-1] in " .":
-        raise Invalid(f"{quote(name)} is no name for a file on Windows.")
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
     if name.partition(".")[0].rstrip().casefold() in _DEVICES:
         raise Invalid(f"{quote(name)} is the name of a device.")
 
