@@ -29,19 +29,18 @@ logger = logging.getLogger(__name__)
 _POLL_SECONDS = 1.0
 _AGAIN_SECONDS = (0.02, 0.1)
 """A write-ahead log is written and flushed before its commit can be seen: what woke us may have been too early."""
-_FILES = ("", "-wal", "-journal")
+_BESIDE = ("-wal", "-journal")
 
 
 class _Watched(watching.Watched):
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self.files = [database.address + ending for ending in _FILES]
-        self.armed = False
+        self.armed: list[str] = []
         self.schema: str | None = None
 
     def clear(self) -> None:
         super().clear()
-        self.armed, self.schema = False, None
+        self.armed, self.schema = [], None
 
 
 class DatabaseWatcher(watching.Watcher[_Watched]):
@@ -50,14 +49,11 @@ class DatabaseWatcher(watching.Watcher[_Watched]):
     def __init__(self, policy: Policy, engine: Engine, readable: Callable[[str], Readable[Request] | None]) -> None:
         super().__init__(map(_Watched, policy.databases.values()), readable)
         self._engine = engine
-        self._by_file = {path: watched for watched in self.watched.values() for path in watched.files}
         folders = sorted({os.path.dirname(watched.database.address) for watched in self.watched.values()})
         self._files = FileWatcher(folders, locate=lambda uri: None, probe=_probe)
 
     async def begin(self, watched: _Watched, readables: Mapping[str, Readable[Request]]) -> None:
-        if not watched.armed:
-            watched.armed = True
-            await self._files.add(watched.files)
+        await self._arm(watched)
         found = await self._ask(watched.database, readables, new=True)
         watched.readables |= readables
         watched.digests |= found["digests"]
@@ -67,8 +63,8 @@ class DatabaseWatcher(watching.Watcher[_Watched]):
         super().discard(keys)
         for watched in self.watched.values():
             if watched.armed and not watched.wanted:
-                watched.armed = False
-                self._files.discard(watched.files)
+                self._files.discard(watched.armed)
+                watched.armed = []
 
     def start(self, tasks: TaskGroup) -> None:
         tasks.start_soon(self._files.run, self._touched)
@@ -76,8 +72,17 @@ class DatabaseWatcher(watching.Watcher[_Watched]):
             tasks.start_soon(self._follow, watched)
 
     def _touched(self, paths: Collection[Hashable]) -> None:
-        for path in paths:
-            self._by_file[str(path)].wake.set()
+        for watched in self.watched.values():
+            if not set(paths).isdisjoint(watched.armed):
+                watched.wake.set()
+
+    async def _arm(self, watched: _Watched) -> None:
+        """Watch the files of a database, those beside it where a link leads to it."""
+        files = _files_of(watched.database.address)
+        if files != watched.armed:
+            self._files.discard(set(watched.armed) - set(files))
+            await self._files.add(files)
+            watched.armed = files
 
     async def _follow(self, watched: _Watched) -> None:
         again: list[float] = []
@@ -89,20 +94,25 @@ class DatabaseWatcher(watching.Watcher[_Watched]):
             if watched.wanted:
                 begun = anyio.current_time()
                 async with watched.turn:
-                    await self._look(watched)
+                    await self._arm(watched)
+                    soon = await self._look(watched)
+                if soon is not None:
+                    again.insert(0, soon)
                 # A look that takes long is at most half of the time.
                 await anyio.sleep(min(anyio.current_time() - begun, _POLL_SECONDS))
 
-    async def _look(self, watched: _Watched) -> None:
+    async def _look(self, watched: _Watched) -> float | None:
+        """Tell what changed; in how many seconds to look again for what could not be read now."""
         found = await self._ask(watched.database, watched.readables, new=False)
         if found["digests"] is None:
-            return
+            return found.get("again")
         changed = watched.compare(found["digests"])
         if found["schema"] not in (None, watched.schema):
             watched.schema = found["schema"]
             changed.append(TablesOf(watched.database.name))
         if changed:
             self.changed(changed)
+        return found.get("again")
 
     async def _ask(
         self, database: Database, readables: Mapping[str, Readable[Request]], *, new: bool
@@ -117,6 +127,11 @@ class DatabaseWatcher(watching.Watcher[_Watched]):
             return {"digests": dict.fromkeys(readables, mark), "schema": mark}
 
 
+def _files_of(path: str) -> list[str]:
+    # The path itself too: where it is a link, it may lead elsewhere tomorrow.
+    return [path, *(os.path.realpath(path) + ending for ending in _BESIDE)]
+
+
 def _probe(path: str) -> Hashable | None:
     found = os.stat(path)
-    return (found.st_mtime_ns, found.st_size, found.st_ino, found.st_dev)
+    return (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev)

@@ -30,6 +30,9 @@ class Catalog:
     def text(self) -> str:
         blocks = [f"[truncated: the next page: cursor={self.cursor}]"] if self.cursor else []
         for name, found in self.databases:
+            if "problem" in found:
+                blocks.append(f"{name}: not read: {found['problem']}")
+                continue
             facts = [count(found["total"], "table or view", "tables and views"), size(found["bytes"])]
             facts.append(f"journal {found['journal']}")
             if found["immutable"]:

@@ -123,9 +123,9 @@ class Policy(sql.Policy[Table, Request]):
             self.serve("demo", demo)
         for path in settings.databases:
             _check_file(path, create=settings.create)
-            real = os.path.realpath(path)
-            if all(real != known.address for known in self.databases.values()):
-                self.serve(os.path.splitext(os.path.basename(path))[0], real)
+            # By the name that was given: where that is a link, it may lead to another file tomorrow.
+            if all(os.path.realpath(path) != os.path.realpath(known.address) for known in self.databases.values()):
+                self.serve(os.path.splitext(os.path.basename(path))[0], os.path.abspath(path))
         if not self.databases:
             raise Unavailable("There is no database to serve.", "Name a file, or pass --demo.")
         self.folder = settings.files and os.path.realpath(settings.files)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from mcp_batteries.server.assemble import Assembled
 from mcp_batteries.sql.server import assemble_sql, saved_queries
 from mcp_sqlite.changes import DatabaseWatcher
@@ -35,7 +37,7 @@ def build(settings: Settings) -> Assembled:
     policy = Policy(settings, demo=example)
     engine = Engine(scratch, seconds=settings.timeout, workers=settings.workers, example=example)
     queries = saved_queries(settings.queries, policy, engine, _TAKEN)
-    paths = [database.address for database in policy.databases.values()]
+    paths = [os.path.realpath(database.address) for database in policy.databases.values()]
     insights = Insights(settings.insights or scratch.new(".db"), paths)
     resources = Resources(policy, engine, queries, insights=insights)
     return assemble_sql(

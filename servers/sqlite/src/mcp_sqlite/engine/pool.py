@@ -6,6 +6,7 @@ behind a cancel, is killed: that bounds even the single opcodes SQLite never loo
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import struct
@@ -32,6 +33,11 @@ _CANCEL_SECONDS = 0.03
 _START_SECONDS = 20.0
 _LEAST_SECONDS = 0.05
 """What a call gets that had its turn at the last moment."""
+_PATIENCE_SECONDS = 5.0
+"""How long a call waits for a lock of somebody else's at most, and never longer than its share of the call's time."""
+_PATIENCE_SHARE = 0.4
+_PAUSES = (0.01, 0.02, 0.05, 0.1)
+"""Seconds until a locked database is asked again; meanwhile the worker is free for others."""
 _MOST_IDLE = 2
 _CHANGES = ("back_up", "change", "export", "import")
 """What is not tried again when its worker died."""
@@ -39,22 +45,27 @@ _CHANGES = ("back_up", "change", "export", "import")
 _GONE = (anyio.IncompleteRead, anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError)
 """How a stream says that the process at its other end has ended."""
 
+_UNKNOWN = "Whether it was done is not known: look before you try again."
+
+
+class _Died(Unavailable):
+    """Raised when a worker ends before it has answered."""
+
+
+class _Locked(Unavailable):
+    """Raised when somebody else has locked the database; nothing was done."""
+
+
 _KINDS: dict[str, type[Problem]] = {
     "conflict": Conflict,
     "invalid": Invalid,
+    "locked": _Locked,
     "not_found": NotFound,
     "refused": Refused,
     "stopped": Unavailable,
     "too_large": TooLarge,
     "unavailable": Unavailable,
 }
-
-
-_UNKNOWN = "Whether it was done is not known: look before you try again."
-
-
-class _Died(Unavailable):
-    """Raised when a worker ends before it has answered."""
 
 
 class _Worker:
@@ -139,28 +150,41 @@ class Pool:
             self._busy.clear()
             self._own.clear()
 
-    async def call(self, request: Mapping[str, Any], *, seconds: float | None = None) -> dict[str, Any]:
+    async def call(
+        self, request: Mapping[str, Any], *, seconds: float | None = None, patience: float | None = None
+    ) -> dict[str, Any]:
         """The first frame that answers `request`; whatever comes behind it is awaited in the background.
+
+        Args:
+            patience: seconds to wait for a lock of somebody else's.
 
         Raises:
             Problem: the worker refuses, was stopped at the time limit, or died.
         """
-        reply, _ = await self.call_on(request, seconds=seconds)
+        reply, _ = await self.call_on(request, seconds=seconds, patience=patience)
         return reply
 
     async def call_on(
-        self, request: Mapping[str, Any], *, seconds: float | None = None
+        self, request: Mapping[str, Any], *, seconds: float | None = None, patience: float | None = None
     ) -> tuple[dict[str, Any], _Rest | None]:
         """Like `call`, with what follows the first frame, if anything does."""
         limit = self.seconds if seconds is None else seconds
-        until = anyio.current_time() + limit
-        try:
-            return await self._try(request, limit, until)
-        except _Died:
-            if request["do"] in _CHANGES:
-                raise
-            # Perhaps it was dead already.
-            return await self._try(request, limit, until, fresh=True)
+        begun = anyio.current_time()
+        patience = min(_PATIENCE_SECONDS, limit * _PATIENCE_SHARE) if patience is None else patience
+        fresh = False
+        for pause in itertools.chain(_PAUSES, itertools.repeat(_PAUSES[-1])):
+            try:
+                return await self._try(request, limit, begun + limit, fresh=fresh)
+            except _Died:
+                if fresh or request["do"] in _CHANGES:
+                    raise
+                fresh = True  # perhaps it was dead already
+            except _Locked as locked:
+                waited = anyio.current_time() - begun
+                if waited >= patience:
+                    raise Unavailable(f"{locked.what}, for at least {waited:.1f} s.", locked.fix) from None
+                await anyio.sleep(pause)
+        raise AssertionError
 
     async def _try(
         self, request: Mapping[str, Any], limit: float, until: float, *, fresh: bool = False

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import anyio
 
-from mcp_batteries.errors import Invalid
+from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
 from mcp_batteries.sql.rows import Hits, RowPage
 from mcp_sqlite.engine import demo
@@ -99,7 +99,14 @@ class Engine:
                 "do": "catalog", "path": database.address, "after": after, "limit": limit,
                 "budget": _COUNT_SECONDS / len(names), "max_bytes": room,
             }  # fmt: skip
-            part = await self.pool.call(request)
+            try:
+                part = await self._one_of(wanted.databases, request)
+            except Problem as problem:
+                if len(names) == 1:
+                    raise
+                found.append((database.name, {"problem": str(problem)}))
+                after = None
+                continue
             found.append((database.name, part))
             limit -= len(part["tables"])
             room -= sum(30 + len(table["name"]) + sum(map(len, table["columns"])) for table in part["tables"])
@@ -121,11 +128,21 @@ class Engine:
         more = False
         for database in wanted.databases:
             request = {"do": "find", "path": database.address, "text": wanted.words, "limit": limit - len(lines)}
-            found = await self.pool.call(request)
             prefix = f"{database.name}: " if len(wanted.databases) > 1 else ""
+            try:
+                found = await self._one_of(wanted.databases, request)
+            except Problem as problem:
+                if not prefix:
+                    raise
+                lines.append(f"{prefix}not searched: {problem}")
+                continue
             lines += [prefix + hit for hit in found["hits"]]
             more = more or found["more"]
         return Hits(lines, more)
+
+    async def _one_of(self, databases: Sequence[Database], request: Mapping[str, Any]) -> dict[str, Any]:
+        """What a call for several databases hears of one: a lock on it must not make it wait long for each."""
+        return await self.pool.call(request, patience=None if len(databases) == 1 else _COUNT_SECONDS)
 
     async def search(self, wanted: TextOf, *, limit: int) -> RowPage:
         """Rows of a full-text table that match, the best first."""

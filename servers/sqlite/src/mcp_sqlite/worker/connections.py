@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sqlite3
+import stat
 import threading
 import time
 from collections.abc import Generator
@@ -13,17 +15,17 @@ from typing import Any
 from mcp_sqlite.worker.authorizer import Authorizer, Mode, apply_limits
 from mcp_sqlite.worker.cells import Failure, text_or_bytes
 
-__all__ = ["Connections", "Database", "Interrupt", "file_uri"]
+__all__ = ["BUSY_MS", "Connections", "Database", "Interrupt", "file_uri", "stamp"]
 
 _LOOK = "PRAGMA schema_version"
 """The cheapest statement that reads the file."""
 
 _STEPS = 1000
 """Virtual machine steps between two looks at the clock: unmeasurable cost, 40 ms of delay at most."""
-_BUSY_SECONDS = 5.0
-"""How long a lock of somebody else's is waited for at most, and never longer than the fraction of the time left that
-lets the answer say so: SQLite's waiting ends at no interrupt."""
-_BUSY_SHARE = 0.4
+_numbers = itertools.count()
+BUSY_MS = 20
+"""How long a lock of somebody else's is waited for here: SQLite's waiting ends at no interrupt, and holds up a worker
+that others could use. The server waits longer, and asks again."""
 
 
 class Interrupt:
@@ -47,9 +49,9 @@ class Interrupt:
                 connection.interrupt()
 
     @property
-    def patience(self) -> float:
-        """Seconds to wait for a lock."""
-        return min(_BUSY_SECONDS, max(0.05, (self.deadline - time.monotonic()) * _BUSY_SHARE))
+    def left(self) -> float:
+        """Seconds until the deadline."""
+        return self.deadline - time.monotonic()
 
     @property
     def is_due(self) -> bool:
@@ -86,6 +88,7 @@ class Database:
 
     Attributes:
         identity: device and inode of the file that was opened.
+        number: no other connection of this process has it.
         immutable: whether it was opened as a file that can't change, and what the write-ahead log holds is not seen.
     """
 
@@ -93,10 +96,11 @@ class Database:
         self.path, self.writable = path, writable
         self.authorizer = Authorizer()
         self.interrupt = interrupt
-        found = os.stat(path)
-        self.identity = (found.st_dev, found.st_ino)
+        self.number = next(_numbers)
+        self.stamp = stamp(path)
+        self.identity = self.stamp[:2]
         self.immutable = immutable
-        self._patience = 0
+        self._version: Any = None
         self.names: dict[str, tuple[str, list[str]]] = {}
         """Tables looked up by this request, by the caller's word: the name and the key's columns."""
         self.connection = self._connect("rw" if writable else "ro")
@@ -106,6 +110,7 @@ class Database:
                 self.own(_LOOK)
             else:
                 self._try()
+                self._version = self.own("PRAGMA data_version")
         except BaseException:
             self.close()
             raise
@@ -116,19 +121,37 @@ class Database:
         return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, cached_statements=0)
 
     def _prepare(self) -> None:
-        self._patience = 0
-        self.be_patient()
+        self.be_patient(BUSY_MS)
         self.connection.text_factory = text_or_bytes
         self.authorizer.begin(Mode.OWN)
         apply_limits(self.connection, self.authorizer, read_only=not self.writable)
         self.watch()
 
-    def be_patient(self) -> None:
-        """Wait for locks as long as this request can afford."""
-        milliseconds = round(self.interrupt.patience * 10) * 100 or 50
-        if milliseconds != self._patience:
-            self._patience = milliseconds
-            self.own(f"PRAGMA busy_timeout = {milliseconds}")
+    def be_patient(self, milliseconds: int) -> None:
+        """Wait so long for locks."""
+        self.own(f"PRAGMA busy_timeout = {milliseconds}")
+
+    def is_outdated(self) -> bool:
+        """Whether somebody has overwritten the file, as no commit does: what SQLite remembers of it is wrong then.
+
+        A commit changes the file and what `data_version` says. Our own change the file only.
+        """
+        now = stamp(self.path)
+        if now == self.stamp:
+            return False
+        if now[:2] != self.identity or self.writable:
+            return True
+        try:
+            version = self.own("PRAGMA data_version")
+        except sqlite3.OperationalError:
+            return False  # locked: whoever asks next will be told
+        changed, self._version = version != self._version, version
+        self.stamp = now
+        return not changed
+
+    def settle(self) -> None:
+        """Know the file as it is now, after a change of our own."""
+        self.stamp = stamp(self.path)
 
     def watch(self) -> None:
         """Look at the clock while statements run."""
@@ -208,6 +231,7 @@ class Connections:
         self._open: dict[tuple[str, bool], Database] = {}
         self._looked_at: dict[tuple[str, bool], Database] = {}
         """Those of this request: one request is about one file, whatever is at its path meanwhile."""
+        self._led: dict[str, str] = {}
 
     def reader(self, path: str) -> Database:
         """A connection that can't change the file at `path`."""
@@ -227,6 +251,15 @@ class Connections:
         for database in self._open.values():
             database.names.clear()
 
+    def resolved(self, path: str) -> str:
+        """The file that `path` leads to now; what was open of another one, where a link led before, is closed."""
+        real = os.path.realpath(path)
+        before = self._led.get(path, real)
+        if before != real:
+            self._forget(before)
+        self._led[path] = real
+        return real
+
     def _get(self, path: str, *, writable: bool) -> Database:
         key = path, writable
         if key not in self._looked_at:
@@ -236,14 +269,16 @@ class Connections:
     def _current(self, path: str, *, writable: bool) -> Database:
         known = self._open.get((path, writable))
         try:
-            found = os.stat(path)
+            if known is not None and not known.is_outdated():
+                known.check_journal()
+                return known
+            stamp(path)
         except OSError:
             self._forget(path)
             raise Failure("not_found", "The database's file is gone.", "Ask the operator to put it back.") from None
-        if known is not None and known.identity == (found.st_dev, found.st_ino):
-            known.be_patient()
-            known.check_journal()
-            return known
+        except Failure:
+            self._forget(path)
+            raise
         self._forget(path)
         opened = self._open[path, writable] = Database(path, self.interrupt, writable=writable)
         return opened
@@ -260,6 +295,20 @@ def file_uri(path: str) -> str:
     if os.name == "nt":
         return "file:///" + quote_from_bytes(path.replace("\\", "/").encode("utf-8", "surrogatepass"), safe="/:")
     return "file:" + quote_from_bytes(os.fsencode(path))
+
+
+def stamp(path: str) -> tuple[int, ...]:
+    """What tells a file from another and from itself at another time: device and inode, then size and times.
+
+    Raises:
+        OSError: there is none.
+        Failure: it is something else.
+    """
+    found = os.stat(path)
+    if not stat.S_ISREG(found.st_mode):
+        what = "folder" if stat.S_ISDIR(found.st_mode) else "pipe" if stat.S_ISFIFO(found.st_mode) else "device"
+        raise Failure("unavailable", f"A {what} is where the database's file was.", "Ask the operator to put it back.")
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _is_half_written(error: sqlite3.OperationalError) -> bool:

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any
 
-from mcp_sqlite.worker import files, plan, rows, schema, statements, watch
+from mcp_sqlite.worker import files, locks, plan, rows, schema, statements, watch
 from mcp_sqlite.worker.cells import Failure
 from mcp_sqlite.worker.connections import Connections
 
@@ -38,6 +38,7 @@ def run(connections: Connections, request: dict[str, Any], send: statements.Send
     """
     connections.start()
     try:
+        request["path"] = connections.resolved(request["path"])
         match request["do"]:
             case "query":
                 return statements.query(connections, request, send)
@@ -45,10 +46,10 @@ def run(connections: Connections, request: dict[str, Any], send: statements.Send
                 return _check(connections, request)
             case other:
                 return _OPERATIONS[other](connections, request)
-    except Failure:
-        raise
+    except Failure as failure:
+        raise _with_holder(failure, request["path"]) from None
     except (sqlite3.Error, sqlite3.Warning, MemoryError) as error:
-        raise statements.explained(None, error) from None
+        raise _with_holder(statements.explained(None, error), request["path"]) from None
     except OSError as error:
         raise Failure("unavailable", f"The disk does not do it: {error.strerror}.", "Ask the operator.") from None
     except Exception as error:  # noqa: BLE001 - a damaged file brings values no schema has; the process lives on
@@ -57,6 +58,13 @@ def run(connections: Connections, request: dict[str, Any], send: statements.Send
             f"The file holds what can't be understood ({type(error).__name__}).",
             "`run_check` tells more.",
         ) from None
+
+
+def _with_holder(failure: Failure, path: str) -> Failure:
+    if failure.kind != "locked":
+        return failure
+    who = locks.holder(path) or "another program"
+    return Failure("locked", f"The database is locked by {who}", failure.fix)
 
 
 def _check(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:

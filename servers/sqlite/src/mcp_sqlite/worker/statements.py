@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 from mcp_sqlite.worker import schema
 from mcp_sqlite.worker.authorizer import SCHEMA_CHANGE, Authorizer, Mode
 from mcp_sqlite.worker.cells import Failure, Lines, parameters
-from mcp_sqlite.worker.connections import Connections, Database
+from mcp_sqlite.worker.connections import BUSY_MS, Connections, Database
 
 __all__ = ["change", "is_damage", "query", "split"]
 
@@ -21,6 +21,9 @@ _SAID = 300
 _RETURNED = 100
 """Rows of RETURNING that are shown, if they are no more than so many bytes; the rest is counted."""
 _RETURNED_BYTES = 10_000
+_COMMIT_SECONDS = 5.0
+_COMMIT_SHARE = 0.4
+"""How long a commit waits for readers, and what part of the time left: the answer has to say so."""
 _HINTED = 200
 """Tables among whose columns a misspelt one is looked for."""
 
@@ -174,6 +177,8 @@ class transaction:
             self.database.own("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
             raise explained(self.database, error) from None
+        # Who reads holds up the commit; to begin anew would not help, to wait does: no further reader comes in.
+        self.database.be_patient(round(min(_COMMIT_SECONDS, self.database.interrupt.left * _COMMIT_SHARE) * 1000))
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         database = self.database
@@ -192,6 +197,8 @@ class transaction:
                 database.own("ROLLBACK")
             raise explained(database, error) from None
         finally:
+            database.be_patient(BUSY_MS)
+            database.settle()
             database.watch()
 
 
@@ -256,7 +263,7 @@ def explained(database: Database | None, error: BaseException) -> Failure:
             "too_large", f"A value or an intermediate result is too big: {said or 'out of memory'}.", "Ask for less."
         )
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return Failure("unavailable", "The database is locked by another program.", "Try again in a moment.")
+        return Failure("locked", "The database is locked", "Try again in a moment.")
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
         return Failure(
             "refused", f"SQLite can't do that here: {said}.", "The operator can look at the file's permissions."

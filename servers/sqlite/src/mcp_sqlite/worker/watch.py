@@ -1,82 +1,174 @@
 """What really changed, decided by digests of what is served; for the worker that follows subscriptions.
 
-The gates stand in the order of their cost: another file at the path, what its header and its times say of commits,
-`data_version` (a commit by anybody else), `schema_version`, and then a digest of each thing somebody subscribed to.
+The gates stand in the order of their cost: what the file's header and times say of commits (in WAL mode
+`data_version`), and then a digest of each thing somebody subscribed to, one at a time.
 
-Where readers hold up writers, in the rollback-journal modes, a look takes no lock: it reads the file as one that can't
-change, and believes what it read only if the file did not change meanwhile and no journal says that somebody writes.
-In WAL mode readers hold up nobody, and one transaction shows one moment.
+No commit of another program fails because of a look. In WAL mode readers hold up nobody. In the rollback-journal modes
+they do, so there a look takes no lock (`mcp_sqlite.worker.unlocked`) and what can't be read while somebody writes is
+left for the next look. What takes longer than its budget is left alone for a while. What is left for too long may have
+changed: it is told of once, and then again when that long has passed.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import sqlite3
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from typing import Any, BinaryIO
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
 
 from mcp_sqlite.worker import rows, schema, statements
 from mcp_sqlite.worker.cells import Failure
 from mcp_sqlite.worker.connections import Connections, Database
+from mcp_sqlite.worker.unlocked import Unlocked, Written, rollback_state
 
 __all__ = ["look"]
 
 _SECONDS = 0.05
-_seen: dict[str, tuple[Any, ...]] = {}
+"""What one subject may take."""
+_LOOK_SECONDS = 0.02
+"""What a look may take before it tells what it has found, and leaves the rest for the next."""
+_LATER_SECONDS = 0.1
+"""When to look again for what can't be read now."""
 _QUIET_SECONDS = 0.25
-"""How long a look waits for a moment in which nobody writes."""
+"""How long a look waits in all for moments in which nobody writes."""
+_LATE_SECONDS = 2.0
+"""How long a subject may be left before it is told that it may have changed."""
+_PAUSE_SECONDS = 0.5
+_LONGEST_PAUSE_SECONDS = 8.0
+"""How long a subject that takes too long is left alone, twice as long each time."""
 _FRESH_SECONDS = 0.02
 """A file changed this recently may go on changing without its time telling: clocks of file systems are coarse."""
-_JOURNAL = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
-"""How a journal begins while its transaction is under way (https://sqlite.org/fileformat2.html#the_rollback_journal)."""
-_files: dict[str, tuple[tuple[int, int], BinaryIO]] = {}
+_SCHEMA = "schema"
+"""Among the subjects: the names of all tables. Keys of others are URIs."""
+
+
+class _Slow(Exception):
+    """Raised when a subject takes longer than its budget."""
+
+
+@dataclass
+class _Pause:
+    seconds: float
+    until: float
+
+
+@dataclass
+class _Memory:
+    """What is remembered of a file between looks.
+
+    Attributes:
+        states: subjects, and the file's state when they were read.
+        late: subjects that were left, and since when.
+        slow: subjects that took too long.
+        changed: subjects that differed from the look before, and when: what changes often is read first.
+        names: tables looked up, as long as the schema's `layout` is the same.
+    """
+
+    states: dict[str, tuple[Any, ...]] = field(default_factory=dict[str, tuple[Any, ...]])
+    late: dict[str, float] = field(default_factory=dict[str, float])
+    slow: dict[str, _Pause] = field(default_factory=dict[str, _Pause])
+    digests: dict[str, str] = field(default_factory=dict[str, str])
+    changed: dict[str, float] = field(default_factory=dict[str, float])
+    layout: Any = None
+    names: dict[str, tuple[str, list[str]]] = field(default_factory=dict[str, tuple[str, list[str]]])
+
+
+_memories: dict[str, _Memory] = {}
 
 
 def look(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     """Digests of `subjects` (key to request), or None when nothing can have changed since the last look.
 
-    `schema` is a digest of the tables' names, or None where nobody let it be read: the next look will tell.
-    A subject that takes longer than its budget has a digest of its own each time: it may have changed.
+    `schema` is a digest of the tables' names, or None where that was not read. `again` is in how many seconds to look
+    again, for what this look does not tell; None where it tells all.
     """
     path, new = request["path"], request["new"]
+    memory = _memories.setdefault(path, _Memory())
+    subjects: dict[str, Any] = {_SCHEMA: None, **request["subjects"]}
     try:
-        found = _Unlocked(connections, path).look(request)
-        if found is not None:
-            return found
-        database = connections.reader(path)
-        # One moment for everything that is looked at.
-        database.own("BEGIN")
-        try:
-            layout = database.own("PRAGMA schema_version")[0][0]
-            state = (database.identity, database.own("PRAGMA data_version")[0][0], layout)
-            if state == _seen.get(path) and not new:
-                return {"digests": None}
-            digests = {
-                key: _digest(connections, {**wanted, "path": path}, state)
-                for key, wanted in request["subjects"].items()
-            }
-            names = database.own("SELECT type, name FROM sqlite_master ORDER BY 1, 2")
-        finally:
-            if database.connection.in_transaction:
-                database.own("ROLLBACK")
+        state = rollback_state(path)
+        if state is None:
+            source = _InWal(connections, path)
+            state = source.state()
+        else:
+            source = Unlocked(connections, path, _QUIET_SECONDS)
+        wanted = {key: item for key, item in subjects.items() if new or memory.states.get(key) != state}
+        if not wanted:
+            return {"digests": None}
+        with source:
+            found, left, again = _read(memory, source, wanted, new=new)
     except (Failure, sqlite3.Error, OSError) as error:
         locked = getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
         if locked and not new:
-            return {"digests": None}  # nothing was committed by whoever still holds the lock
+            return {"digests": None, "again": _LATER_SECONDS}  # nothing was committed by whoever still holds the lock
+        memory.states.clear()
         mark = f"unreadable {type(error).__name__}"
         return {"digests": dict.fromkeys(request["subjects"], mark), "schema": "unreadable"}
-    if not new:
-        _seen[path] = state
-    return {
-        "digests": digests,
-        "schema": hashlib.blake2b(repr(names).encode("utf-8", "replace"), digest_size=8).hexdigest(),
-    }
+    if time.time() - state[-1] / 1e9 > _FRESH_SECONDS:
+        memory.states |= dict.fromkeys(found, state)
+    if new:
+        # Whoever subscribes knows nothing yet: to be told once more than needed does no harm.
+        found |= dict.fromkeys(left, f"unknown {time.monotonic()}")
+    else:
+        memory.states = {key: read for key, read in memory.states.items() if key in subjects and key not in left}
+    names = found.pop(_SCHEMA, None)
+    return {"digests": found, "schema": names, "again": again}
 
 
-def _digest(connections: Connections, subject: dict[str, Any], state: tuple[Any, ...]) -> str:
+def _read(
+    memory: _Memory, source: Unlocked | _InWal, subjects: dict[str, Any], *, new: bool
+) -> tuple[dict[str, str], list[str], float | None]:
+    """Digests of what could be read, the keys of what is left, and when to look for them.
+
+    What was left longest comes first, then what changed last.
+    """
+    found: dict[str, str] = {}
+    left: list[str] = []
+    until = time.monotonic() + _LOOK_SECONDS
+    again: float | None = None
+    for key in sorted(subjects, key=lambda key: (memory.late.get(key, float("inf")), -memory.changed.get(key, 0))):
+        now = time.monotonic()
+        if now > until and found and not new:
+            memory.late.setdefault(key, now)  # it comes first then, before what changes all the time
+            left.append(key)
+            again = 0.0
+            continue
+        pause = memory.slow.get(key)
+        try:
+            if pause is not None and now < pause.until and not new:
+                raise _Slow
+            found[key] = source.read(lambda database, key=key: _digest(memory, source, database, subjects[key]))
+            memory.slow.pop(key, None)
+            memory.late.pop(key, None)
+            if memory.digests.get(key) != found[key]:
+                memory.digests[key], memory.changed[key] = found[key], now
+            continue
+        except Written:
+            pass
+        except _Slow:
+            if pause is None or now >= pause.until:
+                seconds = _PAUSE_SECONDS if pause is None else min(2 * pause.seconds, _LONGEST_PAUSE_SECONDS)
+                memory.slow[key] = _Pause(seconds, time.monotonic() + seconds)
+        if now - memory.late.setdefault(key, now) > _LATE_SECONDS:
+            memory.late.pop(key)
+            found[key] = f"unknown {now}"
+        left.append(key)
+        again = _LATER_SECONDS if again is None else again
+    return found, left, again
+
+
+def _digest(memory: _Memory, source: Unlocked | _InWal, database: Database, subject: dict[str, Any] | None) -> str:
+    connections = source.connections
+    layout = source.layout(database)
+    if layout != memory.layout:
+        memory.layout, memory.names = layout, {}
+    database.names = memory.names
+    if subject is None:
+        shown = repr(database.own("SELECT type, name FROM sqlite_master ORDER BY 1, 2"))
+        return _hashed(shown)
+    subject = {**subject, "path": source.path}
     try:
         with connections.interrupt.within(_SECONDS):
             match subject["do"]:
@@ -90,144 +182,46 @@ def _digest(connections: Connections, subject: dict[str, Any], state: tuple[Any,
                     found = statements.query(connections, subject, lambda _: None)
     except Failure as failure:
         if failure.kind == "stopped":
-            return f"unknown at {state}"
+            raise _Slow from None
+        if failure.kind == "locked":
+            raise Written from None
         found = {"failure": failure.what}
-    except sqlite3.Error:
-        return f"unknown at {state}"
     shown = (
         repr(sorted(found.items())) if "lines" not in found else f"{found['columns']}{found['more']}{found['lines']}"
     )
+    return _hashed(shown)
+
+
+def _hashed(shown: str) -> str:
     return hashlib.blake2b(shown.encode("utf-8", "replace"), digest_size=12).hexdigest()
 
 
-class _Changed(Exception):
-    """Raised when somebody writes, so that what was read is not to be believed."""
-
-
-class _Unlocked:
-    """Looks at a database in a rollback-journal mode without a lock."""
+class _InWal:
+    """Looks at a database whose readers hold up nobody: a short transaction for each subject."""
 
     def __init__(self, connections: Connections, path: str) -> None:
-        self._connections, self._path = connections, path
-        self._state: tuple[Any, ...] | None = None
-        self._database: Database | None = None
+        self.connections, self.path = connections, path
+        self._database = connections.reader(path)
 
-    def look(self, request: dict[str, Any]) -> dict[str, Any] | None:
-        """What `look` answers; None where it takes a lock to know."""
-        state = _state(self._path)
-        if state is None:
-            return None
-        if state == _seen.get(self._path) and not request["new"]:
-            return {"digests": None}
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def state(self) -> tuple[Any, ...]:
+        version = self._database.own("PRAGMA data_version")[0][0]
+        # The time of the last change stands at the end of every state; here versions tell all.
+        return (self._database.number, version, self.layout(self._database), 0)
+
+    def layout(self, database: Database) -> Any:
+        """What changes with the schema."""
+        return (database.identity, database.own("PRAGMA schema_version")[0][0])
+
+    def read(self, read: Callable[[Database], str]) -> str:
+        self._database.own("BEGIN")
         try:
-            digests = {
-                key: self._read(lambda wanted=wanted: self._digest(wanted)) or f"unknown at {time.monotonic()}"
-                for key, wanted in request["subjects"].items()
-            }
-            names = self._read(self._names)
-        except (_Changed, Failure, sqlite3.Error, OSError):
-            return None
+            return read(self._database)
         finally:
-            self._close()
-        if names is not None and not request["new"] and time.time() - state[-1] / 1e9 > _FRESH_SECONDS:
-            _seen[self._path] = state
-        return {"digests": digests, "schema": names}
-
-    def _digest(self, wanted: dict[str, Any]) -> str:
-        return _digest(self._connections, {**wanted, "path": self._path}, (self._state,))
-
-    def _names(self) -> str:
-        assert self._database is not None
-        names = self._database.own("SELECT type, name FROM sqlite_master ORDER BY 1, 2")
-        return hashlib.blake2b(repr(names).encode("utf-8", "replace"), digest_size=8).hexdigest()
-
-    def _read(self, read: Callable[[], str]) -> str | None:
-        """What `read` finds at one moment; None where it takes longer than anybody lets the file rest.
-
-        Raises:
-            _Changed: somebody writes all the time.
-        """
-        until = time.monotonic() + _QUIET_SECONDS
-        while True:
-            try:
-                with self._moment():
-                    return read()
-            except _Changed:
-                if self._state is None:
-                    raise
-            except sqlite3.Error:
-                # Half a commit is no database.
-                if time.monotonic() > until:
-                    raise
-            if time.monotonic() > until:
-                return None
-
-    @contextmanager
-    def _moment(self) -> Generator[None]:
-        """Let what is done in the block pass only if the file stayed as it was.
-
-        Raises:
-            _Changed: it did not.
-        """
-        until = time.monotonic() + _QUIET_SECONDS
-        while _is_written(self._path):
-            if time.monotonic() > until:
-                self._state = None
-                raise _Changed
-            time.sleep(0.001)
-        state = _state(self._path)
-        if state is None:
-            self._state = None
-            raise _Changed
-        if self._database is None or state != self._state:
-            self._close()
-            self._database, self._state = Database(self._path, self._connections.interrupt, immutable=True), state
-            self._connections.use(self._path, self._database)
-        yield
-        if _is_written(self._path) or _state(self._path) != state:
-            raise _Changed
-
-    def _close(self) -> None:
-        if self._database is not None:
-            self._database.close()
-            self._database = None
-            self._connections.start()
-
-
-def _state(path: str) -> tuple[Any, ...] | None:
-    """What every commit changes in a rollback-journal mode; None in another, and for an empty file.
-
-    Raises:
-        OSError: the file can't be read.
-    """
-    header = _header(path)
-    found = os.stat(path)
-    if len(header) < 28 or header[18:20] != b"\1\1":
-        return None
-    return found.st_dev, found.st_ino, header[24:28], found.st_size, found.st_mtime_ns
-
-
-def _header(path: str) -> bytes:
-    if os.name == "nt":  # a file held open there can't be replaced
-        with open(path, "rb", buffering=0) as file:
-            return file.read(28)
-    # Kept open: closing it would end the locks that SQLite has on it in this process (POSIX, "fcntl").
-    found = os.stat(path)
-    identity = found.st_dev, found.st_ino
-    if path not in _files or _files[path][0] != identity:
-        if path in _files:
-            _files.pop(path)[1].close()
-        file = open(path, "rb", buffering=0)  # noqa: SIM115
-        found = os.fstat(file.fileno())
-        _files[path] = (found.st_dev, found.st_ino), file
-    file = _files[path][1]
-    file.seek(0)
-    return file.read(28)
-
-
-def _is_written(path: str) -> bool:
-    try:
-        with open(f"{path}-journal", "rb", buffering=0) as journal:
-            return journal.read(len(_JOURNAL)) == _JOURNAL
-    except OSError:
-        return False
+            if self._database.connection.in_transaction:
+                self._database.own("ROLLBACK")
