@@ -237,7 +237,7 @@ def test_a_look_without_a_lock_sees_no_half_of_a_commit(journal: str, tmp_path: 
         interrupt.start(10)
         request = {"do": "watch", "path": str(path), "new": new, "subjects": {"total": TOTAL}}
         digests = operations.run(connections, request, lambda _: None)["digests"]
-        return digests and digests["total"]
+        return (digests or {}).get("total")
 
     first = look(new=True)
     thread = threading.Thread(target=write)
