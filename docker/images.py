@@ -5,7 +5,8 @@ With Docker it builds from the registry's base images. Without an engine it take
 and gives the build a folder of the locked wheels. Where neither can be had it says what is missing and ends with 1.
 
 Each image must answer `initialize` as the documents start it (read-only root, no capabilities, no network, the data
-read-only) and over HTTP, where its health check must say so. Sizes and times are printed.
+read-only) and over HTTP, where its health check must say so. Sizes and times are printed, and all layers but the last
+must be the same in all of them.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
-from packaging.markers import Marker
 
 from mcp_batteries.testing.members import Member, members
+from mcp_batteries.testing.offline import LINUX, download, locked
 from mcp_batteries.testing.wire import HttpWire, StdioWire, WireClosed
 
 ROOT = Path(__file__).parents[1]
@@ -122,32 +123,11 @@ def local_bases(docker: Engine, scratch: Path) -> None:
 def locked_wheels(scratch: Path) -> Path:
     """All wheels of the lock that a server on `PYTHON` needs."""
     folder = scratch / "wheels"
-    names = [*("--package", "mcp-batteries", "--extra", "http")]
-    asked = [names, *(["--package", server.command, "--all-extras"] for server in members(ROOT))]
-    for number, words in enumerate(asked):
-        file = scratch / f"{number}.txt"
-        common = ("uv", "export", "--quiet", "--frozen", "--no-dev", "--no-emit-workspace")
-        file.write_text(for_image(run(*common, *words)), "utf-8")
-        run(
-            *("uv", "run", "--quiet", "--no-project", "--with", "pip", "python", "-m", "pip", "download", "--quiet"),
-            *("--dest", folder, "--require-hashes", "--only-binary=:all:", "--python-version", PYTHON),
-            *("--platform", "manylinux_2_28_x86_64", "--platform", "manylinux_2_17_x86_64"),
-            *("--platform", "manylinux2014_x86_64", "--platform", "manylinux_2_12_x86_64", "-r", file),
-        )
+    asked = locked(ROOT, "--package", "mcp-batteries", "--all-extras", "--no-extra", "testing")
+    for server in members(ROOT):
+        asked += locked(ROOT, "--package", server.command, "--all-extras")
+    download(list(dict.fromkeys(asked)), folder, LINUX, PYTHON)
     return folder
-
-
-def for_image(requirements: str) -> str:
-    """The requirements that hold inside the image: pip would judge their markers by the Python that it runs on."""
-    inside = {"python_version": PYTHON, "python_full_version": f"{PYTHON}.0", "platform_machine": "x86_64"}
-    inside |= {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix"}
-    kept: list[str] = []
-    for line in requirements.replace("\\\n", " ").split("\n"):
-        name, _, rest = line.partition(" ;")
-        marker, *hashes = rest.split(" --hash")
-        if not rest or Marker(marker).evaluate(inside):
-            kept.append(" --hash".join([name.strip(), *hashes]))
-    return "\n".join(kept)
 
 
 @dataclass
@@ -157,6 +137,7 @@ class Result:
     megabytes: float
     stdio: float
     http: float
+    shared: tuple[str, ...]
 
 
 def data(server: Member, scratch: Path) -> dict[str, str]:
@@ -235,26 +216,31 @@ def tried(docker: Engine, server: Member) -> Result:
         closed = command if "--network=none" in command else [*command[:2], "--network=none", *command[2:]]
         stdio = anyio.run(answers_stdio, docker, closed)
         http = anyio.run(answers_http, docker, server, command)
-    return Result(server.command, seconds, told["Size"] / 1e6, stdio, http)
+    *shared, _ = told["RootFS"]["Layers"]
+    return Result(server.command, seconds, told["Size"] / 1e6, stdio, http, tuple(shared))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("servers", nargs="*", help="commands such as mcp-fs; without any, all")
     wanted = parser.parse_args().servers
     with tempfile.TemporaryDirectory() as temporary:
         docker = engine(Path(temporary))
         print(docker("--version"))
+        beginnings: set[tuple[str, ...]] = set()
         for server in members(ROOT):
             docker.environment.update({asked.variable: asked.example for asked in server.variables if asked.variable})
             if wanted and server.command not in wanted:
                 continue
             found = tried(docker, server)
+            beginnings.add(found.shared)
             print(
                 f"{found.server}: built in {found.seconds:.1f} s, {found.megabytes:.0f} MB, "
                 f"first answer over stdio {found.stdio:.2f} s, over HTTP {found.http:.2f} s",
                 flush=True,
             )
+        if len(beginnings) > 1:
+            sys.exit("The images do not share all layers but the last.")
 
 
 if __name__ == "__main__":

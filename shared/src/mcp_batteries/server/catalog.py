@@ -50,7 +50,7 @@ from pydantic.fields import FieldInfo
 
 from mcp_batteries.errors import Invalid, NotFound, Problem, Unavailable, quote, well_formed
 from mcp_batteries.limits import Cursor, in_thread
-from mcp_batteries.protocol import RESOURCE_NOT_FOUND
+from mcp_batteries.protocol import RESOURCE_NOT_FOUND, VS_CODE
 from mcp_batteries.sdk import lowlevel
 from mcp_batteries.server.declare import DeclaredPrompt, DeclaredResource
 from mcp_batteries.server.results import Lasting
@@ -62,6 +62,8 @@ logger = logging.getLogger(__name__)
 
 PAGE = 100
 """Entries of one page of a list, and the protocol's cap for completion values."""
+
+_DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 
 _REQUEST = "request"
 """A prompt's parameter of this name takes the whole request, for what the client was asked before."""
@@ -115,7 +117,7 @@ class Catalog:
 
     async def _list_tools(self, ctx: ServerRequestContext[Any], params: PaginatedRequestParams) -> ListToolsResult:
         items, more = _page("tools", listed(self.tools, ctx), params.cursor)
-        return ListToolsResult(tools=items, next_cursor=more)
+        return ListToolsResult(tools=_with_dialect(items, ctx), next_cursor=more)
 
     async def _list_resources(
         self, ctx: ServerRequestContext[Any], params: PaginatedRequestParams
@@ -237,6 +239,18 @@ def entry(tool: Tool) -> ToolEntry:
         annotations=tool.annotations,
         _meta=tool.meta,
     )
+
+
+def _with_dialect(tools: list[ToolEntry], ctx: ServerRequestContext[Any]) -> list[ToolEntry]:
+    """`tools` with the name of their schemas' dialect, for VS Code only.
+
+    Without the name, VS Code loads a schema of schemas from json-schema.org, unless it is new enough to bring that one
+    along; when it can't, it drops every tool. The one of this name all versions bring along.
+    """
+    client = ctx.session.client_params
+    if client is None or not client.client_info.name.startswith(VS_CODE):
+        return tools
+    return [tool.model_copy(update={"input_schema": {"$schema": _DRAFT_7, **tool.input_schema}}) for tool in tools]
 
 
 def prompt_entry(method: _Method, declared: DeclaredPrompt) -> Prompt:

@@ -47,7 +47,7 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from mcp_batteries.errors import NotFound, Problem, TooLarge, Unavailable, quote, well_formed
-from mcp_batteries.protocol import RESOURCE_NOT_FOUND
+from mcp_batteries.protocol import RESOURCE_NOT_FOUND, VS_CODE
 from mcp_batteries.sdk import announce, connection_of, lowlevel
 from mcp_batteries.subscriptions.subscribers import REST_SECONDS, Source, Subscriber, Subscribers
 
@@ -61,9 +61,8 @@ MAX_URIS = 10_000
 MAX_STREAMS = 1024
 """`subscriptions/listen` requests open at once, over all clients, by default: the SDK's own bound."""
 
-_REREADS_TOO_EARLY = ("Visual Studio Code", "VSCodium", "code-server")
-"""How clients call themselves that answer their own reads from a cache for 3 s, right after a notice too."""
 _ECHO_SECONDS = 3.5
+"""VS Code answers its own reads from a cache for 3 s, right after a notice too."""
 
 _LIST = ResourcesListChanged()
 _TOOLS = ToolsListChanged()
@@ -212,7 +211,7 @@ class Hub:
             self._subscribers.dismiss(subscriber)
 
         client = connection.client_params.client_info.name if connection.client_params else ""
-        echo = _ECHO_SECONDS if client.startswith(_REREADS_TOO_EARLY) else 0.0
+        echo = _ECHO_SECONDS if client.startswith(VS_CODE) else 0.0
         subscriber = self._connections[connection] = Subscriber(send, echo=echo)
         connection.exit_stack.callback(drop)
         self._subscribers.attend(subscriber)
