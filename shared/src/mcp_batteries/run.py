@@ -1,44 +1,53 @@
 """The one `main` of every server: settings in, a served process out, an exit status that says the truth.
 
-Conventions tie it to a server's package: `<package>.settings.Settings`, and `<package>.server.build(settings)`.
+Conventions tie it to a server's package: see `program.program_of`.
 """
 
 from __future__ import annotations
 
 import gc
-import importlib
 import logging
 import sys
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
+    from mcp_batteries.program import Program
     from mcp_batteries.settings import Settings
 
 __all__ = ["loop_options", "run"]
 
 
-def run(package: str, arguments: list[str] | None = None) -> NoReturn:
-    """Run the server in `package` as `arguments` (default: the command line) say, then exit.
+def run(package: str | Program, arguments: list[str] | None = None) -> NoReturn:
+    """Run a server, named by its package or given, as `arguments` (default: the command line) say, then exit.
 
     Exit status: 0 done; 1 could not start; 2 bad usage; 130 and 143 after SIGINT and SIGTERM.
     """
     # Start-up makes 578 modules and no garbage worth finding: collecting costs 6 % of it.
     gc.disable()
+    from mcp_batteries.program import program_of
     from mcp_batteries.settings import load
 
-    kind: type[Settings] = importlib.import_module(f"{package}.settings").Settings
+    program = program_of(package) if isinstance(package, str) else package
     # On Windows a pipe or file would get the code page, which has no tick and not every name of a folder.
     encode: Any = getattr(sys.stdout, "reconfigure", None)
     if encode and not sys.stdout.isatty():
         encode(encoding="utf-8")
-    settings = load(kind, sys.argv[1:] if arguments is None else arguments)
-    sys.exit(_run(package, settings))
+    settings = load(program.settings(), sys.argv[1:] if arguments is None else arguments)
+    sys.exit(_run(program, settings))
 
 
-def _run(package: str, settings: Settings) -> int:
+def _version(settings: Settings) -> str:
+    try:
+        return version(settings.COMMAND)
+    except PackageNotFoundError:
+        # A file that nobody has made a distribution of.
+        return "0"
+
+
+def _run(program: Program, settings: Settings) -> int:
     if settings.version:
-        print(f"{settings.COMMAND} {version(settings.COMMAND)}")  # noqa: T201
+        print(f"{settings.COMMAND} {_version(settings)}")  # noqa: T201
         return 0
     if settings.new_token:
         from mcp_batteries.errors import Problem
@@ -77,14 +86,14 @@ def _run(package: str, settings: Settings) -> int:
     if settings.check:
         from mcp_batteries.cli.check import check
 
-        return check(package, settings)
+        return check(program, settings)
     if (printout := settings.printout()) is not None:
         print(printout)  # noqa: T201
         return 0
-    return _serve(package, settings)
+    return _serve(program, settings)
 
 
-def _serve(package: str, settings: Settings) -> int:
+def _serve(program: Program, settings: Settings) -> int:
     claim = None
     if settings.transport == "stdio":
         if sys.stdin is not None and sys.stdin.isatty():
@@ -104,7 +113,7 @@ def _serve(package: str, settings: Settings) -> int:
     from mcp_batteries.errors import Problem
 
     try:
-        server = importlib.import_module(f"{package}.server").build(settings)
+        server = program.build(settings)
     except Problem as problem:
         return _fail(settings, str(problem))
     gc.freeze()
@@ -141,7 +150,7 @@ def _greet(settings: Settings) -> None:
 
     first = (settings.__doc__ or "").partition("\n")[0]
     print(  # noqa: T201
-        f"{settings.COMMAND} {version(settings.COMMAND)} — {first}\n"
+        f"{settings.COMMAND} {_version(settings)} — {first}\n"
         "It waits for MCP messages on standard input: a host such as VS Code starts it, rarely a person.\n"
         "Ctrl-C leaves; --check tries it; --print-config HOST prints the entry for a host, such as this one:\n\n"
         f"{entry('claude-desktop', settings)}\n",

@@ -94,6 +94,9 @@ class Settings(BaseModel):
     COMMAND: ClassVar[str]
     """The command, the distribution and, in capitals with an underscore, the prefix of the variables."""
 
+    FILE: ClassVar[str | None] = None
+    """The file that is the whole server, where it is one."""
+
     SELECTOR_LOOP: ClassVar[bool] = False
     """Whether it needs an event loop on `select`, which is not the one Windows gives."""
 

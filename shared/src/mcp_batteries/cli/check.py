@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -19,21 +17,20 @@ from mcp_types import TextContent
 from rich.console import Console
 from rich.markup import escape
 
+from mcp_batteries.program import Program
 from mcp_batteries.settings import Settings, variable
 
 __all__ = ["check"]
 
 _SECONDS = 20.0
 
-Demonstration = Callable[[Any], "tuple[str, Callable[[], None]] | None"]
-"""`<package>.changes.demonstration(settings)`: a URI and a harmless way to cause an update of it, or None."""
-
 
 class _Said(NamedTuple):
-    """What a step has to say: on its line, and with `-v` below it. Without a line it was not tried."""
+    """What a step has to say: on its line, and with `-v` below it."""
 
-    line: str | None
+    line: str
     details: Sequence[str] = ()
+    tried: bool = True
 
 
 @dataclass
@@ -52,8 +49,8 @@ class _Report:
             try:
                 with anyio.fail_after(_SECONDS):
                     said = await work()
-                if said.line is None:
-                    outcome, said = None, _Said("not tried: nothing here may be changed")
+                if not said.tried:
+                    outcome = None
             except TimeoutError:
                 outcome, said = False, _Said(f"no answer within {_SECONDS:g} s")
             except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - failures belong in the report
@@ -64,9 +61,9 @@ class _Report:
         mark = {True: "[green]✓[/]", False: "[red]✗[/]", None: "[yellow]–[/]"}[outcome]
         took = f"{(time.perf_counter() - started) * 1000:6.0f} ms"
         style = "red" if outcome is False else "default"
-        self.say(f"{mark} [bold]{name:<9}[/] [dim]{took}[/]  [{style}]{escape(said.line or '')}[/]")
+        self.say(f"{mark} [bold]{name:<9}[/] [dim]{took}[/]  [{style}]{escape(said.line)}[/]")
         if self.verbose:
-            for detail in said.details:
+            for detail in filter(None, said.details):
                 self.say(f"[dim]{' ' * 23}{escape(detail)}[/]")
         self.ok = self.ok and outcome is not False
 
@@ -75,7 +72,7 @@ class _Report:
         self.console.print(markup, soft_wrap=True, highlight=False)
 
 
-def check(package: str, settings: Settings) -> int:
+def check(program: Program, settings: Settings) -> int:
     """Start the server as its own process, use it as a client would, print a line for each step.
 
     Returns:
@@ -84,7 +81,7 @@ def check(package: str, settings: Settings) -> int:
     report = _Report(Console(), settings.verbose)
     report.say(f"[bold]{escape(f'{settings.COMMAND} {chr(32).join(_quiet(settings).arguments())}'.strip())}[/]")
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as stderr:
-        anyio.run(_try, package, settings, report, stderr)
+        anyio.run(_try, program, settings, report, stderr)
         stderr.seek(0)
         complaints = stderr.read().strip()
     if complaints and complaints != f"{settings.COMMAND}: {report.end}":
@@ -109,12 +106,12 @@ def _named(settings: Settings) -> set[str]:
     return {variable(type(settings), name) for name in _OURS}
 
 
-async def _try(package: str, settings: Settings, report: _Report, stderr: Any) -> None:
+async def _try(program: Program, settings: Settings, report: _Report, stderr: Any) -> None:
     # Tokens, passwords, proxies and certificates are found there; the SDK by itself would hand on hardly any of it.
     environment = {name: value for name, value in os.environ.items() if name not in _named(settings)}
     environment |= settings.secrets()
-    words = ["-m", package, *_quiet(settings).arguments()]
-    command = StdioServerParameters(command=sys.executable, args=words, env=environment)
+    first, *words = [*program.words, *_quiet(settings).arguments()]
+    command = StdioServerParameters(command=first, args=words, env=environment)
     started = time.perf_counter()
     waiting = report.console.status("start")
     waiting.start()
@@ -126,7 +123,7 @@ async def _try(package: str, settings: Settings, report: _Report, stderr: Any) -
             await report.step("resources", lambda: _resources(client))
             await report.step("prompts", lambda: _prompts(client))
             await report.step("call", lambda: _call(client))
-            await report.step("subscribe", lambda: _watch(client, package, settings))
+            await report.step("subscribe", lambda: _watch(client, program, settings))
     except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - failures belong in the report
         waiting.stop()
         stderr.seek(0)
@@ -166,14 +163,13 @@ async def _call(client: Client) -> _Said:
             if result.is_error:
                 raise RuntimeError(f"{tool.name}: {first}")
             return _Said(f"{tool.name}: {first if len(first) <= 80 else first[:79] + '…'}", more.splitlines()[:20])
-    return _Said(None)
+    return _Said("not tried: every tool needs arguments", tried=False)
 
 
-async def _watch(client: Client, package: str, settings: Settings) -> _Said:
-    changes = importlib.import_module(f"{package}.changes")
-    demonstration = cast(Demonstration, changes.demonstration)(settings)
+async def _watch(client: Client, program: Program, settings: Settings) -> _Said:
+    demonstration = program.demonstration(settings)
     if demonstration is None:
-        return _Said(None)
+        return _Said("not tried: nothing here may be changed", tried=False)
     uri, cause = demonstration
     said = ""
     async with client.listen(resource_subscriptions=[uri]) as events, anyio.create_task_group() as group:

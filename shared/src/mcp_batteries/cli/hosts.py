@@ -12,7 +12,7 @@ import shutil
 import sys
 import sysconfig
 from collections.abc import Sequence
-from importlib.metadata import distribution
+from importlib.metadata import PackageNotFoundError, distribution
 from typing import Any, NamedTuple, cast
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -69,14 +69,20 @@ class Input(NamedTuple):
     password: bool = False
 
 
-def launch(command: str) -> list[str]:
-    """The words that start this installation again, from any folder.
+def launch(command: str, file: str | None = None) -> list[str]:
+    """The words that start this installation again, from any folder; those that start `file` if nothing is installed.
 
     A checkout or git address that `uvx --from` was given is found in the metadata the installer left (PEP 610);
     anything else is named by the absolute path of its executable. A bare package name never appears: on the
     public index it could be a stranger's.
     """
-    origin = cast("dict[str, Any]", json.loads(distribution(command).read_text("direct_url.json") or "{}"))
+    try:
+        installed = distribution(command)
+    except PackageNotFoundError:
+        if file is None:
+            raise
+        return [os.path.abspath(sys.executable), file]
+    origin = cast("dict[str, Any]", json.loads(installed.read_text("direct_url.json") or "{}"))
     url = str(origin.get("url", ""))
     beneath = os.sep + "tools" + os.sep
     ephemeral = "uv" in sys.prefix.split(os.sep) and beneath not in sys.prefix
@@ -93,7 +99,7 @@ def launch(command: str) -> list[str]:
             if os.path.isfile(path := os.path.join(folder, name)):
                 return [os.path.abspath(path)]
     # No script was installed: the package is a program too.
-    (script,) = distribution(command).entry_points.select(group="console_scripts", name=command)
+    (script,) = installed.entry_points.select(group="console_scripts", name=command)
     return [os.path.abspath(sys.executable), "-m", script.module.partition(".")[0]]
 
 
@@ -122,7 +128,7 @@ def entry(host: str, settings: Settings, *, absolute: bool = False) -> str:
     quiet = settings.model_copy(update={"print_config": None, "check": False, "install": None, "uninstall": None})
     name = settings.COMMAND.removeprefix("mcp-")
     if settings.transport == "stdio":
-        program, *rest = launch(settings.COMMAND)
+        program, *rest = launch(settings.COMMAND, settings.FILE)
         words = [(shutil.which(program) or program) if absolute else program, *rest, *quiet.arguments()]
         return starting(host, name, words, environment(settings))
     path = "mcp" if settings.transport == "http" else "sse"

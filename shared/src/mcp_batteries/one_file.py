@@ -1,0 +1,212 @@
+"""A server in one file: plain functions become tools, and what functions make of a file becomes a live resource.
+
+It is the same server that rooms make, with the same options; a server that outgrows its file becomes rooms.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import sys
+from collections.abc import Awaitable, Callable, Hashable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, NoReturn, TypeVar, cast, get_args, get_origin, get_type_hints, overload
+
+import pydantic_core
+from mcp_types import TextResourceContents
+from pydantic import Field
+
+from mcp_batteries.errors import NotFound, quote
+from mcp_batteries.limits import in_thread
+from mcp_batteries.program import Demonstration, Program
+from mcp_batteries.run import run
+from mcp_batteries.server import declare
+from mcp_batteries.server.assemble import Assembled, assemble
+from mcp_batteries.server.results import DataResult, TextResult
+from mcp_batteries.settings import Settings
+from mcp_batteries.subscriptions.file_watcher import FileWatcher
+
+__all__ = ["Server"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Server:
+    """A server whose tools and resources are the functions of the file that makes it.
+
+    Args:
+        name: the command is `mcp-<name>`, and a live resource's URI begins with `<name>://`.
+        about: what it is for, a sentence; by default the first line of the file's docstring.
+    """
+
+    def __init__(self, name: str, about: str = "") -> None:
+        caller = cast("Any", inspect.currentframe()).f_back.f_globals
+        file = os.path.abspath(caller["__file__"])
+        self._name = name.removeprefix("mcp-")
+        self._folder = os.path.dirname(file)
+        self._offers: dict[str, Callable[..., Any]] = {}
+        self._files: dict[str, str] = {}
+
+        class Own(Settings):
+            COMMAND: ClassVar[str] = f"mcp-{self._name}"
+            FILE: ClassVar[str | None] = file
+            EXAMPLES: ClassVar[tuple[str, ...]] = ("",)
+
+        Own.__doc__ = about or (caller.get("__doc__") or "").strip().partition("\n")[0] or self._name
+        self._settings = Own
+        self.program = Program((sys.executable, file), lambda: Own, self._build, self._demonstration)
+        """What a `Case` of the contract takes."""
+
+    def run(self) -> NoReturn:
+        """Serve as the command line says; see `mcp_batteries.run`."""
+        run(self.program)
+
+    @overload
+    def tool(self, function: F) -> F: ...
+    @overload
+    def tool(
+        self, *, title: str = "", effect: declare.Effect = "read", open_world: bool = False, seconds: float = 60.0
+    ) -> Callable[[F], F]: ...
+    def tool(
+        self,
+        function: F | None = None,
+        *,
+        title: str = "",
+        effect: declare.Effect = "read",
+        open_world: bool = False,
+        seconds: float = 60.0,
+    ) -> F | Callable[[F], F]:
+        """Offer a function as a tool; its name, docstring and annotations are what the model reads.
+
+        A plain function runs on a thread of its own; an `async def` on the loop. What is returned and is not text
+        becomes JSON. `Annotated[str, "Text to count."]` describes an argument.
+
+        Args:
+            title: for people; by default the function's name in words.
+            effect, open_world, seconds: see `mcp_batteries.server.declare.tool`.
+        """
+
+        def offer(function: F) -> F:
+            mark = declare.tool(title or _words(function), effect, open_world=open_world, seconds=seconds)
+            self._offer(function, mark(_described(function)))
+            return function
+
+        return offer if function is None else offer(function)
+
+    def live(self, path: str | Path, *, mime_type: str = "text/plain") -> Callable[[F], F]:
+        """Offer what a function of a file's `Path` returns as a resource, announced whenever the file changes.
+
+        Args:
+            path: the file; a relative one is beside the server's own.
+        """
+
+        def offer(function: F) -> F:
+            name, file = function.__name__, os.path.join(self._folder, path)
+            uri = f"{self._name}://{name}"
+
+            async def read(room: object) -> TextResourceContents:
+                try:
+                    text = await _called(function, Path(file))
+                except FileNotFoundError:
+                    raise NotFound(f"There is no file {quote(os.path.basename(file))} now.") from None
+                return TextResourceContents(uri=uri, text=text, mime_type=mime_type)
+
+            read.__doc__ = function.__doc__
+            self._files[uri] = file
+            mark = declare.resource(uri, name=name, title=_words(function), mime_type=mime_type)
+            self._offer(function, mark(read))
+            return function
+
+        return offer
+
+    def _offer(self, function: Callable[..., Any], marked: Callable[..., Any]) -> None:
+        if not function.__doc__:
+            raise TypeError(f"`{function.__name__}` needs a docstring: it is what the model reads")
+        if function.__name__ in self._offers:
+            raise ValueError(f"`{function.__name__}` is offered twice")
+        self._offers[function.__name__] = marked
+
+    def _build(self, settings: Settings) -> Assembled:
+        room = type("Room", (), self._offers)()
+        command = self._settings.COMMAND
+        try:
+            released = version(command)
+        except PackageNotFoundError:
+            released = "0"
+        return assemble(
+            command,
+            settings,
+            rooms=[room],
+            sources=[self._watcher()] if self._files else [],
+            title=self._name.capitalize(),
+            version=released,
+            instructions=str(self._settings.__doc__),
+        )
+
+    def _watcher(self) -> FileWatcher:
+        folders = sorted({os.path.dirname(file) for file in self._files.values()})
+        watcher = FileWatcher(folders, self._files.get, _state)
+        # What else is made in these folders changes no list here.
+        watcher.list_keys = ()
+        return watcher
+
+    def _demonstration(self, settings: Settings) -> Demonstration:
+        """For `--check`: setting a file's times to what they are changes nothing a person sees, and is noticed."""
+        touched = (
+            (uri, functools.partial(_touch, file)) for uri, file in self._files.items() if os.access(file, os.W_OK)
+        )
+        return next(touched, None)
+
+
+def _touch(path: str) -> None:
+    times = os.stat(path)
+    # Windows has no time of that change itself: there the file gets the next time that NTFS can tell.
+    step = 100 if sys.platform == "win32" else 0
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns + step))
+
+
+def _state(path: str) -> Hashable:
+    found = os.stat(path)
+    return found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size
+
+
+def _words(function: Callable[..., Any]) -> str:
+    return function.__name__.replace("_", " ").capitalize()
+
+
+def _described(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+    """`function` as a method that a room would have: asynchronous, every argument described by a `Field`."""
+
+    @functools.wraps(function)
+    async def call(room: object, /, **arguments: Any) -> Any:
+        return await _called(function, **arguments)
+
+    hints = get_type_hints(function, include_extras=True)
+    returns: Any = hints.pop("return", None)
+    shaped = inspect.isclass(returns) and issubclass(returns, (DataResult, TextResult))
+    hints = {name: _with_field(hint) for name, hint in hints.items()}
+    signature = inspect.signature(function)
+    room = inspect.Parameter("room", inspect.Parameter.POSITIONAL_ONLY)
+    parameters = [item.replace(annotation=hints.get(item.name, Any)) for item in signature.parameters.values()]
+    result: Any = returns if shaped else str
+    cast("Any", call).__signature__ = signature.replace(parameters=[room, *parameters], return_annotation=result)
+    call.__annotations__ = {**hints, "return": result}
+    return call
+
+
+def _with_field(hint: Any) -> Any:
+    if get_origin(hint) is not Annotated:
+        return hint
+    kind, *notes = get_args(hint)
+    return Annotated[(kind, *(Field(description=note) if isinstance(note, str) else note for note in notes))]
+
+
+async def _called(function: Callable[..., Any], *words: Any, **arguments: Any) -> Any:
+    if inspect.iscoroutinefunction(function):
+        value = await function(*words, **arguments)
+    else:
+        value = await in_thread(lambda stop: function(*words, **arguments), long=True)
+    shaped = isinstance(value, (str, DataResult, TextResult))
+    return value if shaped else pydantic_core.to_json(value).decode()

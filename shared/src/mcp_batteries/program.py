@@ -1,0 +1,48 @@
+"""A server as something to start: what the command, `--check` and the contract have to know of it."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_batteries.settings import Settings
+
+__all__ = ["Demonstration", "Program", "program_of"]
+
+Demonstration = tuple[str, Callable[[], None]] | None
+"""A URI and a harmless way to cause an update of it; None if there is none."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """One server.
+
+    Attributes:
+        words: the command line that starts it as a process, before its arguments.
+        settings: the class of its settings; imported when asked for, as is all that follows.
+        build: the `Assembled` server for such settings.
+        demonstration: how `--check` sees an update.
+    """
+
+    words: tuple[str, ...]
+    settings: Callable[[], type[Settings]]
+    build: Callable[[Any], Any]
+    demonstration: Callable[[Any], Demonstration]
+
+
+def program_of(package: str) -> Program:
+    """The server in `package`: `<package>.settings.Settings`, `<package>.server.build(settings)`,
+    `<package>.changes.demonstration(settings)`."""
+
+    def found(module: str) -> Any:
+        return importlib.import_module(f"{package}.{module}")
+
+    return Program(
+        words=(sys.executable, "-m", package),
+        settings=lambda: found("settings").Settings,
+        build=lambda settings: found("server").build(settings),
+        demonstration=lambda settings: found("changes").demonstration(settings),
+    )

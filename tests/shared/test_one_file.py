@@ -1,0 +1,159 @@
+"""Plain functions as tools, what becomes of their signatures and results; files as live resources."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import threading
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+from mcp_types import TextContent, TextResourceContents
+
+from mcp_batteries.cli.check import check
+from mcp_batteries.one_file import Server
+from mcp_batteries.settings import load
+from mcp_batteries.testing.case import Case
+
+SOURCE = '''
+"""Try things. And more of them."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Annotated
+
+from mcp_batteries.errors import Invalid
+from mcp_batteries.one_file import Server
+
+server = Server("trial")
+threads = []
+
+
+@server.tool
+def read_sum(numbers: list[int], note: Annotated[str | None, "Words to put before it."] = None) -> dict[str, object]:
+    """Add numbers."""
+    threads.append(threading.get_ident())
+    if not numbers:
+        raise Invalid("There are no `numbers`.", "Pass one.")
+    return {"note": note, "sum": sum(numbers)}
+
+
+@server.tool(title="Break it", effect="destroy")
+async def delete_all(really: bool) -> str:
+    """Break everything."""
+    raise RuntimeError("the secret reason")
+
+
+@server.live("data/notes.txt")
+def notes(path: Path) -> str:
+    """The notes."""
+    return path.read_text("utf-8").upper()
+
+
+@server.live("data/gone.txt")
+async def gone(path: Path) -> str:
+    """What is not there yet."""
+    return path.read_text("utf-8")
+
+
+if __name__ == "__main__":
+    server.run()
+'''
+
+
+@pytest.fixture
+def trial(tmp_path: Path) -> ModuleType:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/notes.txt").write_text("first", "utf-8")
+    (tmp_path / "trial.py").write_text(SOURCE, "utf-8")
+    spec: Any = importlib.util.spec_from_file_location("trial", tmp_path / "trial.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def case(trial: ModuleType) -> Case:
+    return Case(trial.server.program, [], ("read_sum", {"numbers": [1]}), "trial://notes")
+
+
+def said(result: Any) -> str:
+    return "".join(block.text for block in result.content if isinstance(block, TextContent))
+
+
+@pytest.mark.anyio
+async def test_a_function_is_a_tool_with_its_own_words(case: Case, trial: ModuleType) -> None:
+    async with Client(case.build()) as client:
+        adds, breaks = (await client.list_tools()).tools
+        assert (adds.title, adds.description) == ("Read sum", "Add numbers.")
+        assert adds.input_schema["required"] == ["numbers"] and not adds.input_schema["additionalProperties"]
+        assert adds.input_schema["properties"]["note"]["description"] == "Words to put before it."
+        assert adds.annotations and adds.annotations.read_only_hint
+        assert breaks.title == "Break it" and breaks.annotations and breaks.annotations.destructive_hint
+        assert said(await client.call_tool("read_sum", {"numbers": [1, 2]})) == '{"note":null,"sum":3}\n'
+        assert trial.threads[0] != threading.get_ident(), "a plain function must not hold up the loop"
+        refused = await client.call_tool("read_sum", {"numbers": []})
+        assert refused.is_error and said(refused).strip() == "There are no `numbers`. Pass one."
+        broken = await client.call_tool("delete_all", {"really": True})
+        assert broken.is_error and "secret" not in said(broken)
+    async with Client(case.build("--read-only")) as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["read_sum"]
+
+
+@pytest.mark.anyio
+async def test_a_live_resource_tells_of_each_change_and_of_nothing_beside_it(case: Case, tmp_path: Path) -> None:
+    async with (
+        Client(case.build()) as client,
+        client.listen(resource_subscriptions=["trial://notes"], resources_list_changed=True) as events,
+    ):
+        (tmp_path / "data/other.txt").write_text("not followed", "utf-8")
+        for text in ("second", "the third"):
+            (tmp_path / "new").write_text(text, "utf-8")
+            os.replace(tmp_path / "new", tmp_path / "data/notes.txt")
+            with anyio.fail_after(10):
+                event = await anext(aiter(events))
+            assert getattr(event, "uri", None) == "trial://notes", event
+            [shown] = (await client.read_resource("trial://notes")).contents
+            assert isinstance(shown, TextResourceContents) and shown.text == text.upper()
+
+
+@pytest.mark.anyio
+async def test_a_file_that_is_not_there_is_missing_until_it_is(case: Case, tmp_path: Path) -> None:
+    async with Client(case.build()) as client:
+        with pytest.raises(MCPError, match=r"There is no file `gone\.txt` now"):
+            await client.read_resource("trial://gone")
+        (tmp_path / "data/gone.txt").write_text("here", "utf-8")
+        [shown] = (await client.read_resource("trial://gone")).contents
+        assert isinstance(shown, TextResourceContents) and shown.text == "here"
+
+
+def test_check_tries_the_file_itself(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(case.program, load(case.kind, [])) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "mcp-trial" and any("trial://notes changed" in line for line in lines)
+
+
+def test_the_about_is_the_first_line_of_the_file(case: Case) -> None:
+    assert case.kind.__doc__ == "Try things. And more of them."
+    assert case.kind.COMMAND == "mcp-trial"
+
+
+def test_mistakes_of_the_author_are_told_at_once() -> None:
+    server = Server("trial")
+
+    def read_nothing() -> str:
+        return ""
+
+    with pytest.raises(TypeError, match="`read_nothing` needs a docstring"):
+        server.tool(read_nothing)
+    read_nothing.__doc__ = "Read nothing."
+    server.tool(read_nothing)
+    with pytest.raises(ValueError, match="offered twice"):
+        server.tool(read_nothing)
