@@ -1,14 +1,21 @@
-"""Names of countries and regions in the languages of those who type them, from Unicode's CLDR and ISO 3166."""
+"""Names of countries and regions in the languages of those who type them, from Unicode's CLDR and ISO 3166.
+
+They stand in `names.json.gz`, which `servers/weather/names.py` writes.
+"""
 
 from __future__ import annotations
 
+import gzip
+import json
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from datetime import tzinfo
 from functools import cache
+from importlib import resources
 from typing import Any
 
-__all__ = ["COMMON", "countries", "fold", "languages_of", "lies_in", "spoken_in"]
+__all__ = ["COMMON", "LANGUAGES", "countries", "country_of", "fold", "languages_of", "lies_in", "spoken_in"]
 
 COMMON = ("de", "fr", "es", "it", "pt", "pl", "nl", "tr")
 """Languages of places whose own names are in Latin letters, tried when a name is known in no other way."""
@@ -19,10 +26,11 @@ _SCRIPTS = {
     "GEORGIAN": ("ka",), "ARMENIAN": ("hy",), "BENGALI": ("bn",), "TAMIL": ("ta",),
 }  # fmt: skip
 """By the first word of a letter's name in Unicode: the languages that write a name so."""
-_LANGUAGES = (
+LANGUAGES = (
     "en", *COMMON, "zh", "ja", "ko", "ru", "uk", "ar", "fa", "he", "el", "hi", "th", "sv", "da", "nb", "fi", "cs", "sk",
     "hu", "ro", "bg", "sr", "hr", "sl", "lt", "lv", "et", "id", "vi", "ca",
 )  # fmt: skip
+"""In which countries are known by name."""
 _SHORT = {"uk": "GB", "great britain": "GB", "britain": "GB", "america": "US", "holland": "NL", "korea": "KR"}
 """What people write and neither CLDR nor ISO 3166 lists."""
 _LETTERS = str.maketrans({"ø": "o", "đ": "d", "ł": "l", "æ": "ae", "œ": "oe", "ı": "i", "þ": "th", "ð": "d"})
@@ -44,10 +52,12 @@ def languages_of(name: str) -> tuple[str, ...]:
 
 def spoken_in(countries: Sequence[str]) -> tuple[str, ...]:
     """The official languages of `countries`, which are ISO 3166-1 codes."""
-    from babel.languages import get_official_languages
+    return tuple(dict.fromkeys(language for country in countries for language in _known("spoken").get(country, ())))
 
-    found = [language for country in countries for language in get_official_languages(country, de_facto=True)]
-    return tuple(dict.fromkeys(language for language in found if len(language) == 2))
+
+def country_of(zone: tzinfo) -> str | None:
+    """The country that a time zone is of, as an ISO 3166-1 code; None for the zones of the sea."""
+    return _known("zones").get(str(zone))
 
 
 def lies_in(hit: Mapping[str, Any], part: str) -> bool:
@@ -63,34 +73,19 @@ def lies_in(hit: Mapping[str, Any], part: str) -> bool:
 @cache
 def countries(wanted: str) -> frozenset[str]:
     """The countries called `wanted`, which is folded, in any of the languages; ISO 3166-1 codes of two letters."""
-    import pycountry
-
-    if wanted in _SHORT:
-        return frozenset({_SHORT[wanted]})
-    listed: Any = pycountry.countries  # Its types leave half of it unknown.
-    if len(wanted) == 3 and (known := listed.get(alpha_3=wanted.upper())):
-        return frozenset({str(known.alpha_2)})
-    for language in _LANGUAGES:
-        if code := _countries_in(language).get(wanted):
-            return frozenset({code})
-    return frozenset()
+    code = _SHORT.get(wanted) or _known("countries").get(wanted)
+    return frozenset({code} if code else ())
 
 
-@cache
-def _countries_in(language: str) -> dict[str, str]:
-    from babel import Locale
-
-    names: Any = Locale(language).territories
-    return {fold(name): code for code, name in names.items() if len(code) == 2}
-
-
-@cache
 def _subdivision(country: str, code: str) -> str | None:
     """The folded name of what ISO 3166-2 calls `code` in `country`, such as the state that people write as `VA`."""
-    import pycountry
+    return _known("regions").get(f"{country}-{code.upper()}")
 
-    if not 1 <= len(code) <= 3 or not code.isascii():
-        return None
-    listed: Any = pycountry.subdivisions
-    known = listed.get(code=f"{country}-{code.upper()}")
-    return fold(str(known.name)) if known else None
+
+def _known(kind: str) -> dict[str, Any]:
+    return _names()[kind]
+
+
+@cache
+def _names() -> dict[str, dict[str, Any]]:
+    return json.loads(gzip.decompress(resources.files("mcp_weather").joinpath("names.json.gz").read_bytes()))

@@ -18,6 +18,7 @@ from mcp_weather.engine.meteoalarm import METEOALARM
 from mcp_weather.engine.nws import NWS
 from mcp_weather.engine.series import origin, zone_of
 from mcp_weather.engine.weather_service import WeatherService
+from mcp_weather.geography import country_of
 from mcp_weather.models import Alert, Alerts
 from mcp_weather.policy import Place
 
@@ -53,7 +54,7 @@ class AlertServices:
         try:
             if nws.may_cover(place) and await self.nws.point(place) is not None:
                 return [ask.alerts_key(place)]
-            country = place.country or ask.country_of(await self._zone(place))
+            country = place.country or country_of(await self._zone(place))
         except Problem:
             return [ask.alerts_key(place)] if nws.may_cover(place) else []
         if country == "CA":
@@ -70,7 +71,7 @@ class AlertServices:
                 if country is None:
                     return Look("service of this country", problem=f"The country is not known. {problem}")
         zone = zone or zone_of({"timezone": place.timezone or "UTC"})
-        country = country or ask.country_of(zone)
+        country = country or country_of(zone)
         if country == "CA":
             read = partial(canada.alerts, zone=zone, language=self.language)
             return await self._look(CANADA, ask.canada_key(place), zone, read)

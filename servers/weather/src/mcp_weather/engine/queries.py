@@ -7,7 +7,6 @@ seconds since the epoch, which no change of clocks makes ambiguous.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import tzinfo
 from typing import Literal
 from urllib.parse import urlencode
 
@@ -22,7 +21,6 @@ __all__ = [
     "alerts_key",
     "archive_key",
     "canada_key",
-    "country_of",
     "current_key",
     "daily_key",
     "flood_key",
@@ -125,15 +123,6 @@ def scope_of(key: str) -> str:
 
 def is_open_meteo(key: str) -> bool:
     return service_of(key) not in ("nws", "canada", "meteoalarm")
-
-
-def country_of(zone: tzinfo) -> str | None:
-    """The country that a time zone is of, as an ISO 3166-1 code; None for the zones of the sea."""
-    from babel.core import get_global
-
-    name = str(get_global("zone_aliases").get(str(zone), str(zone)))
-    country = get_global("zone_territories").get(name)
-    return None if country in (None, "ZZ", "001") else str(country)
 
 
 def current_key(place: Place) -> str:

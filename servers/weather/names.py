@@ -1,0 +1,53 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["babel==2.18.0"]
+# ///
+"""Write src/mcp_weather/names.json.gz: names of countries and regions, languages spoken there, whose a time zone is.
+
+    npm install iso-3166@4.4.0
+    node -e 'import("iso-3166").then((all) => console.log(JSON.stringify(all)))' | uv run servers/weather/names.py
+
+Countries, languages and time zones are from Unicode's CLDR, which Babel brings along, regions from ISO 3166-2, as the
+package from npm has it. Installed they are 30 MB and more; this is what we read of them. Unicode License v3, copyright
+1991-2026 Unicode, Inc.; MIT, copyright 2014 Titus Wormer.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+SOURCE = Path(__file__).parent / "src"
+sys.path.insert(0, str(SOURCE))
+
+from babel import Locale  # noqa: E402
+from babel.core import get_global  # noqa: E402
+from babel.languages import get_official_languages  # noqa: E402
+
+from mcp_weather.geography import LANGUAGES, fold  # noqa: E402
+
+
+def main() -> None:
+    iso: dict[str, list[dict[str, str]]] = json.load(sys.stdin)
+    countries: dict[str, str] = {item["alpha3"].casefold(): item["alpha2"] for item in iso["iso31661"]}
+    for language in LANGUAGES:
+        names: Any = Locale(language).territories
+        here = {fold(name): code for code, name in names.items() if len(code) == 2}
+        countries = {**here, **countries}
+    official = {code: get_official_languages(code, de_facto=True) for code in countries.values()}
+    spoken = {code: [language for language in found if len(language) == 2] for code, found in official.items()}
+    territories: dict[str, str] = get_global("zone_territories")
+    known = {zone: code for zone, code in territories.items() if code not in ("ZZ", "001")}
+    aliases: dict[str, str] = get_global("zone_aliases")
+    zones = known | {alias: known[zone] for alias, zone in aliases.items() if zone in known}
+    regions = {item["code"]: fold(item["name"]) for item in iso["iso31662"]}
+    told = {"countries": countries, "spoken": spoken, "zones": zones, "regions": regions}
+    packed = json.dumps(told, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode()
+    (SOURCE / "mcp_weather/names.json.gz").write_bytes(gzip.compress(packed, 9, mtime=0))
+
+
+if __name__ == "__main__":
+    main()
