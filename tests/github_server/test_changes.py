@@ -7,6 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from e2e.following import changes_since
 from e2e.serving import TRANSPORTS, connected
 from github_server.oracle import Oracle, Seen
 from github_server.serving import TOKEN
@@ -195,3 +196,19 @@ async def test_what_is_not_served_is_not_followed(oracle: Oracle, tmp_path: Path
             with pytest.raises(WireError):
                 await wire.subscribe(uri)
     assert oracle.seen == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
+async def test_what_changed_since(revision: str, oracle: Oracle, tmp_path: Path) -> None:
+    ways = world(oracle)
+    async with connected("stdio", revision, "mcp_github", arguments(oracle, tmp_path / "cache")) as wire:
+        for uri in (ISSUE, FILE):
+            await wire.subscribe(uri)
+            assert "v1" in await read(wire, uri)
+        _, since = await changes_since(wire, None, ISSUE, FILE)
+        for uri in (ISSUE, FILE):
+            ways[uri](2)
+            await told_of(wire, uri, "v2")
+            found, since = await changes_since(wire, since)
+            assert found == {uri}

@@ -5,6 +5,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from e2e.following import changes_since
 from e2e.serving import TRANSPORTS, connected
 from mcp_batteries.testing.wire import MODERN, Wire
 from mcp_postgres.role_sql import notify_sql
@@ -179,3 +180,22 @@ async def test_saved_queries_come_change_and_go(tmp_path: Path) -> None:
         tools = {tool["name"]: tool["description"] for tool in (await wire.request("tools/list"))["tools"]}
         assert "last good version" in tools["run_by_name"] and "run_second" in tools
     assert cluster().wait()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
+async def test_what_changed_since_is_known_at_once(revision: str) -> None:
+    base = make()
+    async with connected("stdio", revision, "mcp_postgres", [f"app={base.url()}"]) as wire:
+        _, since = await changes_since(wire, None, T, U)
+        for _ in range(20):
+            base.run("UPDATE t SET name = name || 'x' WHERE id = 1")
+            found, since = await changes_since(wire, since)
+            assert found == {T}
+        base.run("UPDATE t SET name = 'z' WHERE id = 1")
+        base.run("UPDATE u SET note = 'new'")
+        first = since
+        found, since = await changes_since(wire, since)
+        assert found == {T, U}
+        assert await changes_since(wire, since) == (set(), since)
+        assert (await changes_since(wire, first))[0] == {T, U}

@@ -16,6 +16,7 @@ import pytest
 
 from mcp_batteries.errors import Refused
 from mcp_batteries.subscriptions import file_watcher as module
+from mcp_batteries.subscriptions import kernel_watch
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
 
 pytestmark = pytest.mark.anyio
@@ -284,13 +285,13 @@ async def test_a_change_between_asking_and_arming_is_told(tmp_path: Path, monkey
     path = tmp_path / "a"
     path.write_text("1")
 
-    real = module.RustNotify
+    real = kernel_watch.RustNotify
 
     def late(*args: Any) -> Any:
         path.write_text("changed before anything was armed")
         return real(*args)
 
-    monkeypatch.setattr(module, "RustNotify", late)
+    monkeypatch.setattr(kernel_watch, "RustNotify", late)
     async with listening(tmp_path) as heard:
         await heard.watch(path)
         await heard.about(path)
@@ -355,7 +356,7 @@ async def test_everything_released_leaves_no_thread_and_no_descriptor(tmp_path: 
 
 async def test_released_while_it_is_being_armed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a"
-    real = module.RustNotify
+    real = kernel_watch.RustNotify
     begun, go_on = threading.Event(), threading.Event()
 
     def slow(*args: Any) -> Any:
@@ -364,7 +365,7 @@ async def test_released_while_it_is_being_armed(tmp_path: Path, monkeypatch: pyt
         return real(*args)
 
     async with listening(tmp_path) as heard:
-        monkeypatch.setattr(module, "RustNotify", slow)
+        monkeypatch.setattr(kernel_watch, "RustNotify", slow)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(heard.watch, path)
             await anyio.to_thread.run_sync(begun.wait, SECONDS)
@@ -443,7 +444,7 @@ async def test_a_thousand_files_in_a_hundred_folders(tmp_path: Path) -> None:
 @pytest.mark.parametrize("how", ["argument", "environment"])
 async def test_polling_on_request(tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
     monkeypatch.setattr(module, "_POLL_SECONDS", 0.01)
-    monkeypatch.setattr(module, "RustNotify", None)
+    monkeypatch.setattr(kernel_watch, "RustNotify", None)
     if how == "environment":
         monkeypatch.setenv("WATCHFILES_FORCE_POLLING", "1")
     path = tmp_path / "a"
@@ -460,7 +461,7 @@ async def test_polling_when_the_watches_are_used_up(
     tmp_path: Path, error: Exception, monkeypatch: pytest.MonkeyPatch, caplog: Any
 ) -> None:
     monkeypatch.setattr(module, "_POLL_SECONDS", 0.01)
-    real = module.RustNotify
+    real = kernel_watch.RustNotify
     (tmp_path / "late").mkdir()
     early, late = tmp_path / "early", tmp_path / "late" / "a"
 
@@ -469,14 +470,14 @@ async def test_polling_when_the_watches_are_used_up(
 
     async with listening(tmp_path) as heard:
         await heard.watch(early)
-        monkeypatch.setattr(module, "RustNotify", refuse)
+        monkeypatch.setattr(kernel_watch, "RustNotify", refuse)
         await heard.watch(late)
         for path in (early, late):
             path.write_text("1")
             await heard.about(path)
         assert len(caplog.records) == 1
         heard.unwatch(early, late)
-        monkeypatch.setattr(module, "RustNotify", real)
+        monkeypatch.setattr(kernel_watch, "RustNotify", real)
         await heard.watch(late)
         assert not heard.watcher._polled
         late.write_text("22")
@@ -488,7 +489,7 @@ async def test_polling_where_the_kernel_reports_nothing(tmp_path: Path, monkeypa
     monkeypatch.setattr(
         "mcp_batteries.subscriptions.watch_paths._blind_devices", lambda: {os.stat(tmp_path).st_dev: True}
     )
-    monkeypatch.setattr(module, "RustNotify", None)
+    monkeypatch.setattr(kernel_watch, "RustNotify", None)
     path = tmp_path / "a"
     async with listening(tmp_path) as heard:
         await heard.watch(path)
@@ -576,7 +577,7 @@ async def test_after_a_batch_that_may_have_been_cut_everything_is_looked_at_at_o
     monkeypatch.setattr(module, "_ROUND_SECONDS", 3600.0)
     monkeypatch.setattr(module, "_POLL_SECONDS", 0.01)
     monkeypatch.setattr(module, "_FLOOD", 2 if why == "many events" else 1000)
-    monkeypatch.setattr(module, "_STALL_SECONDS", 0.0 if why == "a pause" else 3600.0)
+    monkeypatch.setattr(kernel_watch, "_STALL_SECONDS", 0.0 if why == "a pause" else 3600.0)
     path, other = linked
     async with listening(path.parent) as heard:
         await heard.watch(path)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from e2e.following import changes_since
 from e2e.serving import TRANSPORTS, connected
 from mcp_batteries.testing.wire import MODERN, Wire
 from mcp_sqlite.worker import operations
@@ -301,3 +302,22 @@ async def test_a_file_overwritten_in_place_is_noticed_whatever_it_says_of_itself
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT name FROM t WHERE id = 1").fetchone() == ("two!",)
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
+async def test_what_changed_since_is_known_at_once(revision: str, tmp_path: Path) -> None:
+    path = make(tmp_path / "app.db", "wal")
+    async with connected("stdio", revision, "mcp_sqlite", [str(path)]) as wire:
+        _, since = await changes_since(wire, None, T, U)
+        for _ in range(20):
+            await commit(path, "UPDATE t SET name = name || 'x' WHERE id = 1")
+            found, since = await changes_since(wire, since)
+            assert found == {T}
+        await commit(path, "UPDATE t SET name = 'z' WHERE id = 1")
+        await commit(path, "UPDATE u SET note = 'new'")
+        first = since
+        found, since = await changes_since(wire, since)
+        assert found == {T, U}
+        assert await changes_since(wire, since) == (set(), since)
+        assert (await changes_since(wire, first))[0] == {T, U}

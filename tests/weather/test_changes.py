@@ -10,6 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from e2e.following import changes_since
 from e2e.serving import TRANSPORTS
 from mcp_batteries.remote import RemoteSource
 from mcp_batteries.testing.wire import MODERN, StdioWire, Wire
@@ -226,3 +227,18 @@ async def test_the_self_test_says_why_nothing_is_announced(upstream: Upstream, t
     assert done.returncode == 1, said
     line = next(line for line in said.splitlines() if line.startswith("✗ subscribe"))
     assert "Open-Meteo cannot be reached: `127.0.0.1` port 9 refused the connection, and no proxy is set." in line
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
+async def test_what_changed_since_of_what_is_subscribed_to(revision: str, upstream: Upstream, tmp_path: Path) -> None:
+    async with served("stdio", revision, upstream, tmp_path / "cache") as wire:
+        failed = await wire.call("list_changes")
+        assert failed["isError"] and "Name resources as `uris`" in failed["content"][0]["text"]
+        await wire.subscribe(ZURICH)
+        _, since = await changes_since(wire)
+        assert (await changes_since(wire, since))[0] == set()
+        upstream.shift = 5.0
+        await told(wire, ZURICH)
+        found, since = await changes_since(wire, since)
+        assert found == {ZURICH}
+        assert (await changes_since(wire, since))[0] == set()

@@ -2,7 +2,7 @@
 
 Everything else in this repository uses public names. `tests/shared/test_sdk.py` fails on the day one of them moves.
 Two more are imported where they are used, because they cost time to import: `watchfiles._rust_notify.RustNotify` in
-`subscriptions.file_watcher`, and the class behind `SSE_RESPONSE` in `transports.http.json_replies`.
+`subscriptions.kernel_watch`, and the class behind `SSE_RESPONSE` in `transports.http.json_replies`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
-from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, quote
+from mcp_batteries.errors import Problem, Refused
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
 from mcp_fs.engine.names import may_have_another_spelling
 from mcp_fs.engine.service import Engine
@@ -46,13 +46,7 @@ class _Watched:
             self.engine.look(place)
         except Refused:
             raise
-        except NotFound:  # it may come
-            if any(char in place.name for char in "*?["):
-                raise Invalid(
-                    f"{quote(uri)} names nothing: a subscription takes no glob.",
-                    "Subscribe to a file, or to the folder, which tells what comes and goes in it.",
-                ) from None
-        except Problem:  # it may become better
+        except Problem:  # it may come, or become better
             pass
         path = os.path.join(place.root.path, *place.parts)
         if any(map(may_have_another_spelling, place.parts)) and not os.path.lexists(path):

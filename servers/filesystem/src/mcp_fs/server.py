@@ -16,6 +16,7 @@ from mcp_fs.settings import Settings
 from mcp_fs.tools.read import ReadTools
 from mcp_fs.tools.search import SearchTools
 from mcp_fs.tools.write import WriteTools
+from mcp_fs.tree_changes import TreeWatcher
 
 __all__ = ["build"]
 
@@ -41,8 +42,9 @@ def build(settings: Settings) -> Assembled:
             Completions(policy, engine),
         ],
         opens=[engine.cleaning()],
-        sources=[folder_watcher(policy, engine, settings)],
+        sources=[TreeWatcher(policy, engine, settings), folder_watcher(policy, engine, settings)],
         middleware=[ClientRoots(policy)] if settings.client_roots == "narrow" else [],
+        follows=lambda: [root.uri for root in policy.roots],
         title="Files",
         version=version(settings.COMMAND),
         instructions=_instructions(policy),

@@ -132,7 +132,7 @@ class DatabaseWatcher(watching.Watcher[_Watched]):
             watched.wake = anyio.Event()
             try:
                 async with watched.turn:
-                    taken = await self._look(watched)
+                    taken = await self.look_at(watched)
                 # A look that takes long is not taken often.
                 pause = min(max(self._seconds, 4 * taken), _BACK_OFF)
             except Problem as problem:
@@ -153,7 +153,7 @@ class DatabaseWatcher(watching.Watcher[_Watched]):
                 logger.info("Not listening: %s", error)
             await anyio.sleep(_BACK_OFF)
 
-    async def _look(self, watched: _Watched) -> float:
+    async def look_at(self, watched: _Watched) -> float:
         """Tell what changed; the seconds this took, without what has a pace of its own."""
         begun, aside = anyio.current_time(), 0.0
         gate = await self._ask(watched, _GATE)

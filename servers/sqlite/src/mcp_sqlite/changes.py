@@ -15,7 +15,7 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup
 
-from mcp_batteries.errors import Problem
+from mcp_batteries.errors import Problem, Unavailable, quote
 from mcp_batteries.sql import watching
 from mcp_batteries.sql.watching import TablesOf, demonstration
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 _POLL_SECONDS = 1.0
 _AGAIN_SECONDS = (0.02, 0.1)
 """A write-ahead log is written and flushed before its commit can be seen: what woke us may have been too early."""
+_QUIET_SECONDS = 5.0
+"""For which `list_changes` waits for a moment in which nobody writes."""
 _BESIDE = ("-wal", "-journal")
 
 
@@ -100,6 +102,14 @@ class DatabaseWatcher(watching.Watcher[_Watched]):
                     again.insert(0, soon)
                 # A look that takes long is at most half of the time.
                 await anyio.sleep(min(anyio.current_time() - begun, _POLL_SECONDS))
+
+    async def look_at(self, watched: _Watched) -> None:
+        until = anyio.current_time() + _QUIET_SECONDS
+        while anyio.current_time() < until:
+            if (soon := await self._look(watched)) is None:
+                return
+            await anyio.sleep(soon)
+        raise Unavailable(f"{quote(watched.database.name)} is being written to all the time.", "Ask again soon.")
 
     async def _look(self, watched: _Watched) -> float | None:
         """Tell what changed; in how many seconds to look again for what could not be read now."""

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Any, Protocol
 
 from mcp.server.apps import Apps
-from mcp.server.context import ServerMiddleware
+from mcp.server.context import ServerMiddleware, ServerRequestContext
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.tools import Tool
 from mcp.server.request_state import RequestStateSecurity
@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, CallToolResult, InputRequiredResult, TextContent
 
 from mcp_batteries.errors import Invalid, Problem, Unavailable, quote
-from mcp_batteries.observability.audit import Audit
+from mcp_batteries.observability.audit import Audit, whose
 from mcp_batteries.sdk import logging_untouched, tool_table
 from mcp_batteries.server.catalog import Catalog, entry, prompt_entry
 from mcp_batteries.server.declare import (
@@ -28,6 +28,7 @@ from mcp_batteries.server.declare import (
     ListsResources,
     declarations,
 )
+from mcp_batteries.server.list_changes import ChangeTools
 from mcp_batteries.server.tool import Consent, Explain, strict_tool
 from mcp_batteries.subscriptions.hub import Hub, Source
 
@@ -120,6 +121,7 @@ def assemble(
     consent: Consent | None = None,
     explains: Explain | None = None,
     withholds: Callable[[DeclaredTool], str | None] = lambda declared: None,
+    follows: Callable[[], Sequence[str]] = tuple,
     title: str,
     version: str,
     instructions: str,
@@ -136,12 +138,20 @@ def assemble(
         consent: asked before each call that does more than read; may refuse, or have the person asked.
         explains: what an exception of a tool means that is not a defect.
         withholds: for a tool that is not offered, how it could be; None for one that is.
+        follows: the URIs of which `list_changes` tells a client that names none and is subscribed to none.
         instructions: for the model: what is served and how to begin, a few sentences.
 
     Raises:
         ValueError: two rooms offer the same name.
     """
     catalog = Catalog()
+    bus = None
+    if settings.bus:
+        from mcp_batteries.replicas import connect
+
+        bus = connect(settings.bus, name)
+        opens = [bus.running(), *opens]
+    hub = Hub(sources, bus=bus, max_streams=settings.max_streams, missing=catalog.missing, whose=_caller)
     tools: list[Tool] = []
     withheld: dict[str, str] = {}
     for room in rooms:
@@ -169,18 +179,16 @@ def assemble(
                     catalog.completions[declared.of, declared.argument] = method
                 case ListsResources():
                     catalog.listings.append(method)
+    if sources:
+        # No toolset of a server's own could leave it out: what changes is every toolset's.
+        for declared, method in declarations(ChangeTools(hub, follows)):
+            assert isinstance(declared, DeclaredTool)
+            tools.append(strict_tool(method, declared))
     names = [tool.name for tool in tools]
     if twice := sorted({item for item in names if names.count(item) > 1}):
         raise ValueError(f"declared more than once: {', '.join(twice)}")
     catalog.tools = [entry(tool) for tool in tools]
 
-    bus = None
-    if settings.bus:
-        from mcp_batteries.replicas import connect
-
-        bus = connect(settings.bus, name)
-        opens = [bus.running(), *opens]
-    hub = Hub(sources, bus=bus, max_streams=settings.max_streams, missing=catalog.missing)
     if bus is not None:
         bus.on_gap, bus.is_needed = hub.look_again, lambda: hub.subscriptions > 0
     audit = Audit(settings.audit_file, catalog.arguments) if settings.audit_file else None
@@ -208,6 +216,10 @@ def assemble(
     catalog.install(server)
     hub.install(server)
     return server
+
+
+def _caller(ctx: ServerRequestContext[Any]) -> str | None:
+    return "stdio" if ctx.request is None else whose(ctx) or None
 
 
 def _state_security(path: str | None) -> RequestStateSecurity | None:

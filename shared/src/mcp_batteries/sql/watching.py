@@ -12,6 +12,7 @@ from anyio.abc import TaskGroup
 
 from mcp_batteries.errors import Problem
 from mcp_batteries.sql.policy import Database, QueryOf, Readable
+from mcp_batteries.subscriptions.journal import Change
 
 __all__ = ["TablesOf", "Watched", "Watcher", "demonstration"]
 
@@ -105,6 +106,21 @@ class Watcher(ABC, Generic[W]):
         for watched in self.watched.values():
             watched.settle()
 
+    def followed(self, uri: str) -> Hashable | None:
+        return self.key(uri)
+
+    async def look(self, keys: Collection[Hashable]) -> None:
+        for name in {self._known[str(key)].database.name for key in keys if str(key) in self._known}:
+            watched = self.watched[name]
+            async with watched.turn:
+                await self.look_at(watched)
+
+    def news(self, key: Hashable) -> Iterable[Change]:
+        return (Change(),)
+
+    def shown(self, change: Change) -> str:
+        return ""
+
     async def run(self, changed: Callable[[Collection[Hashable]], None]) -> None:
         self.changed = changed
         try:
@@ -117,6 +133,14 @@ class Watcher(ABC, Generic[W]):
     @abstractmethod
     async def begin(self, watched: W, readables: Mapping[str, Readable[Any]]) -> None:
         """Have a first look at `readables` and follow them; at the tables too, if they are wanted."""
+
+    @abstractmethod
+    async def look_at(self, watched: W) -> object:
+        """Tell by `changed` what has changed since the last look; called in the database's turn.
+
+        Raises:
+            Problem: the database can't be looked at now.
+        """
 
     @abstractmethod
     def start(self, tasks: TaskGroup) -> None:

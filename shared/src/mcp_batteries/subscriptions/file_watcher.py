@@ -18,7 +18,6 @@ after a batch that may have been cut.
 from __future__ import annotations
 
 import logging
-import math
 import os
 import time
 from collections import Counter, defaultdict
@@ -27,9 +26,10 @@ from typing import TypeVar
 
 import anyio
 import anyio.to_thread
-from watchfiles._rust_notify import RustNotify, WatchfilesRustInternalError
+from watchfiles._rust_notify import WatchfilesRustInternalError
 
 from mcp_batteries.errors import Problem
+from mcp_batteries.subscriptions.kernel_watch import DEBOUNCE_MS, STEP_MS, KernelWatch
 from mcp_batteries.subscriptions.watch_paths import WatchPath, WatchPaths, fold
 
 __all__ = ["FileWatcher", "follow_file"]
@@ -40,11 +40,9 @@ T = TypeVar("T")
 
 _SETTLE_SECONDS = 0.2
 
-_STEP_MS = 5
-_DEBOUNCE_MS = 20
 _MODIFIED = 2
 
-_OVERLAP_STEPS = _DEBOUNCE_MS // _STEP_MS + 3
+_OVERLAP_STEPS = DEBOUNCE_MS // STEP_MS + 3
 """How long a replaced watcher goes on, to hand over what it had heard. In steps: a busy machine counts no time."""
 _MOST_ENDING = 32
 """Replaced watchers at once: each is an inotify instance, of which a user may have 128."""
@@ -61,9 +59,6 @@ _DOUBT_SECONDS = 0.1
 _POLL_SECONDS = 0.5
 _FLOOD = 1000
 """Events at once from which the kernel's queue (fs.inotify.max_queued_events) may have lost some."""
-_STALL_SECONDS = 0.1
-"""A pause of this process in which others may have filled the queue; equal events count once in a batch, so that its
-size does not tell."""
 
 _ROUND_SECONDS = 2.0
 """How long a slow look at everything takes at least."""
@@ -93,43 +88,6 @@ class _Entry:
         self.glance: _Stat | None = None
 
 
-class _Watch:
-    """Armed watches on `folders`; constructed and read on worker threads."""
-
-    def __init__(self, folders: Iterable[str]) -> None:
-        # The outer ones first: what happens to an inner one before it is armed is then an event.
-        self.folders = sorted(folders, key=len)
-        self._notify = RustNotify(self.folders, False, False, 0, False, False)
-        self._steps_left = math.inf
-        self._last_step = time.monotonic()
-        self._stalled = False
-
-    def read(self) -> set[tuple[int, str]] | None:
-        """Wait for events; None at the end."""
-        events = self._notify.watch(_DEBOUNCE_MS, _STEP_MS, 0, self)
-        return None if isinstance(events, str) else events
-
-    def end(self, after_steps: int = 0) -> None:
-        self._steps_left = min(self._steps_left, after_steps)
-
-    def may_be_cut(self) -> bool:
-        """Whether events may have been lost since this was last asked: the process was not running for a while."""
-        stalled, self._stalled = self._stalled, False
-        return stalled
-
-    @property
-    def ending(self) -> bool:
-        return self._steps_left < math.inf
-
-    def is_set(self) -> bool:
-        """What `RustNotify` asks in each step; the answer "yes" makes it forget what it has not yet reported."""
-        now = time.monotonic()
-        self._stalled = self._stalled or now - self._last_step > _STALL_SECONDS
-        self._last_step = now
-        self._steps_left -= 1
-        return self._steps_left < 0
-
-
 class FileWatcher:
     """The source of changes for what lies at and below `roots`.
 
@@ -142,6 +100,7 @@ class FileWatcher:
         poll: True never asks the kernel; by default that is left to the environment variable
             WATCHFILES_FORCE_POLLING, as in every program that uses watchfiles.
         exact: True if `probe` looks at the contents, so that what looks the same is the same, however close in time.
+        inside: True if what happens to the files directly in a folder concerns who watches the folder.
     """
 
     def __init__(
@@ -152,8 +111,9 @@ class FileWatcher:
         *,
         poll: bool | None = None,
         exact: bool = False,
+        inside: bool = False,
     ) -> None:
-        self._exact = exact
+        self._exact, self._inside = exact, inside
         self.list_keys: Collection[Hashable] = tuple(roots)
         self._locate, self._probe = locate, probe
         self._only_polls = poll if poll is not None else _environment_polls()
@@ -161,7 +121,7 @@ class FileWatcher:
         self._changed: Callable[[Collection[Hashable]], None] = lambda keys: None
         self._rounds = 0
         self._said: set[str] = set()
-        self._watches: set[_Watch] = set()
+        self._watches: set[KernelWatch] = set()
         self._running = anyio.Event()
         self._wake = anyio.Event()
         self._poll_wake = anyio.Event()
@@ -178,10 +138,10 @@ class FileWatcher:
         """By the folders on the way: who shares it."""
         self._on_way: Counter[str] = Counter()
         """By folded folder: in how many of `_ways` it is."""
-        self._armed: dict[str, _Watch] = {}
+        self._armed: dict[str, KernelWatch] = {}
         self._moved: set[str] = set()
         """Folders that were moved or removed since `_arm` last began."""
-        self._levels: list[_Watch | None] = [None] * _LEVELS
+        self._levels: list[KernelWatch | None] = [None] * _LEVELS
         self._polled: set[_Entry] = set()
         self._stale: set[_Entry] = set()
         self._flooded = self._outgrown = self._exhausted = False
@@ -409,7 +369,7 @@ class FileWatcher:
         watch = self._levels[level]
         return {folder for folder in watch.folders if fold(folder) in self._on_way} if watch else set()
 
-    async def _follow(self, watch: _Watch) -> None:
+    async def _follow(self, watch: KernelWatch) -> None:
         try:
             while (events := await self._in_thread(watch.read)) is not None:
                 await self._hear(events, watch)
@@ -421,16 +381,17 @@ class FileWatcher:
             self._ended.set()
             self._ended = anyio.Event()
 
-    async def _hear(self, events: set[tuple[int, str]], watch: _Watch) -> None:
+    async def _hear(self, events: set[tuple[int, str]], watch: KernelWatch) -> None:
         self._rounds += 1
         touched: set[_Entry] = set()
         moved: set[str] = set()
         for kind, path in events:
             place = fold(path)
             touched |= self._at.get(place, _NOBODY)
+            if kind != _MODIFIED or self._inside:
+                touched |= self._at.get(fold(os.path.dirname(path)), _NOBODY)
             if kind != _MODIFIED:
                 self._stale |= self._at.get(place, _NOBODY)
-                touched |= self._at.get(fold(os.path.dirname(path)), _NOBODY)
                 if place in self._on_way:
                     moved.add(place)
         if moved:
@@ -448,7 +409,7 @@ class FileWatcher:
         if touched:
             await self._check(touched, named=not watch.ending)
 
-    def _deafened(self, watch: _Watch, error: str) -> None:
+    def _deafened(self, watch: KernelWatch, error: str) -> None:
         """Go on without `watch`: a name that is not UTF-8 has broken it for good, and its last events are lost."""
         culprit = max((folder for folder in watch.folders if f'"{folder}{os.sep}' in error), key=len, default="")
         self._strikes[culprit] += 1
@@ -503,8 +464,8 @@ class FileWatcher:
 _NOBODY: frozenset[_Entry] = frozenset()
 
 
-def _watch(folders: Iterable[str]) -> _Watch:
-    return _Watch([folder for folder in folders if os.path.isdir(folder)])
+def _watch(folders: Iterable[str]) -> KernelWatch:
+    return KernelWatch([folder for folder in folders if os.path.isdir(folder)])
 
 
 def _stats(paths: Iterable[str]) -> tuple[int, list[_Stat | None], float]:

@@ -49,7 +49,9 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from mcp_batteries.errors import NotFound, Problem, TooLarge, Unavailable, quote, well_formed
 from mcp_batteries.protocol import RESOURCE_NOT_FOUND, VS_CODE
 from mcp_batteries.sdk import announce, connection_of, lowlevel
-from mcp_batteries.subscriptions.subscribers import REST_SECONDS, Source, Subscriber, Subscribers
+from mcp_batteries.subscriptions.followers import Followers
+from mcp_batteries.subscriptions.journal import Journal
+from mcp_batteries.subscriptions.subscribers import REST_SECONDS, Follower, Source, Subscriber, Subscribers
 
 __all__ = ["MAX_STREAMS", "MAX_URIS", "REST_SECONDS", "Hub", "Source"]
 
@@ -78,6 +80,7 @@ class Hub:
         missing: tells why there can't be a resource of this URI; None if there can.
         bus: carries what tools announce (`updated`, `ctx.notify_resource_updated`) between replicas; by default it
             ends in this process. What sources notice stays here: each replica watches for itself.
+        whose: tells callers apart who have no connection that lasts; None for one who can't be told apart.
     """
 
     def __init__(
@@ -87,11 +90,15 @@ class Hub:
         bus: SubscriptionBus | None = None,
         max_streams: int = MAX_STREAMS,
         missing: Callable[[str], Problem | None] = lambda uri: None,
+        whose: Callable[[_Context], str | None] = lambda ctx: None,
     ) -> None:
         self.bus: SubscriptionBus = bus or InMemorySubscriptionBus()
         self._subscribers = Subscribers(sources, missing)
+        self.followers = Followers(self._subscribers)
         self._connections: dict[Connection, Subscriber] = {}
-        self._streams: set[Subscriber] = set()
+        self._streams: dict[Subscriber, str | None] = {}
+        """Each with its caller."""
+        self._whose = whose
         self._closed, self._max_streams = False, max_streams
 
     def install(self, server: MCPServer[Any]) -> None:
@@ -149,6 +156,23 @@ class Hub:
     def subscriptions(self) -> int:
         """Things that can change of which somebody wants to hear."""
         return len(self._subscribers)
+
+    def subscribed(self, ctx: _Context) -> list[str]:
+        """The URIs to which the caller of a request is subscribed."""
+        caller = self._whose(ctx)
+        own = [subscriber for subscriber, whose in self._streams.items() if whose == caller is not None]
+        if (connection := connection_of(ctx.session)) in self._connections:
+            own.append(self._connections[connection])
+        return list(dict.fromkeys(uri for subscriber in own for uri in subscriber.uris))
+
+    @property
+    def journal(self) -> Journal:
+        """What changed of what is followed."""
+        return self._subscribers.journal
+
+    async def look(self, follower: Follower) -> None:
+        """Notice what has changed by now of what `follower` follows, where that can be found out at once."""
+        await self._subscribers.look(follower)
 
     def look_again(self) -> None:
         """Tell this process's subscribers that whatever they watch may have changed."""
@@ -230,7 +254,7 @@ class Hub:
             await ctx.session.send_notification(event_to_notification(event, meta), related_request_id=stream)
 
         subscriber = Subscriber(send)
-        self._streams.add(subscriber)
+        self._streams[subscriber] = self._whose(ctx)
         try:
             honoured = await self._subscribe_to(subscriber, params.notifications)
             acknowledged = SubscriptionsAcknowledgedNotificationParams(notifications=honoured, _meta=meta)
@@ -241,7 +265,7 @@ class Hub:
                 subscriber.end()
             await subscriber.pump()
         finally:
-            self._streams.discard(subscriber)
+            del self._streams[subscriber]
             self._subscribers.unsubscribe_all(subscriber)
         return SubscriptionsListenResult(_meta=meta)
 

@@ -22,8 +22,9 @@ from anyio.abc import TaskGroup
 from mcp.shared.subscriptions import ResourcesListChanged, ResourceUpdated, ServerEvent
 
 from mcp_batteries.errors import Problem
+from mcp_batteries.subscriptions.journal import Change, Journal, Telling
 
-__all__ = ["REST_SECONDS", "Source", "Subscriber", "Subscribers", "Topic"]
+__all__ = ["REST_SECONDS", "Follower", "Source", "Subscriber", "Subscribers", "Topic"]
 
 logger = logging.getLogger(__name__)
 
@@ -129,6 +130,42 @@ class Subscriber:
         return next(iter(self._echoes.values()), math.inf) - anyio.current_time()
 
 
+class Follower(Subscriber):
+    """Who asks now and then what changed, instead of being told; it is let go when it has not asked for a while.
+
+    Args:
+        owner: whose it is; nobody else may ask.
+        let_go: called when it has not asked for `IDLE_SECONDS`.
+    """
+
+    IDLE_SECONDS = 3600.0
+
+    def __init__(self, owner: str, let_go: Callable[[Follower], None]) -> None:
+        super().__init__(_tell_nobody)
+        self.owner, self._let_go = owner, let_go
+        self.asked()
+
+    def asked(self) -> None:
+        """Start the time anew after which it is let go."""
+        self._until = anyio.current_time() + self.IDLE_SECONDS
+        self._wake.set()
+
+    def push(self, event: ServerEvent) -> None:
+        pass
+
+    async def pump(self) -> None:
+        with anyio.CancelScope() as self._scope:
+            while self._until > anyio.current_time():
+                self._wake = anyio.Event()
+                with anyio.CancelScope(deadline=self._until):
+                    await self._wake.wait()
+            self._let_go(self)
+
+
+async def _tell_nobody(_: ServerEvent) -> None:
+    pass
+
+
 class Topic:
     """One thing that can change, and who wants to hear which notices when it does."""
 
@@ -152,6 +189,10 @@ class Topic:
         """Return once it is watched, has `failed` to be, or need not be any more."""
         if self.unsettled is not None:
             await self.unsettled.wait()
+
+    @property
+    def is_followed(self) -> bool:
+        return any(isinstance(subscriber, Follower) for subscriber in self.audience)
 
     def tell(self) -> None:
         for subscriber, events in self.audience.items():
@@ -186,6 +227,7 @@ class Subscribers:
         self._turn = anyio.Lock()
         self._tasks: TaskGroup | None = None
         self._blocks = 0
+        self.journal = Journal()
 
     def subscribe(self, subscriber: Subscriber, uri: str) -> Topic:
         """Let `subscriber` hear that `uri` was updated.
@@ -194,7 +236,7 @@ class Subscribers:
             Problem: It may not be watched, or nobody's URI can't be a resource's.
         """
         if uri not in subscriber.uris:
-            watched, key = self._place(uri)
+            watched, key = self._place(uri, followed=isinstance(subscriber, Follower))
             if watched is None and (problem := self._missing(uri)) is not None:
                 raise problem
             subscriber.uris[uri] = self._add(subscriber, watched, key, ResourceUpdated(uri))
@@ -254,6 +296,16 @@ class Subscribers:
         for topic in list(self._topics.values()):
             self._changed(topic)
 
+    async def look(self, subscriber: Subscriber) -> None:
+        """Have every source that can be asked look now at what `subscriber` has subscribed to."""
+        keys: dict[Watched, list[Hashable]] = {}
+        for topic in subscriber.topics:
+            if topic.watched is not None:
+                keys.setdefault(topic.watched, []).append(topic.key)
+        for watched, asked in keys.items():
+            if isinstance(watched.source, Telling):
+                await watched.source.look(asked)
+
     def hurry(self) -> None:
         """Tell now what waits for the end of a rest."""
         for _, topic in self._resting:
@@ -273,9 +325,11 @@ class Subscribers:
                 self._blocks -= 1
                 tasks.cancel_scope.cancel()
 
-    def _place(self, uri: str) -> tuple[Watched | None, Hashable]:
+    def _place(self, uri: str, *, followed: bool = False) -> tuple[Watched | None, Hashable]:
         for watched in self._sources:
-            if (key := watched.source.key(uri)) is not None:
+            source = watched.source
+            key = source.followed(uri) if followed and isinstance(source, Telling) else source.key(uri)
+            if key is not None:
                 return watched, key
         return None, uri
 
@@ -299,6 +353,7 @@ class Subscribers:
         if not topic.audience:
             del self._topics[topic.watched, topic.key]
             topic.settle()
+            self.journal.forget(topic)
             if topic.watched is not None:
                 topic.watched.touch(topic.key)
 
@@ -367,6 +422,14 @@ class Subscribers:
     def _changed(self, topic: Topic | None) -> None:
         if topic is None:
             return
+        source = None if topic.watched is None else topic.watched.source
+        news = source.news(topic.key) if isinstance(source, Telling) else (Change(),)
+        if topic.is_followed:
+            for change in news:
+                self.journal.note(topic, change)
+        self._tell(topic)
+
+    def _tell(self, topic: Topic) -> None:
         if topic.resting:
             topic.changed_again = True
             return
@@ -385,4 +448,4 @@ class Subscribers:
             topic.resting = False
             if topic.changed_again:
                 topic.changed_again = False
-                self._changed(topic)
+                self._tell(topic)

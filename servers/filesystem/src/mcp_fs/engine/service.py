@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Hashable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -11,7 +12,7 @@ from mcp_batteries.limits import Report, Stop, in_thread
 from mcp_fs.engine.files import temp_files, tree
 from mcp_fs.engine.files.cached_read import warm
 from mcp_fs.engine.files.edit import Replacement, replace
-from mcp_fs.engine.files.handles import spelled_names, status
+from mcp_fs.engine.files.handles import resolve, spelled_names, status
 from mcp_fs.engine.files.patch import FilePatch, apply_hunks
 from mcp_fs.engine.files.read import LineIndex, Part, read_part, read_parts
 from mcp_fs.engine.files.transaction import Change, change_files
@@ -237,6 +238,27 @@ class Engine:
             Refused: a link leads outside, or to a protected secret.
         """
         status(place)
+
+    def is_there(self, place: Readable) -> bool:
+        """Whether there is anything at a place, a link's target included."""
+        return _exists(place)
+
+    def is_folder(self, place: Readable) -> bool:
+        """Whether a place is a folder, or a link to one.
+
+        Raises:
+            Problem: as `look`.
+        """
+        return stat.S_ISDIR(status(place).st_mode)
+
+    def real(self, place: Readable) -> Readable:
+        """Where the links on the way to a place lead.
+
+        Raises:
+            Refused: as `look`.
+        """
+        with resolve(place) as spot:
+            return spot.place
 
     def spelled(self, place: Readable) -> tuple[str, ...]:
         """The names down to `place` as the file system has them, links not followed: what its events will name."""

@@ -1,0 +1,216 @@
+"""What changes below folders, for subscriptions to a glob and for `list_changes`.
+
+The file watcher tells in which folders something happened; then the trees they are in are looked at, and the look
+decides what changed. Beside it everything is looked at slowly, for what no event told.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import time
+from collections.abc import Callable, Collection, Hashable, Iterable
+
+import anyio
+
+from mcp_batteries.errors import NotFound, Problem
+from mcp_batteries.limits import in_thread
+from mcp_batteries.subscriptions.file_watcher import FileWatcher
+from mcp_batteries.subscriptions.journal import Change
+from mcp_fs.engine.following import Followed, Kept, Subtree, shown_change
+from mcp_fs.engine.service import Engine
+from mcp_fs.policy import Policy
+from mcp_fs.settings import Settings
+
+__all__ = ["TreeWatcher"]
+
+_log = logging.getLogger(__name__)
+
+_GLOB = frozenset("*?[{")
+_ROUND_SECONDS = 2.0
+_SHARE = 0.02
+"""Of one processor, what slow looks take at most."""
+_PAUSE = 4
+"""Looks after events take at most one part of this many and one."""
+_AGAIN_SECONDS = 0.05
+
+
+class _Tree:
+    def __init__(self, followed: Followed) -> None:
+        self.followed = followed
+        self.turn = anyio.Lock()
+        self.folders: set[str] = set()
+        self.news: list[Change] = []
+
+
+class TreeWatcher:
+    """The source for globs beneath the served folders; it can say what changed in the files they mean."""
+
+    list_keys: Collection[Hashable] = ()
+
+    def __init__(self, policy: Policy, engine: Engine, settings: Settings) -> None:
+        self._policy, self._engine = policy, engine
+        self._kept = Kept()
+        looks = itertools.count()
+        self._files = FileWatcher(
+            [root.path for root in policy.roots],
+            locate=lambda uri: None,
+            probe=lambda path: next(looks),  # whatever happened there, the tree is what is looked at
+            poll={"auto": None, "poll": True}[settings.watch],
+            inside=True,
+        )
+        self._trees: dict[Hashable, _Tree] = {}
+        self._in: dict[str, set[Hashable]] = {}
+        """By watched folder: whose files lie in it."""
+        self._touched: set[Hashable] = set()
+        self._fresh: set[Hashable] = set()
+        self._wake = anyio.Event()
+        self._doubt = anyio.Event()
+        self._added = anyio.Event()
+
+    def key(self, uri: str) -> Hashable | None:
+        """The subtree that a URI with a glob in it means; None for any other."""
+        if not uri.lower().startswith("file:"):
+            return None
+        place = self._policy.readable(uri)
+        depth = next((number for number, part in enumerate(place.parts) if _GLOB & {*part}), None)
+        if depth is None or self._engine.is_there(place):
+            return None
+        start = place.at(place.root, place.parts[:depth])
+        self._engine.look(start)
+        return Subtree(start, "/" + "/".join(place.parts[depth:]))
+
+    def followed(self, uri: str) -> Hashable | None:
+        """What a path, a glob or a URI means to who asks for changes: a folder means all files below it."""
+        place = self._policy.readable(uri)
+        if any(_GLOB & {*part} for part in place.parts) and (key := self.key(place.uri)) is not None:
+            return key
+        try:
+            if self._engine.is_folder(place):
+                return Subtree(place)
+            place = self._engine.real(place)
+        except NotFound:
+            self._engine.look(place.parent)  # the file may come
+        return Subtree(place.parent, only=place.name)
+
+    async def add(self, keys: Collection[Hashable]) -> None:
+        for key in keys:
+            assert isinstance(key, Subtree)
+            self._trees[key] = _Tree(Followed(key, self._kept))
+        self._added.set()
+        for key in keys:
+            await self._look(key)
+
+    def discard(self, keys: Collection[Hashable]) -> None:
+        for key in keys:
+            if (tree := self._trees.pop(key, None)) is not None:
+                tree.followed.forget()
+                self._leave(key, tree.folders)
+
+    async def run(self, changed: Callable[[Collection[Hashable]], None]) -> None:
+        self._changed = changed
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._files.run, self._happened)
+                tasks.start_soon(self._look_at_touched)
+                tasks.start_soon(self._look_again)
+                tasks.start_soon(self._look_slowly)
+        finally:
+            self._trees, self._in, self._touched, self._fresh = {}, {}, set(), set()
+
+    async def look(self, keys: Collection[Hashable]) -> None:
+        for key in keys:
+            if key in self._trees:
+                await self._look(key)
+
+    def news(self, key: Hashable) -> Iterable[Change]:
+        tree = self._trees[key]
+        news, tree.news = tree.news, []
+        return news
+
+    def shown(self, change: Change) -> str:
+        return shown_change(change)
+
+    def _happened(self, folders: Collection[Hashable]) -> None:
+        for folder in folders:
+            self._touched |= self._in.get(str(folder), set())
+        self._wake.set()
+
+    async def _look(self, key: Hashable) -> float:
+        """Look at a tree, tell what changed and watch the folders it has now; processor seconds it took, about."""
+        tree = self._trees.get(key)
+        if tree is None:
+            return 0.0
+        took = 0.0
+        async with tree.turn:
+            while True:
+                began = time.perf_counter()
+                try:
+                    tree.news += await in_thread(tree.followed.look, what="Looking", long=True)
+                except Problem as problem:
+                    if not tree.folders:
+                        raise
+                    _log.info("Not looked at: %s", problem)
+                took += time.perf_counter() - began
+                if self._trees.get(key) is not tree:
+                    return took
+                if tree.news:
+                    self._changed([key])
+                # What happened in a folder before it was watched is seen by another look.
+                if not await self._watch(key, tree):
+                    break
+        if tree.followed.fresh:
+            self._fresh.add(key)
+            self._doubt.set()
+        return took
+
+    async def _watch(self, key: Hashable, tree: _Tree) -> bool:
+        """Watch the folders in which a tree's files lie now; whether there are new ones."""
+        top = tree.followed.subtree.start.root.path
+        folders = {os.path.join(top, *parts) for parts in tree.followed.folders}
+        new, gone = folders - tree.folders, tree.folders - folders
+        tree.folders = folders
+        self._leave(key, gone)
+        unwatched = [folder for folder in new if folder not in self._in]
+        for folder in new:
+            self._in.setdefault(folder, set()).add(key)
+        if unwatched:
+            await self._files.add(unwatched)
+        return bool(new)
+
+    def _leave(self, key: Hashable, folders: Iterable[str]) -> None:
+        left: list[str] = []
+        for folder in folders:
+            self._in[folder].discard(key)
+            if not self._in[folder]:
+                del self._in[folder]
+                left.append(folder)
+        self._files.discard(left)
+
+    async def _look_at_touched(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake = anyio.Event()
+            touched, self._touched = self._touched, set()
+            took = sum([await self._look(key) for key in touched])
+            await anyio.sleep(_PAUSE * took)
+
+    async def _look_again(self) -> None:
+        """Once more at what changed just before it was looked at: it can have changed since and look the same."""
+        while True:
+            await self._doubt.wait()
+            self._doubt = anyio.Event()
+            await anyio.sleep(_AGAIN_SECONDS)
+            self._touched |= self._fresh
+            self._fresh = set()
+            self._wake.set()
+
+    async def _look_slowly(self) -> None:
+        while True:
+            await self._added.wait()
+            if not self._trees:
+                self._added = anyio.Event()
+            for key in list(self._trees):
+                took = await self._look(key)
+                await anyio.sleep(max(_ROUND_SECONDS / max(1, len(self._trees)), took / _SHARE))

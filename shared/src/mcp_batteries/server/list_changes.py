@@ -1,0 +1,150 @@
+"""`list_changes`: what changed since the model last asked, for hosts that do not pass on notices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any, cast
+
+from mcp.server.context import ServerRequestContext
+from mcp.server.mcpserver import Context
+from pydantic import Field
+
+from mcp_batteries.errors import Invalid
+from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop, in_thread
+from mcp_batteries.observability.audit import whose
+from mcp_batteries.server.declare import renames, tool
+from mcp_batteries.subscriptions.followers import MAX_FOLLOWED
+from mcp_batteries.subscriptions.hub import Hub
+from mcp_batteries.subscriptions.journal import Noted, Telling
+from mcp_batteries.subscriptions.subscribers import Follower, Topic
+
+__all__ = ["ChangeTools", "Changes"]
+
+_KIND = "changes"
+_MOST_SHOWN = 3000
+"""Characters shown of one change."""
+
+
+@dataclass(frozen=True)
+class Changes:
+    """A page of changes.
+
+    Attributes:
+        since: what to ask with next time.
+        lines: one text for each change.
+        total: of how many this is a page; those before it were on pages before.
+        first: the number of the first one, from 1.
+        following: what is followed from now on, in the first answer.
+        cut: true if there were more, which are forgotten.
+    """
+
+    since: str
+    lines: Sequence[str] = ()
+    total: int = 0
+    first: int = 1
+    following: Sequence[str] = ()
+    cut: bool = False
+
+    def text(self) -> str:
+        """A line that says what this is and how to go on, then the changes."""
+        again = f'since="{self.since}"'
+        if self.following:
+            named = ", ".join(self.following[:20]) + (", ..." if len(self.following) > 20 else "")
+            return f"[following from now on: {named}; what changes is told for {again}]"
+        last = self.first + len(self.lines) - 1
+        said = "no changes" if not self.total else f"{self.total:,} change{'s' * (self.total != 1)}"
+        if last < self.total or self.first > 1:
+            said = f"changes {self.first:,} to {last:,} of {self.total:,}"
+        if self.cut:
+            said += ", and older ones that are forgotten: read again what you follow"
+        return "\n".join([f"[{said}; next {again}]", *self.lines])
+
+
+@dataclass(frozen=True)
+class ChangeTools:
+    """The one tool of this room.
+
+    Args:
+        hub: knows what changes.
+        usual: the URIs that are followed when a client names none and is subscribed to none.
+    """
+
+    hub: Hub
+    usual: Callable[[], Sequence[str]] = tuple
+
+    @tool("List changes", effect="read", adapt=renames(paths="uris", path="uris", cursor="since"))
+    async def list_changes(
+        self,
+        ctx: Context,
+        uris: Annotated[
+            list[str],
+            Field(
+                max_length=MAX_FOLLOWED,
+                description="What to follow: URIs; of files also paths, globs. By default what you are subscribed to.",
+            ),
+        ] = [],  # noqa: B006 - read only, and in the schema it reads as what it is
+        since: Annotated[str | None, Field(description="From the last answer.")] = None,
+    ) -> Changes:
+        """List what changed since you last asked. The first call begins to follow and gives `since` for the next."""
+        request = cast("ServerRequestContext[Any]", ctx.request_context)
+        owner, followers, journal = whose(request), self.hub.followers, self.hub.journal
+        if since is None:
+            wanted = uris or self.hub.subscribed(request) or list(self.usual())
+            if not wanted:
+                raise Invalid("There is nothing to follow.", "Name resources as `uris`; `resources/list` has some.")
+            name, follower = await followers.begin(owner, wanted)
+            return Changes(_cursor(name, journal.mark()), following=wanted)
+        name, after, until, shown = Cursor.decode(_KIND, since)
+        follower = followers.again(owner, name)
+        if not shown:
+            await self.hub.look(follower)
+            until = journal.mark()
+        found = journal.between(follower.topics, after, until)
+        lines = await in_thread(lambda stop: _lines(follower, found[shown:], stop), what="Comparing")
+        last = shown + len(lines)
+        following = [uri for uri in uris if uri not in follower.uris]
+        await followers.extend(follower, following)
+        return Changes(
+            _cursor(name, after, until, last) if last < len(found) else _cursor(name, until),
+            lines,
+            len(found),
+            shown + 1,
+            cut=journal.is_cut(follower.topics, after),
+        )
+
+
+def _cursor(name: str, after: int, until: int = 0, shown: int = 0) -> str:
+    return Cursor.encode(_KIND, [name, after, until, shown])
+
+
+def _lines(follower: Follower, found: Sequence[Noted], stop: Stop) -> list[str]:
+    """As many of `found` as a page holds, at least one."""
+    uris: dict[Topic, list[str]] = {}
+    for uri, topic in follower.uris.items():
+        uris.setdefault(topic, []).append(uri)
+    lines: list[str] = []
+    left = DEFAULT_PAGE_BYTES
+    for noted in found:
+        stop.check()
+        topic = cast("Topic", noted.place)
+        at = datetime.fromtimestamp(noted.at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        named = noted.change.name or ", ".join(uris.get(topic, ()))
+        line = f"{noted.change.what} {at} {named}"
+        source = topic.watched and topic.watched.source
+        if isinstance(source, Telling) and (detail := source.shown(noted.change).rstrip("\n")):
+            line += f"\n{_clipped(detail)}"
+        left -= len(line.encode("utf-8", "replace"))
+        if lines and left < 0:
+            break
+        lines.append(line)
+    return lines
+
+
+def _clipped(detail: str) -> str:
+    if len(detail) <= _MOST_SHOWN:
+        return detail
+    kept = detail[:_MOST_SHOWN].rpartition("\n")[0] or detail[:_MOST_SHOWN]
+    more = detail.count("\n") - kept.count("\n")
+    return f"{kept}\n[{more:,} more lines]" if more else f"{kept} [cut]"

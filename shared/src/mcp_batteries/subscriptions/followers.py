@@ -1,0 +1,84 @@
+"""Who follows what changes by asking with a cursor: what `list_changes` stands on."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+
+from mcp_batteries.errors import Conflict, TooLarge, Unavailable, quote
+from mcp_batteries.subscriptions.subscribers import Follower, Subscribers
+
+__all__ = ["MAX_FOLLOWED", "Followers"]
+
+MAX_FOLLOWED = 1000
+"""URIs of one follower."""
+_MOST = 64
+"""Followers at once; the one that has not asked for the longest time makes room."""
+
+
+class Followers:
+    """The followers of a server, by names that cannot be guessed."""
+
+    def __init__(self, subscribers: Subscribers) -> None:
+        self._subscribers = subscribers
+        self._by_name: dict[str, Follower] = {}
+        """The one that asked last is the last."""
+
+    async def begin(self, owner: str, uris: Sequence[str]) -> tuple[str, Follower]:
+        """A new follower of `uris`, and its name.
+
+        Raises:
+            Problem: One of them can't be followed.
+        """
+        follower = Follower(owner, self._let_go)
+        await self.extend(follower, uris)
+        while len(self._by_name) >= _MOST:
+            self._let_go(next(iter(self._by_name.values())))
+        name = secrets.token_hex(12)
+        self._by_name[name] = follower
+        self._subscribers.attend(follower)
+        return name, follower
+
+    async def extend(self, follower: Follower, uris: Sequence[str]) -> None:
+        """Let `follower` follow `uris` too, all or none.
+
+        Raises:
+            Problem: One of them can't be followed.
+        """
+        new = [uri for uri in dict.fromkeys(uris) if uri not in follower.uris]
+        try:
+            if len(follower.uris) + len(new) > MAX_FOLLOWED:
+                raise TooLarge(f"One call follows at most {MAX_FOLLOWED:,} URIs.", "Follow folders or lists instead.")
+            for uri in new:
+                self._subscribers.subscribe(follower, uri)
+            for uri in new:
+                await follower.uris[uri].settled()
+                if follower.uris[uri].failed:
+                    raise Unavailable(f"{quote(uri)} cannot be followed now.", "Read it again when you need it.")
+        except BaseException:
+            for uri in new:
+                self._subscribers.unsubscribe(follower, uri)
+            raise
+
+    def again(self, owner: str, name: str) -> Follower:
+        """The follower of a name.
+
+        Raises:
+            Conflict: There is none any more, or it is another caller's.
+        """
+        follower = self._by_name.get(name)
+        if follower is None or follower.owner != owner:
+            minutes = round(Follower.IDLE_SECONDS / 60)
+            raise Conflict(
+                f"What this `since` followed was let go: {minutes} minutes passed without a question, or the server "
+                "was restarted.",
+                "Read again what you need, and call without `since` to follow it anew.",
+            )
+        follower.asked()
+        self._by_name[name] = self._by_name.pop(name)
+        return follower
+
+    def _let_go(self, follower: Follower) -> None:
+        name = next(name for name, other in self._by_name.items() if other is follower)
+        del self._by_name[name]
+        self._subscribers.dismiss(follower)

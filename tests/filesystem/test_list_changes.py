@@ -1,0 +1,304 @@
+"""`list_changes` tells each change below a folder once, whatever happened; a subscription to a glob hears of it."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from mcp import Client
+
+from e2e.serving import connected, listening
+from filesystem.test_findings import call, serving
+from mcp_batteries.subscriptions import journal
+from mcp_batteries.testing.wire import MODERN, HttpWire, WireError
+
+pytestmark = pytest.mark.anyio
+posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX names and links")
+
+UPDATED = "notifications/resources/updated"
+LINE = re.compile(r"^(created|changed|deleted) \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ (.+)$", re.MULTILINE)
+
+
+class Following:
+    """One who asks again and again."""
+
+    def __init__(self, client: Client) -> None:
+        self.client, self.since = client, ""
+
+    async def begin(self, *uris: str) -> str:
+        return await self._ask(uris=list(uris))
+
+    async def news(self, **arguments: object) -> str:
+        return await self._ask(since=self.since, **arguments)
+
+    async def changes(self) -> set[tuple[str, str]]:
+        """(what, name) on all pages."""
+        found: list[tuple[str, str]] = []
+        while True:
+            said = await self.news()
+            found += LINE.findall(said)
+            if not (page := re.match(r"\[changes [\d,]+ to ([\d,]+) of ([\d,]+);", said)) or page[1] == page[2]:
+                assert len(set(found)) == len(found)
+                return set(found)
+
+    async def _ask(self, **arguments: object) -> str:
+        failed, said = await call(self.client, "list_changes", **arguments)
+        assert not failed, said
+        self.since = re.findall(r'since="([^"]+)"', said.partition("\n")[0])[-1]
+        return said
+
+
+def put(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8", newline="")
+
+
+async def test_each_change_is_told_once_with_its_lines(tmp_path: Path) -> None:
+    put(tmp_path / "src/a.py", "one\ntwo\nthree\n")
+    put(tmp_path / "log", "begun\n")
+    put(tmp_path / "gone", "x")
+    async with serving(tmp_path) as client:
+        following = Following(client)
+        assert "following from now on" in await following.begin()
+        assert "[no changes;" in await following.news()
+        put(tmp_path / "src/a.py", "one\n2\nthree\n")
+        with (tmp_path / "log").open("a") as log:
+            log.write("more\nand more\n")
+        put(tmp_path / "new/b.txt", "1\n2\n")
+        (tmp_path / "gone").unlink()
+        first = following.since
+        said = await following.news()
+        assert {*LINE.findall(said)} == {
+            ("changed", "src/a.py"),
+            ("changed", "log"),
+            ("created", "new/b.txt"),
+            ("deleted", "gone"),
+        }
+        assert "\n-two\n+2\n" in said and " log\n+more\n+and more\n" in said and "new/b.txt\n2 lines" in said
+        assert "[no changes;" in await following.news()
+        # Whoever asks again with an earlier cursor, because an answer was lost, is told the same.
+        assert LINE.findall((await call(client, "list_changes", since=first))[1]) == LINE.findall(said)
+
+
+async def test_changes_between_two_questions_are_one(tmp_path: Path) -> None:
+    put(tmp_path / "a", "1\n")
+    async with serving(tmp_path) as client:
+        following = Following(client)
+        await following.begin("a")
+        first = following.since
+        put(tmp_path / "a", "1\n2\n")
+        await following.news()
+        put(tmp_path / "a", "1\n2\n3\n")
+        assert "+3" in await following.news() and "+2" not in await following.news()
+        both = (await call(client, "list_changes", since=first))[1]
+        assert both.count("\n+") == 2 and "+2\n+3" in both
+        put(tmp_path / "a", "1\n")
+        await following.news()
+        assert "[no changes;" in (await call(client, "list_changes", since=first))[1]
+
+
+async def test_a_file_a_glob_and_what_is_not_there_yet(tmp_path: Path) -> None:
+    put(tmp_path / "d/a.py", "")
+    (tmp_path / "a[1].txt").write_text("")
+    async with serving(tmp_path) as client:
+        following = Following(client)
+        await following.begin("d/**/*.py", "later.txt", (tmp_path / "a[1].txt").as_uri())
+        for name in ("d/b.py", "d/e/c.py", "d/x.txt", "later.txt", "other", "a[1].txt"):
+            put(tmp_path / name, "text")
+        (tmp_path / "d/a.py").unlink()
+        assert await following.changes() == {
+            ("created", "d/b.py"),
+            ("created", "d/e/c.py"),
+            ("deleted", "d/a.py"),
+            ("created", "later.txt"),
+            ("changed", "a[1].txt"),
+        }
+
+
+async def test_what_is_left_out_is_not_told(tmp_path: Path) -> None:
+    put(tmp_path / ".gitignore", "ignored\n")
+    async with serving(tmp_path) as client:
+        following = Following(client)
+        await following.begin()
+        for name in (".hidden", "ignored/a", ".git/index", "id_rsa", "seen"):
+            put(tmp_path / name, "SECRET")
+        said = await following.news()
+        assert LINE.findall(said) == [("created", "seen")]
+        failed, said = await call(client, "list_changes", uris=["id_rsa"])
+        assert failed and "protected" in said
+
+
+@posix
+async def test_what_leads_outside_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "served").mkdir()
+    put(tmp_path / "outside/a", "")
+    (tmp_path / "served/out").symlink_to(tmp_path / "outside")
+    async with serving(tmp_path / "served") as client:
+        for uri in ("out", "out/*", "out/a", str(tmp_path / "outside")):
+            failed, said = await call(client, "list_changes", uris=[uri])
+            assert failed and "outside" in said
+
+
+async def test_pages(tmp_path: Path) -> None:
+    expected = [f"{number:03}{'x' * 150}" for number in range(120)]
+    async with serving(tmp_path) as client:
+        following = Following(client)
+        await following.begin()
+        for name in expected:
+            put(tmp_path / name, "")
+        names: list[str] = []
+        while len(names) < len(expected):
+            said = await following.news()
+            found = [name for _, name in LINE.findall(said)]
+            assert 0 < len(found) < len(expected) and len(said) < 11_000
+            assert said.startswith(f"[changes {len(names) + 1} to {len(names) + len(found)} of 120;")
+            names += found
+            put(tmp_path / "meanwhile", str(len(names)))  # which is on no page of this list
+        assert names == expected
+        assert await following.changes() == {("created", "meanwhile")}
+
+
+async def test_a_large_file_tells_what_was_added(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("line\n" * 200_000)
+    async with serving(tmp_path) as client:
+        following = Following(client)
+        await following.begin("log")
+        with log.open("a") as opened:
+            opened.write("the last\n")
+        assert (await following.news()).rstrip().endswith(" log\n+the last")
+        log.write_text("new\n" * 300_000)
+        assert (await following.news()).rstrip().endswith(" log")
+
+
+async def test_what_is_too_much_is_forgotten_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "_MOST", 10)
+    async with serving(tmp_path) as client:
+        following = Following(client)
+        await following.begin()
+        for number in range(30):
+            put(tmp_path / str(number), "")
+        said = await following.news()
+        assert "older ones that are forgotten" in said.partition("\n")[0] and len(LINE.findall(said)) == 10
+        put(tmp_path / "last", "")
+        assert "forgotten" not in await following.news()
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_random_changes(tmp_path: Path, seed: int) -> None:
+    """What is told is the difference of the tree at one question and at the next, whatever was done between them."""
+    chance = random.Random(seed)
+    for number in range(40):
+        put(tmp_path / _path(chance), str(number))
+    async with serving(tmp_path) as client:
+        following = Following(client)
+        await following.begin()
+        before = _state(tmp_path)
+        for _ in range(25):
+            for _ in range(chance.randrange(6)):
+                _change(tmp_path, chance)
+            now = _state(tmp_path)
+            told = await following.changes()
+            assert told == _difference(before, now)
+            before = now
+
+
+def _path(chance: random.Random) -> str:
+    return "/".join(chance.choice("abcd") for _ in range(chance.randrange(3))) + "/f" + chance.choice("0123456789")
+
+
+def _change(top: Path, chance: random.Random) -> None:
+    path = top / _path(chance).lstrip("/")
+    files = [item for item in top.rglob("*") if item.is_file()]
+    folders = [item for item in top.rglob("*") if item.is_dir()]
+    match chance.randrange(6):
+        case 0 if folders:
+            shutil.rmtree(chance.choice(folders))
+        case 1 if folders:
+            source, target = chance.choice(folders), top / f"moved{chance.randrange(3)}"
+            if not target.exists():
+                source.rename(target)
+        case 2 if files:
+            chance.choice(files).unlink()
+        case 3 if files:
+            os.replace(chance.choice(files), path) if path.parent.is_dir() else None
+        case 4 if files:
+            with chance.choice(files).open("a") as opened:
+                opened.write("more\n")
+        case _:
+            put(path, str(chance.random()))
+
+
+def _state(top: Path) -> dict[str, str]:
+    return {item.relative_to(top).as_posix(): item.read_text("utf-8") for item in top.rglob("*") if item.is_file()}
+
+
+def _difference(before: dict[str, str], now: dict[str, str]) -> set[tuple[str, str]]:
+    gone = {("deleted", name) for name in before.keys() - now.keys()}
+    new = {("created", name) for name in now.keys() - before.keys()}
+    return gone | new | {("changed", name) for name in before.keys() & now.keys() if before[name] != now[name]}
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
+async def test_a_subscription_to_a_glob_hears_of_every_file_it_means(tmp_path: Path, revision: str) -> None:
+    put(tmp_path / "src/a.py", "1")
+    async with connected("stdio", revision, "mcp_fs", [str(tmp_path)]) as wire:
+        uri = f"{tmp_path.as_uri()}/src/**/*.py"
+        await wire.subscribe(uri)
+
+        async def heard() -> None:
+            await wire.notification(UPDATED, lambda params: params.get("uri") == uri)
+
+        put(tmp_path / "src/a.py", "2")
+        await heard()
+        put(tmp_path / "src/new/deep/b.py", "1")
+        await heard()
+        put(tmp_path / "src/new/deep/b.py", "22")
+        await heard()
+        shutil.rmtree(tmp_path / "src/new")
+        await heard()
+        shutil.rmtree(tmp_path / "src")
+        await heard()
+        put(tmp_path / "src/c.py", "1")
+        await heard()
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+@pytest.mark.parametrize("revision", ["2025-03-26", "2025-11-25", MODERN])
+async def test_over_the_wire(tmp_path: Path, transport: str, revision: str) -> None:
+    put(tmp_path / "a", "1\n")
+    async with connected(transport, revision, "mcp_fs", [str(tmp_path)]) as wire:
+        said = (await wire.call("list_changes"))["content"][0]["text"]
+        since = re.findall(r'since="([^"]+)"', said)[0]
+        put(tmp_path / "a", "1\n2\n")
+        said = (await wire.call("list_changes", since=since))["content"][0]["text"]
+        assert LINE.findall(said) == [("changed", "a")]
+        assert said.rstrip().endswith("+2")
+
+
+async def test_nobody_else_can_ask(tmp_path: Path) -> None:
+    """A cursor of one session, copied into another, tells nothing; one that was made up neither."""
+    async with (
+        listening("mcp_fs", str(tmp_path)) as (_, url),
+        HttpWire(url, revision="2025-11-25") as mine,
+        HttpWire(url, revision="2025-11-25") as theirs,
+    ):
+        await mine.open()
+        await theirs.open()
+        said = (await mine.call("list_changes"))["content"][0]["text"]
+        since = re.findall(r'since="([^"]+)"', said)[0]
+        for cursor, words in ((since, "let go"), ("bm9uc2Vuc2U", "`cursor` was not issued")):
+            answer = await theirs.call("list_changes", since=cursor)
+            assert answer["isError"] and words in answer["content"][0]["text"]
+        assert "[no changes" in (await mine.call("list_changes", since=since))["content"][0]["text"]
+
+
+async def test_a_glob_below_what_is_not_there_is_refused(tmp_path: Path) -> None:
+    async with connected("stdio", "2025-11-25", "mcp_fs", [str(tmp_path)]) as wire:
+        with pytest.raises(WireError, match="gone"):
+            await wire.subscribe(f"{tmp_path.as_uri()}/gone/*.py")
