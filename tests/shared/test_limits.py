@@ -16,23 +16,17 @@ async def test_the_result_of_work_comes_back() -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("with_progress", [False, True])
-async def test_a_problem_comes_back_unwrapped(with_progress: bool) -> None:
-    async def report(done: float, total: float | None, message: str | None) -> None: ...
-
+async def test_a_problem_comes_back_unwrapped() -> None:
     def work(stop: Stop) -> None:
         raise NotFound("No `x`.")
 
     with pytest.raises(NotFound):
-        await in_thread(work, report=report if with_progress else None)
+        await in_thread(work)
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("with_progress", [False, True])
-async def test_past_the_deadline_the_work_itself_ends(with_progress: bool) -> None:
+async def test_past_the_deadline_the_work_itself_ends() -> None:
     ended = threading.Event()
-
-    async def report(done: float, total: float | None, message: str | None) -> None: ...
 
     def work(stop: Stop) -> None:
         try:
@@ -43,7 +37,7 @@ async def test_past_the_deadline_the_work_itself_ends(with_progress: bool) -> No
             raise
 
     with pytest.raises(Unavailable, match=r"Counting was stopped after 0.05 s"):
-        await in_thread(work, seconds=0.05, what="Counting", report=report if with_progress else None)
+        await in_thread(work, seconds=0.05, what="Counting")
     assert ended.is_set()
 
 
@@ -62,23 +56,6 @@ async def test_cancelling_the_caller_ends_the_work() -> None:
         await anyio.to_thread.run_sync(started.wait, 5)
         tasks.cancel_scope.cancel()
     assert await anyio.to_thread.run_sync(ended.wait, 5)
-
-
-@pytest.mark.anyio
-async def test_progress_reaches_the_reporter() -> None:
-    told = threading.Event()
-    seen: list[tuple[float, float | None, str | None]] = []
-
-    async def report(done: float, total: float | None, message: str | None) -> None:
-        seen.append((done, total, message))
-        told.set()
-
-    def work(stop: Stop) -> bool:
-        stop.progress = (3, 10, "caf\udce9 searched")
-        return told.wait(5)
-
-    assert await in_thread(work, report=report)
-    assert seen == [(3, 10, "caf\ufffd searched")]
 
 
 def test_a_cursor_returns_its_position() -> None:

@@ -14,24 +14,18 @@ import json
 import os
 import threading
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
-from mcp_batteries.errors import Invalid, Unavailable, well_formed
+from mcp_batteries.errors import Invalid, Unavailable
 
-__all__ = ["DEFAULT_PAGE_BYTES", "Cursor", "Report", "Stop", "Stopped", "clip", "in_thread"]
+__all__ = ["DEFAULT_PAGE_BYTES", "Cursor", "Stop", "Stopped", "clip", "in_thread"]
 
 T = TypeVar("T")
-Report = Callable[[float, float | None, str | None], Awaitable[None]]
-"""(done, total, message) -> told; `ctx.report_progress` is one."""
-
-_PROGRESS_SECONDS = 0.1
-
 DEFAULT_PAGE_BYTES = 10_000
 """Text bytes of one answer unless the caller asks otherwise: what every measured host passes on whole."""
 
@@ -47,13 +41,11 @@ class Stop:
         seconds: also stop this long from now; None for no deadline.
     """
 
-    __slots__ = ("_event", "deadline", "progress")
+    __slots__ = ("_event", "deadline")
 
     def __init__(self, seconds: float | None = None) -> None:
         self._event = threading.Event()
         self.deadline = None if seconds is None else time.monotonic() + seconds
-        self.progress: tuple[float, float | None, str | None] | None = None
-        """(done, total, message) as last told by the work; the waiting side reports it on."""
 
     def set(self) -> None:
         self._event.set()
@@ -87,26 +79,21 @@ async def in_thread(
     *,
     seconds: float | None = None,
     what: str = "The call",
-    report: Report | None = None,
     long: bool = False,
 ) -> T:
     """Run `work(stop)` on a worker thread and return its result.
 
     Cancelling the awaiting task sets the stop sign and returns at once; the thread ends at its next
-    `stop.check()`. Past `seconds` the work is stopped the same way. What the work puts in `stop.progress`
-    reaches `report` (say, `ctx.report_progress`) at most every 100 ms. `long` marks work that can take seconds,
-    as work with a `report` can: it has threads of its own, so that quick calls find one however much of it there is.
+    `stop.check()`. Past `seconds` the work is stopped the same way. What the work tells by `progress.tell` reaches
+    whoever called the tool. `long` marks work that can take seconds: it has threads of its own, so that quick calls
+    find one however much of it there is.
 
     Raises:
         Unavailable: The deadline passed; `what` names the work in the message.
     """
     stop = Stop(seconds)
-    limiter = _worker_limiter(long or report is not None)
     try:
-        if report is None:
-            return await anyio.to_thread.run_sync(work, stop, abandon_on_cancel=True, limiter=limiter)
-        async with _relayed(stop, report):
-            return await anyio.to_thread.run_sync(work, stop, abandon_on_cancel=True, limiter=limiter)
+        return await anyio.to_thread.run_sync(work, stop, abandon_on_cancel=True, limiter=_worker_limiter(long))
     except Stopped:
         raise Unavailable(
             f"{what} was stopped after {seconds:g} s, its time limit.",
@@ -114,31 +101,6 @@ async def in_thread(
         ) from None
     finally:
         stop.set()
-
-
-@asynccontextmanager
-async def _relayed(stop: Stop, report: Report) -> AsyncGenerator[None]:
-    failure: Exception | None = None
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_relay_progress, stop, report)
-        try:
-            yield
-        except Exception as exc:  # noqa: BLE001 - raised again below, outside the group that would wrap it
-            failure = exc
-        tasks.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
-
-
-async def _relay_progress(stop: Stop, report: Report) -> None:
-    told: tuple[float, float | None, str | None] | None = None
-    while True:
-        await anyio.sleep(_PROGRESS_SECONDS)
-        if stop.progress is not None and stop.progress != told:
-            told = stop.progress
-            done, total, message = told
-            # A file name in it may not be UTF-8, which no transport can write.
-            await report(done, total, message and well_formed(message))
 
 
 def clip(text: str, limit: int, how: str) -> str:

@@ -16,6 +16,7 @@ from mcp_types import CallToolResult, InputRequiredResult
 from pydantic import Field
 
 from mcp_batteries.errors import Problem, Unavailable
+from mcp_batteries.progress import reported
 from mcp_batteries.server.arguments import check_arguments, slim
 from mcp_batteries.server.confirm import Question, ask
 from mcp_batteries.server.declare import Adapt, DeclaredTool, Effect, hints
@@ -69,7 +70,8 @@ class StrictTool(Tool):
                     if isinstance(resolved, InputRequiredResult):
                         return resolved
                     values |= resolved
-                result = await self.fn(**values)
+                async with reported(context.report_progress, self.name):
+                    result = await self.fn(**values)
                 # What asks the client for something is no result yet.
                 converts = convert_result and not isinstance(result, InputRequiredResult)
                 return to_call_result(result) if converts else result

@@ -18,6 +18,7 @@ from typing import Literal
 
 from mcp_batteries.errors import Problem
 from mcp_batteries.limits import Cursor, Stop
+from mcp_batteries.progress import tell
 from mcp_fs.engine.files.handles import Folder, open_folder, status
 from mcp_fs.engine.names import folded
 from mcp_fs.engine.search.ignore import IGNORE_FILES, Rules
@@ -206,7 +207,7 @@ class _Branch:
 def _grown(place: Readable, wanted: Filter, depth: int, max_bytes: int, stop: Stop, skipped: Skipped) -> _Branch:
     branches: dict[tuple[str, ...], _Branch] = {}
     for visit in walk(place, wanted, stop, skipped):
-        stop.progress = (len(branches), None, f"{len(branches):,} folders seen")
+        tell(len(branches), None, f"{len(branches):,} folders seen")
         above = visit.folder.place
         branch = branches.get(visit.parts)
         if branch is None:

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 
 from mcp_batteries.errors import Problem, quote
-from mcp_batteries.limits import Report, Stop, in_thread
+from mcp_batteries.limits import Stop, in_thread
 from mcp_fs.engine.files import temp_files, tree
 from mcp_fs.engine.files.cached_read import warm
 from mcp_fs.engine.files.edit import Replacement, replace
@@ -103,12 +103,12 @@ class Engine:
         """The served folders."""
         return await in_thread(lambda stop: list_roots(places), what="Listing")
 
-    async def tree(self, place: Readable, *, depth: int, wanted: Filter, max_bytes: int, report: Report) -> Tree:
+    async def tree(self, place: Readable, *, depth: int, wanted: Filter, max_bytes: int) -> Tree:
         """A folder's tree, folded to a size."""
         return await in_thread(
             lambda stop: list_tree(place, stop, depth=depth, wanted=wanted, max_bytes=max_bytes),
             what="Listing",
-            report=report,
+            long=True,
         )
 
     async def top_files(self) -> Sequence[tuple[Root, Sequence[tuple[Readable, str]]]]:
@@ -131,21 +131,18 @@ class Engine:
         wanted: Filter,
         limit: int,
         cursor: str | None,
-        report: Report,
     ) -> FoundFiles:
         """A page of the paths that a glob matches."""
         return await in_thread(
             lambda stop: find(starts, glob, stop, newest_first=newest_first, wanted=wanted, limit=limit, cursor=cursor),
             what="Finding files",
-            report=report,
+            long=True,
         )
 
-    async def search(
-        self, starts: Sequence[Readable], query: Query, cursor: str | None, report: Report
-    ) -> Matches | Tallies:
+    async def search(self, starts: Sequence[Readable], query: Query, cursor: str | None) -> Matches | Tallies:
         """A page of the lines that match, or of what was counted."""
         return await in_thread(
-            lambda stop: search(starts, query, cursor, stop, ripgrep.command()), what="Searching", report=report
+            lambda stop: search(starts, query, cursor, stop, ripgrep.command()), what="Searching", long=True
         )
 
     # Writing
@@ -193,13 +190,13 @@ class Engine:
         return await in_thread(work, what="Writing", long=True)
 
     async def replace(
-        self, start: Writable, glob: str, wanted: Filter, substitution: Substitution, *, dry_run: bool, report: Report
+        self, start: Writable, glob: str, wanted: Filter, substitution: Substitution, *, dry_run: bool
     ) -> Replaced:
         """Replace a text in many files, all or none."""
         return await in_thread(
             lambda stop: replace_in_files(start, glob, wanted, substitution, dry_run=dry_run, stop=stop),
             what="Replacing",
-            report=report,
+            long=True,
         )
 
     async def exists(self, place: Readable) -> bool:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from mcp.server.mcpserver import Context
 from mcp_types import (
     AudioContent,
     BlobResourceContents,
@@ -124,7 +123,6 @@ class ReadTools:
     @tool("List a tree", effect="read", view=TREE)
     async def list_tree(
         self,
-        ctx: Context,
         path: RelativePath = ".",
         depth: Annotated[int, Field(ge=1, le=20)] = 3,
         include_hidden: IncludeHidden = False,
@@ -136,9 +134,7 @@ class ReadTools:
         if len(places) > 1:
             raise Invalid("Several folders are served.", f"Use one of: {', '.join(p.display for p in places)}.")
         wanted = Filter(include_hidden, include_ignored)
-        return await self.engine.tree(
-            places[0], depth=depth, wanted=wanted, max_bytes=max_bytes, report=ctx.report_progress
-        )
+        return await self.engine.tree(places[0], depth=depth, wanted=wanted, max_bytes=max_bytes)
 
 
 def _blocks(media: Media) -> list[ContentBlock]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from mcp.server.mcpserver import Context
 from pydantic import Field
 
 from mcp_batteries.server.declare import renames, tool
@@ -28,7 +27,6 @@ class SearchTools:
     @tool("Find files", effect="read", adapt=renames(pattern="glob", query="glob"))
     async def find_files(
         self,
-        ctx: Context,
         glob: Annotated[str, Field(description="`*.py`, `src/**/*.{ts,tsx}`; `name/` for folders")],
         path: RelativePath = ".",
         sort: Literal["path", "modified"] = "path",
@@ -50,13 +48,11 @@ class SearchTools:
             wanted=wanted,
             limit=limit,
             cursor=cursor,
-            report=ctx.report_progress,
         )
 
     @tool("Search text", effect="read", adapt=renames(query="pattern", regex="pattern", include="glob"))
     async def search_text(
         self,
-        ctx: Context,
         pattern: Annotated[str, Field(description="RE2 regular expression: no look-around, no back-references")],
         path: RelativePath = ".",
         literal: bool = False,
@@ -95,4 +91,4 @@ class SearchTools:
             binary=include_binary,
             wanted=wanted,
         )
-        return await self.engine.search(places, query, cursor, ctx.report_progress)
+        return await self.engine.search(places, query, cursor)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from mcp.server.mcpserver import Context
 from pydantic import BaseModel, ConfigDict, Field
 
 from mcp_batteries.errors import Invalid, Problem, quote
@@ -42,6 +41,10 @@ def _flat(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         return arguments
     edit = {name.replace("string", "text"): value for name, value in arguments.items() if name in names}
     return {**{name: value for name, value in arguments.items() if name not in names}, "edits": [edit]}
+
+
+_LONG = 3600.0
+"""A large tree takes its time: the caller hears that it goes on, and can cancel."""
 
 
 @dataclass(frozen=True)
@@ -104,10 +107,14 @@ class WriteTools:
         """Create a folder and those above it that are missing."""
         return await self.engine.create_folder(self.policy.writable(path))
 
-    @tool("Replace text", effect="destroy", adapt=renames(pattern="old_text", query="old_text", replacement="new_text"))
+    @tool(
+        "Replace text",
+        effect="destroy",
+        seconds=_LONG,
+        adapt=renames(pattern="old_text", query="old_text", replacement="new_text"),
+    )
     async def replace_text(
         self,
-        ctx: Context,
         old_text: Annotated[str, Field(description="What to replace.")],
         new_text: Annotated[str, Field(description="What to put there.")],
         glob: Annotated[str, Field(description="`*.py`, `src/**/*.{ts,tsx}`")],
@@ -127,19 +134,19 @@ class WriteTools:
         """
         start, wanted = self.policy.writable(path), Filter(include_hidden, include_ignored)
         substitution = Substitution(old_text, new_text, by, ignore_case)
-        return await self.engine.replace(start, glob, wanted, substitution, dry_run=dry_run, report=ctx.report_progress)
+        return await self.engine.replace(start, glob, wanted, substitution, dry_run=dry_run)
 
-    @tool("Copy file", effect="destroy", adapt=renames(destination="target"))
+    @tool("Copy file", effect="destroy", seconds=_LONG, adapt=renames(destination="target"))
     async def copy_file(self, source: RelativePath, target: RelativePath, overwrite: Overwrite = False) -> Moved:
         """Copy a file or a whole folder to a new path."""
         return await self.engine.copy(self.policy.readable(source), self.policy.writable(target), overwrite=overwrite)
 
-    @tool("Move file", effect="destroy", adapt=renames(destination="target"))
+    @tool("Move file", effect="destroy", seconds=_LONG, adapt=renames(destination="target"))
     async def move_file(self, source: RelativePath, target: RelativePath, overwrite: Overwrite = False) -> Moved:
         """Move or rename a file or folder; `target` is its new path."""
         return await self.engine.move(self.policy.writable(source), self.policy.writable(target), overwrite=overwrite)
 
-    @tool("Delete file", effect="destroy")
+    @tool("Delete file", effect="destroy", seconds=_LONG)
     async def delete_file(
         self,
         path: RelativePath,

@@ -14,6 +14,7 @@ from contextlib import ExitStack, suppress
 
 from mcp_batteries.errors import Conflict, Invalid, Refused, TooLarge, Unavailable, quote
 from mcp_batteries.limits import Stop
+from mcp_batteries.progress import tell
 from mcp_fs.engine.files.handles import Folder, Spot, not_a_file, open_regular, problem, resolve, told
 from mcp_fs.engine.files.locks import locked
 from mcp_fs.engine.files.temp_files import hold, remove_all, remove_quietly, temporary_name
@@ -289,6 +290,7 @@ class _Census:
     def note(self, place: Readable, depth: int) -> None:
         self.stop.check()
         self.seen += 1
+        tell(self.seen, None, f"{self.seen:,} entries")
         if self.seen > MOST_ENTRIES or depth > _MOST_DEPTH:
             raise TooLarge(
                 f"{quote(place.display)} is part of more than {MOST_ENTRIES:,} entries or {_MOST_DEPTH} levels.",
@@ -306,6 +308,7 @@ class _Doomed(_Census):
         for entry in folder.scan():
             self.stop.check()
             self.seen += 1
+            tell(self.seen, None, f"{self.seen:,} entries")
             self.protected += folder.place.policy.protected((*folder.place.parts, entry.name))
             if entry.is_dir(follow_symlinks=False):
                 if depth > _MOST_DEPTH:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from mcp_batteries.errors import Invalid, NotFound, Problem
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop
+from mcp_batteries.progress import tell
 from mcp_fs.engine.files.handles import Folder, open_file, open_folder, status
 from mcp_fs.engine.filetypes import globs_of
 from mcp_fs.engine.search import ripgrep
@@ -321,7 +322,7 @@ class _Search:
         self.stop.check()
         self.searched += 1
         if not self.searched % 100:
-            self.stop.progress = (self.searched, None, f"{self.searched:,} files searched")
+            tell(self.searched, None, f"{self.searched:,} files searched")
         most = 1 if self.query.files_only else self.query.max_per_file - before
         context = 0 if self.query.files_only else self.query.context
 

@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Iterator, Sequence
 
 from mcp_batteries.limits import Cursor, Stop
+from mcp_batteries.progress import tell
 from mcp_fs.engine.search.selection import choosers
 from mcp_fs.engine.walk import Filter, Skipped, Visit, order, page_bytes, shown, walk
 from mcp_fs.models import FoundFiles
@@ -52,7 +53,7 @@ def find(
         for number, start in enumerate(starts):
             chooses = meant[number]
             for visit in walk(start, wanted, stop, skipped):
-                stop.progress = (total, None, f"{total:,} found")
+                tell(total, None, f"{total:,} found")
                 prefix = "".join(part + "/" for part in visit.parts)
                 for name in visit.folders if glob.endswith("/") else visit.files:
                     if not chooses(prefix + name):
