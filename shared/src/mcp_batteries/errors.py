@@ -17,6 +17,7 @@ find the same in `_meta` of the result, or in `data` of the error: `kind` (the c
 
 from __future__ import annotations
 
+import os
 import re
 
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
@@ -30,6 +31,7 @@ __all__ = [
     "TooLarge",
     "Unavailable",
     "quote",
+    "reason",
     "well_formed",
 ]
 
@@ -48,6 +50,12 @@ def quote(text: str, limit: int = 120) -> str:
     """A caller's own words for a message: in backticks, on one line, at most `limit` characters."""
     line = well_formed(text).replace("\r", "\\r").replace("\n", "\\n").replace("\0", "\\0")
     return f"`{line}`" if len(line) <= limit else f"`{line[: limit - 1]}…`"
+
+
+def reason(error: OSError) -> str:
+    """Why the system refused, in the C library's words: those of Windows come in the language of its user."""
+    words = os.strerror(error.errno) if getattr(error, "winerror", None) and error.errno else ""
+    return (error.strerror or type(error).__name__) if words in ("", "Unknown error") else words
 
 
 class Problem(ToolError, ResourceError):

@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from mcp_batteries.errors import Invalid, NotFound, Refused, Unavailable, quote
+from mcp_batteries.errors import Invalid, NotFound, Refused, Unavailable, quote, reason
 from mcp_fs.paths import file_uri, folded_parts, path_of_uri, refuse_unspeakable, split, without_dots
 from mcp_fs.secrets import Secrets
 
@@ -157,7 +157,7 @@ class Policy:
             try:
                 roots.append(_open_root(path, {root.name for root in roots}))
             except OSError as error:
-                failed.append(f"{quote(folder, 1000)} can't be opened: {error.strerror}.")
+                failed.append(f"{quote(folder, 1000)} can't be opened: {reason(error)}.")
         if not roots:
             raise Unavailable(" ".join(failed), "Name a folder that exists.")
         for why in failed:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import unquote
 
-from mcp_batteries.errors import Invalid, Refused, Unavailable, quote
+from mcp_batteries.errors import Invalid, Refused, Unavailable, quote, reason
 from mcp_batteries.sql import policy as sql
 from mcp_batteries.sql.addresses import refuse_other_systems
 from mcp_batteries.sql.policy import (
@@ -207,13 +207,13 @@ def _check_file(path: str, *, create: bool) -> None:
         try:
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
         except OSError as error:
-            raise Unavailable(f"{quote(path)} can't be made: {error.strerror}.") from None
+            raise Unavailable(f"{quote(path)} can't be made: {reason(error)}.") from None
     try:
         if not os.path.isfile(path):
             raise Unavailable(f"{quote(path)} is not a file.", "Name a database file.")
         with open(path, "rb") as file:
             header = file.read(16)
     except OSError as error:
-        raise Unavailable(f"{quote(path)} can't be read: {error.strerror}.") from None
+        raise Unavailable(f"{quote(path)} can't be read: {reason(error)}.") from None
     if header not in (b"", _HEADER):
         raise Unavailable(f"{quote(path)} is not a SQLite database.", "An encrypted one can't be served either.")

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, cast
 from platformdirs import user_data_path
 
 from mcp_batteries.cli.hosts import entry, environment
-from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable, quote
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable, quote, reason
 from mcp_batteries.settings import Settings
 
 __all__ = ["Places", "install", "uninstall"]
@@ -366,5 +366,5 @@ def _write(path: Path, text: str) -> None:
             raise
     except OSError as error:
         raise Unavailable(
-            f"{path} cannot be written: {error.strerror}.", "See who may write it, then try again."
+            f"{path} cannot be written: {reason(error)}.", "See who may write it, then try again."
         ) from None

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import anyio
 import anyio.to_thread
 
-from mcp_batteries.errors import NotFound, Problem, Unavailable
+from mcp_batteries.errors import NotFound, Problem, Unavailable, reason
 from mcp_batteries.remote.entry import Entry, Store
 
 __all__ = ["Cache", "Failed", "Fetch", "Fresh", "NotModified", "Outcome", "Snapshot", "Validators"]
@@ -151,7 +151,7 @@ class Cache:
         try:
             await self.do(self.store.tidy)
         except OSError as error:
-            logger.warning("The cache could not be tidied: %s", error.strerror)
+            logger.warning("The cache could not be tidied: %s", reason(error))
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -255,7 +255,7 @@ class Cache:
             await self.do(lambda: self.store.write(key, after, body=changed))
         except OSError as error:
             # A full disk is no reason to keep an answer from the caller.
-            logger.warning("What was fetched could not be kept: %s", error.strerror)
+            logger.warning("What was fetched could not be kept: %s", reason(error))
         return after
 
     def _snapshot(self, entry: Entry) -> Snapshot:

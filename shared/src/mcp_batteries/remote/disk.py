@@ -25,7 +25,7 @@ from typing import Any, cast
 
 from filelock import FileLock, Timeout
 
-from mcp_batteries.errors import Refused, Unavailable
+from mcp_batteries.errors import Refused, Unavailable, reason
 from mcp_batteries.remote.entry import Entry
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
 
@@ -63,7 +63,7 @@ class DiskStore:
             secret = self._secret()
         except OSError as error:
             raise Unavailable(
-                f"The cache folder cannot be used: {error.strerror}.",
+                f"The cache folder cannot be used: {reason(error)}.",
                 "Name another with `--cache`, or keep nothing on disk with `--cache memory`.",
             ) from error
         message = json.dumps(list(identity)).encode()

@@ -16,7 +16,7 @@ from mcp.server.request_state import RequestStateSecurity
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, CallToolResult, InputRequiredResult, TextContent
 
-from mcp_batteries.errors import Invalid, Problem, Unavailable, quote
+from mcp_batteries.errors import Invalid, Problem, Unavailable, quote, reason
 from mcp_batteries.observability.audit import Audit, whose
 from mcp_batteries.sdk import logging_untouched, tool_table
 from mcp_batteries.server.catalog import Catalog, entry, prompt_entry
@@ -237,7 +237,7 @@ def _state_security(path: str | None) -> RequestStateSecurity | None:
         return RequestStateSecurity(keys=keys)
     except OSError as problem:
         raise Unavailable(
-            f"The file of state keys cannot be read: {problem.strerror}.", "Make one with `openssl rand -hex 32`."
+            f"The file of state keys cannot be read: {reason(problem)}.", "Make one with `openssl rand -hex 32`."
         ) from None
     except ValueError:
         raise Invalid(

@@ -7,6 +7,8 @@ import tomllib
 from abc import ABC, abstractmethod
 from typing import Any, Generic, TypeVar
 
+from mcp_batteries.errors import reason
+
 __all__ = ["ConfigFile"]
 
 logger = logging.getLogger(__name__)
@@ -45,7 +47,7 @@ class ConfigFile(ABC, Generic[T]):
         except FileNotFoundError:
             self.problem = "it does not exist."
         except OSError as error:
-            self.problem = f"it cannot be read: {error.strerror}."
+            self.problem = f"it cannot be read: {reason(error)}."
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             self.problem = f"it is not TOML: {error}."
         except ValueError as error:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from mcp_batteries.errors import Problem
+from mcp_batteries.errors import Problem, reason
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
 from mcp_fs.engine.files.handles import Folder, open_folder
 from mcp_fs.engine.search.ignore import Rules
@@ -74,10 +74,10 @@ class Skipped:
     def notes(self) -> list[str]:
         """One phrase for each reason, the first few paths named."""
         notes: list[str] = []
-        for reason, paths in self.reasons.items():
+        for why, paths in self.reasons.items():
             named = ", ".join(paths[:_MOST_NAMED])
             more = f" and {len(paths) - _MOST_NAMED:,} more" if len(paths) > _MOST_NAMED else ""
-            notes.append(f"{reason}: {named}{more}")
+            notes.append(f"{why}: {named}{more}")
         return notes
 
 
@@ -262,4 +262,4 @@ def _cut(visit: Visit, after: tuple[str, ...]) -> None:
 
 
 def _reason(error: OSError) -> str:
-    return "could not be read" if error.strerror is None else error.strerror.lower()
+    return "could not be read" if error.strerror is None else reason(error).lower()

@@ -14,7 +14,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import BinaryIO, TypeVar
 
-from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote, reason
 from mcp_fs.engine.suggestions import advice
 from mcp_fs.policy import Readable, Root
 
@@ -194,7 +194,7 @@ def problem(error: OSError, place: Readable, outcome: str = "") -> Problem:
         case errno.ENOTEMPTY:
             return Conflict(f"{shown} is a folder that is not empty{end}", "Choose another name.")
         case errno.EACCES | errno.EPERM | errno.EROFS:
-            return Refused(f"The operating system does not allow this on {shown}: {error.strerror}{end}")
+            return Refused(f"The operating system does not allow this on {shown}: {reason(error)}{end}")
         case errno.ENXIO | errno.ENODEV | errno.EOPNOTSUPP:
             return Refused(f"{shown} is a pipe, a socket or a device{end}", "Only regular files are served.")
         case errno.ELOOP | errno.EMLINK:
@@ -210,4 +210,4 @@ def problem(error: OSError, place: Readable, outcome: str = "") -> Problem:
         case errno.EMFILE | errno.ENFILE:
             return Unavailable(f"Too many files are open just now{end}", "Try again shortly.")
         case _:
-            return Unavailable(f"{shown} failed: {error.strerror or type(error).__name__}{end}")
+            return Unavailable(f"{shown} failed: {reason(error)}{end}")

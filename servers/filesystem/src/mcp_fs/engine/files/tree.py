@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 
-from mcp_batteries.errors import Conflict, Invalid, Refused, TooLarge, Unavailable, quote
+from mcp_batteries.errors import Conflict, Invalid, Refused, TooLarge, Unavailable, quote, reason
 from mcp_batteries.limits import Stop
 from mcp_batteries.progress import tell
 from mcp_fs.engine.files.handles import Folder, Spot, not_a_file, open_regular, problem, resolve, told
@@ -390,7 +390,7 @@ def _move_across(
     except OSError as error:
         raise Unavailable(
             f"{quote(source.display)} was copied to {quote(target.display)}, but not all of it could be removed: "
-            f"{error.strerror}.",
+            f"{reason(error)}.",
             "Delete the rest of it when nothing uses it.",
         ) from error
 

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, Unavailable, quote
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, Unavailable, quote, reason
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.files.handles import Folder, Spot, not_a_file, problem, resolve
 from mcp_fs.engine.files.locks import locked
@@ -230,7 +230,7 @@ def confirm(folder: Folder[Any], shown: Readable, did: str) -> None:
         folder.sync()
     except OSError as error:
         raise Unavailable(
-            f"{quote(shown.display)} was {did}, but the disk does not confirm it: {error.strerror}.",
+            f"{quote(shown.display)} was {did}, but the disk does not confirm it: {reason(error)}.",
             "Look at what is there now; a power failure may bring the old state back.",
         ) from error
 

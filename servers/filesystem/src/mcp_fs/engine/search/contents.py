@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from mcp_batteries.errors import Invalid, NotFound, Problem
+from mcp_batteries.errors import Invalid, NotFound, Problem, reason
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop
 from mcp_batteries.progress import tell
 from mcp_fs.engine.files.handles import Folder, open_file, open_folder, status
@@ -344,7 +344,8 @@ class _Search:
         except (FileNotFoundError, NotFound):
             return None  # removed since it was listed
         except (OSError, Problem) as error:
-            self.skipped.add((getattr(error, "strerror", None) or "could not be opened").lower(), file.path)
+            why = reason(error).lower() if isinstance(error, OSError) else "could not be opened"
+            self.skipped.add(why, file.path)
             return None
         if found.too_long:
             self.skipped.add("line too long to search", file.path)

@@ -22,7 +22,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from mcp.server.auth.provider import AccessToken
 
-from mcp_batteries.errors import Invalid, Unavailable, quote
+from mcp_batteries.errors import Invalid, Unavailable, quote, reason
 from mcp_batteries.subscriptions.file_watcher import follow_file
 
 __all__ = ["Tokens", "new_token"]
@@ -82,7 +82,7 @@ class Tokens:
             self._load()
         except OSError as problem:
             raise Unavailable(
-                f"The file of tokens cannot be read: {problem.strerror}.",
+                f"The file of tokens cannot be read: {reason(problem)}.",
                 "Make one with --new-token NAME, and name it with --auth-file.",
             ) from None
 
@@ -112,7 +112,7 @@ class Tokens:
                 self._load()
             except OSError as problem:
                 self._entries = list(self._given)
-                _log.error("the file of tokens cannot be read, so it lets nobody in: %s", problem.strerror)
+                _log.error("the file of tokens cannot be read, so it lets nobody in: %s", reason(problem))
             await changed()
 
         await follow_file(self._path, reread)
