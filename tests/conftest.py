@@ -4,6 +4,7 @@ import logging
 import os
 import sys
 from collections.abc import Generator
+from functools import partialmethod
 from pathlib import Path
 
 import hypothesis
@@ -14,6 +15,10 @@ from markers import mark
 
 # The programs of the development group (ripgrep, uv ...), whichever way pytest was started.
 os.environ["PATH"] = str(Path(sys.executable).parent) + os.pathsep + os.environ.get("PATH", "")
+
+if sys.platform == "win32":
+    # Files have the line ends that the tests spell.
+    Path.write_text = partialmethod(Path.write_text, newline="\n")  # type: ignore[method-assign]
 
 # For `tests/mutants`: an example that fails is enough, nobody reads the smallest one.
 hypothesis.settings.register_profile(

@@ -3,6 +3,8 @@
 A test is marked if it, a fixture it uses, or a function of ours that one of them calls has to do with the thing.
 """
 
+import asyncio
+import sys
 import types
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -11,7 +13,7 @@ from typing import Any
 
 import pytest
 
-__all__ = ["mark", "named"]
+__all__ = ["backend", "mark", "named"]
 
 TESTS = Path(__file__).parent
 SIGNS = {
@@ -43,6 +45,13 @@ def _work(item: pytest.Item) -> Iterator[Callable[..., Any]]:
         yield item.function
         for definitions in item._fixtureinfo.name2fixturedefs.values():
             yield from (definition.func for definition in definitions)
+
+
+def backend(item: pytest.Item) -> Any:
+    """What runs `item`: on Windows psycopg needs another loop than asyncio's own, and that one starts no processes."""
+    if sys.platform != "win32" or "postgres" not in item.nodeid or item.get_closest_marker("process"):
+        return "asyncio"
+    return "asyncio", {"loop_factory": asyncio.SelectorEventLoop}
 
 
 @cache

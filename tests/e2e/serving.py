@@ -20,8 +20,8 @@ async def listening(package: str, *arguments: str) -> AsyncGenerator[tuple[anyio
     async with await anyio.open_process(command, stdin=None, stdout=None, stderr=PIPE) as process:
         assert process.stderr is not None
         said = b""
-        with anyio.fail_after(30):
-            while not (found := re.search(rb"listening on (https?://\S+)\n", said)):
+        with anyio.fail_after(60):
+            while not (found := re.search(rb"listening on (https?://\S+)\r?\n", said)):
                 said += await process.stderr.receive()
         try:
             yield process, found[1].decode()

@@ -293,8 +293,8 @@ async def subject(request: pytest.FixtureRequest, anyio_backend: str) -> AsyncGe
     """One process, alive through both tables, quiet about what clients do wrong."""
     async with running(SUBJECTS[request.param]) as process:
         yield process
-        process.process.terminate()
-        assert await process.ends() == 143
+        status = process.stop()
+        assert await process.ends() == status
         assert "Traceback" not in process.said
         assert "ERROR" not in process.said
 

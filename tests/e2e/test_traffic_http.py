@@ -80,9 +80,9 @@ async def test_a_storm_of_cancels_leaves_nothing_behind(revision: str) -> None:
         with anyio.fail_after(60):
             while await figure(wire, "mcp_tasks") > before:
                 await anyio.sleep(0.01)
-        subject.process.terminate()
+        status = subject.stop()
         wire.headers.pop("mcp-session-id", None)
-        assert await subject.ends() == 143
+        assert await subject.ends() == status
     assert "Traceback" not in subject.said
 
 
@@ -173,8 +173,8 @@ async def test_readers_that_do_not_read_harm_nobody(revision: str) -> None:
                 while await figure(caller, "mcp_streams") > 2:
                     await anyio.sleep(0.05)
         # The end does not wait for them either.
-        subject.process.terminate()
-        assert await subject.ends() == 143
+        status = subject.stop()
+        assert await subject.ends() == status
         deaf[0].socket.close()
         for wire in wires:
             wire.headers.pop("mcp-session-id", None)

@@ -1,6 +1,7 @@
 """A server process on HTTP as a subject of tests: where it listens, what it says, how it ends."""
 
 import re
+import signal
 import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 
 import anyio
 import anyio.abc
+import pytest
 
 TOY = [sys.executable, str(Path(__file__).parent / "toy_http.py")]
 FILES = [sys.executable, "-m", "mcp_fs", "--transport", "http", "--port", "0", str(Path(__file__).parent)]
@@ -42,6 +44,17 @@ class Subject:
             while self.said.count(words) < times:
                 await self.arrival.wait()
 
+    def ask_to_end(self, number: signal.Signals = signal.SIGTERM) -> None:
+        """Send a signal; skip the test where processes get none from others."""
+        if sys.platform == "win32":
+            pytest.skip("no process is asked to end there but by keys of a console")
+        self.process.send_signal(number)
+
+    def stop(self) -> int:
+        """Ask it to end, or have the system end it where nobody can ask; the status it will have."""
+        self.process.terminate()
+        return 1 if sys.platform == "win32" else 143
+
     async def ends(self, seconds: float = 8) -> int:
         """Wait for the process and all it said; the exit status."""
         with anyio.fail_after(seconds):
@@ -52,7 +65,7 @@ class Subject:
     async def collect(self) -> None:
         assert self.process.stderr is not None
         async for chunk in self.process.stderr:
-            self._add(chunk.decode(errors="replace"))
+            self._add(chunk.decode(errors="replace").replace("\r", ""))
         self._add("\0")
 
     def _add(self, text: str) -> None:

@@ -272,7 +272,7 @@ async def test_the_lifespan_is_entered_once_for_all_clients_of_the_old_transport
                     break
         refused = await client.get(subject.url, headers={"host": "evil.example.org"})
         assert refused.status_code == 421
-        subject.process.terminate()
+        subject.ask_to_end()
         assert await subject.ends() == 143
         assert (subject.said.count("lifespan entered"), subject.said.count("lifespan left")) == (1, 1)
 
@@ -280,7 +280,7 @@ async def test_the_lifespan_is_entered_once_for_all_clients_of_the_old_transport
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 async def test_an_idle_server_ends_with_the_status_of_the_signal(number: signal.Signals, status: int) -> None:
     async with running(TOY) as subject:
-        subject.process.send_signal(number)
+        subject.ask_to_end(number)
         assert await subject.ends() == status
         assert "lifespan left" in subject.said
         assert "Traceback" not in subject.said
@@ -290,7 +290,7 @@ async def test_an_idle_server_ends_with_the_status_of_the_signal(number: signal.
 async def test_a_held_listen_stream_gets_its_result_at_the_end(command: list[str]) -> None:
     async with running(command) as subject, opened(subject, MODERN) as wire:
         listen = await wire.listen({"resourceSubscriptions": [Path(__file__).as_uri()]})
-        subject.process.terminate()
+        subject.ask_to_end()
         result = await wire.next_message(lambda message: message.get("id") == listen)
         assert result["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == listen
         assert await subject.ends() == 143
@@ -303,7 +303,7 @@ async def test_a_legacy_stream_ends_with_the_server(command: list[str]) -> None:
         # The session cannot be deleted in the end: its server is gone.
         with pytest.raises(httpx2.TransportError):
             async with opened(subject, "2025-11-25"):
-                subject.process.terminate()
+                subject.ask_to_end()
                 assert await subject.ends() == 143
         assert "Traceback" not in subject.said
 
@@ -320,7 +320,7 @@ async def test_a_call_in_flight_is_answered_if_it_hurries(revision: str) -> None
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(call)
             await subject.says("waiting")
-            subject.process.terminate()
+            subject.ask_to_end()
         assert answers
         assert await subject.ends() == 143
         wire.headers.pop("mcp-session-id", None)
@@ -342,7 +342,7 @@ async def test_a_call_that_takes_too_long_is_ended(revision: str) -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(call)
             await subject.says("waiting")
-            subject.process.terminate()
+            subject.ask_to_end()
         assert ended
         assert await subject.ends() == 143
         wire.headers.pop("mcp-session-id", None)
@@ -372,14 +372,14 @@ async def called(subject: Subject, tool: str, **arguments: object) -> AsyncGener
 @pytest.mark.parametrize("tool", ["stuck", "blockade"])
 async def test_neither_a_thread_nor_the_loop_can_hold_the_process(tool: str) -> None:
     async with running(TOY) as subject, called(subject, tool):
-        subject.process.terminate()
+        subject.ask_to_end()
         assert await subject.ends() == 143
 
 
 async def test_a_second_signal_ends_it_at_once() -> None:
     async with running(TOY) as subject, called(subject, "wait", seconds=3600):
-        subject.process.terminate()
-        subject.process.send_signal(signal.SIGINT)
+        subject.ask_to_end()
+        subject.ask_to_end(signal.SIGINT)
         assert await subject.ends() in (130, 143)
         assert "lifespan left" not in subject.said
 

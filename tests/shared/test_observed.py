@@ -152,7 +152,7 @@ async def test_traces_metrics_and_logs_are_sent_without_words(
             with anyio.fail_after(30):
                 while not (_calls(collector) >= 3 and "0af7651916cd43dd8448eb211c80319c" in _traces(collector)):
                     await anyio.sleep(0.05)
-            subject.process.terminate()
+            subject.ask_to_end()
             assert await subject.ends() == 143
     names = {span.name for span in _spans(collector)}
     assert {"tools/call read_text", "tools/call unknown", "prompts/get unknown", "other"} <= names

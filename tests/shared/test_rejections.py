@@ -68,8 +68,8 @@ async def test_every_refusal_is_told_with_its_reason(tmp_path: Path) -> None:
             await ask(status, bob.headers_for(listing), listing)
         # A mistake is no refusal.
         await ask(400, bearer("alice"), {"x": CANARY})
-        subject.process.terminate()
-        assert await subject.ends() == 143
+        status = subject.stop()
+        assert await subject.ends() == status
         session = alice.headers.pop("mcp-session-id")
 
     lines = [json.loads(line) for line in audit.read_text("utf-8").splitlines()]
@@ -167,7 +167,7 @@ async def test_a_line_that_clients_cause_is_said_once_and_counted(caplog: pytest
                 with anyio.fail_after(30):
                     assert b"400" in await stream.receive()
         await subject.says("Invalid HTTP request received")
-        subject.process.terminate()
+        subject.stop()
         await subject.ends()
     assert subject.said.count("Invalid HTTP request received") == 1
     log = logging.getLogger("seldom")

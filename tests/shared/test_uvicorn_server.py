@@ -165,7 +165,7 @@ async def test_calls_have_the_time_they_were_given_to_end() -> None:
 
             tasks.start_soon(call)
             await subject.says("waiting")
-            subject.process.send_signal(signal.SIGTERM)
+            subject.ask_to_end(signal.SIGTERM)
             async with httpx2.AsyncClient(trust_env=False) as client:
                 # Balancers are told first, and who is late is answered.
                 with anyio.fail_after(30):

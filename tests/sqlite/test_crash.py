@@ -2,7 +2,6 @@
 
 import os
 import random
-import signal
 import sqlite3
 from collections import Counter
 from contextlib import closing
@@ -151,7 +150,7 @@ async def test_killed_while_writing_the_database_is_whole(journal: str, tmp_path
             with anyio.move_on_after(chance.random() * shortest):
                 await wire.next_message(lambda message: "id" in message)
                 acknowledged.add(number)
-            wire.process.send_signal(signal.SIGKILL)
+            wire.process.kill()
             await wire.wait()
             if any("result" in message for message in wire.messages):
                 acknowledged.add(number)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import sys
 import threading
 from pathlib import Path
@@ -88,7 +87,7 @@ async def test_two_processes_share_each_request_and_survive_one_that_is_killed(
             for wire in (one, two):
                 await told(wire, ZURICH)
                 assert (await read(wire, ZURICH))["now"]["values"][0] == 10 + shift
-        one.process.send_signal(signal.SIGKILL)
+        one.process.kill()
         with anyio.fail_after(30):
             await one.process.wait()
         upstream.shift = 4.0
@@ -112,7 +111,7 @@ async def test_one_killed_in_the_middle_of_its_request_leaves_the_others_able(
             await doomed._send(doomed.message("resources/read", {"uri": ZURICH}))
         assert fault.times == 0
         # It holds the lock of this resource and will never let go by itself.
-        doomed.process.send_signal(signal.SIGKILL)
+        doomed.process.kill()
         with anyio.fail_after(30):
             await doomed.process.wait()
         assert (await read(other, ZURICH))["now"]["values"][0] == 10

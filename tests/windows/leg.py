@@ -131,7 +131,7 @@ class Leg:
 
     def suite(self, word: str, *, listed: bool, seconds: float) -> dict[str, Any]:
         """Run one folder of tests, or one path; the counts, and where to read what pytest printed."""
-        name = word.replace("/", "-").removesuffix(".py")
+        name = re.sub(r"\W+", "-", word)
         report, log = self.data / f"{name}.json", self.folder / f"{name}.log"
         report.unlink(missing_ok=True)
         options = ["-o", "addopts=", "--import-mode=importlib", "-q", "-rfE", "--tb=short", "--color=no"]
