@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import os
 import random
 import tracemalloc
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from mcp_types import BlobResourceContents, EmbeddedResource, TextContent
+from PIL import Image
 
 from filesystem.reading import fill, on_linux, served
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, TooLarge
@@ -377,14 +379,67 @@ async def test_every_advice_about_a_large_binary_can_be_followed(tmp_path: Path,
 
 
 @pytest.mark.anyio
-async def test_an_image_too_large_to_show_is_handed_over_in_pages(tmp_path: Path) -> None:
-    fill(tmp_path, {"large.png": PNG + b"\1" * 4_000_000, "text.log": b"x\n" * 6_000_000})
+async def test_what_is_too_large_to_show_is_told_never_a_piece_of_its_bytes(tmp_path: Path) -> None:
+    rest = b"\1" * 4_000_000
+    fill(tmp_path, {"bad.png": PNG + rest, "a.wav": b"RIFF\0\0\0\0WAVEfmt " + rest, "text.log": b"x\n" * 6_000_000})
     policy = served(tmp_path)
-    note, blob = await ReadTools(policy, Engine(policy)).read_media("large.png")
-    assert isinstance(note, TextContent) and isinstance(blob, EmbeddedResource)
-    assert "too large to show (limit 3,750,000); bytes 1-7,500, page 1 of 534, continue with page=2" in note.text
+    tools = ReadTools(policy, Engine(policy))
+    for name, words in (("bad.png", "not known or damaged"), ("a.wav", "whole as the resource file://")):
+        [note] = await tools.read_media(name)
+        assert isinstance(note, TextContent)
+        assert "too large to show whole (limit 3,750,000)" in note.text and words in note.text
     with pytest.raises(TooLarge, match="read_text"):
         await Resources(policy, Engine(policy)).read_file(policy.readable("text.log").uri)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "TIFF", "BMP"])
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "I;16"])
+def test_a_large_picture_is_shown_in_small(
+    tmp_path: Path, kind: str, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(media, "_MOST_SHOWN", 100)
+    picture = Image.effect_noise((3200, 800), 90).convert(mode)
+    file = tmp_path / "large"
+    try:
+        picture.save(file, kind)
+    except (OSError, KeyError, ValueError):
+        pytest.skip(f"{kind} has no {mode}")
+    [shown] = view(served(tmp_path).readable("large"))
+    assert (shown.kind, shown.mime_type) == ("image", "image/jpeg")
+    assert "3,200 × 800 pixels, shown in small" in shown.note
+    with Image.open(io.BytesIO(shown.data)) as small:
+        assert small.size == (1568, 392) and len(shown.data) < 1_000_000
+
+
+def test_a_photograph_stands_upright(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(media, "_MOST_SHOWN", 100)
+    exif = Image.Exif()
+    exif[0x0112] = 6  # turned by 90 degrees
+    Image.new("RGB", (2000, 1000), "red").save(tmp_path / "photo", "JPEG", exif=exif)
+    [shown] = view(served(tmp_path).readable("photo"))
+    with Image.open(io.BytesIO(shown.data)) as small:
+        assert small.size == (784, 1568)
+
+
+def test_a_picture_with_too_many_pixels_is_not_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(media, "_MOST_SHOWN", 100)
+    Image.new("1", (20_000, 20_000)).save(tmp_path / "bomb", "PNG")
+    tracemalloc.start()
+    try:
+        [shown] = view(served(tmp_path).readable("bomb"))
+        assert tracemalloc.get_traced_memory()[1] < 4_000_000
+    finally:
+        tracemalloc.stop()
+    assert (shown.kind, shown.data) == ("text", b"")
+    assert "20,000 × 20,000 pixels, too many to show in small" in shown.note
+
+
+def test_without_the_library_the_way_to_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(media, "_MOST_SHOWN", 100)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    (tmp_path / "large.png").write_bytes(PNG + b"\1" * 1000)
+    [shown] = view(served(tmp_path).readable("large.png"))
+    assert "installed as mcp-fs[images]" in shown.note and not shown.data
 
 
 @pytest.mark.anyio

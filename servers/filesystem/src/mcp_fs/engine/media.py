@@ -17,6 +17,7 @@ from mcp_batteries.errors import Invalid, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES
 from mcp_fs.engine.files.handles import open_file
 from mcp_fs.engine.files.text import SAMPLE_BYTES, sniff
+from mcp_fs.engine.pictures import can_reduce, reduced
 from mcp_fs.engine.walk import spoken
 from mcp_fs.models import Media, counted
 from mcp_fs.policy import Readable
@@ -27,6 +28,7 @@ MOST_WHOLE = 10 * 1024 * 1024
 """Bytes of a file that can be read whole, as a resource."""
 
 _MOST_SHOWN = 3_750_000  # 5 MB in base64: as much as every model takes
+_MOST_REDUCED = 256 * 1024 * 1024
 _MOST_PDF = 64 * 1024 * 1024
 _BLOCK = DEFAULT_PAGE_BYTES * 3 // 4  # in base64 a page
 _RENDER_SCALE = 1.5  # 108 dots per inch: readable, and below the size at which hosts scale images down
@@ -118,9 +120,31 @@ def view(place: Readable, page: int = 1) -> list[Media]:
             if (shown := _page(place, data, page, facts)) is not None:
                 return [shown]
             facts += "; its pages can be read once mcp-fs is installed as mcp-fs[pdf]"
+        elif family in ("image", "audio"):
+            _refuse_beyond(place, page, 1)
+            return [_too_large(place, file, size, kind, facts)]
         elif limit:
             facts += f"; too large to show (limit {limit:,})"
         return [_bytes(place, file, size, page, kind, facts)]
+
+
+def _too_large(place: Readable, file: BinaryIO, size: int, kind: str, facts: str) -> Media:
+    """What can be said of a picture or a sound that is too large to show: the picture in small, if that can be."""
+    facts += f"; too large to show whole (limit {_MOST_SHOWN:,})"
+    if size <= MOST_WHOLE:
+        facts += f"; whole as the resource {place.uri}"
+    if kind.startswith("image"):
+        if not can_reduce():
+            facts += "; shown in small once mcp-fs is installed as mcp-fs[images]"
+        elif size > _MOST_REDUCED:
+            facts += f", nor in small (limit {_MOST_REDUCED:,})"
+        else:
+            pixels, picture = reduced(file)
+            if picture:
+                facts += f"; {pixels}, shown in small"
+                return Media("image", place.display, place.uri, "image/jpeg", size, facts, picture)
+            facts += f"; {pixels}, too many to show in small" if pixels else "; not known or damaged"
+    return Media("text", place.display, place.uri, kind, size, facts)
 
 
 def _bytes(place: Readable, file: BinaryIO, size: int, page: int, kind: str, facts: str) -> Media:
