@@ -10,9 +10,13 @@ MODULES = {
     f"{_SHARED}/subscriptions/hub.py": ("tests/shared/test_hub.py",),
     f"{_SHARED}/replicas/bus.py": ("tests/shared/test_buses.py", "tests/simulation/test_simulation.py"),
     f"{_SHARED}/subscriptions/subscribers.py": ("tests/shared/test_hub.py", "tests/simulation/test_simulation.py"),
-    f"{_SHARED}/transports/http/auth/guard.py": ("tests/shared/test_access.py", "tests/e2e/test_login.py"),
-    f"{_SHARED}/transports/http/auth/scopes.py": ("tests/shared/test_access.py", "tests/e2e/test_login.py"),
-    f"{_SHARED}/transports/http/host_check.py": ("tests/shared/test_http.py",),
+    f"{_SHARED}/transports/http/auth/guard.py": (
+        "tests/shared/test_guard.py",
+        "tests/shared/test_access.py",
+        "tests/e2e/test_login.py",
+    ),
+    f"{_SHARED}/transports/http/auth/scopes.py": ("tests/shared/test_guard.py", "tests/shared/test_access.py"),
+    f"{_SHARED}/transports/http/host_check.py": ("tests/shared/test_host_check.py", "tests/shared/test_http.py"),
     "servers/filesystem/src/mcp_fs/policy.py": (
         "tests/filesystem/test_policy.py",
         "tests/filesystem/test_client_roots.py",
@@ -20,6 +24,7 @@ MODULES = {
     ),
     "servers/filesystem/src/mcp_fs/secrets.py": ("tests/filesystem/test_policy.py",),
     "servers/github/src/mcp_github/policy.py": (
+        "tests/github_server/test_policy.py",
         "tests/github_server/test_mistakes.py",
         "tests/github_server/test_attacks.py tests/github_server/test_settings.py",
         "tests/github_server/test_reading.py tests/github_server/test_taint.py tests/github_server/test_watch_list.py",

@@ -13,10 +13,9 @@ import anyio
 import httpx2
 import pytest
 
-from mcp_batteries.errors import Invalid, Refused, Unavailable
+from mcp_batteries.errors import Refused, Unavailable
 from mcp_batteries.settings import Settings
 from mcp_batteries.testing.wire import MODERN, HttpWire, WireClosed, WireError
-from mcp_batteries.transports.http.host_check import split_authority
 from mcp_batteries.transports.http.serve import serve
 from mcp_batteries.transports.http.uvicorn_server import bind
 from shared.http_subject import FILES, TOY, Subject, running
@@ -33,51 +32,10 @@ async def opened(subject: Subject, revision: str) -> AsyncGenerator[HttpWire]:
         yield wire
 
 
-@pytest.mark.parametrize(
-    ("text", "parts"),
-    [
-        ("localhost", ("localhost", "")),
-        ("LocalHost:80", ("localhost", "80")),
-        ("[::1]:8000", ("[::1]", "8000")),
-        ("files.example.org", ("files.example.org", "")),
-        ("localhost:8741@evil", None),
-        ("localhost:", None),
-        ("localhost:80:80", None),
-        ("localhost/", None),
-        ("local host", None),
-        ("evil.org,localhost", None),
-        ("::1", None),
-        ("[::1", None),
-        ("-x", None),
-        ("http://localhost", None),
-        ("*", None),
-        ("", None),
-    ],
-)
-async def test_an_authority_is_a_host_and_perhaps_a_port(text: str, parts: tuple[str, str] | None) -> None:
-    assert split_authority(text) == parts
-
-
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
 async def test_an_address_others_can_reach_is_refused(host: str) -> None:
     with pytest.raises(Refused, match="--allow-anonymous"):
         await serve(server, Settings(host=host, port=0))
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        Settings(allowed_host=("https://files.example.org",)),
-        Settings(allowed_host=("*",)),
-        Settings(allowed_origin=("files.example.org",)),
-        Settings(allowed_origin=("https://files.example.org/app",)),
-        Settings(allowed_origin=("*",)),
-    ],
-    ids=str,
-)
-async def test_a_name_that_is_none_is_refused_at_the_start(settings: Settings) -> None:
-    with pytest.raises(Invalid, match="--allowed-"):
-        await serve(server, settings)
 
 
 async def test_a_taken_port_is_said_in_one_line() -> None:

@@ -53,14 +53,27 @@ def test_files_have_plain_names(name: str, tmp_path: Path) -> None:
         policy("--files", tmp_path, make(tmp_path / "app.db")).new_file(name, [".csv"])
 
 
+def test_files_lie_in_the_folder_for_files(tmp_path: Path) -> None:
+    path = make(tmp_path / "app.db")
+    served = policy("--files", tmp_path, path)
+    for name in ("x.csv", "X.CSV", "a b..csv", "x.json", "x" * 196 + ".csv"):
+        file = served.served_file(name, [".csv", ".json"])
+        assert (file.folder, file.name) == (os.path.realpath(tmp_path), name)
+    with pytest.raises(Refused, match="no plain file name"):
+        served.new_file("x" * 197 + ".csv", [".csv"])
+    with pytest.raises(Refused, match="`--files`"):
+        policy(path).new_file("x.csv", [".csv"])
+
+
 def test_uris_have_one_spelling(tmp_path: Path) -> None:
     served = policy(make(tmp_path / "app.db"))
     for spelled in ("sqlite://app/t", "sqlite://APP/%74", "SQLITE://app/t/", "sqlite://app/t?limit=100"):
         readable = served.readable(spelled)
         assert readable is not None and readable.uri == "sqlite://app/t?limit=100"
     assert served.readable("file:///x") is None
-    with pytest.raises(NotFound):
-        served.readable("sqlite://app/a/b/c")
+    for wrong in ("a/b/c", "t/.schema?limit=1", "t/1?limit=1"):
+        with pytest.raises(NotFound):
+            served.readable(f"sqlite://app/{wrong}")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

@@ -1,5 +1,7 @@
 """What is a place, a day and a URI, and what is refused in words that help."""
 
+import math
+from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
@@ -47,7 +49,10 @@ def test_what_is_a_point(text: str, point: str) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("91,0", "not on the globe"), ("0,181", "not on the globe"), ("120,45", "They look swapped: try `45,120`"),
+        ("91,0", "not on the globe"), ("-91,0", "not on the globe"), ("0,181", "not on the globe"),
+        ("0,-181", "not on the globe"), ("120,45", "They look swapped: try `45,120`"),
+        ("-120,-45", "They look swapped: try `-45,-120`"), ("120,95", "Latitude is within 90"),
+        ("120,-95", "Latitude is within 90"), ("181,45", "Latitude is within 90"), ("-181,45", "Latitude is within 90"),
         ("-33.9S,18.4E", "both a sign and a direction"), ("", "is no place"), ("12", "is no place"),
         ("?", "is no place"), ("x", "is no place"), (",Illinois", "is no place"),
     ],
@@ -148,6 +153,62 @@ def test_other_uris_are_of_another_kind(uri: str) -> None:
 def test_days_that_cannot_be_had(start: str, end: str | None, reason: str) -> None:
     with pytest.raises(Invalid, match=reason):
         policy.past_days(start, end, today=TODAY, most=92)
+
+
+def test_the_forecast_by_hour_covers_fifteen_days() -> None:
+    for text, day in (("today", TODAY), ("tomorrow", date(2026, 11, 22)), ("2026-12-05", date(2026, 12, 5))):
+        assert policy.forecast_day(text, TODAY) == Day(day)
+    with pytest.raises(Invalid, match=r"from 2026-11-21 to 2026-12-05, not for 2026-12-06\. Ask for an earlier day"):
+        policy.forecast_day("2026-12-06", TODAY)
+    with pytest.raises(Invalid, match=r"not for 2026-11-20\. Use `get_history`"):
+        policy.forecast_day("yesterday", TODAY)
+
+
+@pytest.mark.anyio
+async def test_places_of_one_name_are_told_apart_by_where_they_are() -> None:
+    def hit(latitude: float, region: str) -> dict[str, Any]:
+        return {"name": "Twin", "admin1": region, "country": "Land", "latitude": latitude, "longitude": 8.0}
+
+    async def look_up(name: str, languages: Sequence[str | None]) -> list[list[dict[str, Any]]]:
+        return [[hit(1, "East"), hit(2, "East"), hit(3, "West")] for _ in languages]
+
+    told = r"ambiguous: `1\.00,8\.00` \(Twin, East, Land\); `2\.00,8\.00` \(Twin, East, Land\); `Twin, West, Land`\."
+    with pytest.raises(Invalid, match=told):
+        await Policy(dict, look_up).place("Twin")
+
+
+@pytest.mark.parametrize(
+    ("direction", "north", "east"),
+    [
+        ("north", 1, 0), ("north-east", 1, 1), ("east", 0, 1), ("south-east", -1, 1), ("south", -1, 0),
+        ("south-west", -1, -1), ("west", 0, -1), ("north-west", 1, -1),
+    ],
+)  # fmt: skip
+def test_a_place_beside_another_is_so_far_away(direction: str, north: int, east: int) -> None:
+    there = HOME.beside(50, direction)
+    up, right = math.radians(there.latitude - HOME.latitude), math.radians(there.longitude - HOME.longitude)
+    across = right * math.cos(math.radians((HOME.latitude + there.latitude) / 2))
+    assert math.hypot(up, across) * 6371 == pytest.approx(50, rel=0.01)
+    assert [(value > 0.001) - (value < -0.001) for value in (up, across)] == [north, east]
+    assert north * east == 0 or abs(up) == pytest.approx(abs(across), rel=0.01)
+
+
+def test_a_place_beside_another_stays_on_the_globe() -> None:
+    assert point_at(89.5, 0, resolved="test").beside(500, "north").latitude == 89
+    assert point_at(-89.5, 0, resolved="test").beside(500, "south").latitude == -89
+    assert point_at(0, 179.5, resolved="test").beside(111.2, "east").longitude == -179.5
+    assert point_at(0, -179.5, resolved="test").beside(111.2, "west").longitude == 179.5
+
+
+@pytest.mark.parametrize("kind", ["now", "hourly", "daily", "alerts", "air"])
+def test_each_kind_has_a_uri(kind: str) -> None:
+    subject = policy.subject(f"weather://Home/{kind}")
+    assert subject is not None and (subject.uri, subject.place, subject.kind) == (
+        f"weather://home/{kind}",
+        "home",
+        kind,
+    )
+    assert policy.uri("home", kind) == subject.uri and HOME.uri(kind) == f"weather://47.37,8.55/{kind}"
 
 
 def test_one_day_is_a_span_of_one() -> None:

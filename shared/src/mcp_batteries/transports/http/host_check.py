@@ -55,8 +55,8 @@ def allowed_origins(settings: Settings) -> list[str]:
     """
     origins: list[str] = []
     for text in settings.allowed_origin:
-        scheme, separator, authority = text.rstrip("/").partition("://")
-        if not (separator and scheme.isascii() and scheme and split_authority(authority)):
+        scheme, _, authority = text.rstrip("/").partition("://")
+        if not (scheme and scheme.isascii() and split_authority(authority)):
             raise Invalid(
                 f"{quote(text)} is not an origin.", "--allowed-origin takes `https://app.example.org`, no path."
             )

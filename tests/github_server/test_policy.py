@@ -1,0 +1,321 @@
+"""What a caller's words may name, word by word: each case is taken, or refused with what to do instead."""
+
+import pytest
+
+from mcp_batteries.errors import Invalid, Problem, Refused
+from mcp_batteries.settings import load
+from mcp_github.policy import Policy
+from mcp_github.settings import Settings
+
+
+def policy(*arguments: str) -> Policy:
+    return Policy(load(Settings, [*arguments]))
+
+
+@pytest.mark.parametrize(
+    ("text", "repo"),
+    [
+        ("octo/site", "octo/site"), (" octo/site.git ", "octo/site"), ("https://github.com/octo/site", "octo/site"),
+        ("https://www.github.com/octo/site/issues/7?q=1#c", "octo/site"), ("github.com/octo/site", "octo/site"),
+        ("www.github.com/octo/site.git", "octo/site"), ("git@github.com:octo/site.git", "octo/site"),
+        ("ssh://git@github.com:22/octo/site.git", "octo/site"), ("https://api.github.com/repos/octo/site", "octo/site"),
+        ("HTTPS://GitHub.com/octo/site", "octo/site"), ("a/.github", "a/.github"),
+    ],
+)  # fmt: skip
+def test_what_names_a_repository(text: str, repo: str) -> None:
+    assert policy().repo(text).full == repo
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "names no repository"), ("octo", "names no repository"), ("octo/", "names no repository"),
+        ("/site", "names no repository"), ("octo/..", "names no repository"), ("octo/.", "names no repository"),
+        ("octo/a b", "names no repository"), ("-octo/site", "names no repository"),
+        ("octo/" + "x" * 101, "no repository"),
+        ("https://gitlab.com/octo/site", "is not on `github.com`"),
+        ("git@gitlab.com:octo/site", "is not on `github.com`"),
+        ("gitlab.com/octo/site", "names no repository"), ("octo/site/issues", "names no repository"),
+    ],
+)  # fmt: skip
+def test_what_names_none(text: str, reason: str) -> None:
+    with pytest.raises(Invalid, match=reason):
+        policy().repo(text)
+
+
+def test_an_enterprise_server_has_its_own_addresses() -> None:
+    served = policy("--api-url", "https://ghe.example.org")
+    assert served.repo("https://ghe.example.org/api/v3/repos/octo/site").full == "octo/site"
+    with pytest.raises(Invalid, match=r"is not on `ghe\.example\.org`"):
+        served.repo("https://github.com/octo/site")
+
+
+def test_the_allow_list_ignores_case_and_takes_all_of_an_owner() -> None:
+    served = policy("--repos", "Octo/Site", "--repos", "team/*")
+    for text in ("octo/site", "OCTO/SITE", "team/any", "Team/other"):
+        assert served.repo(text).full == text
+    for text in ("octo/other", "other/site", "teams/any"):
+        with pytest.raises(Refused, match=r"Served are: `octo/site`, `team/\*`"):
+            served.repo(text)
+    assert served.named == ["octo/site"]
+    assert served.only_served(["octo/site", "octo/x", "team/x"], key=str) == ["octo/site", "team/x"]
+    assert served.only_owners_served(["Octo", "team", "other"], key=str) == ["Octo", "team"]
+    assert policy().only_owners_served(["other"], key=str) == ["other"]
+    assert served.owner("@octo").login == "octo" and policy().owner("other").login == "other"
+    with pytest.raises(Refused):
+        served.owner("other")
+    served.require_served("octo/site", "run")
+    with pytest.raises(Refused, match="The run is of a repository"):
+        served.require_served("octo/other", "run")
+    policy().require_everything("Gists")
+    with pytest.raises(Refused, match="Gists are outside"):
+        served.require_everything("Gists")
+
+
+@pytest.mark.parametrize(
+    "name", ["main", "refs/heads/main", "release/1.x", "a-b_c", "v1.0", "0a1b2c3d", "x" * 250, "é", "a@b", "a/@"]
+)
+def test_what_a_branch_can_be_called(name: str) -> None:
+    assert policy().ref(name).name == name.removeprefix("refs/heads/")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "", "/a", "-a", ".a", "a/", "a.", "a..b", "a//b", "a@{1}", "@", "a.lock", "a/.b", "x" * 251, "a\ud800",
+        *(f"a{char}b" for char in " ~^:?*[\\\0\t\n\x1f\x7f"),
+    ],
+)  # fmt: skip
+def test_what_no_branch_can_be_called(name: str) -> None:
+    with pytest.raises(Invalid, match="can't be a branch"):
+        policy().ref(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("a/b.txt", "a/b.txt"), ("/a/", "a"), ("./a", "a"), ("", ""), ("/", ""), ("x" * 4000, "x" * 4000)],
+)
+def test_what_a_path_in_a_repository_is(text: str, name: str) -> None:
+    assert policy().file(text).name == name
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["../a", "a/../b", "a/./b", "a//b", "..", "a\0b", "a\ud800", "x" * 4001, "https://github.com/o/r/blob/main/a"],
+)
+def test_what_no_path_in_a_repository_is(text: str) -> None:
+    with pytest.raises(Invalid):
+        policy().file(text)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [".github/workflows/x.yml", ".GitHub/Workflows/deep/x", "action.yml", "a/b/action.yaml", "./.github/workflows/x"],
+)
+def test_what_actions_runs_has_a_gate(name: str) -> None:
+    with pytest.raises(Refused, match="--workflow-files"):
+        policy("--write").write_file(name)
+    assert policy("--write", "--workflow-files").write_file(name).name == name.removeprefix("./")
+    with pytest.raises(Refused, match="--workflow-files"):
+        policy("--workflow-files").write_file(name)
+    shut = policy("--write")
+    with pytest.raises(Refused, match="It is not merged"):
+        shut.require_mergeable(["a.txt", name])
+    with pytest.raises(Refused):
+        shut.require_no_workflows(["a.txt", name], "it", complete=True)
+
+
+def test_other_files_have_none() -> None:
+    served = policy("--write")
+    for name in (".github/x.yml", "workflows/x.yml", "x/.github/workflows/y", "action.yml/x", "reaction.yml"):
+        assert served.write_file(name).name == name
+    served.require_mergeable(["a.txt"])
+    served.require_no_workflows(["a.txt"], "it", complete=True)
+    with pytest.raises(Refused, match="can't all be told"):
+        served.require_no_workflows(["a.txt"], "it", complete=False)
+    for name in (".git", ".git/config", ".GIT/hooks/x"):
+        with pytest.raises(Refused, match="git's own"):
+            served.write_file(name)
+    with pytest.raises(Invalid, match="is empty"):
+        served.write_file("/")
+
+
+def test_writing_needs_its_switch_and_each_gate_its_own() -> None:
+    for closed in (policy(), policy("--merge"), policy("--write", "--read-only", "--merge")):
+        with pytest.raises(Refused, match="--write"):
+            closed.write_repo("octo/site")
+        assert closed.may == ["read"]
+    with pytest.raises(Refused, match="`--merge`, which is not open"):
+        policy("--write").write_repo("octo/site", "merge")
+    assert policy("--write", "--merge").write_repo("octo/site", "merge").full == "octo/site"
+    assert policy("--write", "--merge").may == ["read", "write", "merge"]
+    with pytest.raises(Refused, match="`--delete`"):
+        policy("--write", "--merge").write_repo("octo/site", "merge", "delete")
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://evil.example.org/repos/a/b", "http://api.github.com/repos/a/b", "https://api.github.com/a/../b",
+     "https://api.github.com/a/%2e%2e/b", "https://api.github.com:444/x", "https://api.github.com"],
+)  # fmt: skip
+def test_the_token_follows_no_redirect_elsewhere(url: str) -> None:
+    with pytest.raises(Refused):
+        policy().redirect(url, "it")
+    assert policy().redirect("https://API.github.com/repositories/7?x=1", "it") == "/repositories/7"
+    below = policy("--api-url", "https://ghe.example.org")
+    assert below.redirect("https://ghe.example.org/api/v3/repos/a/b", "it") == "/repos/a/b"
+    for out in ("https://ghe.example.org/login", "https://ghe.example.org/api/v35/x"):
+        with pytest.raises(Refused, match="no API"):
+            below.redirect(out, "it")
+
+
+def test_a_redirect_to_another_repository_is_for_the_allow_list() -> None:
+    served = policy("--repos", "octo/site")
+    served.redirected_repo("octo%2Fsite".replace("%2F", "/"), "it")
+    for full in ("octo", "octo/other"):
+        with pytest.raises(Refused, match="not served here"):
+            served.redirected_repo(full, "it")
+    with pytest.raises(Refused):
+        policy().redirected_repo("octo", "it")
+
+
+@pytest.mark.parametrize(
+    ("url", "taken"),
+    [
+        ("https://objects.example.org/x?sig=1", True), ("http://objects.example.org/x", False),
+        ("https://localhost/x", False), ("https://127.0.0.1/x", False), ("https://[::1]/x", False),
+        ("https://10.0.0.8/x", False), ("https://printer.local/x", False), ("https://meta.internal/x", False),
+        ("https://intranet/x", False), ("https:///x", False), ("https://api.github.com/x", True),
+        ("ftp://a.org/x", False),
+    ],
+)  # fmt: skip
+def test_a_download_comes_from_a_public_host(url: str, taken: bool) -> None:
+    if taken:
+        assert policy().download(url, "it").url == url
+    else:
+        with pytest.raises(Refused):
+            policy().download(url, "it")
+    here = policy("--api-url", "http://127.0.0.1:9")
+    assert here.download("http://127.0.0.1:9/x", "it").url == "http://127.0.0.1:9/x"
+
+
+@pytest.mark.parametrize(
+    ("method", "taken", "wrong"),
+    [
+        ("workflow", ["7", "ci.yml", ".github/workflows/ci.yaml", "a b.yml"], ["", "ci", "../ci.yml", "a/b.yml", "7x"]),
+        ("gist", ["0a1B", "https://gist.github.com/octo/0a1b/"], ["", "a-b", "a/b", "x" * 65, "https://x.org/0a"]),
+        ("node", ["PR_kwDO", "MDU6", "a=-_"], ["", "abc", "a b c d", "x" * 201, "a/bcd"]),
+        ("team", ["a-b_c", "x" * 100], ["", "a b", "a/b", "x" * 101]),
+    ],
+)
+def test_ids_stay_in_their_place(method: str, taken: list[str], wrong: list[str]) -> None:
+    for text in taken:
+        assert getattr(policy(), method)(text)
+    for text in wrong:
+        with pytest.raises(Invalid):
+            getattr(policy(), method)(text)
+
+
+def test_where_a_pull_request_comes_from() -> None:
+    served = policy("--repos", "octo/site")
+    repo = served.repo("octo/site")
+    assert served.head(repo, "topic") == "topic" and served.head(repo, "OCTO:topic") == "OCTO:topic"
+    assert policy().head(repo, "fork:topic") == "fork:topic"
+    for text in ("fork:topic", "octo:a b", "a b", "-x:topic", ":topic"):
+        with pytest.raises(Problem):
+            served.head(repo, text)
+    with pytest.raises(Refused, match="is the default branch"):
+        served.deletable_branch(served.ref("main"), "main", repo)
+    assert served.deletable_branch(served.ref("topic"), "main", repo).name == "topic"
+
+
+@pytest.mark.parametrize(
+    ("query", "word"),
+    [
+        ("repo:a/b", "repo:"), ("x (repo:a/b", "repo:"), ("-user:a", "user:"), ("x org:a", "org:"),
+        ('"team:a', "team:"),
+        ("REPO:a/b", "REPO:"), ("owner:a", "owner:"), ("props.x:y", "props.x:"), ("enterprise:a", "enterprise:"),
+        ("a OR b", "OR"), ("NOT a", "NOT"), ("a AND b", "AND"), ("(a)", "brackets"), ("a)", "brackets"),
+    ],
+)  # fmt: skip
+def test_under_an_allow_list_a_query_reaches_nothing_else(query: str, word: str) -> None:
+    served = policy("--repos", "octo/site", "--repos", "team/*")
+    with pytest.raises(Refused, match=word.replace(".", r"\.")):
+        served.search(query, None)
+    with pytest.raises(Refused):
+        served.search(query, "octo/site")
+    assert served.search(query, None, bound=False) == query
+    assert policy().search(query, None) == query
+
+
+def test_a_query_is_bound_to_what_is_served() -> None:
+    served = policy("--repos", "octo/site", "--repos", "team/*")
+    assert served.search("bug is:open", None) == "bug is:open repo:octo/site user:team"
+    assert served.search("bug", "team/x") == "bug repo:team/x"
+    assert policy().search("bug", "team/x") == "bug repo:team/x" and policy().search("", "a/b") == "repo:a/b"
+    with pytest.raises(Invalid, match="half of a character"):
+        policy().search("a\ud800", None)
+
+
+@pytest.mark.parametrize(
+    ("run", "refused"),
+    [
+        ({"status": "action_required"}, True), ({"conclusion": "action_required"}, True),
+        ({"event": "pull_request_target"}, True), ({"event": "workflow_run"}, True), ({"event": "push"}, False),
+        ({}, False),
+    ],
+)  # fmt: skip
+def test_a_run_with_secrets_on_what_others_sent_is_not_run_again(run: dict[str, str], refused: bool) -> None:
+    if refused:
+        with pytest.raises(Refused):
+            policy("--write", "--runs").require_rerunnable(run, "run 7")
+    else:
+        policy("--write", "--runs").require_rerunnable(run, "run 7")
+    if "event" in run:
+        policy("--write", "--runs", "--workflow-files").require_rerunnable(run, "run 7")
+
+
+def test_what_a_release_and_a_merge_need_to_know() -> None:
+    served = policy("--write", "--releases")
+    for status in ("behind", "identical"):
+        served.require_own_commit(status, "commit")
+    for status in ("ahead", "diverged", None):
+        with pytest.raises(Refused, match="may be a fork's"):
+            served.require_own_commit(status, "commit")
+    served.require_all_listed(5, 5, "it")
+    with pytest.raises(Refused, match="lists 5 of the 6 files"):
+        served.require_all_listed(5, 6, "it")
+    served.require_token(True)
+    with pytest.raises(Refused, match="without a token"):
+        served.require_token(False)
+
+
+PUBLIC, PRIVATE, OWN = {"x/pub": True}, {"x/priv": False}, {"o/r": True}
+
+
+@pytest.mark.parametrize(
+    ("seen", "public", "acts", "why"),
+    [
+        ({}, True, True, None), (PUBLIC, False, False, "public text of `x/pub`"), (PUBLIC, True, True, "public text"),
+        (PRIVATE, True, False, "text of the private `x/priv`"), (PRIVATE, False, True, None), (OWN, True, False, None),
+        (OWN, True, True, "it runs or publishes something"), (OWN, False, True, None),
+        ({"o/r": False}, True, True, None),
+        ({"kin/pub": True}, True, False, None), ({"kin/priv": False}, True, False, "the private `kin/priv`"),
+        ({f"x/{n}": True for n in range(3)}, True, False, "`x/0, x/1, x/2` was"),
+        ({f"x/{n}": True for n in range(5)}, True, False, "`x/0, x/1, x/2` and 2 more was"),
+    ],
+)  # fmt: skip
+def test_text_that_was_read_makes_a_write_a_question(
+    seen: dict[str, bool], public: bool, acts: bool, why: str | None
+) -> None:
+    trusting = ["--write", "--trusted-owner", "@Kin"]
+    question = policy(*trusting).flow_question("o/r", seen, public=public, acts=acts)
+    assert (question is None) == (why is None)
+    assert policy(*trusting, "--flow", "off").flow_question("o/r", seen, public=public, acts=acts) is None
+    strict = policy(*trusting, "--flow", "strict")
+    if why is None:
+        assert strict.flow_question("o/r", seen, public=public, acts=acts) is None
+        return
+    assert question is not None and why.lower() in question.lower() and question.startswith("Allow a write to `o/r`? ")
+    with pytest.raises(Refused, match="Writing to `o/r` is refused"):
+        strict.flow_question("o/r", seen, public=public, acts=acts)
