@@ -52,6 +52,7 @@ MODULES = {
     ),
     "servers/weather/src/mcp_weather/policy.py": (
         "tests/weather/test_policy.py",
+        "tests/weather/test_names.py",
         "tests/weather/test_bad_days.py tests/weather/test_tools.py",
     ),
 }

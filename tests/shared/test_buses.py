@@ -1,5 +1,7 @@
 """The bus between replicas, over a link that a test holds in its hands."""
 
+import asyncio
+import itertools
 import json
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -18,6 +20,7 @@ from mcp_batteries.errors import Invalid
 from mcp_batteries.replicas import bus as module
 from mcp_batteries.replicas import connect
 from mcp_batteries.replicas.bus import RemoteBus
+from simulation.world import Loop
 
 pytestmark = pytest.mark.anyio
 
@@ -244,6 +247,28 @@ async def test_a_link_that_never_connects_is_tried_again(monkeypatch: pytest.Mon
     async with bus.running():
         await ear.hears("everything")
     assert tries == 3
+
+
+def test_a_bus_that_is_away_is_told_of_once_and_soon_tried_twice_a_second(caplog: pytest.LogCaptureFixture) -> None:
+    tries: list[float] = []
+
+    class Nowhere:
+        async def hold(self, receive: Callable[[bytes], None], connected: Callable[[], None]) -> None:
+            tries.append(anyio.current_time())
+            raise OSError("password")
+
+        async def send(self, message: bytes) -> None:
+            raise AssertionError
+
+    async def wait() -> None:
+        async with RemoteBus(Nowhere()).running():
+            await anyio.sleep(10)
+
+    with asyncio.Runner(loop_factory=Loop) as runner:
+        runner.run(wait())
+    waits = [later - earlier for earlier, later in itertools.pairwise(tries)]
+    assert waits == pytest.approx([0.1, 0.2, 0.4] + [0.5] * (len(waits) - 3))
+    assert len(caplog.records) == 1
 
 
 async def test_without_subscribers_beats_are_rare() -> None:

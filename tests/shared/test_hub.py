@@ -98,7 +98,7 @@ class Script:
 
 
 class Inbox:
-    """What a client was notified of, in order; list hub as `None`."""
+    """What a client was notified of, in order; list changes as `None`."""
 
     def __init__(self) -> None:
         self.items: list[str | None] = []
@@ -129,7 +129,7 @@ class Inbox:
 
 
 class Listener:
-    """One client, whichever way its era asks for hub."""
+    """One client, whichever way its era subscribes."""
 
     def __init__(self, client: Client, inbox: Inbox, era: str, tasks: anyio.abc.TaskGroup) -> None:
         self.client, self.inbox, self.era, self.tasks = client, inbox, era, tasks
@@ -294,7 +294,7 @@ async def test_a_burst_is_a_handful_of_notices_and_the_last_is_the_last() -> Non
             source.changed(["a"])
         await client.inbox.take("s:a")
         await client.inbox.take("s:a")
-        # What hub now is told after now, though it was told a moment ago.
+        # What changes now is told after now, though it was told a moment ago.
         source.changed(["a"])
         await client.inbox.take("s:a")
         assert client.inbox.items == []
@@ -708,7 +708,7 @@ class Clock:
 
 @pytest.mark.parametrize("name", ["Visual Studio Code - Insiders", "VSCodium", "code-server"])
 async def test_vs_code_is_told_again_when_its_cache_is_over(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It answers reads from a cache for 3 s, so that the last of several quick hub would never show."""
+    """It answers reads from a cache for 3 s, so that the last of several quick changes would never show."""
     source = Script()
     server, _ = serve(source)
     inbox = Inbox()
@@ -738,6 +738,28 @@ async def test_vs_code_is_told_again_when_its_cache_is_over(name: str, monkeypat
         assert inbox.items == [], "once is enough"
 
 
+async def test_one_busy_file_does_not_put_off_that_vs_code_is_told_of_another_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source = Script()
+    server, _ = serve(source)
+    inbox = Inbox()
+    info = Implementation(name="Visual Studio Code", version="1")
+    async with Client(server, mode="legacy", client_info=info, message_handler=inbox.message) as client:
+        await client.subscribe_resource("s:busy")
+        await client.subscribe_resource("s:other")
+        clock = Clock(monkeypatch)
+        for key in ("busy", "other", "busy"):
+            source.changed([key])
+            await inbox.take(f"s:{key}")
+            await clock.skip(1)
+        await clock.skip(1.6)
+        assert inbox.items == ["s:other"]
+        inbox.items.clear()
+        await clock.skip(1)
+        assert inbox.items == ["s:busy"]
+
+
 async def test_no_other_client_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
     source = Script()
     server, _ = serve(source)
@@ -749,6 +771,17 @@ async def test_no_other_client_is_told_again(monkeypatch: pytest.MonkeyPatch) ->
         await inbox.take("s:a")
         await clock.skip(600)
         assert inbox.items == []
+
+
+async def test_after_running_nothing_is_taken_that_nobody_would_watch() -> None:
+    hub = Hub([Script()])
+    async with hub.running():
+        pass
+    server: MCPServer[Any] = MCPServer("stock")
+    hub.install(server)
+    async with Client(server, mode="legacy", raise_exceptions=False) as client:
+        with pytest.raises(MCPError):
+            await client.subscribe_resource("s:a")
 
 
 async def test_without_running_it_says_so() -> None:
