@@ -109,7 +109,7 @@ async def attack(
     for sql in statements:
         result = await wire.call(tool, sql=target.filled(sql))
         said = text_of(result)
-        assert result.get("isError") or sql in spared, f"{tool}: {sql}\n{said}"
+        assert result.get("isError") or ": failed: " in said or sql in spared, f"{tool}: {sql}\n{said}"
         assert "Traceback" not in said and "failed inside" not in said, f"{sql}: {said}"
         target.unharmed(sql)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, cast
 from urllib.parse import unquote, urlsplit
 
-from mcp_batteries.errors import Invalid, Unavailable, quote
+from mcp_batteries.errors import Invalid, TooLarge, Unavailable, quote
 from mcp_batteries.sql import policy as sql
 from mcp_batteries.sql.addresses import refuse_other_systems
 from mcp_batteries.sql.policy import (
@@ -35,15 +35,19 @@ from mcp_batteries.sql.policy import (
     escaped,
     is_whole,
 )
+from mcp_postgres.split import split
 
 __all__ = [
-    "ActivityOf", "Advice", "Database", "HealthOf", "ListOf", "NamesOf", "NextPage", "PlanOf", "Policy",
-    "PolicySettings", "QueryOf", "ReadStatement", "Readable", "Request", "RoleOf", "RowOf", "RowsOf", "SchemaOf",
-    "SchemaStatement", "SearchOf", "Table", "TableOf", "WriteStatement", "of_ours",
-    "part_of", "table_uri",
+    "MAX_STATEMENTS", "ActivityOf", "Advice", "Database", "HealthOf", "ListOf", "NamesOf", "NextPage", "PlanOf",
+    "Policy", "PolicySettings", "QueryOf", "ReadStatement", "Readable", "Reads", "Request", "RoleOf", "RowOf", "RowsOf",
+    "SchemaOf", "SchemaStatement", "SearchOf", "Table", "TableOf", "WriteStatement", "of_ours", "part_of", "table_uri",
 ]  # fmt: skip
 
 _NAMED = re.compile(r"(?P<name>[A-Za-z0-9_-]+)=(?P<rest>(?:postgres(?:ql)?://|[a-z_]+=).*)", re.DOTALL)
+
+
+MAX_STATEMENTS = 20
+"""Statements of one call that reads."""
 
 
 class PolicySettings(Switches, Protocol):
@@ -62,6 +66,13 @@ class Table:
     database: Database
     name: str
     schema: str | None = None
+
+
+@dataclass(frozen=True)
+class Reads(ReadStatement):
+    """Several statements that are to see the same moment; `sql` is all of them."""
+
+    parts: tuple[ReadStatement, ...]
 
 
 @dataclass(frozen=True)
@@ -180,6 +191,26 @@ class Policy(sql.Policy[Table, Request]):
         values: Sequence[Any] = [*(parameters.values() if isinstance(parameters, dict) else parameters or ())]
         return tuple(_value(value, number) for number, value in enumerate(values, 1))
 
+    def page(
+        self, database: str | None, sql: str | None, parameters: Any, cursor: str | None
+    ) -> ReadStatement | NextPage:
+        """What `query_rows` is asked for: statements, or the page behind a cursor."""
+        if cursor is not None or sql is None:
+            return super().page(database, sql, parameters, cursor)
+        whole = self.read(database, sql)
+        parts = split(whole.sql)
+        if len(parts) < 2:
+            return self.read(database, sql, parameters)
+        if len(parts) > MAX_STATEMENTS:
+            raise TooLarge(f"`sql` has {len(parts)} statements, the limit is {MAX_STATEMENTS}.", "Send some at a time.")
+        each = [self.bound(values) for values in _each(parameters, len(parts))]
+        return Reads(
+            whole.database,
+            whole.sql,
+            (),
+            tuple(ReadStatement(whole.database, part, values) for part, values in zip(parts, each, strict=True)),
+        )
+
     def listing(
         self, database: str | None, kind: str, schema: str | None, name: str | None, cursor: str | None
     ) -> ListOf:
@@ -284,6 +315,17 @@ def _name_in(address: str, environment: Mapping[str, str]) -> str:
         word = re.search(r"\b(?:dbname|service)\s*=\s*'?([^'\s]+)", address)
         found = word[1] if word else ""
     return found or environment.get("PGDATABASE") or environment.get("PGSERVICE") or "postgres"
+
+
+def _each(parameters: Any, count: int) -> Sequence[Any]:
+    """The parameters of each of several statements."""
+    given: list[Any] = parameters or [None] * count
+    if len(given) != count or not all(item is None or isinstance(item, list) for item in given):
+        raise Invalid(
+            f"`sql` has {count} statements, and `parameters` do not go with them.",
+            "Pass an array with one entry for each statement: an array of its values, or null.",
+        )
+    return given
 
 
 def _unquoted(name: str) -> str:

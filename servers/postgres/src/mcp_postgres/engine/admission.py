@@ -56,10 +56,14 @@ class Limits:
         self.seconds, self.lock = seconds, lock
 
 
-def opening(limits: Limits, *, write: bool = False) -> Callable[[Role], str]:
+def opening(limits: Limits, *, write: bool = False, several: bool = False) -> Callable[[Role], str]:
     """The first trip of a transaction: its mode, its limits, how values are written, and a savepoint.
 
     Statements of our own find PostgreSQL's names only, where another role's function of a better fit could do harm.
+
+    Args:
+        several: all statements are to see the same moment. Not where the catalogue is looked at for other roles' code:
+            PostgreSQL runs what there is now, so what there was is no help.
     """
     settings = {
         "statement_timeout": int(limits.seconds * 1000), "lock_timeout": int(limits.lock * 1000),
@@ -72,7 +76,8 @@ def opening(limits: Limits, *, write: bool = False) -> Callable[[Role], str]:
     def first(role: Role) -> str:
         each = {**settings, "search_path": "pg_catalog"} if role.judged else settings
         calls = ", ".join(f"pg_catalog.set_config('{name}', '{value}', true)" for name, value in each.items())
-        return f"BEGIN TRANSACTION {mode}; SELECT {calls}; SAVEPOINT mcp_start"
+        level = "ISOLATION LEVEL REPEATABLE READ, " if several and not role.harmful else ""
+        return f"BEGIN TRANSACTION {level}{mode}; SELECT {calls}; SAVEPOINT mcp_start"
 
     return first
 

@@ -18,18 +18,18 @@ from typing import cast
 import psycopg
 from psycopg import pq
 
-from mcp_batteries.errors import Invalid
+from mcp_batteries.errors import Invalid, Problem, Refused
 from mcp_batteries.limits import Cursor
-from mcp_batteries.sql.rows import RowPage
+from mcp_batteries.sql.rows import Results, RowPage
 from mcp_postgres.engine.admission import Limits, admit, judge, opening, their_names
 from mcp_postgres.engine.cells import Column, Lines, wrapped
 from mcp_postgres.engine.connections import Connections, Session
 from mcp_postgres.engine.errors import problem
-from mcp_postgres.policy import NextPage, ReadStatement, part_of
+from mcp_postgres.policy import MAX_STATEMENTS, NextPage, Reads, ReadStatement, part_of
 
 __all__ = ["Pages"]
 
-_MOST_RESULTS = 8
+_MOST_RESULTS = MAX_STATEMENTS
 _KEPT_ROWS = 2000
 _KEPT_BYTES = 2_000_000
 _AHEAD_SECONDS = 0.1
@@ -72,8 +72,45 @@ class Pages:
         self, connections: Connections, statement: ReadStatement, *, limit: int, max_bytes: int, max_cell: int
     ) -> RowPage:
         """The first page of a statement's rows."""
-        result = await self._read(connections, statement, limit, max_bytes, max_cell, 0)
+        async with connections.session(opening(self._limits), seconds=self._limits.seconds) as session:
+            result = await _read(session, statement, limit, max_bytes, max_cell)
         return self._page(result, secrets.token_urlsafe(9), 0, limit, max_bytes)
+
+    async def several(
+        self, connections: Connections, reads: Reads, *, limit: int, max_bytes: int, max_cell: int
+    ) -> Results:
+        """The first page of each statement; what one leaves of its share of the bytes goes to those behind it.
+
+        Raises:
+            Refused: one of them is refused; the others were not answered either.
+        """
+        found: list[RowPage | str] = []
+        first = opening(self._limits, several=True)
+        until = time.monotonic() + self._limits.seconds
+        async with connections.session(first, seconds=self._limits.seconds) as session:
+            for number, statement in enumerate(reads.parts):
+                share = max_bytes // (len(reads.parts) - number)
+                left = max(1, int(1000 * (until - time.monotonic())))
+                await session.simple(
+                    "ROLLBACK TO SAVEPOINT mcp_start;"
+                    f" SELECT pg_catalog.set_config('statement_timeout', '{left}', true)"
+                )
+                try:
+                    result = await _read(session, statement, limit, share, max_cell)
+                except Refused as why:
+                    raise Refused(f"{number + 1} of {len(reads.parts)}: {why.what}", why.fix) from why
+                except (Problem, psycopg.Error) as why:
+                    if session.raw.broken:
+                        raise
+                    said = why if isinstance(why, Problem) else problem(why, statement.database.name)
+                    found.append(str(said))
+                    continue
+                if number == 0 and session.role.harmful:
+                    result.notes.append("each statement saw a moment of its own: the role's statements are judged")
+                page = self._page(result, secrets.token_urlsafe(9), 0, limit, share)
+                max_bytes -= len(page.lines.encode())
+                found.append(page)
+        return Results(found)
 
     def known(self, wanted: NextPage) -> tuple[str, int, ReadStatement]:
         """The result a cursor belongs to: its name, how many rows were shown, its statement.
@@ -99,7 +136,8 @@ class Pages:
         self._results.move_to_end(name)
         if not result.start <= shown < result.start + len(result.lines):
             notes = [f"read again from row {shown + 1} on: what changed meanwhile may be missing or twice"]
-            result = await self._read(connections, result.statement, limit, max_bytes, result.max_cell, shown)
+            async with connections.session(opening(self._limits), seconds=self._limits.seconds) as session:
+                result = await _read(session, result.statement, limit, max_bytes, result.max_cell, shown)
             result.notes += notes
         return self._page(result, name, shown, limit, max_bytes)
 
@@ -126,34 +164,34 @@ class Pages:
         lines = "".join(result.lines[begin : begin + taken])
         return RowPage(result.columns, lines, shown + 1, taken, cursor, result.cut, result.notes)
 
-    async def _read(
-        self, connections: Connections, statement: ReadStatement, limit: int, max_bytes: int, max_cell: int, skip: int
-    ) -> _Result:
-        async with connections.session(opening(self._limits), seconds=self._limits.seconds) as session:
-            sql, columns = await _runnable(session, statement)
-            result = _Result(statement, [column.name for column in columns], max_cell, skip)
-            kept = max(limit, _KEPT_ROWS)
-            lines = Lines(columns, max_cell)
-            try:
-                asked = sql
-                # EXPLAIN and SHOW can be no subquery, and are short.
-                if sql is statement.sql:
-                    asked = wrapped(sql, columns, max_cell=max_cell, limit=kept + 1, offset=skip)
-                await _take(session, asked, statement, lines, result, limit, kept, max_bytes)
-            except psycopg.errors.SyntaxError:
-                if result.lines:
-                    raise
-                # A comment behind the last semicolon, say: as it stands, then.
-                await session.simple("ROLLBACK TO SAVEPOINT mcp_start")
-                await their_names(session)
-                await _take(session, sql, statement, lines, result, limit, kept, max_bytes, skip)
-            except UnicodeDecodeError:
-                raise Invalid(
-                    "A value is no UTF-8: `SQL_ASCII`, the database's encoding, allows that.",
-                    "Read it by convert_to().",
-                ) from None
-            result.cut = lines.cut
-            return result
+
+async def _read(
+    session: Session, statement: ReadStatement, limit: int, max_bytes: int, max_cell: int, skip: int = 0
+) -> _Result:
+    sql, columns = await _runnable(session, statement)
+    result = _Result(statement, [column.name for column in columns], max_cell, skip)
+    kept = max(limit, _KEPT_ROWS)
+    lines = Lines(columns, max_cell)
+    try:
+        asked = sql
+        # EXPLAIN and SHOW can be no subquery, and are short.
+        if sql is statement.sql:
+            asked = wrapped(sql, columns, max_cell=max_cell, limit=kept + 1, offset=skip)
+        await _take(session, asked, statement, lines, result, limit, kept, max_bytes)
+    except psycopg.errors.SyntaxError:
+        if result.lines:
+            raise
+        # A comment behind the last semicolon, say: as it stands, then.
+        await session.simple("ROLLBACK TO SAVEPOINT mcp_start")
+        await their_names(session)
+        await _take(session, sql, statement, lines, result, limit, kept, max_bytes, skip)
+    except UnicodeDecodeError:
+        raise Invalid(
+            "A value is no UTF-8: `SQL_ASCII`, the database's encoding, allows that.",
+            "Read it by convert_to().",
+        ) from None
+    result.cut = lines.cut
+    return result
 
 
 async def _runnable(session: Session, statement: ReadStatement) -> tuple[str, list[Column]]:

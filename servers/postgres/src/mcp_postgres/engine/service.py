@@ -11,7 +11,7 @@ import anyio.to_thread
 
 from mcp_batteries.errors import Invalid, NotFound, Problem, Unavailable, quote
 from mcp_batteries.limits import Cursor
-from mcp_batteries.sql.rows import Hits, RowPage
+from mcp_batteries.sql.rows import Hits, Results, RowPage
 from mcp_postgres.engine import catalog, health, listing, workload
 from mcp_postgres.engine.admission import Limits, admit, opening
 from mcp_postgres.engine.change import change_rows, change_schema
@@ -32,6 +32,7 @@ from mcp_postgres.policy import (
     NextPage,
     PlanOf,
     QueryOf,
+    Reads,
     ReadStatement,
     Request,
     RoleOf,
@@ -130,8 +131,17 @@ class Engine:
 
     async def rows(
         self, wanted: ReadStatement | NextPage, *, limit: int, max_bytes: int, max_cell: int = _CELL
+    ) -> RowPage | Results:
+        """The first page of a query's rows, or of each of several queries, or the one behind a cursor."""
+        if isinstance(wanted, Reads):
+            connections = self._to[wanted.database.name]
+            found = self._pages.several(connections, wanted, limit=limit, max_bytes=max_bytes, max_cell=max_cell)
+            return await apart(found)
+        return await self._page(wanted, limit=limit, max_bytes=max_bytes, max_cell=max_cell)
+
+    async def _page(
+        self, wanted: ReadStatement | NextPage, *, limit: int, max_bytes: int, max_cell: int = _CELL
     ) -> RowPage:
-        """The first page of a query's rows, or the one behind a cursor."""
         if isinstance(wanted, NextPage):
             name, shown, statement = self._pages.known(wanted)
             connections = self._to[statement.database.name]
@@ -186,7 +196,7 @@ class Engine:
         if sample and found["kind"] != "sequence":
             sql = f"SELECT * FROM {_quoted(found['schema'])}.{_quoted(found['name'])} LIMIT {sample}"
             try:
-                page = await self.rows(of_ours(table.database, sql), limit=sample, max_bytes=20_000, max_cell=200)
+                page = await self._page(of_ours(table.database, sql), limit=sample, max_bytes=20_000, max_cell=200)
             except Problem as why:
                 page = str(why)
         return TableInfo(table_uri(table.database, found["schema"], found["name"]), found, page)
@@ -263,9 +273,9 @@ class Engine:
             case RoleOf(database):
                 return await self.role(database)
             case ActivityOf(database):
-                return await self.rows(of_ours(database, _ACTIVITY), limit=100, max_bytes=_BYTES)
+                return await self._page(of_ours(database, _ACTIVITY), limit=100, max_bytes=_BYTES)
             case QueryOf(statement):
-                return await self.rows(statement, limit=100, max_bytes=_BYTES)
+                return await self._page(statement, limit=100, max_bytes=_BYTES)
             case RowsOf() | RowOf():
                 return await self._rows(request)
 
@@ -294,9 +304,9 @@ class Engine:
         sql += f" ORDER BY {', '.join(map(_quoted, keys))}" if keys else ""
         statement = of_ours(table.database, sql, tuple(values))
         if isinstance(request, RowsOf):
-            return await self.rows(statement, limit=request.limit, max_bytes=_BYTES)
+            return await self._page(statement, limit=request.limit, max_bytes=_BYTES)
         try:
-            page = await self.rows(statement, limit=1, max_bytes=_BYTES)
+            page = await self._page(statement, limit=1, max_bytes=_BYTES)
         except Invalid:
             page = None  # what can't be a value of the key's type is no row's key
         if page is None or not page.rows:

@@ -17,7 +17,7 @@ from mcp_batteries.sql.tools import LONGEST, in_words_of
 from mcp_postgres.engine.service import Engine
 from mcp_postgres.models import Catalog, Plan
 from mcp_postgres.policy import Policy
-from mcp_postgres.tools.arguments import OptionalSql, Parameters, Sql, TableName
+from mcp_postgres.tools.arguments import Parameters, Several, Sql, TableName
 
 __all__ = ["ListTools", "ReadTools"]
 
@@ -51,12 +51,13 @@ class ListTools(Room[Policy, Engine]):
         ),
         "search_schema": "Search names and comments of tables, columns, indexes, functions, types and triggers.",
         "query_rows": (
-            "Query with one statement that only reads: SELECT, WITH, VALUES, TABLE, EXPLAIN or SHOW.\n\n"
-            "The answer is a line of JSON per row behind the columns. numeric, and integers beyond 2^53, are text. If\n"
-            "truncated, call with `cursor` alone for the next page."
+            "Query with statements that only read: SELECT, WITH, VALUES, TABLE, EXPLAIN or SHOW.\n\n"
+            "Ask several questions in one call: all see the same moment; `parameters` is then an array of one array\n"
+            "per statement. The answer is a line of JSON per row behind the columns. numeric, and integers beyond\n"
+            "2^53, are text. If truncated, call with `cursor` alone for the next page."
         ),
     },
-    {"sql": OptionalSql, "parameters": Parameters, "table": TableName},
+    {"sql": Several, "parameters": Parameters, "table": TableName},
 )
 @dataclass(frozen=True)
 class ReadTools(tools.ReadTools[Policy, Engine]):
