@@ -6,12 +6,15 @@ Conventions tie it to a server's package: see `program.program_of`.
 from __future__ import annotations
 
 import gc
-import logging
 import sys
-from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any, NoReturn
 
+from mcp_batteries.transports.stdio import front
+
+# Every import here is waited for by each start, also by one whose client is answered without a server.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
     from mcp_batteries.program import Program
     from mcp_batteries.settings import Settings
 
@@ -23,6 +26,7 @@ def run(package: str | Program, arguments: list[str] | None = None) -> NoReturn:
 
     Exit status: 0 done; 1 could not start; 2 bad usage; 130 and 143 after SIGINT and SIGTERM.
     """
+    handover = front.answer(package) if isinstance(package, str) and arguments is None else None
     # Start-up makes 578 modules and no garbage worth finding: collecting costs 6 % of it.
     gc.disable()
     from mcp_batteries.program import program_of
@@ -34,10 +38,12 @@ def run(package: str | Program, arguments: list[str] | None = None) -> NoReturn:
     if encode and not sys.stdout.isatty():
         encode(encoding="utf-8")
     settings = load(program.settings(), sys.argv[1:] if arguments is None else arguments)
-    sys.exit(_run(program, settings))
+    sys.exit(_run(program, settings, handover))
 
 
 def _version(settings: Settings) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version(settings.COMMAND)
     except PackageNotFoundError:
@@ -45,7 +51,7 @@ def _version(settings: Settings) -> str:
         return "0"
 
 
-def _run(program: Program, settings: Settings) -> int:
+def _run(program: Program, settings: Settings, handover: front.Handover | None) -> int:
     if settings.version:
         print(f"{settings.COMMAND} {_version(settings)}")  # noqa: T201
         return 0
@@ -90,11 +96,13 @@ def _run(program: Program, settings: Settings) -> int:
     if (printout := settings.printout()) is not None:
         print(printout)  # noqa: T201
         return 0
-    return _serve(program, settings)
+    return _serve(program, settings, handover)
 
 
-def _serve(program: Program, settings: Settings) -> int:
-    claim = None
+def _serve(program: Program, settings: Settings, handover: front.Handover | None) -> int:
+    import logging
+
+    claim, first = None, None
     if settings.transport == "stdio":
         if sys.stdin is not None and sys.stdin.isatty():
             _greet(settings)
@@ -102,6 +110,10 @@ def _serve(program: Program, settings: Settings) -> int:
 
         # From here on nothing but protocol messages can reach the client, whatever an import prints.
         claim = stdio.claim()
+        if handover is not None:
+            from mcp_batteries.transports.stdio.first_answers import FirstAnswers
+
+            first = FirstAnswers(handover, settings)
     logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
     if settings.log_format == "json":
         from mcp_batteries.observability.logs import JsonFormatter
@@ -123,7 +135,7 @@ def _serve(program: Program, settings: Settings) -> int:
             from mcp_batteries.sdk import lowlevel
             from mcp_batteries.transports.stdio import serve as stdio
 
-            arguments = (lowlevel(server), server.hub.options(server), claim)
+            arguments = (lowlevel(server), server.hub.options(server), claim, first)
             return anyio.run(stdio.serve, *arguments, backend_options=loop_options(settings))
         from mcp_batteries.transports.http import serve as http
 

@@ -19,7 +19,7 @@ from annotated_types import Ge, Le
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
-__all__ = ["Asked", "Host", "Positional", "Secret", "Settings", "load", "masked", "variable"]
+__all__ = ["Asked", "Dependencies", "Host", "Positional", "Secret", "Settings", "load", "masked", "variable"]
 
 Transport = Literal["stdio", "http", "sse"]
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -62,6 +62,20 @@ class Short:
 
     def __init__(self, flag: str) -> None:
         self.flag = flag
+
+
+class Dependencies(NamedTuple):
+    """What the first answers of a configuration depend on, beside its command line.
+
+    Attributes:
+        variables: read from the environment, beside those with the server's prefix.
+        places: files and folders that may not be exchanged for others.
+        files: files that may not change.
+    """
+
+    variables: Sequence[str] = ()
+    places: Sequence[str] = ()
+    files: Sequence[str] = ()
 
 
 class Asked(NamedTuple):
@@ -120,7 +134,7 @@ class Settings(BaseModel):
             "rate_calls", "rate_bytes", "max_parallel", "max_sessions", "session_seconds", "max_streams",
             "max_streams_each", "drain_seconds",
         ),
-        "Operation": ("bus", "state_key_file", "log_level", "log_format", "metrics", "telemetry"),
+        "Operation": ("bus", "state_key_file", "log_level", "log_format", "metrics", "telemetry", "no_front"),
         "Instead of serving": ("check", "verbose", "print_config", "install", "uninstall", "new_token", "version"),
     }  # fmt: skip
     """The headings under which `--help` and the documents list the common settings."""
@@ -209,6 +223,9 @@ class Settings(BaseModel):
     telemetry: bool = Field(
         False, description="Send OpenTelemetry traces, metrics and logs to the endpoint of the OTEL_* variables."
     )
+    no_front: bool = Field(
+        False, description="Start the whole server at once, not when the first call over stdio needs it."
+    )
     audit_file: str | None = Field(None, description="Append one JSON line per call to this file.")
     check: bool = Field(False, description="Try this configuration with a real client, print a report and exit.")
     verbose: Annotated[bool, Short("-v")] = Field(False, description="Show the details of each step of --check.")
@@ -219,6 +236,15 @@ class Settings(BaseModel):
         None, description='Make a token for a name and scopes, such as "alice read write", print both lines and exit.'
     )
     version: bool = Field(False, description="Print the version and exit.")
+
+    def depends_on(self) -> Dependencies | None:
+        """What the server's first answers depend on beside these settings; None: on more than can be checked."""
+        return None
+
+    def front_dependencies(self) -> Dependencies | None:
+        """`depends_on`, or None where messages that the front answers would be missed."""
+        told = self.bus or self.audit_file or self.metrics or self.telemetry or self.log_level == "debug"
+        return None if self.no_front or self.transport != "stdio" or told else self.depends_on()
 
     @classmethod
     def documented(cls, folder: str) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from mcp_batteries.settings import Asked, Positional
+from mcp_batteries.settings import Asked, Dependencies, Positional
 from mcp_batteries.settings import Settings as Common
 
 __all__ = ["Settings"]
@@ -50,3 +50,6 @@ class Settings(Common):
             raise ValueError("a folder's name is empty; name one, `.` for the current folder")
         # Hosts start servers in folders of their own: what the operator meant is fixed here.
         return tuple(os.path.abspath(os.path.expanduser(folder)) for folder in folders)
+
+    def depends_on(self) -> Dependencies | None:
+        return None if self.client_roots == "narrow" else Dependencies(places=self.folders)

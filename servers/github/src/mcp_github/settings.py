@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from mcp_batteries.settings import Asked
+from mcp_batteries.settings import Asked, Dependencies
 from mcp_batteries.settings import Settings as Common
 
 __all__ = ["DEFAULT_TOOLSETS", "TOOLSETS", "Settings"]
@@ -103,3 +103,8 @@ class Settings(Common):
     def _absolute(cls, path: str | None) -> str | None:
         # Hosts start servers in folders of their own: what the operator meant is fixed here.
         return None if path is None else os.path.abspath(os.path.expanduser(path))
+
+    def depends_on(self) -> Dependencies | None:
+        variables = ("GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN", "GITHUB_TOKEN", "GH_TOKEN")
+        files = (self.token_file, self.app_key_file, self.watch_list, self.inbox_secret_file)
+        return Dependencies(variables=variables, files=tuple(filter(None, files)))

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator
 
-from mcp_batteries.settings import Asked, Positional
+from mcp_batteries.settings import Asked, Dependencies, Positional
 from mcp_batteries.settings import Settings as Common
 
 __all__ = ["Settings"]
@@ -50,3 +50,9 @@ class Settings(Common):
     @classmethod
     def _absolute_path(cls, path: str | None) -> str | None:
         return None if path is None else os.path.abspath(os.path.expanduser(path))
+
+    def depends_on(self) -> Dependencies | None:
+        # Saved queries become tools as their files come and go.
+        return (
+            None if self.queries or self.demo else Dependencies(places=(*self.databases, *filter(None, [self.files])))
+        )

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from mcp_batteries.settings import Secret
+from mcp_batteries.settings import Dependencies, Secret
 from mcp_batteries.settings import Settings as Common
 
 __all__ = ["Settings"]
@@ -105,3 +105,6 @@ class Settings(Common):
             "meteoalarm": self.meteoalarm_url,
             "canada": self.geomet_url,
         }
+
+    def depends_on(self) -> Dependencies | None:
+        return Dependencies(files=(self.places,) if self.places else ())

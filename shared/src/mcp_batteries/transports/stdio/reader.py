@@ -24,6 +24,7 @@ from mcp_types.jsonrpc import (
 )
 
 from mcp_batteries.transports.jsonrpc import Malformed, dump, error, parse, peek_id
+from mcp_batteries.transports.stdio.first_answers import FirstAnswers
 from mcp_batteries.transports.stdio.in_flight import BUSY, Calls
 from mcp_batteries.transports.stdio.inputs import open_input
 from mcp_batteries.transports.stdio.writer import Writer
@@ -40,15 +41,25 @@ class Reader:
         descriptor: where from.
         writer: takes the answers to lines that are no messages. Reading waits for it, so a client that
             sends and never reads is held back instead of filling the memory.
+        first: has read the beginning, and is shown every message.
         max_line: the longest line in bytes; longer ones are skipped and answered.
         drain_seconds: how long calls may go on after the end of input.
         pollable: as `open_input`.
     """
 
     def __init__(
-        self, descriptor: int, writer: Writer, calls: Calls, *, max_line: int, drain_seconds: float, pollable: bool
+        self,
+        descriptor: int,
+        writer: Writer,
+        calls: Calls,
+        first: FirstAnswers | None = None,
+        *,
+        max_line: int,
+        drain_seconds: float,
+        pollable: bool,
     ) -> None:
         self._input, self._writer, self._calls = open_input(descriptor, pollable=pollable), writer, calls
+        self._first = first
         self._max_line, self._drain_seconds = max_line, drain_seconds
         self._loop = asyncio.get_running_loop()
         self._lines: deque[bytes | tuple[bytes, bytes]] = deque()
@@ -58,6 +69,8 @@ class Reader:
         self._drain_until: float | None = None
         self.ended = anyio.Event()
         """Set when no further message will be handed on."""
+        if first is not None:
+            self._split(first.head())
 
     def stop(self) -> None:
         """Hand on no further message, drain nothing. From the event loop's thread."""
@@ -124,6 +137,8 @@ class Reader:
                 await self._writer.put(batch[1])
                 return None
             message = parse(line)
+            if self._first is not None:
+                self._first.asked(line, message)
             if isinstance(message, JSONRPCRequest):
                 self._calls.enter(message)
                 if message.method == "initialize":

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
     from mcp.server.models import InitializationOptions
 
+    from mcp_batteries.transports.stdio.first_answers import FirstAnswers
     from mcp_batteries.transports.stdio.reader import Reader
     from mcp_batteries.transports.stdio.writer import Writer
 
@@ -160,6 +161,7 @@ async def serve(
     server: Server[Any],
     options: InitializationOptions,
     claim: Claim,
+    first: FirstAnswers | None = None,
     *,
     max_line: int = 64 * 1024 * 1024,
     max_in_flight: int = 2048,
@@ -174,6 +176,7 @@ async def serve(
 
     Args:
         claim: from `claim()`.
+        first: what was read and answered before, and keeps what is answered first.
         max_line: longest message in bytes; longer ones are skipped and answered with an error.
         max_in_flight: calls at once; more are answered with an error.
         drain_seconds: how long calls in flight may go on after the end of input.
@@ -191,8 +194,10 @@ async def serve(
     from mcp_batteries.transports.stdio.writer import Writer
 
     status, loop, calls = 0, asyncio.get_running_loop(), Calls(max_in_flight)
-    writer = Writer(claim.stdout, calls, lambda: reader.stop(), pollable=pollable)
-    reader = Reader(claim.stdin, writer, calls, max_line=max_line, drain_seconds=drain_seconds, pollable=pollable)
+    writer = Writer(claim.stdout, calls, lambda: reader.stop(), first, pollable=pollable)
+    reader = Reader(
+        claim.stdin, writer, calls, first, max_line=max_line, drain_seconds=drain_seconds, pollable=pollable
+    )
 
     def leave() -> None:
         writer.hurried = True
@@ -224,6 +229,8 @@ async def serve(
             raise failure
     finally:
         claim.reblock()
+        if first is not None:
+            first.save()
         # What is left is the interpreter's end, which waits for every worker thread.
         claim.exit_within(_EXIT_SECONDS, status)
     return status

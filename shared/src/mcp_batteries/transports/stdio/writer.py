@@ -18,6 +18,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types.jsonrpc import JSONRPCError, JSONRPCRequest, JSONRPCResponse
 
 from mcp_batteries.transports.jsonrpc import dump
+from mcp_batteries.transports.stdio.first_answers import FirstAnswers
 from mcp_batteries.transports.stdio.in_flight import Calls
 from mcp_batteries.transports.stdio.outputs import open_output
 
@@ -33,11 +34,20 @@ class Writer:
     Args:
         descriptor: where to.
         on_broken: called once when nobody reads any more.
+        first: is shown every answer.
         pollable: as `open_output`.
     """
 
-    def __init__(self, descriptor: int, calls: Calls, on_broken: Callable[[], None], *, pollable: bool) -> None:
-        self._calls, self._on_broken = calls, on_broken
+    def __init__(
+        self,
+        descriptor: int,
+        calls: Calls,
+        on_broken: Callable[[], None],
+        first: FirstAnswers | None = None,
+        *,
+        pollable: bool,
+    ) -> None:
+        self._calls, self._on_broken, self._first = calls, on_broken, first
         self._output = open_output(descriptor, self._flush, pollable=pollable)
         self._queue: deque[_Frame] = deque()
         self._burst = 0
@@ -57,6 +67,8 @@ class Writer:
         try:
             data = dump(message)
             if isinstance(message, JSONRPCResponse | JSONRPCError):
+                if self._first is not None and message.id is not None:
+                    data = self._first.answered(message.id, data)
                 data = self._calls.batches.answered(message.id, data)
             await self.put(data)
         finally:

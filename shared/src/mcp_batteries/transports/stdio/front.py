@@ -1,0 +1,260 @@
+"""What a client asks first, answered from what an earlier start of the same configuration answered.
+
+Nothing heavy is imported before the first request that needs the server: a host that starts five servers and only lists
+their tools pays for none of them. `first_answers` writes what is read here. A line is answered only if an earlier one
+was the same byte for byte, its id aside; every other line is the server's, and so is all that comes after it.
+
+Only modules of the standard library that cost next to nothing: no json, re, signal or typing.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import select
+import sys
+import zlib
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from hashlib import blake2b
+    from typing import Any
+else:
+    # `hashlib` loads OpenSSL first.
+    # What `signal` wraps in enumerations, which cost a third of a start.
+    import _signal as signal
+    from _blake2 import blake2b
+
+__all__ = ["Handover", "answer", "command_line", "environment", "folder", "identity", "installed", "place", "template"]
+
+_FORMAT = 1
+_MOST_BYTES = 4 * 1024 * 1024
+_LONGEST_LINE = 64 * 1024
+_LOOK_MS = 2000
+_CHUNK = 65_536
+
+
+class Handover:
+    """What the front has read: the server goes on from here.
+
+    Attributes:
+        file: where what this configuration answers is kept.
+        kept: what was found there, if it still holds.
+        asked: the lines that were answered, in order, each with its answer.
+        pending: what was read and not answered.
+    """
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.kept: dict[str, Any] | None = None
+        self.asked: list[tuple[bytes, bytes]] = []
+        self.pending = b""
+
+
+def answer(package: str) -> Handover | None:
+    """Answer on standard input and output what can be answered, until a line comes that cannot be.
+
+    None if standard input or the configuration is nothing to keep answers for. Ends the process when the client leaves.
+    """
+    if sys.platform == "win32":
+        return None
+    try:
+        if os.isatty(0):
+            return None
+        handover = Handover(place(package))
+    except OSError:
+        return None
+    try:
+        kept = _read(handover.file)
+        handover.kept = kept if kept and _holds(kept) else None
+    except (OSError, EOFError, KeyError, TypeError, ValueError):
+        pass
+    if handover.kept:
+        _Front(handover, handover.kept).run()
+    return handover
+
+
+class _Front:
+    def __init__(self, handover: Handover, kept: dict[str, Any]) -> None:
+        self._handover = handover
+        self._sessions: list[dict[str, Any]] = kept["sessions"]
+        self._plain: list[_Template] = kept["plain"]
+        self._session: dict[str, Any] | None = None
+        self._initialized = False
+
+    def run(self) -> None:
+        previous = {number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGINT)}
+        self._run()
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+    def _run(self) -> None:
+        poll = select.poll()
+        poll.register(0, select.POLLIN)
+        poll.register(1, 0)
+        parent, waiting, rest = os.getppid(), False, b""
+        while len(rest) + len(self._handover.pending) < _LONGEST_LINE:
+            # What came together with the line that needs the server is answered before it is there.
+            ready = dict(poll.poll(0 if waiting else _LOOK_MS))
+            if ready.get(1) or os.getppid() != parent:
+                os._exit(0)
+            if 0 not in ready:
+                if waiting:
+                    break
+                continue
+            chunk = os.read(0, _CHUNK)
+            if not chunk:
+                if not (waiting or rest):
+                    os._exit(0)
+                break
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                waiting = not self._answered(line + b"\n") or waiting
+        self._handover.pending += rest
+
+    def _answered(self, line: bytes) -> bool:
+        found = self._find(line)
+        if found is None:
+            self._handover.pending += line
+            return False
+        self._handover.asked.append((line, found))
+        view = memoryview(found)
+        try:
+            while view:
+                view = view[os.write(1, view) :]
+        except OSError:
+            os._exit(0)  # Nobody reads any more.
+        return True
+
+    def _find(self, line: bytes) -> bytes | None:
+        if self._session is None:
+            for session in self._sessions:
+                if (found := _fill(session["hello"], line)) is not None:
+                    self._session = session
+                    return found
+            return _first(self._plain, line)
+        if not self._initialized:
+            # Until the client has said so, nothing but a ping may be asked.
+            self._initialized = line in self._session["initialized"]
+            return b"" if self._initialized else None
+        return _first(self._session["lists"], line)
+
+
+def _leave(number: int, frame: object) -> None:
+    os._exit(128 + number)
+
+
+_Template = tuple[bytes, bytes, bytes]
+"""A request's line before and after its id, and its answer after the id."""
+
+
+def _first(templates: list[_Template], line: bytes) -> bytes | None:
+    for template in templates:
+        if (found := _fill(template, line)) is not None:
+            return found
+    return None
+
+
+def _fill(template: _Template, line: bytes) -> bytes | None:
+    before, after, said = template
+    number = line[len(before) : len(line) - len(after)]
+    if len(line) <= len(before) + len(after) or not (line.startswith(before) and line.endswith(after)):
+        return None
+    plain = number[1:-1] if number[:1] == number[-1:] == b'"' and len(number) > 2 else number
+    if not (number.isdigit() and (number[:1] != b"0" or number == b"0") if plain is number else _is_word(plain)):
+        return None
+    return b'{"jsonrpc":"2.0","id":' + number + said if len(number) <= 18 or plain is not number else None
+
+
+def _is_word(text: bytes) -> bool:
+    return len(text) <= 64 and text.replace(b"-", b"").replace(b"_", b"").isalnum()
+
+
+def template(line: bytes, number: bytes, said: bytes) -> _Template | None:
+    """What recognises `line` with any id and answers as `said` does; None if that can't be told for sure.
+
+    Args:
+        number: the id of both, as JSON.
+    """
+    start = b'{"jsonrpc":"2.0","id":' + number
+    at = line.find(b'"id":') + len(b'"id":')
+    at += len(line[at:]) - len(line[at:].lstrip(b" "))
+    if line.count(b'"id":') != 1 or not (line.startswith(number, at) and said.startswith(start + b',"result":')):
+        return None
+    made = (line[:at], line[at + len(number) :], said[len(start) :])
+    return made if made[1][:1] in b",}" and _fill(made, line) == said else None
+
+
+def folder() -> str:
+    """Where what was answered is kept: in the user's folder for what can be lost."""
+    home = os.path.expanduser("~")
+    if sys.platform == "darwin":
+        base = os.path.join(home, "Library", "Caches")
+    else:
+        base = os.environ.get("XDG_CACHE_HOME", "")
+        base = base if os.path.isabs(base) else os.path.join(home, ".cache")
+    return os.path.join(base, "mcp-batteries", "first-answers")
+
+
+def command_line(package: str) -> tuple[Any, ...]:
+    """What is the same for two starts of one configuration, but for the environment and the files it names."""
+    return (_FORMAT, package, sys.argv[1:], os.getcwd(), sys.executable, sys.prefix, sys.version)
+
+
+def place(package: str) -> str:
+    """The file for this very command line."""
+    text = repr(command_line(package)).encode("utf-8", "surrogatepass")
+    return os.path.join(folder(), blake2b(text, digest_size=20).hexdigest())
+
+
+def environment(prefix: str, names: list[str], key: bytes) -> bytes:
+    """A digest of the variables that begin with `prefix` and those called `names`; their values may be secrets."""
+    chosen = sorted((name, value) for name, value in os.environ.items() if name in names or _begins(name, prefix))
+    return blake2b(repr(chosen).encode("utf-8", "surrogatepass"), key=key, digest_size=32).digest()
+
+
+def _begins(name: str, prefix: str) -> bool:
+    return name.upper().startswith(prefix)
+
+
+def identity(path: str, contents: bool) -> tuple[int, ...] | None:
+    """What tells the file or folder `path` from another, with `contents` also from its own earlier contents."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    same = (found.st_dev, found.st_ino, found.st_mode, found.st_uid, found.st_gid)
+    return (*same, found.st_size, found.st_mtime_ns) if contents else same
+
+
+def installed(path: str) -> list[str]:
+    """The distributions in a folder of packages, each with its version."""
+    try:
+        return sorted(name for name in os.listdir(path) if name.endswith((".dist-info", ".egg-info", ".pth")))
+    except OSError:
+        return []
+
+
+def _holds(kept: dict[str, Any]) -> bool:
+    return (
+        kept["environment"] == environment(kept["prefix"], kept["names"], kept["key"])
+        and all(identity(path, contents) == found for path, contents, found in kept["files"])
+        and all(installed(path) == found for path, found in kept["packages"])
+    )
+
+
+def _read(path: str) -> dict[str, Any] | None:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with open(handle, "rb") as file:
+        for found in (os.fstat(handle), os.stat(os.path.dirname(path))):
+            # What others could have written, or may read, is not ours.
+            if found.st_uid != os.geteuid() or found.st_mode & 0o077:
+                return None
+        data = file.read(_MOST_BYTES + 1)
+    if len(data) < 8 or len(data) > _MOST_BYTES or zlib.crc32(data[4:]) != int.from_bytes(data[:4], "big"):
+        return None
+    return marshal.loads(data[4:])
