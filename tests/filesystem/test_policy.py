@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import sys
@@ -158,6 +159,50 @@ def test_several_folders_begin_with_their_names(tmp_path: Path) -> None:
         policy.readable("docs/../../x")
 
 
+def test_a_search_begins_in_every_folder_or_where_it_is_told(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    both = Policy(Told((str(tmp_path / "a"), str(tmp_path / "b"))))
+    for path in ("", ".", "./", "/"):
+        assert [place.display for place in both.search_roots(path)] == ["a", "b"]
+    assert [place.display for place in both.search_roots("b/x")] == ["b/x"]
+    one = Policy(Told((str(tmp_path / "a"),)))
+    assert [place.parts for path in ("", ".", "x/y") for place in one.search_roots(path)] == [(), (), ("x", "y")]
+
+
+def test_a_list_names_what_it_does_not_open(here: Ground) -> None:
+    folder = here.readable("a")
+    assert folder.uri_of(".env") == (here.root / "a" / ".env").as_uri()
+    assert here.policy.protected((".env",)) and not here.policy.protected(("a",))
+    assert here.policy.shelters((".aws",)) and not here.policy.shelters(("a",)) and not here.policy.shelters(())
+
+
+def test_a_client_root_that_is_of_no_use_does_not_cost_the_others(here: Ground) -> None:
+    for name in ("good", ".aws", "file"):
+        (here.root / name).mkdir() if name != "file" else (here.root / name).write_text("")
+    useless = ["http://x/", here.outside.as_uri(), (here.root / ".aws").as_uri(), (here.root / "file").as_uri()]
+    good = (here.root / "good").as_uri()
+    for uri in useless:
+        assert [root.name for root in here.policy.narrowed([uri, good]).roots] == ["good"]
+        with pytest.raises(Refused, match="outside the served folders"):
+            here.policy.narrowed([uri])
+    wider = here.root.parent.as_uri()
+    assert [root.name for root in here.policy.narrowed([wider, good]).roots] == ["root"]
+    assert here.policy.narrowed([]) is here.policy
+
+
+@posix
+def test_a_folder_that_is_not_served_any_more_is_closed(here: Ground) -> None:
+    (here.root / "good").mkdir()
+    narrowed = here.policy.narrowed([(here.root / "good").as_uri()])
+    descriptor = narrowed.roots[0].fd
+    os.fstat(descriptor)
+    del narrowed
+    gc.collect()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)
+
+
 def test_the_inner_of_two_nested_folders_answers(tmp_path: Path) -> None:
     (tmp_path / "out" / "in").mkdir(parents=True)
     policy = Policy(Told((str(tmp_path / "out"), str(tmp_path / "out" / "in"))))
@@ -217,6 +262,14 @@ def test_secrets_can_be_allowed(tmp_path: Path, pattern: str, allowed: str) -> N
     assert policy.readable(allowed)
     with pytest.raises(Refused):
         policy.readable("id_rsa")
+
+
+def test_a_path_that_is_allowed_does_not_open_what_lies_beside_or_below(tmp_path: Path) -> None:
+    policy = Policy(Told((str(tmp_path),), allow_secrets=(".ssh/x",)))
+    assert policy.readable(".ssh/x")
+    for path in (".ssh", ".ssh/y", ".ssh/x/y"):
+        with pytest.raises(Refused):
+            policy.readable(path)
 
 
 def test_an_entry_that_is_a_secret_can_not_be_reached_from_its_folder(here: Ground) -> None:

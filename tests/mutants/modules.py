@@ -30,7 +30,8 @@ MODULES = {
         "tests/github_server/test_reading.py tests/github_server/test_taint.py tests/github_server/test_watch_list.py",
     ),
     "servers/postgres/src/mcp_postgres/policy.py": (
-        "tests/postgres/test_urls.py tests/postgres/test_addresses.py",
+        "tests/postgres/test_policy.py tests/postgres/test_urls.py",
+        "tests/postgres/test_addresses.py",
         "tests/postgres/test_tools.py tests/postgres/test_consent.py tests/postgres/test_resources.py",
     ),
     "servers/postgres/src/mcp_postgres/engine/admission.py": (

@@ -1,0 +1,102 @@
+"""What is served and what a caller's words name, found before any database is asked."""
+
+import pytest
+
+from mcp_batteries.errors import Invalid, NotFound, Problem, Unavailable
+from mcp_batteries.settings import load
+from mcp_batteries.sql.policy import RowOf, RowsOf
+from mcp_postgres.policy import ActivityOf, HealthOf, Policy, RoleOf, SchemaOf, TableOf
+from mcp_postgres.settings import Settings
+
+
+def policy(*arguments: str, **environment: str) -> Policy:
+    return Policy(load(Settings, [*arguments]), environment=environment)
+
+
+@pytest.fixture
+def served() -> Policy:
+    return policy("app=postgresql://h/db")
+
+
+@pytest.mark.parametrize("name", ["PGHOST", "PGSERVICE", "PGDATABASE"])
+def test_without_an_address_libpq_says_where_the_database_is(name: str) -> None:
+    assert len(policy(**{name: "x"}).databases) == 1
+    assert list(policy("postgresql://h/db", **{name: "x"}).databases) == ["db"]
+
+
+def test_without_anything_there_is_nothing_to_serve() -> None:
+    for environment in ({}, {"PGHOST": ""}, {"PGUSER": "x"}):
+        with pytest.raises(Unavailable, match="no database to serve"):
+            policy(**environment)
+    assert list(policy("--demo").databases) == ["demo"]
+    assert list(policy("--demo", "postgresql://h/db").databases) == ["demo", "db"]
+
+
+@pytest.mark.parametrize(
+    ("uri", "one", "kind"),
+    [
+        ("postgres://app/.schema", "postgres://app/.schema", SchemaOf),
+        ("POSTGRES://App/.schema/", "postgres://app/.schema", SchemaOf),
+        ("postgres://app/shop/.schema", "postgres://app/shop/.schema", SchemaOf),
+        ("postgres://app/.health", "postgres://app/.health", HealthOf),
+        ("postgres://app/.activity", "postgres://app/.activity", ActivityOf),
+        ("postgres://app/.role", "postgres://app/.role", RoleOf),
+        ("postgres://app/shop/t/.schema", "postgres://app/shop/t/.schema", TableOf),
+        ("postgres://app/shop/%74", "postgres://app/shop/t?limit=100", RowsOf),
+        ("postgres://app/shop/t?limit=5", "postgres://app/shop/t?limit=5", RowsOf),
+        ("postgres://app/shop/t?column=c&value=1", "postgres://app/shop/t?column=c&value=1&limit=100", RowsOf),
+        ("postgres://app/shop/t/7", "postgres://app/shop/t/7", RowOf),
+        ("postgres://app/a%2Fb/c%20d/7%2F8", "postgres://app/a%2Fb/c%20d/7%2F8", RowOf),
+    ],
+)
+def test_a_uri_has_one_spelling(served: Policy, uri: str, one: str, kind: type) -> None:
+    readable = served.readable(uri)
+    assert readable is not None and readable.uri == one and isinstance(readable.request, kind)
+    assert served.readable(one) == readable
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "", "shop", ".schema?limit=1", ".health?x=1", "shop/t/.schema?limit=1", "shop/t/7?limit=1",
+        "shop/t/7/8", "/t", "shop//7", "/t/.schema", ".other",
+    ],
+)  # fmt: skip
+def test_other_uris_have_no_meaning(served: Policy, path: str) -> None:
+    with pytest.raises(NotFound):
+        served.readable(f"postgres://app/{path}")
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=101", "limit=x", "column=c", "value=1", "other=1", "limit=5&x=1"])
+def test_a_query_that_is_not_understood_is_refused(served: Policy, query: str) -> None:
+    with pytest.raises(Invalid):
+        served.readable(f"postgres://app/shop/t?{query}")
+
+
+@pytest.mark.parametrize(
+    ("text", "schema", "name"),
+    [
+        ("t", None, "t"), (" shop.t ", "shop", "t"), ('"a.b"', None, "a.b"), ('"a.b"."c""d"', "a.b", 'c"d'),
+        ('shop."T"', "shop", "T"), ("a.b.c", "a", "b.c"),
+    ],
+)  # fmt: skip
+def test_a_table_is_named_as_in_sql(served: Policy, text: str, schema: str | None, name: str) -> None:
+    table = served.table(None, text)
+    assert (table.schema, table.name) == (schema, name)
+
+
+@pytest.mark.parametrize("text", ["", 'a"b', '"a', "a\0b", '""'])
+def test_what_can_not_name_a_table_is_refused(served: Policy, text: str) -> None:
+    with pytest.raises(Problem):
+        served.table(None, text)
+
+
+def test_values_are_bound_in_their_order(served: Policy) -> None:
+    given = [None, True, False, 7, 1.5, "a", {"base64": "AAE="}, {"a": "é"}]
+    bound = (None, "true", "false", "7", "1.5", "a", "\\x0001", '{"a": "é"}')
+    assert served.bound(given) == bound and served.bound(dict(enumerate(given))) == bound
+    assert served.bound(None) == served.bound([]) == ()
+    assert served.bound([{"base64": "AAE=", "x": 1}]) == ('{"base64": "AAE=", "x": 1}',)
+    for wrong in ("a\0b", "\ud800", {"base64": "?"}, object()):
+        with pytest.raises(Invalid, match=r"for `\$2`"):
+            served.bound([1, wrong])
