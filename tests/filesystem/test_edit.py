@@ -443,6 +443,20 @@ class TestSeveral:
             "--- a/two", "+++ /dev/null", "@@ -1 +0,0 @@", "-2",
         ]  # fmt: skip
 
+    async def test_what_the_model_is_spared_a_view_gets_whole(self, three: Ground) -> None:
+        old = "".join(f"line {number}\n" for number in range(1500))
+        (three.root / "long").write_bytes(old.encode())
+        tools = WriteTools(three.policy, Engine(three.policy))
+        edits = [Edit(old_text="line", new_text="LINE", replace_all=True)]
+        tried = await tools.edit_file("long", edits, dry_run=True)
+        shown = tried.for_views
+        assert shown["hash"] == content_hash(old.encode())
+        assert "[diff cut to 10,000 of " in tried.text() and "LINE 1499" not in tried.text()
+        [patch] = parse(shown["diff"])
+        assert apply_hunks(old, patch, "`long`", stop()) == old.replace("line", "LINE")
+        short = await tools.edit_file("one", [Edit(old_text="1", new_text="I")])
+        assert short.for_views == {}
+
     @pytest.mark.parametrize(
         "last",
         [

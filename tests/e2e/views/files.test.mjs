@@ -51,7 +51,9 @@ test("a dry run is approved in the view, by the same call", async () => {
   await view.getByRole("button", { name: "Approve and write" }).click();
   await view.getByRole("status").getByText("Written.").waitFor();
   assert.equal(readFileSync(note, "utf8"), "one\ntwo other words here\nthree\n");
-  assert.deepEqual(host.seen.calls, [{ name: "edit_file", input: { ...edit("two words here", "two other words here"), dry_run: false } }]);
+  const [{ name, input: { expected_hash, ...input } }] = host.seen.calls;
+  assert.deepEqual([name, input], ["edit_file", { ...edit("two words here", "two other words here"), dry_run: false }]);
+  assert.match(expected_hash, /^[0-9a-f]{8,}$/);
   await until(() => assert.match(host.seen.told[0], /approved/));
   await view.getByText("written", { exact: true }).waitFor();
   assert.equal(await view.getByRole("button", { name: "Approve and write" }).count(), 0);
@@ -96,6 +98,63 @@ test("a patch of several files, hostile text in them", async () => {
   await view.getByText("created").waitFor();
   assert.equal(await view.locator("#view script, #view img").count(), 0);
   assert.deepEqual(await host.violations(number), []);
+  host.clean();
+  await host.close();
+});
+
+test("an edit longer than an answer is shown whole, then approved", async () => {
+  const lines = Array.from({ length: 700 }, (_, number) => `line ${number} of a long file`);
+  writeFileSync(note, lines.join("\n") + "\n");
+  const host = await browser.open(server);
+  const { view } = await host.show("edit_file", { ...edit("long", "short"), edits: [{ old_text: "long", new_text: "short", replace_all: true }] });
+  assert.equal(await view.locator("tr.added").count(), 700);
+  await view.getByText("+700").waitFor();
+  await view.getByText("line 699 of a short file").waitFor();
+  await view.getByRole("button", { name: "Approve and write" }).click();
+  await view.getByRole("status").getByText("Written.").waitFor();
+  assert.equal(readFileSync(note, "utf8"), lines.join("\n").replaceAll("long", "short") + "\n");
+  host.clean();
+  await host.close();
+});
+
+/** A patch that replaces every line of new files, long ones, with lines that look like a diff's own. */
+function patchOf(names, length) {
+  return names.map((name) => {
+    const old = Array.from({ length }, (_, number) => `-- a/line ${number}`), fresh = old.map((_, number) => `++ b/line ${number} of a longer text`);
+    writeFileSync(join(served, name), old.join("\n") + "\n");
+    return `--- a/${name}\n+++ b/${name}\n@@ -1,${length} +1,${length} @@\n${old.map((line) => `-${line}\n`).join("")}${fresh.map((line) => `+${line}\n`).join("")}`;
+  }).join("");
+}
+
+test("several large files are shown, and what is closed has to be opened before it is approved", async () => {
+  const host = await browser.open(server);
+  const { view } = await host.show("edit_files", { patch: patchOf(["first.txt", "second.txt", "third.txt"], 700), dry_run: true });
+  await view.getByText("3 files", { exact: true }).waitFor();
+  const approve = view.getByRole("button", { name: "Approve and write" });
+  assert.equal(await view.getByText("+700").count(), 3);
+  assert.equal(await approve.isDisabled(), false);
+  const longer = await host.show("edit_files", { patch: patchOf(["first.txt", "second.txt", "third.txt"], 3000), dry_run: true });
+  await longer.view.getByText("2 files are closed").waitFor();
+  const disabled = () => longer.view.getByRole("button", { name: "Approve and write" }).isDisabled();
+  assert.equal(await disabled(), true);
+  await longer.view.getByRole("heading", { name: "second.txt" }).click();
+  await longer.view.getByText("1 file is closed").waitFor();
+  assert.equal(await disabled(), true);
+  await longer.view.getByRole("heading", { name: "third.txt" }).click();
+  await until(async () => assert.equal(await disabled(), false));
+  host.clean();
+  await host.close();
+});
+
+test("what cannot be shown cannot be approved", async () => {
+  const lines = Array.from({ length: 5000 }, (_, number) => `old ${number}`);
+  writeFileSync(note, lines.join("\n") + "\n");
+  const host = await browser.open(server);
+  const { view } = await host.show("edit_file", { ...edit("old", "new"), edits: [{ old_text: "old", new_text: "new", replace_all: true }] });
+  await view.getByText("It cannot be approved here").waitFor();
+  await view.getByText("+5,000").waitFor();
+  assert.equal(await view.getByRole("button", { name: "Approve and write" }).count(), 0);
+  await view.getByRole("button", { name: "Drop" }).waitFor();
   host.clean();
   await host.close();
 });

@@ -103,7 +103,7 @@ test("files: trees, edits, pictures", async () => {
   await check(host, await host.show("edit_file", { path: named, edits: [{ old_text: "שלום", new_text: "hello" }], dry_run: true }));
   const long = await host.show("edit_file", { path: "long.txt", edits: [{ old_text: "\n", new_text: "y\n" }], dry_run: true });
   // The server cuts what would be 2 MB; what there is of it is shown.
-  await long.view.getByText("[diff cut to 10,000 of").waitFor();
+  await long.view.getByText("Not all of its lines are shown: 10,000 of").waitFor();
   await long.view.locator("tr.removed").getByText("xxxx").waitFor();
   const other = await host.show("edit_file", { path: "a.txt" }, { result: { content: [{ type: "text", text: `[dry run: nothing was written]\n--- a\n+++ b\n@@ -x +y @@\n${EVIL}` }] } });
   await other.view.getByText("This answer cannot be shown as a picture").waitFor();

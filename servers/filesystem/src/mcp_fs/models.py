@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcp_batteries.errors import Problem
+from mcp_batteries.limits import DEFAULT_PAGE_BYTES
 from mcp_batteries.server.results import DataResult, TextResult
 
 __all__ = [
@@ -37,6 +38,8 @@ _BREAKS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 _MOST_NAMED = 50
+_MOST_SHOWN = 1_000_000
+"""Characters of a diff that a view gets beyond those of the answer."""
 
 
 def is_one_line(text: str) -> bool:
@@ -468,15 +471,31 @@ class Edited(TextResult):
 
     Attributes:
         files: for each file its path, what happened to it, and the hash of its new content (None when deleted).
-        diff: unified diff over all of them.
+        diffs: their unified diffs, in the same order.
         dry_run: whether nothing was written.
         notes: what could not be kept.
+        before: the hash of the file as it was, where it is one file.
     """
 
     files: Sequence[tuple[str, str, str | None]]
-    diff: str
+    diffs: Sequence[str]
     dry_run: bool
     notes: Sequence[str] = ()
+    before: str | None = None
+
+    @property
+    def diff(self) -> str:
+        """All of the diffs, whole."""
+        return "\n".join(self.diffs)
+
+    @property
+    def for_views(self) -> dict[str, str]:
+        """What a person has to see before approving and a model need not: all lines, and of which content."""
+        cut = any(len(diff) > DEFAULT_PAGE_BYTES for diff in self.diffs)
+        return {
+            **({"diff": self.diff} if cut and len(self.diff) <= _MOST_SHOWN else {}),
+            **({"hash": self.before} if self.dry_run and self.before else {}),
+        }
 
     def text(self) -> str:
         lines = ["[dry run: nothing was written]"] if self.dry_run else []
@@ -485,7 +504,14 @@ class Edited(TextResult):
                 lines.append(f"would be {did}: {path}")
             else:
                 lines.append(f"{did} {path}" + (f", hash {digest}" if digest else ""))
-        return "\n".join([*lines, *self.notes, self.diff])
+        return "\n".join([*lines, *self.notes, *map(clipped_diff, self.diffs)])
+
+
+def clipped_diff(diff: str) -> str:
+    """As much of a diff as one answer holds, behind a line that says so."""
+    if len(diff) <= DEFAULT_PAGE_BYTES:
+        return diff
+    return f"[diff cut to {DEFAULT_PAGE_BYTES:,} of {len(diff):,} characters]\n{diff[:DEFAULT_PAGE_BYTES]}"
 
 
 @dataclass(frozen=True, slots=True)

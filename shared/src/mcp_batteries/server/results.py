@@ -22,7 +22,10 @@ __all__ = ["DataResult", "Lasting", "TextResult", "clean", "to_call_result"]
 
 @runtime_checkable
 class TextResult(Protocol):
-    """A result that is one text: file contents, a diff, a report. Implement `text` on a dataclass."""
+    """A result that is one text: file contents, a diff, a report. Implement `text` on a dataclass.
+
+    What it has as `for_views`, a dict, goes into `_meta`, which views get and models do not.
+    """
 
     def text(self) -> str:
         """The whole answer. What was cut, and how to go on, stands in the first line."""
@@ -71,7 +74,8 @@ def to_call_result(value: Any) -> CallToolResult:
         case str():
             return CallToolResult(content=[_block(value)])
         case TextResult():
-            return CallToolResult(content=[_block(value.text())])
+            shown: Any = getattr(value, "for_views", None)
+            return CallToolResult(content=[_block(value.text())], _meta=clean(shown) if shown else None)
         case BaseModel():
             return CallToolResult(content=[cast(ContentBlock, value)])
         case list() | tuple():

@@ -1,12 +1,13 @@
 // A unified diff as tables, changed words marked; parsing and comparing by `diff`.
 
 import { diffWordsWithSpace, parsePatch } from "diff";
-import { useMemo } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 
 import "./diff.css";
 import { plain, Text } from "./text";
 
 const LONGEST_COMPARED = 2000;
+/** Lines that are shown unasked; the files beyond them open by a click. */
 const MOST_LINES = 5000;
 
 interface Line {
@@ -24,14 +25,62 @@ export interface FileDiff {
   added: number;
   removed: number;
   hunks: { from: number; lines: Line[] }[];
+  /** Why lines of it are not here; empty if all are. */
+  missing: string;
+  /** Whether more may be added and removed than was counted. */
+  atLeast: boolean;
 }
 
 const HUNK = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@/;
 
+const CUT = /^\[diff cut to ([\d,]+) of ([\d,]+) characters\]$/;
+const COUNTED = /^([\d,]+) lines from line [\d,]+ on became ([\d,]+)$/m;
+const amount = (text: string | undefined) => Number((text ?? "").replaceAll(",", ""));
+
+/** Where the first file of `diff` ends. A line that looks like a head inside a hunk is one of the hunk's: it counts them. */
+function extent(diff: string): number {
+  let at = 0, old = 0, fresh = 0, heads = 0;
+  while (at < diff.length) {
+    const end = diff.indexOf("\n", at), line = diff.slice(at, end < 0 ? diff.length : end);
+    if (old > 0 || fresh > 0) {
+      if (line[0] !== "+" && line[0] !== "\\") old--;
+      if (line[0] !== "-" && line[0] !== "\\") fresh--;
+    } else if (line.startsWith("--- ") || CUT.test(line)) {
+      if (heads++) return at;
+    } else {
+      const hunk = /^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@/.exec(line);
+      if (hunk) [old, fresh] = [Number(hunk[1] ?? 1), Number(hunk[2] ?? 1)];
+    }
+    at = end < 0 ? diff.length : end + 1;
+  }
+  return at;
+}
+
+/** The files of a unified diff, each whole or with the reason why it is not. */
+export function filesOf(diff: string): FileDiff[] {
+  const files: FileDiff[] = [];
+  for (let rest = diff; rest.trim(); ) {
+    const line = rest.slice(0, rest.indexOf("\n") < 0 ? rest.length : rest.indexOf("\n"));
+    const cut = CUT.exec(line);
+    if (cut) {
+      // The server counts characters, and JavaScript UTF-16 units.
+      const begin = line.length + 1, most = amount(cut[1]);
+      const text = Array.from(rest.slice(begin, begin + 2 * most)).slice(0, most).join("");
+      files.push(fileOf(mended(text), `${cut[1]} of ${cut[2]} characters are here`));
+      rest = rest.slice(begin + text.length).replace(/^\n/, "");
+    } else {
+      const size = extent(rest);
+      files.push(fileOf(rest.slice(0, size), ""));
+      rest = rest.slice(size);
+    }
+  }
+  return files;
+}
+
 /** A diff that was cut in its last hunk, with that hunk's counts as they are now. */
 function mended(patch: string): string {
   const start = patch.lastIndexOf("\n@@ ") + 1;
-  const [head = "", ...lines] = patch.slice(start).replace(/\n$/, "").split("\n");
+  const [head = "", ...lines] = patch.slice(start).split("\n");
   const found = HUNK.exec(head);
   if (!found) return patch;
   const kept = lines.filter((line) => /^[-+ \\]/.test(line));
@@ -39,27 +88,32 @@ function mended(patch: string): string {
   return `${patch.slice(0, start)}@@ -${found[1]},${count("- ")} +${found[2]},${count("+ ")} @@\n${kept.join("\n")}\n`;
 }
 
-function parsed(patch: string) {
+function parsed(text: string, missing: string) {
   try {
-    return parsePatch(patch);
+    return [parsePatch(text)[0], missing] as const;
   } catch {
-    return parsePatch(mended(patch));
+    return [parsePatch(mended(text))[0], missing || "its end is cut"] as const;
   }
 }
 
-/** The files of a unified diff, also of one whose end is missing. Throws where it is none. */
-export function filesOf(patch: string): FileDiff[] {
-  return parsed(patch).map((file) => {
-    const bare = (name: string | undefined) => (name ?? "").replace(/^[ab]\//, "");
-    const created = file.oldFileName === "/dev/null", deleted = file.newFileName === "/dev/null";
-    const hunks = file.hunks.map((hunk) => ({ from: hunk.newStart, lines: numbered(hunk) }));
-    const count = (sign: string) => hunks.reduce((sum, hunk) => sum + hunk.lines.filter((line) => line.sign === sign).length, 0);
-    return {
-      name: bare(deleted ? file.oldFileName : file.newFileName),
-      did: created ? "created" : deleted ? "deleted" : "changed",
-      added: count("+"), removed: count("-"), hunks,
-    };
-  });
+function fileOf(text: string, missing: string): FileDiff {
+  const counted = COUNTED.exec(text);
+  // Such a line stands where hunks would, and no line of a hunk begins with a digit.
+  const [file, why] = parsed(counted ? text.slice(0, counted.index) : text, missing);
+  if (!file) throw new Error("it is not a diff");
+  const bare = (name: string | undefined) => (name ?? "").replace(/^[ab]\//, "");
+  const created = file.oldFileName === "/dev/null", deleted = file.newFileName === "/dev/null";
+  const hunks = file.hunks.map((hunk) => ({ from: hunk.newStart, lines: numbered(hunk) }));
+  const count = (sign: string) => hunks.reduce((sum, hunk) => sum + hunk.lines.filter((line) => line.sign === sign).length, 0);
+  return {
+    name: bare(deleted ? file.oldFileName : file.newFileName),
+    did: created ? "created" : deleted ? "deleted" : "changed",
+    added: counted ? amount(counted[2]) : count("+"),
+    removed: counted ? amount(counted[1]) : count("-"),
+    hunks,
+    missing: counted ? "it is too long to compare" : why,
+    atLeast: why !== "",
+  };
 }
 
 function numbered(hunk: { oldStart: number; newStart: number; lines: string[] }): Line[] {
@@ -86,28 +140,51 @@ function numbered(hunk: { oldStart: number; newStart: number; lines: string[] })
   return lines;
 }
 
-export function Files({ files }: { files: FileDiff[] }) {
+const linesOf = (file: FileDiff) => file.hunks.reduce((sum, hunk) => sum + hunk.lines.length, 0);
+
+/** Which of `files` are shown unasked. */
+export function opened(files: FileDiff[]): boolean[] {
   let left = MOST_LINES;
+  return files.map((file) => {
+    const shown = left > 0;
+    left -= linesOf(file);
+    return shown;
+  });
+}
+
+/** `onSeen` is told of each file that was closed and is opened. */
+export function Files({ files, onSeen = () => {} }: { files: FileDiff[]; onSeen?: (number: number) => void }) {
+  const shown = useMemo(() => opened(files), [files]);
+  return <>{files.map((file, number) => <File key={number} file={file} open={shown[number]!} onSeen={() => onSeen(number)} />)}</>;
+}
+
+function File({ file, open, onSeen }: { file: FileDiff; open: boolean; onSeen: () => void }) {
+  const [drawn, draw] = useState(open);
+  const least = file.atLeast ? "≥ " : "";
+  const count = (number: number) => number.toLocaleString("en");
+  const toggled = (event: Event) => {
+    if ((event.currentTarget as HTMLDetailsElement).open && !drawn) {
+      draw(true);
+      onSeen();
+    }
+  };
   return (
-    <>
-      {files.map((file, number) => {
-        const lines = file.hunks.reduce((sum, hunk) => sum + hunk.lines.length, 0);
-        left -= lines;
-        return (
-          <section key={number} class="file" aria-label={`${file.did}: ${plain(file.name)}`}>
-            <h2 class="bar">
-              <span class="grow"><Text value={file.name} /></span>
-              {file.did !== "changed" && <span class={file.did === "created" ? "badge good" : "badge bad"}>{file.did}</span>}
-              <span class="badge good">+{file.added}<span class="unseen"> lines added</span></span>
-              <span class="badge bad">−{file.removed}<span class="unseen"> lines removed</span></span>
-            </h2>
-            {left + lines > 0
-              ? <div class="scroll" role="region" aria-label={`Changes of ${plain(file.name)}`} tabIndex={0}><Hunks hunks={file.hunks} /></div>
-              : <p class="quiet">Too long to show here: {lines.toLocaleString("en")} lines.</p>}
-          </section>
-        );
-      })}
-    </>
+    <section class="file" aria-label={`${file.did}: ${plain(file.name)}`}>
+    <details open={open} onToggle={toggled}>
+      <summary>
+        <h2 class="bar">
+          <span class="grow"><Text value={file.name} /></span>
+          {file.did !== "changed" && <span class={file.did === "created" ? "badge good" : "badge bad"}>{file.did}</span>}
+          <span class="badge good">+{least}{count(file.added)}<span class="unseen"> lines added</span></span>
+          <span class="badge bad">−{least}{count(file.removed)}<span class="unseen"> lines removed</span></span>
+        </h2>
+      </summary>
+      {drawn && file.hunks.length > 0 && (
+        <div class="scroll" role="region" aria-label={`Changes of ${plain(file.name)}`} tabIndex={0}><Hunks hunks={file.hunks} /></div>
+      )}
+      {file.missing && <p class="notice">Not all of its lines are shown: {file.missing}.</p>}
+    </details>
+    </section>
   );
 }
 
@@ -118,7 +195,7 @@ function Hunks({ hunks }: { hunks: FileDiff["hunks"] }) {
       {hunks.map((hunk, number) => (
         <tbody key={number}>
           {number > 0 && <tr class="gap"><td colSpan={4}>line {hunk.from}</td></tr>}
-          {hunk.lines.slice(0, MOST_LINES).map((line, index) => <Row key={index} line={line} />)}
+          {hunk.lines.map((line, index) => <Row key={index} line={line} />)}
         </tbody>
       ))}
     </table>

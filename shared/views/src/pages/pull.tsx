@@ -122,10 +122,10 @@ function changes(body: string): FileDiff[] {
     const known = { name, did: did.startsWith("added") ? "created" as const : did.startsWith("removed") ? "deleted" as const : "changed" as const };
     try {
       const [file] = filesOf(`--- a/file\n+++ b/file\n${hunks.slice(Math.max(0, hunks.search(/^@@ /m)))}`);
-      return [{ ...file!, ...known, added: Number(added), removed: Number(removed) }];
+      return [{ ...file!, ...known, added: Number(added), removed: Number(removed), atLeast: false }];
     } catch {
       // Cut, or no text: its name and counts remain.
-      return [{ ...known, added: Number(added), removed: Number(removed), hunks: [] }];
+      return [{ ...known, added: Number(added), removed: Number(removed), hunks: [], missing: "they are not in this answer", atLeast: false }];
     }
   });
 }

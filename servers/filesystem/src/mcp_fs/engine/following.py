@@ -21,7 +21,7 @@ from mcp_fs.engine.files.text import decode, is_text
 from mcp_fs.engine.files.text import shown as readable
 from mcp_fs.engine.search.selection import Chooser, chooser
 from mcp_fs.engine.walk import Filter, Skipped, shown, walk
-from mcp_fs.models import counted
+from mcp_fs.models import clipped_diff, counted
 from mcp_fs.policy import Readable
 
 __all__ = ["Followed", "Kept", "Subtree", "shown_change"]
@@ -206,7 +206,7 @@ def shown_change(change: Change) -> str:
         return _plus(change.added) if change.added else ""
     if change.after.startswith(change.before) and change.before[-1:] in ("", "\n"):
         return _plus(change.after[len(change.before) :])
-    diff = unified_diff(change.before, change.after, change.name)
+    diff = clipped_diff(unified_diff(change.before, change.after, change.name))
     lines = diff.split("\n")
     return "\n".join(lines[next(number for number, line in enumerate(lines) if line.startswith("+++ ")) + 1 :])
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound
-from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
+from mcp_batteries.limits import Stop
 from mcp_fs.engine.files.text import shown as readable
 
 __all__ = ["Replacement", "carry_damage", "lines_of", "nearest", "replace", "unified_diff"]
@@ -123,7 +123,7 @@ def nearest(text: str, wanted: str, stop: Stop) -> str:
 
 
 def unified_diff(old: str, new: str, path: str, *, created: bool = False, deleted: bool = False) -> str:
-    """The change from `old` to `new` as a unified diff, LF only; what is too long for one is counted."""
+    """The change from `old` to `new` as a unified diff, LF only; what is too long to compare is counted."""
     before, after = lines_of(old), lines_of(new)
     head = _common(before, after)
     tail = _common(before[head:][::-1], after[head:][::-1])
@@ -144,10 +144,7 @@ def unified_diff(old: str, new: str, path: str, *, created: bool = False, delete
             size += 1
         lines += _hunk(before, after, changes[:size])
         del changes[:size]
-    diff = "\n".join(lines)
-    if len(diff) > DEFAULT_PAGE_BYTES:
-        return f"[diff cut to {DEFAULT_PAGE_BYTES:,} of {len(diff):,} characters]\n{diff[:DEFAULT_PAGE_BYTES]}"
-    return diff
+    return "\n".join(lines)
 
 
 def _hunk(before: Sequence[str], after: Sequence[str], changes: Sequence[tuple[int, int, int, int]]) -> list[str]:

@@ -55,6 +55,7 @@ class _Prepared:
     change: Change
     spot: Spot[Writable]
     old: os.stat_result | None
+    hash: str | None
     data: bytes | None
     diff: str
 
@@ -90,7 +91,8 @@ def change_files(changes: Sequence[Change], *, dry_run: bool, stop: Stop) -> Edi
                 item.check_unchanged()
             _commit(prepared, staged)
             notes = [f"{item.shown.display}: {note}" for item in staged for note in item.notes]
-        return Edited([item.line for item in prepared], "\n".join(item.diff for item in prepared), dry_run, notes)
+        before = prepared[0].hash if len(prepared) == 1 else None
+        return Edited([item.line for item in prepared], [item.diff for item in prepared], dry_run, notes, before)
 
 
 def _prepare(change: Change, spot: Spot[Writable], stop: Stop) -> _Prepared:
@@ -100,7 +102,7 @@ def _prepare(change: Change, spot: Spot[Writable], stop: Stop) -> _Prepared:
     old = regular_status(spot, place)
     if old is None and not change.creates:
         raise problem(FileNotFoundError(2, ""), place)
-    decoded = _NEW
+    decoded, digest = _NEW, None
     if old is not None:
         if old.st_size > MOST_BYTES:
             raise TooLarge(f"{shown} has {old.st_size:,} bytes; up to {MOST_BYTES:,} can be edited.")
@@ -128,7 +130,7 @@ def _prepare(change: Change, spot: Spot[Writable], stop: Stop) -> _Prepared:
     if change.deletes and new:
         raise Conflict(f"{shown} holds more than the patch removes.", "Read it again, then make the patch anew.")
     diff = unified_diff(readable(decoded.text), readable(new), place.display, created=old is None, deleted=gone)
-    return _Prepared(change, spot, old, None if gone else encode(new, decoded), diff)
+    return _Prepared(change, spot, old, digest, None if gone else encode(new, decoded), diff)
 
 
 def _same_hash(digest: str, expected: str) -> bool:
