@@ -56,6 +56,8 @@ SCHEMA = [
     "ANALYZE t",
     "REINDEX",
     "REINDEX t",
+    "PRAGMA user_version = 42",
+    "PRAGMA application_id = 42",
 ]
 """Those that `--ddl` is for: refused everywhere else."""
 
@@ -112,7 +114,6 @@ CLOSED = [
     "SELECT * FROM pragma_database_list",
     "SELECT * FROM pragma_journal_mode('delete')",
     "SELECT * FROM pragma_user_version(7)",
-    "PRAGMA database_list",
     "PRAGMA writable_schema = ON",
     "PRAGMA writable_schema = RESET",
     "PRAGMA writable_schema",
@@ -126,8 +127,6 @@ CLOSED = [
     "PRAGMA main.journal_mode = TRUNCATE",
     "PRAGMA locking_mode = EXCLUSIVE",
     "PRAGMA synchronous = OFF",
-    "PRAGMA user_version = 42",
-    "PRAGMA application_id = 42",
     "PRAGMA schema_version = 42",
     "PRAGMA data_version = 42",
     "PRAGMA page_size = 512",
@@ -275,6 +274,11 @@ READS = [
     "PRAGMA function_list",
     "PRAGMA collation_list",
     "PRAGMA foreign_keys",
+    "PRAGMA database_list",
+    "PRAGMA trusted_schema",
+    "PRAGMA analysis_limit",
+    "SELECT 1; SELECT * FROM t; PRAGMA user_version",
+    "SELECT * FROM t; -- and nothing else",
     "SELECT * FROM pragma_table_info('t')",
     "SELECT m.name, i.name FROM sqlite_master m, pragma_table_info(m.name) i",
     "SELECT * FROM sqlite_master",

@@ -237,8 +237,8 @@ def test_a_look_without_a_lock_sees_no_half_of_a_commit(journal: str, tmp_path: 
     def look(*, new: bool) -> str | None:
         interrupt.start(10)
         request = {"do": "watch", "path": str(path), "new": new, "subjects": {"total": TOTAL}}
-        digests = operations.run(connections, request, lambda _: None)["digests"]
-        return (digests or {}).get("total")
+        digests: dict[str, str] | None = operations.run(connections, request, lambda _: None)["digests"]
+        return None if digests is None else digests.get("total")
 
     first = look(new=True)
     thread = threading.Thread(target=write)

@@ -107,7 +107,7 @@ async def test_long_cells_are_cut_and_say_so(tmp_path: Path) -> None:
 async def test_a_cursor_that_is_gone_says_so(tmp_path: Path) -> None:
     async with served(make(tmp_path / "app.db")) as wire:
         _, cursor = parsed(text_of(await wire.call("query_rows", sql="SELECT * FROM t", limit=1)))
-        for _ in range(8):
+        for _ in range(24):
             await wire.call("query_rows", sql="SELECT * FROM t", limit=1)
         assert "Run the query again" in text_of(await wire.call("query_rows", cursor=cursor))
 

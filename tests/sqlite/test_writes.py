@@ -4,13 +4,14 @@ import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sqlite.serving import BUILDS, make, run, served, text_of
 
 
-def rows(path: Path, sql: str = "SELECT id, name FROM t") -> list[tuple]:
+def rows(path: Path, sql: str = "SELECT id, name FROM t") -> list[tuple[Any, ...]]:
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute(sql).fetchall()
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_batteries.limits import clip
-from mcp_batteries.sql.rows import compact, count, size
+from mcp_batteries.sql.rows import count, size
 
-__all__ = ["Backup", "Catalog", "Change", "Check", "Export", "Import", "Plan", "TableInfo"]
+__all__ = ["Backup", "Catalog", "Check", "Export", "Import", "Plan", "TableInfo"]
 
 _Json = Mapping[str, Any]
 _LONGEST = 20_000
@@ -123,38 +123,6 @@ class Plan:
         elif self.scans:
             lines.append("No further index would change the plan.")
         return clip("\n".join(lines), _LONGEST, "explain a part of the statement")
-
-
-@dataclass(frozen=True)
-class Change:
-    """What statements did, or would do."""
-
-    statements: Sequence[_Json]
-    dry_run: bool
-    objects: Sequence[str] | None = None
-    """What the schema gained, lost and kept in another form; None for a change of rows."""
-    broken: Sequence[str] = ()
-
-    def text(self) -> str:
-        lines = ["Dry run, nothing was changed. It would do this:" if self.dry_run else "Done and committed."]
-        for number, step in enumerate(self.statements, 1):
-            if self.objects is not None:
-                break
-            where = f"{number}. " if len(self.statements) > 1 else ""
-            beyond = step["all"] - step["rows"]
-            more = f", and {beyond} more by triggers and foreign keys" if beyond > 0 else ""
-            tables = f" in {', '.join(step['tables'])}" if step["tables"] else ""
-            lines.append(f"{where}{count(step['rows'], 'row')}{more}{tables}")
-            if step["columns"]:
-                lines += [compact(step["columns"]), step["lines"].rstrip("\n")]
-                shown = step["lines"].count("\n")
-                if shown < step["returned"]:
-                    lines.append(f"[{step['returned'] - shown} more returned rows not shown]")
-        if self.objects is not None:
-            lines += ["Schema (+ made, - gone, ~ changed):", *(self.objects or ["nothing"])]
-        if self.broken:
-            lines += ["Foreign keys that point nowhere now:", *self.broken]
-        return "\n".join(lines)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ No lock and no transaction is held between two pages, and no row is skipped or t
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import secrets
 import shutil
@@ -13,19 +14,20 @@ import tempfile
 import threading
 import weakref
 from collections import OrderedDict
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import IO, Any
 
-from mcp_batteries.errors import Invalid
+from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.limits import Cursor, Stop, in_thread
-from mcp_batteries.sql.rows import RowPage
-from mcp_sqlite.engine.pool import Pool
+from mcp_batteries.sql.rows import Results, RowPage
+from mcp_sqlite.engine.pool import Pool, Rest, problem_of
 from mcp_sqlite.policy import Database, NextPage, ReadStatement
 
 __all__ = ["Pages", "Scratch"]
 
-_MOST_RESULTS = 8
+_MOST_RESULTS = 24
 _BYTES = 64 * 1024 * 1024
 
 
@@ -48,7 +50,7 @@ class _Result:
     database: Database
     columns: list[str]
     file: IO[bytes]
-    rest: Any
+    rest: Rest
     notes: list[str]
     lock: threading.Lock = field(default_factory=threading.Lock)
     finalizer: Any = None
@@ -68,32 +70,68 @@ class Pages:
         self._pool, self._scratch = pool, scratch
         self._results: OrderedDict[str, _Result] = OrderedDict()
 
-    async def first(self, statement: ReadStatement, *, limit: int, max_bytes: int, max_cell: int) -> RowPage:
-        """The first page of a statement's rows."""
+    async def first(self, statement: ReadStatement, *, limit: int, max_bytes: int, max_cell: int) -> RowPage | Results:
+        """The first page of a statement's rows, or of several statements'.
+
+        Raises:
+            Problem: it fails; of several, all of them.
+        """
         spool = self._scratch.new(".rows")
         request = {
             "do": "query", "path": statement.database.address, "sql": statement.sql, "parameters": statement.parameters,
             "limit": limit, "max_bytes": max_bytes, "max_cell": max_cell, "spool": spool, "spool_bytes": _BYTES,
         }  # fmt: skip
-        try:
+        with self._tidied(spool):
             reply, rest = await self._pool.call_on(request)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(spool)
-            raise
+            if "results" not in reply:
+                return self._page(statement.database, reply, rest, spool)
+            found = [
+                problem_of(page["error"]) if "error" in page
+                else self._page(statement.database, page, _ended(page), f"{spool}{number}")
+                for number, page in enumerate(reply["results"])
+            ]  # fmt: skip
+            if all(isinstance(item, Problem) for item in found):
+                raise found[0] if isinstance(found[0], Problem) else AssertionError
+            return Results([item if isinstance(item, RowPage) else str(item) for item in found])
+
+    async def changed(
+        self, request: Mapping[str, Any], database: Database
+    ) -> tuple[dict[str, Any], list[RowPage | None]]:
+        """What a change did, and the rows that each of its statements gave back."""
+        spool = self._scratch.new(".rows")
+        with self._tidied(spool):
+            reply = await self._pool.call({**request, "spool": spool, "spool_bytes": _BYTES})
+            return reply, [
+                None if step["columns"] is None else self._page(database, step, _ended(step), f"{spool}{number}")
+                for number, step in enumerate(reply["steps"])
+            ]
+
+    def _page(self, database: Database, reply: Mapping[str, Any], rest: Rest | None, spool: str) -> RowPage:
+        """The first page of a result, whose other rows a worker has written to `spool`, or writes still."""
         notes = _notes(reply)
         cursor = None
         if rest is not None:
-            file = open(spool, "rb")  # noqa: ASYNC230, SIM115 - a local file, kept with the result
+            file = open(spool, "rb")  # noqa: SIM115 - a local file, kept with the result
             # Where an open file can't be unnamed it goes with the folder.
             with contextlib.suppress(PermissionError):
                 os.unlink(spool)
             name = secrets.token_urlsafe(9)
-            self._results[name] = _Result(statement.database, reply["columns"], file, rest, notes)
+            self._results[name] = _Result(database, reply["columns"], file, rest, notes)
             while len(self._results) > _MOST_RESULTS:
                 self._results.popitem(last=False)[1].finalizer()
-            cursor = Cursor.encode("rows", [name, 0, reply["rows"]])
-        return RowPage(reply["columns"], reply["lines"], 1, reply["rows"], cursor, reply["cut"], notes)
+            cursor = Cursor.encode("rows", [name, 0, reply["shown"]])
+        return RowPage(reply["columns"], reply["lines"], 1, reply["shown"], cursor, reply["cut"], notes)
+
+    @contextlib.contextmanager
+    def _tidied(self, spool: str) -> Generator[None]:
+        """Take away what a call that failed has left: files whose names begin with `spool`."""
+        try:
+            yield
+        except BaseException:
+            for path in glob.glob(glob.escape(spool) + "*"):
+                with contextlib.suppress(OSError):
+                    os.unlink(path)
+            raise
 
     async def next(self, wanted: NextPage, *, limit: int, max_bytes: int) -> RowPage:
         """The page behind a cursor.
@@ -162,7 +200,17 @@ def _slice(
     return taken, offset + used, more
 
 
-def _notes(reply: dict[str, Any]) -> list[str]:
+def _ended(reply: Mapping[str, Any]) -> Rest | None:
+    """What a worker has done behind a first page, where it told both at once."""
+    if (end := reply.get("rest")) is None:
+        return None
+    rest = Rest()
+    rest.stopped = end["stopped"]
+    rest.done.set()
+    return rest
+
+
+def _notes(reply: Mapping[str, Any]) -> list[str]:
     if reply.get("immutable"):
         return ["opened as a file that can't change: what other programs write is not seen"]
     return []

@@ -12,7 +12,7 @@ import logging
 import struct
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -22,7 +22,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
 
-__all__ = ["Pool"]
+__all__ = ["Pool", "Rest", "problem_of"]
 
 logger = logging.getLogger(__name__)
 
@@ -166,7 +166,7 @@ class Pool:
 
     async def call_on(
         self, request: Mapping[str, Any], *, seconds: float | None = None, patience: float | None = None
-    ) -> tuple[dict[str, Any], _Rest | None]:
+    ) -> tuple[dict[str, Any], Rest | None]:
         """Like `call`, with what follows the first frame, if anything does."""
         limit = self.seconds if seconds is None else seconds
         begun = anyio.current_time()
@@ -188,7 +188,7 @@ class Pool:
 
     async def _try(
         self, request: Mapping[str, Any], limit: float, until: float, *, fresh: bool = False
-    ) -> tuple[dict[str, Any], _Rest | None]:
+    ) -> tuple[dict[str, Any], Rest | None]:
         await self._turn(limit, until)
         worker: _Worker | None = None
         handed_on = False
@@ -199,7 +199,7 @@ class Pool:
             frame = await self._ask(worker, request, seconds, limit)
             if frame.get("end"):
                 return _checked(frame), None
-            rest = _Rest()
+            rest = Rest()
             self._blocks[-1].start_soon(self._await_rest, worker, rest, seconds)
             handed_on = True
             return frame, rest
@@ -275,7 +275,7 @@ class Pool:
                 return False
         return False
 
-    async def _await_rest(self, worker: _Worker, rest: _Rest, seconds: float) -> None:
+    async def _await_rest(self, worker: _Worker, rest: Rest, seconds: float) -> None:
         finished = False
         try:
             with anyio.move_on_after(seconds + _LATE_SECONDS):
@@ -322,7 +322,7 @@ class Pool:
             await worker.kill()
 
 
-class _Rest:
+class Rest:
     """What a worker does behind its first frame.
 
     Attributes:
@@ -337,6 +337,11 @@ class _Rest:
 
 def _checked(frame: dict[str, Any]) -> dict[str, Any]:
     if error := frame.get("error"):
-        kind, what, fix = error
-        raise _KINDS[kind](what, fix)
+        raise problem_of(error)
     return frame
+
+
+def problem_of(error: Sequence[str]) -> Problem:
+    """The problem that a worker told as kind, what and fix."""
+    kind, what, fix = error
+    return _KINDS[kind](what, fix)

@@ -10,11 +10,12 @@ import anyio
 
 from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
-from mcp_batteries.sql.rows import Hits, RowPage
+from mcp_batteries.sql.changes import Change, Sample, Step
+from mcp_batteries.sql.rows import Hits, Results, RowPage, count
 from mcp_sqlite.engine import demo
 from mcp_sqlite.engine.pages import Pages, Scratch
 from mcp_sqlite.engine.pool import Pool
-from mcp_sqlite.models import Backup, Catalog, Change, Check, Export, Import, Plan, TableInfo
+from mcp_sqlite.models import Backup, Catalog, Check, Export, Import, Plan, TableInfo
 from mcp_sqlite.policy import (
     Database,
     ListOf,
@@ -78,8 +79,8 @@ class Engine:
 
     async def rows(
         self, wanted: ReadStatement | NextPage, *, limit: int, max_bytes: int, max_cell: int = _CELL
-    ) -> RowPage:
-        """The first page of a query's rows, or the one behind a cursor."""
+    ) -> RowPage | Results:
+        """The first page of each query's rows, or the one behind a cursor."""
         if isinstance(wanted, NextPage):
             return await self._pages.next(wanted, limit=limit, max_bytes=max_bytes)
         return await self._pages.first(wanted, limit=limit, max_bytes=max_bytes, max_cell=max_cell)
@@ -171,14 +172,30 @@ class Engine:
 
     async def change(self, statement: WriteStatement | SchemaStatement, *, dry_run: bool) -> Change:
         """Run `statement` in one transaction, and keep what it did unless `dry_run`."""
-        mode = "write" if isinstance(statement, WriteStatement) else "schema"
-        found = await self.pool.call(
-            {
-                "do": "change", "path": statement.database.address, "sql": statement.sql, "mode": mode,
-                "parameters": statement.parameters, "dry_run": dry_run, "max_cell": _CELL,
-            }
-        )  # fmt: skip
-        return Change(found["statements"], dry_run, found["objects"] if mode == "schema" else None, found["broken"])
+        mode = "write"
+        if isinstance(statement, SchemaStatement):
+            mode = "migrate" if statement.rows else "schema"
+        request = {
+            "do": "change", "path": statement.database.address, "sql": statement.sql, "mode": mode,
+            "parameters": statement.parameters, "dry_run": dry_run, "max_cell": _CELL,
+        }  # fmt: skip
+        found, returned = await self._pages.changed(request, statement.database)
+        findings: list[tuple[str, list[str]]] = []
+        if found.get("broken"):
+            findings.append(("Foreign keys that point nowhere now:", found["broken"]))
+        if dry_run:
+            findings.append((f"It held the database's write lock for {1000 * found['seconds']:,.0f} ms.", []))
+        return Change(
+            [_step(step, rows) for step, rows in zip(found["steps"], returned, strict=True)],
+            dry_run,
+            found.get("objects"),
+            [
+                Sample(item["table"], item["columns"], item["before"], item["after"])
+                for item in found.get("samples", ())
+            ],
+            findings,
+            found.get("back", ()),
+        )
 
     async def check(self, database: Database, *, quick: bool) -> Check:
         """Whether the file is whole and its foreign keys hold."""
@@ -214,7 +231,7 @@ class Engine:
         found = await self.pool.call(_frame(request))
         if "sql" in found:
             return found["sql"]
-        return RowPage(found["columns"], found["lines"], 1, found["rows"], None, found["cut"], more=found["more"])
+        return RowPage(found["columns"], found["lines"], 1, found["shown"], None, found["cut"], more=found["more"])
 
     async def names(self, wanted: NamesOf) -> list[str]:
         """Tables and views, or columns of a table, that begin with what was typed."""
@@ -229,6 +246,17 @@ class Engine:
         return await self.pool.call_own(
             f"watch {database.name}", request, seconds=_LONG * self.pool.seconds if new else 30.0
         )
+
+
+def _step(step: Mapping[str, Any], returned: RowPage | None) -> Step:
+    beyond = step["all"] - step["rows"]
+    details = [f"and {beyond} more by triggers and foreign keys"] if beyond > 0 else []
+    details += [f"in {step['seconds']:.1f} s"] if step["seconds"] is not None else []
+    tables = f"in {', '.join(step['tables'])}" if step["tables"] else ""
+    if step["what"]:
+        return Step(" ".join(filter(None, (step["what"], tables))), None, ", ".join(details), returned)
+    first = [f"{count(step['rows'], 'row')}{', ' + details[0] if beyond > 0 else ''} {tables}".rstrip()]
+    return Step(", ".join([*first, *details[beyond > 0 :]]), None, "", returned)
 
 
 def _frame(request: Request) -> dict[str, Any]:

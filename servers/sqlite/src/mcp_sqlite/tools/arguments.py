@@ -18,6 +18,8 @@ Sql = Annotated[str, _sql]
 OptionalSql = Annotated[str | None, _sql]
 Parameters = Annotated[
     list[Any] | dict[str, Any] | None,
-    Field(description='Array for ?, object for :name; bytes as {"base64": "…"}.'),
+    Field(
+        description='Array for ?, object for :name; bytes as {"base64": "…"}. An array of these for several statements.'
+    ),
 ]
 FileName = Annotated[str, Field(description="Plain name, no path.")]

@@ -25,16 +25,21 @@ class Mode(StrEnum):
     """Rows may change."""
     SCHEMA = "schema"
     """The schema may change, and rows only as a part of that."""
+    MIGRATE = "migrate"
+    """The schema may change and rows too: the operator opened both."""
     OWN = "own"
     """A statement of this program's, no word of it the caller's."""
 
 
 _PLAIN_PRAGMAS = frozenset({
-    "application_id", "auto_vacuum", "busy_timeout", "cache_size", "collation_list", "compile_options", "data_version",
-    "encoding", "foreign_keys", "freelist_count", "function_list", "journal_mode", "journal_size_limit",
+    "analysis_limit", "application_id", "auto_vacuum", "automatic_index", "busy_timeout", "cache_size", "cache_spill",
+    "cell_size_check", "checkpoint_fullfsync", "collation_list", "compile_options", "data_version",
+    "defer_foreign_keys", "encoding", "foreign_keys", "freelist_count", "fullfsync", "function_list",
+    "hard_heap_limit", "ignore_check_constraints", "journal_mode", "journal_size_limit", "legacy_alter_table",
     "locking_mode", "max_page_count", "mmap_size", "module_list", "page_count", "page_size", "pragma_list",
-    "query_only", "recursive_triggers", "schema_version", "secure_delete", "synchronous", "temp_store", "threads",
-    "user_version", "wal_autocheckpoint",
+    "query_only", "read_uncommitted", "recursive_triggers", "reverse_unordered_selects", "schema_version",
+    "secure_delete", "soft_heap_limit", "synchronous", "temp_store", "threads", "trusted_schema", "user_version",
+    "wal_autocheckpoint",
 })  # fmt: skip
 _SCHEMA_PRAGMAS = frozenset({
     "foreign_key_check", "foreign_key_list", "index_info", "index_list", "index_xinfo", "integrity_check",
@@ -42,6 +47,8 @@ _SCHEMA_PRAGMAS = frozenset({
 })  # fmt: skip
 """Those whose argument says what to look at; an argument of any other sets something. `database_list` is missing
 because it tells the path of the file."""
+_SET_PRAGMAS = frozenset({"application_id", "user_version"})
+"""Numbers in the file that migrations count by; a part of the transaction."""
 
 _CLOSED_FUNCTIONS = frozenset({"fts3_tokenizer", "load_extension", "optimize", "sqlite_log"})
 """Those of SQLite's own that do more than compute. `optimize` of FTS4 writes."""
@@ -115,6 +122,11 @@ class Authorizer:
         """Whether the statement changes the schema."""
 
     @property
+    def reshaping(self) -> bool:
+        """Whether the statement is there to change the schema."""
+        return self.mode in (Mode.SCHEMA, Mode.MIGRATE)
+
+    @property
     def denied_rows(self) -> bool:
         """Whether the statement was refused because rows would change."""
         return self.denied is not None and self.denied_action in _ROWS
@@ -140,25 +152,28 @@ class Authorizer:
             case sqlite3.SQLITE_FUNCTION:
                 name = two.lower()
                 # ALTER rewrites definitions by functions that only SQLite itself can call.
-                alters = self.mode is Mode.SCHEMA and name.startswith("sqlite_") and name not in _CLOSED_FUNCTIONS
+                alters = self.reshaping and name.startswith("sqlite_") and name not in _CLOSED_FUNCTIONS
                 return name in self._functions or alters or name.startswith("geopoly_")
             case sqlite3.SQLITE_PRAGMA:
                 name = one.lower()
+                if two and name in _SET_PRAGMAS and self.reshaping:
+                    self.reshapes = True
+                    return True
                 return name in _SCHEMA_PRAGMAS or (not two and name in _PLAIN_PRAGMAS)
             case sqlite3.SQLITE_INSERT | sqlite3.SQLITE_UPDATE | sqlite3.SQLITE_DELETE:
                 return self._allows_rows(action, one, schema, inner)
             case sqlite3.SQLITE_ALTER_TABLE:
                 self._reshape(two)
-                return self.mode is Mode.SCHEMA and one == "main" and self._is_owned(two)
+                return self.reshaping and one == "main" and self._is_owned(two)
             case sqlite3.SQLITE_CREATE_VTABLE:
                 self._reshape(one)
-                return self.mode is Mode.SCHEMA and schema == "main" and two.lower() in MODULES
+                return self.reshaping and schema == "main" and two.lower() in MODULES
             case sqlite3.SQLITE_ANALYZE | sqlite3.SQLITE_REINDEX:
                 self.reshapes = True
-                return self.mode is Mode.SCHEMA and schema == "main"
+                return self.reshaping and schema == "main"
             case _ if action in _SCHEMA:
                 self._reshape(one)
-                return self.mode is Mode.SCHEMA and schema == "main" and self._is_owned(one) and self._is_owned(two)
+                return self.reshaping and schema == "main" and self._is_owned(one) and self._is_owned(two)
             case _:
                 return False
 
@@ -176,15 +191,17 @@ class Authorizer:
         if name == "sqlite_master":
             # Up to 3.50 the first use of a virtual table asks for this, whoever uses it. A real UPDATE of the schema
             # table is refused by SQLite, unless `writable_schema` is on; that pragma is closed.
-            return self.mode is Mode.SCHEMA or action == sqlite3.SQLITE_UPDATE
+            return self.reshaping or action == sqlite3.SQLITE_UPDATE
         if name == "sqlite_temp_master":
-            return self.mode is Mode.SCHEMA and action == sqlite3.SQLITE_UPDATE and self.reshapes
-        if self.mode is Mode.SCHEMA:
+            return self.reshaping and action == sqlite3.SQLITE_UPDATE and self.reshapes
+        if self.reshaping:
             internal = name == "sqlite_sequence" or name.startswith("sqlite_stat")
-            return schema == "main" and (table in self._reshaped or (internal and self.reshapes))
+            goes_along = schema == "main" and (table in self._reshaped or (internal and self.reshapes))
+            if goes_along or self.mode is Mode.SCHEMA:
+                return goes_along
         if self.mode is Mode.EXPLAIN:
             return True
-        if self.mode is not Mode.WRITE or schema != "main" or name.startswith("sqlite_"):
+        if self.mode not in (Mode.WRITE, Mode.MIGRATE) or schema != "main" or name.startswith("sqlite_"):
             return False
         if not self._is_owned(name):
             return False

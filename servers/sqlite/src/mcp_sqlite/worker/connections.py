@@ -279,7 +279,8 @@ class Connections:
         except Failure:
             self._forget(path)
             raise
-        self._forget(path)
+        if known is not None:
+            self._open.pop((path, writable)).close()
         opened = self._open[path, writable] = Database(path, self.interrupt, writable=writable)
         return opened
 

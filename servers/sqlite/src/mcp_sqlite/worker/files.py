@@ -16,9 +16,11 @@ from typing import Any, BinaryIO, cast
 
 from mcp_sqlite.worker.authorizer import Mode
 from mcp_sqlite.worker.cells import Failure, NotUtf8, parameters, record
+from mcp_sqlite.worker.change import transaction
 from mcp_sqlite.worker.connections import Connections
+from mcp_sqlite.worker.errors import explained
 from mcp_sqlite.worker.schema import name_of, quoted, shadows
-from mcp_sqlite.worker.statements import execute, explained, rows_of, transaction
+from mcp_sqlite.worker.statements import execute, rows_of
 
 __all__ = ["back_up", "export_rows", "import_rows"]
 

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any
 
-from mcp_sqlite.worker import files, locks, plan, rows, schema, statements, watch
+from mcp_sqlite.worker import change, errors, files, locks, plan, rows, schema, statements, watch
 from mcp_sqlite.worker.cells import Failure
 from mcp_sqlite.worker.connections import Connections
 
@@ -15,7 +15,7 @@ __all__ = ["run"]
 _OPERATIONS: dict[str, Callable[[Connections, dict[str, Any]], dict[str, Any]]] = {
     "back_up": files.back_up,
     "catalog": schema.catalog,
-    "change": statements.change,
+    "change": change.change,
     "describe": schema.describe,
     "explain": plan.explain,
     "export": files.export_rows,
@@ -41,7 +41,7 @@ def run(connections: Connections, request: dict[str, Any], send: statements.Send
         request["path"] = connections.resolved(request["path"])
         match request["do"]:
             case "query":
-                return statements.query(connections, request, send)
+                return statements.queries(connections, request, send)
             case "check":
                 return _check(connections, request)
             case other:
@@ -49,7 +49,7 @@ def run(connections: Connections, request: dict[str, Any], send: statements.Send
     except Failure as failure:
         raise _with_holder(failure, request["path"]) from None
     except (sqlite3.Error, sqlite3.Warning, MemoryError) as error:
-        raise _with_holder(statements.explained(None, error), request["path"]) from None
+        raise _with_holder(errors.explained(None, error), request["path"]) from None
     except OSError as error:
         raise Failure("unavailable", f"The disk does not do it: {error.strerror}.", "Ask the operator.") from None
     except Exception as error:  # noqa: BLE001 - a damaged file brings values no schema has; the process lives on
@@ -78,7 +78,7 @@ def _check(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
         keys = database.own('SELECT "table", rowid, parent FROM pragma_foreign_key_check LIMIT 100')
     except sqlite3.DatabaseError as error:
         # Damage that stops the check itself is what it was asked for.
-        if not statements.is_damage(error):
+        if not errors.is_damage(error):
             raise
         said = [line for line in said if line != "ok"] + [f"{name} can't go on: {error}"]
     return {

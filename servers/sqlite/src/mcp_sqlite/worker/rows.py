@@ -11,7 +11,7 @@ from mcp_sqlite.worker.connections import Connections, Database
 from mcp_sqlite.worker.schema import name_of, quoted
 from mcp_sqlite.worker.statements import query
 
-__all__ = ["row", "rows"]
+__all__ = ["key_columns", "row", "rows"]
 
 _BYTES = 100_000
 _CELL = 10_000
@@ -53,7 +53,7 @@ def row(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     where = " AND ".join(f"({_is(key)})" for key in keys)
     sql = f"SELECT * FROM {quoted(table)} WHERE {where}"
     found = _page(connections, request, sql, [value for part in parts for value in _spelled(part)], 1)
-    if not found["rows"]:
+    if not found["shown"]:
         raise Failure("not_found", f"`{table}` has no row with this key.", "")
     return found
 

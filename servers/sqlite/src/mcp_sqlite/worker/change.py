@@ -1,0 +1,193 @@
+"""Callers' statements that change: in one transaction, kept whole or not at all, rehearsed in a dry run."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import time
+from typing import Any
+
+from mcp_sqlite.worker import schema
+from mcp_sqlite.worker.authorizer import Mode
+from mcp_sqlite.worker.cells import Failure, Lines
+from mcp_sqlite.worker.connections import BUSY_MS, Connections, Database
+from mcp_sqlite.worker.errors import explained
+from mcp_sqlite.worker.rehearsal import samples, way_back
+from mcp_sqlite.worker.statements import allotted, execute, rows_of, split, spool_rows
+
+__all__ = ["change", "transaction"]
+
+_RETURNED = 100
+"""Rows of RETURNING that are shown, if they are no more than so many bytes; a cursor leads to the rest."""
+_RETURNED_BYTES = 10_000
+_DROPS = re.compile(r"(?:\s|--[^\n]*\n|(?>/\*.*?\*/))*DROP\s+TABLE\b", re.IGNORECASE | re.DOTALL)
+_SLOW_SECONDS = 0.05
+"""Statements that take longer tell their time."""
+_COMMIT_SECONDS = 5.0
+_COMMIT_SHARE = 0.4
+"""How long a commit waits for readers, and what part of the time left: the answer has to say so."""
+
+
+def change(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
+    """What statements do, in one transaction that is kept unless `dry_run`: rows per statement, objects of the schema.
+
+    `mode` is `write`, `schema` or `migrate`; nothing is kept when one statement fails. A dry run shows rows before and
+    after too, and how to undo it.
+    """
+    database = connections.writer(request["path"])
+    mode = Mode(request["mode"])
+    reshapes = mode is not Mode.WRITE
+    statements = split(request["sql"])
+    if not statements:
+        raise Failure("invalid", "There is no statement in `sql`.", "Pass at least one.")
+    given = allotted(statements, request.get("parameters"))
+    steps: list[dict[str, Any]] = []
+    found: dict[str, Any] = {"steps": steps}
+    begun = time.monotonic()
+    # A table is rebuilt by a copy that takes its name; until then every key that refers to it points nowhere
+    # (https://sqlite.org/lang_altertable.html#otheralter). All keys are checked at the end.
+    keys_wait = reshapes and any(map(_DROPS.match, statements))
+    with transaction(database, keep=not request["dry_run"], checks_keys=not keys_wait):
+        database.authorizer.shadows = schema.shadows(database)
+        before = _objects(database) if reshapes else {}
+        after: dict[str, str] = {}
+        broken = _broken_keys(database) if keys_wait else []
+        for number, sql in enumerate(statements):
+            part = {**request, "sql": sql, "parameters": given[number], "spool": f"{request['spool']}{number}"}
+            try:
+                steps.append(_step(database, mode, part))
+            except Failure as failure:
+                where = f"Statement {number + 1} of {len(statements)}: " if len(statements) > 1 else ""
+                raise Failure(
+                    failure.kind, where + failure.what, f"{failure.fix} Nothing was changed.".strip()
+                ) from None
+        if reshapes:
+            after = _objects(database)
+            found["broken"] = _broken_keys(database)
+            if keys_wait and set(found["broken"]) - set(broken):
+                raise Failure(
+                    "conflict",
+                    f"Foreign keys would point nowhere: {'; '.join(found['broken'][:3])}.",
+                    "Change or delete those rows in the same call. Nothing was changed.",
+                )
+            found["objects"] = _difference(before, after)
+        if request["dry_run"]:
+            written = {name for step in steps for name in step["written"]}
+            tables = {name[8:] for name in found.get("objects", ()) if name[2:].startswith("table ")}
+            found["samples"] = samples(connections, database, written | tables)
+            made = {name[8:] for name in found.get("objects", ()) if name.startswith("+ table ")}
+            found["back"] = way_back(before, after, rows=bool(written - made))
+    found["seconds"] = time.monotonic() - begun
+    return found
+
+
+def _step(database: Database, mode: Mode, request: dict[str, Any]) -> dict[str, Any]:
+    begun, started = time.monotonic(), database.connection.total_changes
+    cursor = execute(database, mode, request["sql"], request["parameters"])
+    found: dict[str, Any] = {"columns": None}
+    if cursor.description is not None:
+        found = _returned(database, cursor, request)
+    authorizer = database.authorizer
+    if cursor.description is None and not authorizer.written and not authorizer.reshapes:
+        raise Failure("invalid", "There is a statement that does nothing.", "A comment alone is none.")
+    rows = cursor.rowcount
+    shown = {name: trigger for name, trigger in authorizer.written.items() if name.lower() not in authorizer.shadows}
+    written = dict(authorizer.written)
+    what = " ".join(request["sql"].split()[:2]).upper() if authorizer.reshapes else ""
+    if rows < 0:  # sqlite3 tells the number only of statements that begin with INSERT, UPDATE, DELETE or REPLACE
+        rows = database.own("SELECT changes()")[0][0] if written else 0
+    seconds = time.monotonic() - begun
+    return {
+        "what": what,
+        "rows": rows,
+        # What a virtual table writes for itself is counted too, and is nobody's business.
+        "all": database.connection.total_changes - started if shown == written else rows,
+        "tables": [name if trigger is None else f"{name} (trigger {trigger})" for name, trigger in shown.items()],
+        "written": list(shown),
+        "seconds": seconds if seconds > _SLOW_SECONDS else None,
+        **found,
+    }
+
+
+def _returned(database: Database, cursor: sqlite3.Cursor, request: dict[str, Any]) -> dict[str, Any]:
+    """The rows of RETURNING, the first of them shown and all others in the file `spool`."""
+    lines = Lines(request["max_cell"])
+    taken: list[str] = []
+    room = _RETURNED_BYTES
+    found: dict[str, Any] = {"columns": [column[0] for column in cursor.description], "immutable": False}
+    rows = rows_of(database, cursor)
+    for row in rows:
+        text = lines.fitted(row, _RETURNED_BYTES)
+        room -= len(text.encode())
+        if taken and (room < 0 or len(taken) == _RETURNED):
+            with open(request["spool"], "xb", buffering=1 << 18) as spool:
+                first = f"0 {text}"
+                found["rest"] = spool_rows(spool, rows, lines, first, _RETURNED_BYTES, request["spool_bytes"])
+            # What is not kept is done all the same.
+            for _ in rows:
+                pass
+            break
+        taken.append(text)
+    return found | {"lines": "".join(taken), "shown": len(taken), "more": "rest" in found, "cut": lines.cut}
+
+
+class transaction:
+    """A block in one transaction that holds the write lock; kept at its end if `keep` and nothing was raised."""
+
+    def __init__(self, database: Database, *, keep: bool, checks_keys: bool = True) -> None:
+        self.database, self.keep, self.checks_keys = database, keep, checks_keys
+
+    def __enter__(self) -> None:
+        try:
+            if not self.checks_keys:
+                self.database.own("PRAGMA foreign_keys = OFF")
+            self.database.own("BEGIN IMMEDIATE")
+        except sqlite3.Error as error:
+            self.database.own("PRAGMA foreign_keys = ON")
+            raise explained(self.database, error) from None
+        # Who reads holds up the commit; to begin anew would not help, to wait does: no further reader comes in.
+        self.database.be_patient(round(min(_COMMIT_SECONDS, self.database.interrupt.left * _COMMIT_SHARE) * 1000))
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        database = self.database
+        database.interrupt.deadline = float("inf") if kind else database.interrupt.deadline
+        database.connection.set_progress_handler(None, 0)
+        try:
+            if not database.connection.in_transaction:
+                if kind is None:
+                    raise Failure("conflict", "The statement ended its transaction.", "Nothing was changed.")
+            elif kind is None and self.keep:
+                database.own("COMMIT")
+            else:
+                database.own("ROLLBACK")
+        except sqlite3.Error as error:
+            if database.connection.in_transaction:
+                database.own("ROLLBACK")
+            raise explained(database, error) from None
+        finally:
+            database.own("PRAGMA foreign_keys = ON")
+            database.be_patient(BUSY_MS)
+            database.settle()
+            database.watch()
+
+
+def _objects(database: Database) -> dict[str, str]:
+    rows = database.own(
+        "SELECT type || ' ' || name, coalesce(sql, '') FROM sqlite_master WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!'"
+    )
+    hidden = {f"table {name}" for name in schema.shadows(database)}
+    found = {str(name): str(sql) for name, sql in rows if str(name).lower() not in hidden}
+    numbers = {name: database.own(f"PRAGMA {name}")[0][0] for name in ("user_version", "application_id")}
+    return found | {f"{name} = {number}": "" for name, number in numbers.items() if number}
+
+
+def _difference(before: dict[str, str], after: dict[str, str]) -> list[str]:
+    lines = [f"+ {name}" for name in after.keys() - before.keys()]
+    lines += [f"- {name}" for name in before.keys() - after.keys()]
+    lines += [f"~ {name}" for name in after.keys() & before.keys() if after[name] != before[name]]
+    return sorted(lines, key=lambda line: line[2:])
+
+
+def _broken_keys(database: Database) -> list[str]:
+    rows = database.own('SELECT "table", rowid, parent FROM pragma_foreign_key_check LIMIT 10')
+    return [f"{table} row {rowid} refers to a missing row of {parent}" for table, rowid, parent in rows]

@@ -1,0 +1,135 @@
+"""The way on from what SQLite does not understand: the name that was meant, or SQLite's own words for another's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from mcp_sqlite.worker import schema
+from mcp_sqlite.worker.connections import Database
+
+__all__ = ["hint"]
+
+_HINTED = 200
+"""Tables among whose columns a misspelt one is looked for."""
+_TEXTS = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/", re.DOTALL)
+
+_OTHER_TOOLS = re.compile(
+    r"near \"(?:SHOW|DESCRIBE|DESC|USE|\.)\"|unrecognized token: \"\\"
+    r"|no such table: (?:information_schema|pg_catalog)\.",
+    re.IGNORECASE,
+)
+_FUNCTIONS = {
+    **dict.fromkeys(("now", "getdate", "sysdate"), "`datetime('now')`"),
+    **dict.fromkeys(("curdate", "today"), "`date('now')`"),
+    **dict.fromkeys(
+        ("date_format", "date_part", "date_trunc", "extract", "month", "to_char", "to_date", "year", "day"),
+        "`strftime(format, time)`",
+    ),
+    **dict.fromkeys(("datediff", "date_diff"), "`julianday(a) - julianday(b)`"),
+    **dict.fromkeys(("date_add", "date_sub", "dateadd"), "`date(time, '+1 day')`"),
+    **dict.fromkeys(("concat", "concat_ws"), "`a || b`"),
+    **dict.fromkeys(("left", "right", "mid"), "`substr(text, start, length)`"),
+    **dict.fromkeys(("string_agg", "array_agg", "listagg"), "`group_concat(value, separator)`"),
+    **dict.fromkeys(("len", "char_length"), "`length(text)`"),
+    **dict.fromkeys(("isnull", "nvl"), "`ifnull(value, other)`"),
+    **dict.fromkeys(("convert", "try_cast", "to_number"), "`CAST(value AS type)`"),
+    **dict.fromkeys(("json_agg", "jsonb_agg"), "`json_group_array(value)`"),
+    **dict.fromkeys(("json_build_object", "jsonb_build_object"), "`json_object(name, value)`"),
+    **dict.fromkeys(("position", "strpos", "charindex", "locate"), "`instr(text, part)`"),
+    **dict.fromkeys(("regexp", "regexp_matches", "regexp_like"), "no regular expressions: use `LIKE` or `GLOB`"),
+    **dict.fromkeys(("rollup", "cube"), "no ROLLUP: write the totals as a second SELECT behind `UNION ALL`"),
+    **dict.fromkeys(("unnest", "generate_series"), "`json_each(array)`, or a recursive WITH"),
+    "if": "`iif(condition, value, other)`",
+    "greatest": "`max(a, b)`",
+    "least": "`min(a, b)`",
+    "regexp_replace": "`replace(text, old, new)`",
+    "stddev": "no such aggregate: compute it from `avg(x * x)` and `avg(x)`",
+    "rand": "`random()`",
+}
+_DIALECTS = [
+    (re.compile(pattern, re.IGNORECASE | re.DOTALL), words)
+    for pattern, words in (
+        (r"\bSELECT\s+(?:DISTINCT\s+)?TOP\b", "`LIMIT n` at the end, not TOP"),
+        (r"\bFETCH\s+(?:FIRST|NEXT)\b", "`LIMIT n OFFSET m`, not FETCH"),
+        (r"\bILIKE\b", "`LIKE`, which ignores the case of ASCII letters, not ILIKE"),
+        (r"\bSIMILAR\s+TO\b|!?~\*?\s", "no regular expressions: use `LIKE` or `GLOB`"),
+        (r"::", "`CAST(value AS type)`, not `::`"),
+        (r"\bEXTRACT\s*\(", "`strftime('%Y', time)` (%m, %d, %H, %w ...), not EXTRACT"),
+        (r"\bINTERVAL\b", "`datetime(time, '+1 day')`, not INTERVAL"),
+        (r"\b(?:DATEADD|DATE_ADD|DATE_SUB)\s*\(", "`date(time, '+1 day')`"),
+        (r"\bDATEDIFF\s*\(", "`julianday(a) - julianday(b)`"),
+        (r"\b(?:TIMESTAMP|DATE|TIME)\s*'", "times as text, such as `'2026-01-31'`, without a word before"),
+        (r"\bISNULL\s*\(", "`ifnull(value, other)`"),
+        (r"\bDISTINCT\s+ON\b", "`row_number() OVER (PARTITION BY ...)` in a subquery, not DISTINCT ON"),
+        (r"\bFOR\s+(?:UPDATE|SHARE)\b", "no row locks: leave FOR UPDATE away, a call is one transaction"),
+        (r"\bLATERAL\b|\b(?:CROSS|OUTER)\s+APPLY\b", "a correlated subquery, not LATERAL or APPLY"),
+        (r"\bON\s+DUPLICATE\s+KEY\b", "`ON CONFLICT (column) DO UPDATE SET ...`"),
+        (r"\bINSERT\s+IGNORE\b", "`INSERT OR IGNORE`"),
+        (r"\bMERGE\s+INTO\b", "`INSERT ... ON CONFLICT (column) DO UPDATE SET ...`, not MERGE"),
+        (r"\bTRUNCATE\b", "`DELETE FROM table`, not TRUNCATE"),
+        (r"\bCREATE\s+OR\s+REPLACE\b", "`DROP VIEW IF EXISTS name;` before CREATE, not OR REPLACE"),
+        (r"\bAUTO_INCREMENT\b", "`INTEGER PRIMARY KEY`, which numbers by itself"),
+        (r"\bALTER\s+(?:COLUMN|TABLE.*\b(?:ALTER|MODIFY|ADD\s+CONSTRAINT))\b",
+         "no change of a column or constraint in place: make a new table, copy the rows, drop and rename"),
+        (r"\bDROP\b.*\bCASCADE\b", "no CASCADE: drop what depends on it first"),
+        (r"\bEXPLAIN\s+(?:ANALYZE|\()", "`EXPLAIN QUERY PLAN`, or `explain_query`"),
+        (r"\bCOMMENT\s+ON\b", "no COMMENT: write comments into the CREATE statement"),
+        (r"\bAS\s+(?:SELECT\b.*\bINTO)\b|\bSELECT\b.*\bINTO\b", "`CREATE TABLE name AS SELECT ...`, not INTO"),
+        (r"\b(?:QUALIFY|PIVOT)\b", "a subquery around the window function, not QUALIFY or PIVOT"),
+    )
+]  # fmt: skip
+_KEYWORDS = (
+    "SELECT", "FROM", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "OFFSET", "UNION", "INSERT", "INTO", "VALUES",
+    "UPDATE", "SET", "DELETE", "CREATE", "TABLE", "INDEX", "VIEW", "TRIGGER", "ALTER", "DROP", "PRAGMA", "WITH",
+    "RECURSIVE", "JOIN", "LEFT", "INNER", "CROSS", "EXPLAIN", "BETWEEN", "DISTINCT", "RETURNING", "CONFLICT",
+)  # fmt: skip
+
+
+def hint(database: Database, said: str, sql: str) -> str:
+    """One sentence on what to do about `said`, SQLite's words on `sql`; nothing where nobody knows."""
+    if " binding" in said:  # sqlite3's words for a value too few or too many
+        return "Pass one value for each parameter of the statement as `parameters`."
+    if "supplied a sequence" in said:  # from Python 3.14; up to 3.13 names took the values of a list in order
+        return "Pass an object of names and values as `parameters`."
+    if "supplied a dictionary" in said:
+        return "Pass a list of values as `parameters`."
+    kind, _, name = said.partition(": ")
+    if kind == "no such function" and name.lower() in _FUNCTIONS:
+        return f"SQLite has {_FUNCTIONS[name.lower()]}."
+    if _OTHER_TOOLS.match(said):
+        return "`list_tables` and `get_table` tell what there is."
+    bare = _TEXTS.sub(lambda found: "''" if found[0].startswith("'") else " ", sql)
+    if kind not in ("no such table", "no such module"):
+        for pattern, words in _DIALECTS:
+            if pattern.search(bare):
+                return f"SQLite has {words}."
+    return _meant(database, kind, name, bare)
+
+
+def _meant(database: Database, kind: str, name: str, sql: str) -> str:
+    if (kind.startswith('near "') and kind.endswith("syntax error")) or name == "syntax error":
+        return _near(kind.split('"')[1], _KEYWORDS) if '"' in kind else ""
+    if kind == "no such function":
+        return _near(name, [str(row[0]) for row in database.own("SELECT DISTINCT name FROM pragma_function_list")])
+    if kind not in ("no such table", "no such column"):
+        return ""
+    tables = schema.table_names(database)
+    if kind == "no such table":
+        return _near(name.rpartition(".")[2], tables) or "`list_tables` and `get_table` tell the names."
+    text = "A text stands in '...'; \"...\" is a name. " if f'"{name}"' in sql else ""
+    # Those that the statement names are meant before all others.
+    named = [table for table in tables if re.search(rf"(?<!\w){re.escape(table)}(?!\w)", sql, re.IGNORECASE)]
+    for among in (named, tables[:_HINTED]):
+        columns = {str(row[1]): table for table in among for row in schema.columns_of(database, table)}
+        if near := _near(name.rpartition(".")[2], list(columns)):
+            return text + near
+    return text + "`list_tables` and `get_table` tell the names."
+
+
+def _near(word: str, known: Sequence[str]) -> str:
+    import difflib
+
+    by_fold = {item.casefold(): item for item in known}
+    near = [by_fold[item] for item in difflib.get_close_matches(word.casefold(), by_fold, n=3, cutoff=0.5)]
+    return f"Did you mean {' or '.join(f'`{item}`' for item in near)}?" if near else ""

@@ -1,0 +1,136 @@
+"""What a dry run shows beyond what its statements did: rows before and after, and the way back."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from mcp_sqlite.worker import schema
+from mcp_sqlite.worker.cells import Failure, Lines
+from mcp_sqlite.worker.connections import Connections, Database
+from mcp_sqlite.worker.rows import key_columns
+from mcp_sqlite.worker.schema import quoted
+
+__all__ = ["samples", "way_back"]
+
+_TABLES = 8
+_ROWS = 3
+_CELL = 80
+_SECONDS = 0.2
+"""What looking for changed rows may take, of one table and from one end."""
+
+
+def samples(connections: Connections, database: Database, tables: Collection[str]) -> list[dict[str, Any]]:
+    """Of some tables, a few rows that were changed, as they were and as they are in the transaction under way.
+
+    A second connection sees what was. Where the transaction is so large that it has to lock that one out, there is
+    nothing to show.
+    """
+    found: list[dict[str, Any]] = []
+    reader = connections.reader(database.path)
+    try:
+        reader.own("BEGIN")
+        for table in sorted(tables)[:_TABLES]:
+            sample = _sample(reader, database, table)
+            found += [{"table": table, **sample}] if sample else []
+    except (Failure, sqlite3.Error):
+        database.interrupt.check()
+    finally:
+        if reader.connection.in_transaction:
+            reader.own("ROLLBACK")
+    return found
+
+
+def _sample(before: Database, after: Database, table: str) -> dict[str, Any] | None:
+    old, new = ([str(row[1]) for row in schema.columns_of(side, table)] for side in (before, after))
+    columns = [name for name in new or old if name in (old or new)]
+    if not columns:
+        return None
+    keys = key_columns(after if new else before, table)
+    if not keys:
+        return None
+    lines = Lines(_CELL)
+    for order in ("DESC", "ASC"):  # what was added lies at the end most of the time
+        was = _rows(before, table, columns, keys, order) if old else iter(())
+        now = _rows(after, table, columns, keys, order) if new else iter(())
+        gone, came = _differing(was, now, descending=order == "DESC", columns=len(columns))
+        if gone or came:
+            return {
+                "columns": columns,
+                "before": "".join(map(lines.line, gone)),
+                "after": "".join(map(lines.line, came)),
+            }
+    return None
+
+
+def _rows(database: Database, table: str, columns: list[str], keys: list[str], order: str) -> Iterator[tuple[Any, ...]]:
+    listed = ", ".join([*map(quoted, columns), *keys])
+    ordered = ", ".join(f"{key} {order}" for key in keys)
+    database.own("SELECT 1")  # what follows is this program's own statement
+    yield from database.connection.execute(f"SELECT {listed} FROM {quoted(table)} ORDER BY {ordered}")
+
+
+def _differing(
+    was: Iterator[tuple[Any, ...]], now: Iterator[tuple[Any, ...]], *, descending: bool, columns: int
+) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    """The first rows of two tables in the order of their keys that are not the same, as far as the time allows."""
+    gone: list[tuple[Any, ...]] = []
+    came: list[tuple[Any, ...]] = []
+    until = time.monotonic() + _SECONDS
+    one, two = next(was, None), next(now, None)
+    while (one or two) and len(gone) + len(came) < 2 * _ROWS and time.monotonic() < until:
+        order = _compared(one and one[columns:], two and two[columns:])
+        order = -order if descending and one and two else order
+        if order == 0 and one == two:
+            one, two = next(was, None), next(now, None)
+            continue
+        if order <= 0 and one:
+            gone.append(one[:columns])
+            one = next(was, None)
+        if order >= 0 and two:
+            came.append(two[:columns])
+            two = next(now, None)
+    # Keys in another order than Python's (COLLATE) make rows look gone that come a little later.
+    return [row for row in gone if row not in came][:_ROWS], [row for row in came if row not in gone][:_ROWS]
+
+
+def _rank(value: Any) -> int:
+    return 0 if value is None else 1 if isinstance(value, int | float) else 2 if isinstance(value, str) else 3
+
+
+def _compared(one: tuple[Any, ...] | None, two: tuple[Any, ...] | None) -> int:
+    """Which key comes first, in SQLite's order of values: -1, 0 or 1; one that is missing comes last."""
+    if one is None or two is None:
+        return (one is None) - (two is None)
+    pairs = [[(_rank(value), value) for value in key] for key in (one, two)]
+    return (pairs[0] > pairs[1]) - (pairs[0] < pairs[1])
+
+
+def way_back(before: dict[str, str], after: dict[str, str], *, rows: bool) -> list[str]:
+    """Statements that undo what the schema gained and lost, the last change first; what no statement brings back."""
+    made: list[str] = []
+    for name in after.keys() - before.keys():
+        kind, _, word = name.partition(" ")
+        if " = " not in name and not _goes_along(name, before, after):
+            made.append(f"DROP {kind.upper()} {quoted(word)};")
+    lost = [f"{sql};" for name, sql in before.items() if name not in after and sql]
+    other = [f"-- {name} was: {sql};" for name, sql in before.items() if name in after and after[name] != sql and sql]
+    lines = [*sorted(made), *lost, *other]
+    if rows or any(name.startswith("table ") and name not in after for name in before):
+        lines.append("-- no statement brings back rows: `copy_database`, or the operator's backup, before it is done")
+    return lines
+
+
+def _goes_along(name: str, before: dict[str, str], after: dict[str, str]) -> bool:
+    """Whether dropping something else drops this: indexes and triggers of a table that is new too."""
+    kind = name.split(" ", 1)[0]
+    return kind in ("index", "trigger") and any(
+        item not in before and item.startswith("table ") and _on(after[name], item.split(" ", 1)[1]) for item in after
+    )
+
+
+def _on(sql: str, table: str) -> bool:
+    words = sql.replace('"', " ").replace("(", " ").replace("[", " ").replace("`", " ").lower().split()
+    return "on" in words and table.lower() in words[words.index("on") :][1:2]

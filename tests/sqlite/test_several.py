@@ -1,0 +1,196 @@
+"""Several statements in one call: reads of one moment, and migrations that are rehearsed."""
+
+import json
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from mcp_batteries.testing.wire import StdioWire
+from sqlite.serving import commit, make, run, served, text_of
+from sqlite.test_writes import rows
+
+pytestmark = pytest.mark.anyio
+NUMBERS = "WITH RECURSIVE c(x) AS (VALUES(1) UNION ALL SELECT x+1 FROM c LIMIT {most}) SELECT x FROM c"
+
+
+def parts(said: str) -> list[str]:
+    return [part for part in re.split(r"^\d+ of \d+: ", said, flags=re.MULTILINE) if part]
+
+
+async def pages(wire: StdioWire, said: str) -> list[list[object]]:
+    """All rows of a result, whose first page is `said`."""
+    found: list[list[object]] = []
+    while True:
+        lines = [json.loads(line) for line in said.splitlines() if line.startswith("[") and line.endswith("]")
+                 and not re.match(r"\[(truncated|rows|not the|\d+ rows?\])", line)]  # fmt: skip
+        found += lines[1:]
+        if "cursor=" not in said:
+            return found
+        said = text_of(await wire.call("query_rows", cursor=said.partition("cursor=")[2].partition("]")[0], limit=500))
+
+
+async def test_reads_are_answered_together(tmp_path: Path) -> None:
+    async with served(make(tmp_path / "a.db")) as wire:
+        result = await wire.call("query_rows", sql="SELECT id FROM t; -- the names\nSELECT name FROM t; VALUES (7);")
+        assert not result.get("isError")
+        one, two, three = parts(text_of(result))
+        assert (await pages(wire, one), await pages(wire, two), await pages(wire, three)) == (
+            [[1], [2], [3]], [["a"], ["b"], ["c"]], [[7]],
+        )  # fmt: skip
+
+
+async def test_each_has_pages_of_its_own_within_one_size(tmp_path: Path) -> None:
+    async with served(make(tmp_path / "a.db")) as wire:
+        sql = ";".join(NUMBERS.format(most=most) for most in (3, 4000, 900))
+        said = text_of(await wire.call("query_rows", sql=sql, max_bytes=3000, limit=1000))
+        assert len(said.encode()) < 4500
+        for most, part in zip((3, 4000, 900), parts(said), strict=True):
+            assert await pages(wire, part) == [[number] for number in range(1, most + 1)]
+
+
+async def test_what_fails_is_told_in_its_place(tmp_path: Path) -> None:
+    async with served(make(tmp_path / "a.db")) as wire:
+        one, two, three = parts(text_of(await wire.call("query_rows", sql="SELECT 1; SELECT nam FROM t; SELECT 3")))
+        assert "[1]" in one and "failed: " in two and "`name`" in two and "[3]" in three
+        result = await wire.call("query_rows", sql="SELECT nam FROM t; SELECT x FROM nothing")
+        assert result.get("isError") and "nam" in text_of(result)
+        result = await wire.call("query_rows", sql="SELECT 1; DELETE FROM t; SELECT 2")
+        assert result.get("isError") and "Statement 2 of 3" in text_of(result)
+
+
+async def test_values_go_with_each(tmp_path: Path) -> None:
+    async with served("--write", make(tmp_path / "a.db")) as wire:
+        sql = "SELECT ?; SELECT :n; SELECT 1"
+        said = text_of(await wire.call("query_rows", sql=sql, parameters=[["x"], {"n": 5}, None]))
+        assert [await pages(wire, part) for part in parts(said)] == [[["x"]], [[5]], [[1]]]
+        said = text_of(await wire.call("query_rows", sql="SELECT :n; SELECT :n + 1", parameters={"n": 5}))
+        assert [await pages(wire, part) for part in parts(said)] == [[[5]], [[6]]]
+        for wrong in (["x"], [["x"]], [1, 2, 3]):
+            result = await wire.call("query_rows", sql=sql, parameters=wrong)
+            assert result.get("isError") and "one entry per statement" in text_of(result)
+        sql = "UPDATE t SET name = ? WHERE id = 1; UPDATE t SET name = ? WHERE id = 2"
+        assert not (await wire.call("write_rows", sql=sql, parameters=[["p"], ["q"]])).get("isError")
+    assert rows(tmp_path / "a.db")[:2] == [(1, "p"), (2, "q")]
+
+
+@pytest.mark.parametrize("journal", ["delete", "wal"])
+async def test_all_see_one_moment(journal: str, tmp_path: Path) -> None:
+    path = make(tmp_path / "a.db", journal)
+    async with served("--workers", 1, path) as wire:
+        slow = "SELECT count(*) FROM (" + NUMBERS.format(most=3_000_000) + ")"
+        sql = f"SELECT name FROM t WHERE id = 1; {slow}; SELECT name FROM t WHERE id = 1"
+        number = await wire.begin("tools/call", {"name": "query_rows", "arguments": {"sql": sql}})
+        # Whenever this is committed, before, within or after: both see the same.
+        await commit(path, "UPDATE t SET name = 'later' WHERE id = 1")
+        answer = await wire.next_message(lambda message: message.get("id") == number)
+        one, _, three = parts(text_of(answer["result"]))
+        assert await pages(wire, one) == await pages(wire, three)
+
+
+MIGRATION = """
+-- Names of their own.
+CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+INSERT INTO names (name) SELECT DISTINCT name FROM t;
+/* and the keys */ ALTER TABLE t ADD COLUMN name_id INTEGER REFERENCES names (id);
+UPDATE t SET name_id = (SELECT id FROM names WHERE names.name = t.name);
+DROP VIEW v;
+CREATE VIEW v AS SELECT t.id, names.name FROM t JOIN names ON names.id = name_id;
+PRAGMA user_version = 3;
+"""
+
+
+async def test_a_migration_is_rehearsed_and_done_in_one_piece(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.db")
+    with closing(sqlite3.connect(path)) as connection:
+        before = "\n".join(connection.iterdump())
+    async with served("--write", "--ddl", path) as wire:
+        said = text_of(await wire.call("edit_schema", sql=MIGRATION, dry_run=True))
+        for words in (
+            "Dry run", "+ table names", "~ table t", "~ view v", "+ user_version = 3", "3 rows in names", "3 rows in t",
+            '+ [1,"a"]', "The way back:", 'DROP TABLE "names";', "-- view v was: CREATE VIEW v AS SELECT id, name",
+            "no statement brings back rows", "write lock for",
+        ):  # fmt: skip
+            assert words in said, f"{words}\n{said}"
+        with closing(sqlite3.connect(path)) as connection:
+            assert "\n".join(connection.iterdump()) == before
+        result = await wire.call("edit_schema", sql=MIGRATION + "INSERT INTO names (name) VALUES ('a')")
+        assert (
+            result.get("isError") and "Statement 8 of 8" in text_of(result) and "Nothing was changed" in text_of(result)
+        )
+        with closing(sqlite3.connect(path)) as connection:
+            assert "\n".join(connection.iterdump()) == before
+        said = text_of(await wire.call("edit_schema", sql=MIGRATION))
+        assert said.startswith("Done and committed.") and "The way back" not in said
+    assert rows(path, "PRAGMA user_version") == [(3,)]
+    assert rows(path, "SELECT name FROM v ORDER BY id") == [("a",), ("b",), ("c",)]
+
+
+@pytest.mark.parametrize(("switch", "tool"), [("--write", "write_rows"), ("--ddl", "edit_schema")])
+async def test_a_migration_needs_both_switches(switch: str, tool: str, tmp_path: Path) -> None:
+    path = make(tmp_path / "a.db")
+    async with served(switch, path) as wire:
+        result = await wire.call(tool, sql=MIGRATION)
+        assert result.get("isError") and "Nothing was changed" in text_of(result)
+    assert rows(path, "PRAGMA user_version") == [(0,)]
+
+
+async def test_rows_before_and_after_are_those_that_changed(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.db", "wal")
+    await commit(
+        path,
+        "CREATE TABLE big (id INTEGER PRIMARY KEY, x); INSERT INTO big " + NUMBERS.format(most=5000).replace(
+            "SELECT x FROM c", "SELECT x, 'old' FROM c"
+        )
+        + "; CREATE TABLE w (k TEXT PRIMARY KEY COLLATE NOCASE, x) WITHOUT ROWID;"
+        "INSERT INTO w VALUES ('b', 1), ('A', 2), ('c', 3), ('D', 4)",
+    )  # fmt: skip
+    async with served("--write", path) as wire:
+        said = text_of(await wire.call("write_rows", sql="UPDATE big SET x = 'new' WHERE id = 2500", dry_run=True))
+        assert 'big: ["id","x"]\n- [2500,"old"]\n+ [2500,"new"]' in said
+        said = text_of(await wire.call("write_rows", sql="DELETE FROM big WHERE id = 5000", dry_run=True))
+        assert '- [5000,"old"]' in said and "\n+ " not in said
+        said = text_of(await wire.call("write_rows", sql="INSERT INTO big VALUES (9999, 'more')", dry_run=True))
+        assert '+ [9999,"more"]' in said and "\n- [" not in said
+        said = text_of(await wire.call("write_rows", sql="UPDATE w SET x = 0 WHERE k = 'd'", dry_run=True))
+        assert 'w: ["k","x"]\n- ["D",4]\n+ ["D",0]' in said
+        assert "Rows (" not in text_of(await wire.call("write_rows", sql="UPDATE t SET name = name", dry_run=True))
+
+
+async def test_returned_rows_beyond_a_page_have_a_cursor(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.db")
+    async with served("--write", path) as wire:
+        insert = "INSERT INTO t (name) SELECT x FROM c RETURNING name"
+        sql = NUMBERS.format(most=1000).replace("SELECT x FROM c", insert)
+        for dry_run in (True, False):
+            said = text_of(await wire.call("write_rows", sql=sql, dry_run=dry_run))
+            assert "1,000 rows in t" in said
+            assert await pages(wire, said[said.index("[truncated") :].partition("\nRows (")[0]) == [
+                [number] for number in range(1, 1001)
+            ]
+    assert len(rows(path)) == 1003
+
+
+REBUILD = """
+CREATE TABLE t2 (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
+INSERT INTO t2 SELECT id, name FROM t{where};
+DROP TABLE t;
+ALTER TABLE t2 RENAME TO t;
+"""
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+async def test_a_table_that_others_refer_to_is_rebuilt(dry_run: bool, tmp_path: Path) -> None:
+    path = make(tmp_path / "a.db")
+    run(path, "DROP VIEW v")
+    async with served("--write", "--ddl", path) as wire:
+        result = await wire.call("edit_schema", sql=REBUILD.format(where=" WHERE id > 1"), dry_run=dry_run)
+        assert result.get("isError") and "u row 1 refers to a missing row of t" in text_of(result)
+        result = await wire.call("edit_schema", sql=REBUILD.format(where=""), dry_run=dry_run)
+        assert not result.get("isError"), text_of(result)
+        # Keys count again afterwards.
+        assert (await wire.call("write_rows", sql="INSERT INTO u VALUES (77, 'no such t')")).get("isError")
+    assert rows(path) == [(1, "a"), (2, "b"), (3, "c")]
+    assert rows(path, "SELECT count(*) FROM pragma_foreign_key_check") == [(0,)]
