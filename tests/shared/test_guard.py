@@ -142,7 +142,7 @@ async def test_a_token_or_a_challenge_that_says_what_is_missing(
         assert answer.headers["cache-control"] == "no-store"
         assert answer.headers["content-type"] == "application/json"
         assert answer.json()["jsonrpc"] == "2.0" and answer.json()["id"] is None
-        assert answer.json()["error"]["code"] == -32600
+        assert answer.json()["error"]["code"] == -32600 and answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,8 @@ async def test_metadata_are_found_where_an_issuer_can_be_asked() -> None:
 
 
 async def test_words_of_a_challenge_cannot_leave_their_quotes() -> None:
-    front, _ = guard(Verifier(bob=access("bob", 'p"\\é:other')), prefix='p"\\é:')
+    prefix = 'p"\\é\r\n:'
+    front, _ = guard(Verifier(bob=access("bob", f"{prefix}other")), prefix=prefix)
     async with client(front) as http:
         challenge = (await http.get("/mcp", headers={"authorization": "Bearer bob"})).headers["www-authenticate"]
     assert challenge.endswith('error_description="The scope p:read is needed.", scope="p:read"')
@@ -288,6 +289,13 @@ async def test_one_token_that_nobody_can_judge_now_does_not_save_the_others() ->
         await ended.wait()
         assert len(front._streams) == 1
         tasks.cancel_scope.cancel()
+
+
+async def test_a_stream_that_ends_by_itself_has_not_lost_its_token(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    async with client(guard(reader())[0]) as http:
+        assert (await http.get("/mcp", headers={"authorization": "Bearer bob"})).text == "let in"
+    assert "token" not in caplog.text
 
 
 async def test_a_call_is_no_stream() -> None:
