@@ -32,7 +32,8 @@ MODULES = {
     "servers/postgres/src/mcp_postgres/policy.py": (
         "tests/postgres/test_policy.py tests/postgres/test_urls.py",
         "tests/postgres/test_addresses.py",
-        "tests/postgres/test_tools.py tests/postgres/test_consent.py tests/postgres/test_resources.py",
+        "tests/postgres/test_several.py tests/postgres/test_consent.py tests/postgres/test_resources.py",
+        "tests/postgres/test_tools.py",
     ),
     "servers/postgres/src/mcp_postgres/engine/admission.py": (
         "tests/postgres/test_gate.py",
@@ -51,6 +52,7 @@ MODULES = {
         "tests/sqlite/test_writes.py",
         "tests/sqlite/test_attacks.py",
     ),
+    "servers/weather/src/mcp_weather/hits.py": ("tests/weather/test_names.py", "tests/weather/test_policy.py"),
     "servers/weather/src/mcp_weather/policy.py": (
         "tests/weather/test_policy.py",
         "tests/weather/test_names.py",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 from urllib.parse import quote as percent
@@ -14,7 +14,8 @@ from urllib.parse import unquote
 from mcp_batteries.errors import Invalid, NotFound, Unavailable, quote
 from mcp_batteries.limits import Cursor
 from mcp_weather.coordinates import Twofold, degrees
-from mcp_weather.geography import COMMON, countries, fold, languages_of, lies_in, spoken_in
+from mcp_weather.geography import COMMON, countries, fold, languages_of, spoken_in
+from mcp_weather.hits import Hit, fitting, full_name, listed, merged, population
 from mcp_weather.models import PlaceInfo
 
 __all__ = [
@@ -68,7 +69,6 @@ _DOMINANT = 20
 """How many times as many people must live in the one meant, for a name that several places have."""
 _KNOWN = 50_000
 """People in a place that is meant by its name alone, whatever else has the same name in other languages."""
-_SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -124,27 +124,6 @@ class After:
     """The position of the last alert that was shown; empty before the first page."""
 
     position: tuple[Any, ...]
-
-
-@dataclass(frozen=True)
-class Hit:
-    """One place as the geocoder told of it, perhaps in several languages."""
-
-    told: tuple[Mapping[str, Any], ...]
-
-    @property
-    def first(self) -> Mapping[str, Any]:
-        return self.told[0]
-
-    @property
-    def country(self) -> str:
-        return str(self.first.get("country_code") or "").upper()
-
-    def is_called(self, name: str) -> bool:
-        return any(fold(str(hit.get("name", ""))) == fold(name) for hit in self.told)
-
-    def lies_in(self, part: str) -> bool:
-        return any(lies_in(hit, part) for hit in self.told)
 
 
 @dataclass(frozen=True)
@@ -231,7 +210,7 @@ class Policy:
             return named
         try:
             hits = await self._found(named)
-            known = any(_people(hit.first) >= _KNOWN for hit in hits if hit.is_called(named.name))
+            known = any(population(hit.first) >= _KNOWN for hit in hits if hit.is_called(named.name))
             if (known or named.within) and (place := self._choose(named, hits, exactly=True)):
                 return place
             for reading in _shorter(named):
@@ -239,7 +218,7 @@ class Policy:
                     return place
             if not named.within:
                 # The geocoder knows a name in its own language only: in English, Warszawa is a part of a town in Ohio.
-                hits = _merged(hits, await self._look_up(named.name, COMMON))
+                hits = merged(hits, await self._look_up(named.name, COMMON))
         except Unavailable as problem:
             raise Unavailable(
                 f"Names can't be looked up now: {problem.what}",
@@ -248,7 +227,7 @@ class Policy:
             ) from problem
         if place := self._choose(named, hits, exactly=False):
             return place
-        others = f" Of that name there are: {_listed([hit.first for hit in hits])}." if hits else ""
+        others = f" Of that name there are: {listed([hit.first for hit in hits])}." if hits else ""
         raise NotFound(
             f"No place is called {quote(named.text)}.{others}",
             "Check the spelling, or pass coordinates such as `47.37,8.55`; `find_place` searches.",
@@ -263,8 +242,8 @@ class Policy:
         named = self.parse(text)
         if isinstance(named, Place):
             return [(named, None)]
-        hits = _merged([], await self._look_up(named.name, (language, *languages_of(named.name))))
-        return [(self.of(hit.first, FOUND), _people(hit.first) or None) for hit in hits]
+        hits = merged([], await self._look_up(named.name, (language, *languages_of(named.name))))
+        return [(self.of(hit.first, FOUND), population(hit.first) or None) for hit in hits]
 
     def parse(self, text: str) -> Place | Name:
         """What `text` names: a saved alias, coordinates, or something to be looked up.
@@ -299,14 +278,14 @@ class Policy:
 
     async def _found(self, wanted: Name) -> list[Hit]:
         """The geocoder's hits for `wanted`, in the languages that it may be in; each place once."""
-        hits = _merged([], await self._look_up(wanted.name, (None, *languages_of(wanted.name))))
+        hits = merged([], await self._look_up(wanted.name, (None, *languages_of(wanted.name))))
         if all(any(hit.lies_in(part) for hit in hits) for part in wanted.within) and hits:
             return hits
         # A region may be named in the language that is spoken there, and so may the place.
         named = [code for part in wanted.within for code in countries(fold(part))]
-        there = [hit.country for hit in sorted(hits, key=lambda hit: -_people(hit.first)) if hit.country][:2]
+        there = [hit.country for hit in sorted(hits, key=lambda hit: -population(hit.first)) if hit.country][:2]
         spoken = spoken_in([*named, *there]) or (COMMON if wanted.within and not hits else ())
-        return _merged(hits, await self._look_up(wanted.name, spoken)) if spoken else hits
+        return merged(hits, await self._look_up(wanted.name, spoken)) if spoken else hits
 
     def _choose(self, wanted: Name, hits: Sequence[Hit], *, exactly: bool) -> Place | None:
         """The one of `hits` that `wanted` means; None if none does.
@@ -317,12 +296,12 @@ class Policy:
         Raises:
             Invalid: several do; names them in words that can be passed on.
         """
-        candidates, note = _fitting(wanted, hits), ""
+        candidates, note = fitting(wanted.within, hits), ""
         if not candidates and len(wanted.within) > 1:
             # One part too many is no obstacle if the others say which place it is.
             known = tuple(part for part in wanted.within if any(hit.lies_in(part) for hit in hits))
             if known:
-                candidates = _fitting(replace(wanted, within=known), hits)
+                candidates = fitting(known, hits)
                 ignored = ", ".join(quote(part) for part in wanted.within if part not in known)
                 note = f"{ignored} is not known there and was ignored; "
         exact = [hit for hit in candidates if hit.is_called(wanted.name)]
@@ -331,14 +310,14 @@ class Policy:
         candidates = [hit.first for hit in exact or candidates]
         if not candidates:
             return None
-        best = max(candidates, key=_people)
+        best = max(candidates, key=population)
         rest = [hit for hit in candidates if hit is not best]
-        if rest and _people(best) < _DOMINANT * max(1, *map(_people, rest)):
+        if rest and population(best) < _DOMINANT * max(1, *map(population, rest)):
             raise Invalid(
-                f"{quote(wanted.text)} is ambiguous: {_listed(candidates)}.", "Call again with one of these as `place`."
+                f"{quote(wanted.text)} is ambiguous: {listed(candidates)}.", "Call again with one of these as `place`."
             )
         if rest:
-            return self.of(best, f"{note}name, by far the largest of {len(candidates)}; others: {_listed(rest[:3])}")
+            return self.of(best, f"{note}name, by far the largest of {len(candidates)}; others: {listed(rest[:3])}")
         return self.of(best, f"{note}name, the only match for {wanted.text}")
 
     def of(self, hit: Mapping[str, Any], resolved: str) -> Place:
@@ -347,7 +326,7 @@ class Policy:
         return point_at(
             float(hit["latitude"]),
             float(hit["longitude"]),
-            name=_named(hit),
+            name=full_name(hit),
             timezone=str(zone) if zone else None,
             country=str(country).upper() if country else None,
             resolved=resolved,
@@ -467,43 +446,6 @@ def _in_year(day: date, year: int) -> date:
 
 def _plain(degrees: float) -> str:
     return f"{degrees:.4f}".rstrip("0").rstrip(".")
-
-
-def _people(hit: Mapping[str, Any]) -> int:
-    return int(hit.get("population") or 0)
-
-
-def _named(hit: Mapping[str, Any]) -> str:
-    parts = [hit.get("name"), hit.get("admin1"), hit.get("country") or hit.get("country_code")]
-    return ", ".join(dict.fromkeys(str(part) for part in parts if part))
-
-
-def _listed(hits: Sequence[Mapping[str, Any]]) -> str:
-    names = [_named(hit) for hit in hits]
-    shown: list[str] = []
-    for hit, name in zip(hits[:_SHOWN], names, strict=False):
-        # Two of one name, state and country can only be told apart by where they are.
-        shown.append(
-            f"`{hit['latitude']:.2f},{hit['longitude']:.2f}` ({name})" if names.count(name) > 1 else f"`{name}`"
-        )
-    more = f" and {len(hits) - _SHOWN} more" if len(hits) > _SHOWN else ""
-    return "; ".join(shown) + more
-
-
-def _merged(known: Sequence[Hit], answers: Sequence[Sequence[Mapping[str, Any]]]) -> list[Hit]:
-    """`known` and what the geocoder answered in several languages, each place once."""
-    found: dict[Any, list[Mapping[str, Any]]] = {_key(hit.first): list(hit.told) for hit in known}
-    for hit in (hit for hits in answers for hit in hits):
-        found.setdefault(_key(hit), []).append(hit)
-    return [Hit(tuple(told)) for told in found.values()]
-
-
-def _key(hit: Mapping[str, Any]) -> Any:
-    return hit.get("id") or (hit["latitude"], hit["longitude"])
-
-
-def _fitting(wanted: Name, hits: Sequence[Hit]) -> list[Hit]:
-    return [hit for hit in hits if all(hit.lies_in(part) for part in wanted.within)]
 
 
 def _shorter(wanted: Name) -> list[Name]:
