@@ -243,11 +243,11 @@ class _Handler(BaseHTTPRequestHandler):
             status, body = 304, b""
         self.send_response(status)
         common = {
-            "Content-Type": "application/json; charset=utf-8", "ETag": etag, "X-RateLimit-Limit": "5000",
-            "X-RateLimit-Remaining": "4999", "X-RateLimit-Reset": "4102444800", "X-RateLimit-Resource": "core",
-            "X-OAuth-Scopes": self.owner.scopes,
+            "content-type": "application/json; charset=utf-8", "etag": etag, "x-ratelimit-limit": "5000",
+            "x-ratelimit-remaining": "4999", "x-ratelimit-reset": "4102444800", "x-ratelimit-resource": "core",
+            "x-oauth-scopes": self.owner.scopes,
         }  # fmt: skip
-        for name, value in {**common, **reply.headers}.items():
+        for name, value in {**common, **{key.lower(): text for key, text in reply.headers.items()}}.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

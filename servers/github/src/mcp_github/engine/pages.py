@@ -194,7 +194,8 @@ async def listing(
         removed, total, note = removed + answer.removed, _total(answer), note or _shortfall(answer)
         following = None
         for number, item in enumerate(cast("list[Row]", found)[position["skip"] :], position["skip"]):
-            if keep is not None and not keep([item]):
+            # GitHub has listed null among issues.
+            if not item or (keep is not None and not keep([item])):
                 hidden += 1
                 continue
             row = shape.row(item, columns)
