@@ -2,10 +2,21 @@
 
 import pytest
 
-from mcp_batteries.errors import Invalid, NotFound, Problem, Unavailable
+from mcp_batteries.errors import Invalid, NotFound, Problem, TooLarge, Unavailable
 from mcp_batteries.settings import load
 from mcp_batteries.sql.policy import RowOf, RowsOf
-from mcp_postgres.policy import ActivityOf, HealthOf, Policy, RoleOf, SchemaOf, TableOf
+from mcp_postgres.policy import (
+    MAX_STATEMENTS,
+    ActivityOf,
+    HealthOf,
+    NextPage,
+    Policy,
+    Reads,
+    ReadStatement,
+    RoleOf,
+    SchemaOf,
+    TableOf,
+)
 from mcp_postgres.settings import Settings
 
 
@@ -97,6 +108,43 @@ def test_values_are_bound_in_their_order(served: Policy) -> None:
     assert served.bound(given) == bound and served.bound(dict(enumerate(given))) == bound
     assert served.bound(None) == served.bound([]) == ()
     assert served.bound([{"base64": "AAE=", "x": 1}]) == ('{"base64": "AAE=", "x": 1}',)
-    for wrong in ("a\0b", "\ud800", {"base64": "?"}, object()):
+    nested = [[1, None], [[], ['a"b\\c', False]]]
+    assert served.bound([nested]) == ('{{"1",NULL},{{},{"a\\"b\\\\c","false"}}}',)
+    for wrong in ("a\0b", "\ud800", {"base64": "?"}, {"base64": "é"}, object()):
         with pytest.raises(Invalid, match=r"for `\$2`"):
             served.bound([1, wrong])
+
+
+def test_several_statements_have_each_its_values(served: Policy) -> None:
+    def statements(parameters: object) -> list[tuple[str, tuple[str | None, ...]]]:
+        page = served.page(None, "SELECT $1; SELECT 2; SELECT 3", parameters, None)
+        assert isinstance(page, Reads)
+        return [(part.sql, part.parameters) for part in page.parts]
+
+    assert statements([[1], None, []]) == [("SELECT $1", ("1",)), ("SELECT 2", ()), ("SELECT 3", ())]
+    assert statements(None) == statements([None, None, None]) == statements([])
+    for wrong in ([[1]], [[1], None, [], []], [1, 2, 3], [[1], None, {}]):
+        with pytest.raises(Invalid, match="3 statements"):
+            statements(wrong)
+    one = served.page(None, "SELECT $1;", ["a"], None)
+    assert isinstance(one, ReadStatement) and one.parameters == ("a",)
+    two = served.page(None, "SELECT 1; SELECT 2", None, None)
+    assert isinstance(two, Reads) and len(two.parts) == 2
+    with pytest.raises(TooLarge):
+        served.page(None, "SELECT 1;" * (MAX_STATEMENTS + 1), None, None)
+    assert isinstance(served.page(None, None, None, "x"), NextPage)
+
+
+def test_a_list_is_of_a_schema_or_of_what_a_name_is_part_of(served: Policy) -> None:
+    for schema, name in (("shop", None), (None, "t"), ("shop", "t")):
+        listing = served.listing(None, "table", schema, name, None)
+        assert (listing.schema, listing.name) == (schema, name)
+    assert served.listing("app", "table", "", "", None).schema is None
+
+
+@pytest.mark.parametrize(
+    "word", ["dbname", "host", "hostaddr", "port", "user", "password", "service", "passfile", "sslmode", "options"]
+)
+def test_words_of_libpq_are_no_names(word: str) -> None:
+    own = "x" if word in ("dbname", "service") else "own"
+    assert list(policy(f"{word}=x dbname=own").databases) == [own]

@@ -10,6 +10,7 @@ from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailabl
 from mcp_batteries.settings import load
 from mcp_sqlite.policy import Policy
 from mcp_sqlite.settings import Settings
+from mcp_sqlite.worker.cells import Failure, parameters
 from sqlite.serving import make, served, text_of
 
 
@@ -43,6 +44,19 @@ def test_kinds_of_statements_are_opened_by_the_operator(tmp_path: Path) -> None:
 def test_text_that_sqlite_would_misread_is_refused(sql: str, tmp_path: Path) -> None:
     with pytest.raises(Invalid):
         policy(make(tmp_path / "app.db")).read(None, sql)
+
+
+@pytest.mark.parametrize("value", [{"base64": "?"}, {"base64": "é"}, {"base64": 1}, {"a": 1}, [1], 2**63, -(2**63) - 1])
+def test_values_that_can_not_be_bound_are_refused(value: object) -> None:
+    for given in ([0, value], {"a": 0, "b": value}):
+        with pytest.raises(Failure, match=r"Parameter (number 2|`b`) can't be bound"):
+            parameters(given)
+
+
+def test_values_are_bound_as_they_are() -> None:
+    values = [None, True, 1.5, "a", 2**63 - 1, -(2**63)]
+    assert parameters(values) == values and parameters(None) == []
+    assert parameters({":a": {"base64": "AAE="}, "@b": 1, "$c": 2}) == {"a": b"\0\1", "b": 1, "c": 2}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ not only the waiting for it.
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import json
 import os
@@ -140,7 +139,7 @@ class Cursor:
             body = raw[8:].decode()
             if raw[:8] == cls._digest(kind, scope, body):
                 return json.loads(body)
-        except (ValueError, binascii.Error):
+        except ValueError:
             pass
         raise Invalid(
             "The `cursor` was not issued for this listing with these arguments.",

@@ -6,7 +6,6 @@ What mcp-sqlite has too (databases, statements, pages, rows) is in `mcp_batterie
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import os
 import re
@@ -348,7 +347,7 @@ def _value(value: Any, number: int) -> str | None:
         case {"base64": str() as encoded} if len(value) == 1:
             try:
                 return "\\x" + base64.b64decode(encoded, validate=True).hex()
-            except binascii.Error:
+            except ValueError:
                 pass
         case dict():
             return json.dumps(value, ensure_ascii=False)

@@ -7,7 +7,6 @@ server without GraphQL gets the same commit by way of git objects.
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -166,7 +165,7 @@ def _bytes(name: str, change: FileChange) -> bytes:
             raise Invalid(f"The content of {quote(name)} holds half of a character.", "Send base64.") from None
     try:
         return base64.b64decode(change.content, validate=True)
-    except (binascii.Error, ValueError):
+    except ValueError:
         raise Invalid(f"The content of {quote(name)} is no base64.", "Leave `base64` out for text.") from None
 
 

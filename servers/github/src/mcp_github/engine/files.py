@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import fnmatch
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -98,7 +97,7 @@ class Files:
         if found.get("encoding") == "base64" and found.get("content") is not None:
             try:
                 return Blob(path.name, sha, base64.b64decode(found["content"]))
-            except binascii.Error:
+            except ValueError:
                 raise Unavailable(f"GitHub's answer for {quote(path.name)} is cut.", "Try again in a moment.") from None
         key = f"{repo.key} {sha}"
         data = self._kept.get(key)

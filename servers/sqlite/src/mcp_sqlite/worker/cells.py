@@ -8,7 +8,6 @@ digits as text, an infinite real is `"Infinity"` or `"-Infinity"` (SQLite knows 
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import math
 from collections.abc import Sequence
@@ -137,7 +136,7 @@ def _bound(value: Any, where: str) -> Any:
         case {"base64": str() as encoded}:
             try:
                 return base64.b64decode(encoded, validate=True)
-            except binascii.Error:
+            except ValueError:
                 pass
         case _:
             pass
