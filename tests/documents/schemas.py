@@ -8,6 +8,7 @@ Where a host ignores an unknown key, a documented entry with one is still a mist
   gone), `args` has no default.
 - Goose: `ExtensionConfig` of crates/goose/src/agents/extension.rs: `sse` is kept for old files only and never starts.
 - Cherry Studio: `McpServerConfigSchema` of its renderer, strict: an unknown key makes it refuse the whole import.
+- Visual Studio, LM Studio, Cline, Continue, JetBrains: their documentation; nobody here has run them.
 - Windsurf, Cursor, Claude Desktop: their documentation; what reads it is not public.
 """
 
@@ -241,6 +242,23 @@ HOSTS: dict[str, Schema] = {
             )
         ),
         **{"$schema": TEXT},
+    ),
+    "jetbrains": closed("mcpServers", mcpServers=named(one_of(PLAIN, closed("url", url=URL, headers=STRINGS)))),
+    "visual-studio": closed(
+        "servers",
+        servers=named(one_of(_VSCODE_LOCAL, _VSCODE_REMOTE)),
+        inputs={"type": "array", "items": VSCODE_INPUT},
+    ),
+    "lm-studio": closed("mcpServers", mcpServers=named(one_of(PLAIN, closed("url", url=URL, headers=STRINGS)))),
+    "cline": closed(
+        "mcpServers",
+        mcpServers=named(
+            one_of(PLAIN, closed("type url", type=kind("streamableHttp", "sse"), url=URL, headers=STRINGS))
+        ),
+    ),
+    "continue": closed(
+        "mcpServers",
+        mcpServers=named(one_of(PLAIN, closed("type url", type=kind("http", "sse"), url=URL, headers=STRINGS))),
     ),
 }
 

@@ -187,7 +187,7 @@ def _configuration(block: Block, data: Any) -> list[Meaning]:
         except jsonschema.ValidationError as error:
             failures.append(error)
             continue
-        if host == "vscode":
+        if host in ("vscode", "visual-studio"):
             _inputs_agree(block, data)
         (key,) = HOSTS[host]["required"]
         return [_meaning(entry) for entry in data[key].values()]

@@ -1,5 +1,6 @@
 """An entry is written into a host's own file, works there, and comes out again byte for byte."""
 
+import base64
 import itertools
 import json
 import os
@@ -7,6 +8,7 @@ import random
 import tomllib
 from pathlib import Path
 from typing import Any, get_args
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import yaml
@@ -18,9 +20,16 @@ from mcp_fs.settings import Settings
 from mcp_github.settings import Settings as Github
 from mcp_postgres.settings import Settings as Database
 
-HOSTS = [host for host in get_args(Host) if host != "cherry-studio"]
+HOSTS = [host for host in get_args(Host) if host not in ("cherry-studio", "jetbrains")]
 SYSTEMS = ["linux", "darwin", "win32"]
-KEYS = {"vscode": "servers", "codex": "mcp_servers", "zed": "context_servers", "goose": "extensions", "opencode": "mcp"}
+KEYS = {
+    "vscode": "servers",
+    "visual-studio": "servers",
+    "codex": "mcp_servers",
+    "zed": "context_servers",
+    "goose": "extensions",
+    "opencode": "mcp",
+}
 
 
 def places(tmp_path: Path, platform: str = "linux") -> Places:
@@ -156,9 +165,18 @@ def test_nothing_is_taken_out_that_was_not_put_in(tmp_path: Path) -> None:
     assert "mine" in path.read_text("utf-8")
 
 
+def test_a_host_that_takes_a_link_gets_one_without_a_password(tmp_path: Path) -> None:
+    told, link = install("cherry-studio", load(Github, []), places(tmp_path)).split("\n")
+    assert "Set GITHUB_TOKEN in its settings" in told and not list(tmp_path.iterdir())
+    parts = urlsplit(link)
+    assert (parts.scheme, parts.netloc, parts.path) == ("cherrystudio", "mcp", "/install")
+    entry = json.loads(base64.b64decode(parse_qs(parts.query)["servers"][0], validate=True))["mcpServers"]["github"]
+    assert entry["type"] == "stdio" and entry["isActive"] and os.path.isabs(entry["command"])
+
+
 def test_a_host_without_a_file_and_a_host_without_urls(tmp_path: Path) -> None:
-    with pytest.raises(Invalid, match="--print-config cherry-studio"):
-        install("cherry-studio", settings(), places(tmp_path))
+    with pytest.raises(Invalid, match="--print-config jetbrains"):
+        install("jetbrains", settings(), places(tmp_path))
     with pytest.raises(Invalid, match="Leave out --transport"):
         install("claude-desktop", settings("--transport", "http"), places(tmp_path))
 

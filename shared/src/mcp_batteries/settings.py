@@ -25,7 +25,7 @@ Transport = Literal["stdio", "http", "sse"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 Host = Literal[
     "vscode", "claude-desktop", "claude-code", "cursor", "windsurf", "copilot-cli", "codex", "gemini-cli",
-    "zed", "goose", "cherry-studio", "opencode",
+    "zed", "goose", "cherry-studio", "opencode", "jetbrains", "visual-studio", "lm-studio", "cline", "continue",
 ]  # fmt: skip
 
 

@@ -34,6 +34,11 @@ _PLACES = {
     "goose": "~/.config/goose/config.yaml",
     "cherry-studio": "Settings, MCP Servers, Import from JSON",
     "opencode": "opencode.json in the project",
+    "jetbrains": "Settings, Tools, AI Assistant, Model Context Protocol, Add, As JSON",
+    "visual-studio": ".mcp.json beside the solution, or in your home folder",
+    "lm-studio": "~/.lmstudio/mcp.json (Program, Install, Edit mcp.json)",
+    "cline": "cline_mcp_settings.json (MCP Servers, Configure MCP Servers)",
+    "continue": ".continue/mcpServers/mcp.json in the project or in your home folder",
 }
 
 _ON_WINDOWS = {
@@ -46,11 +51,15 @@ _ON_WINDOWS = {
     "gemini-cli": r".gemini\settings.json in the project, or %USERPROFILE%\.gemini\settings.json",
     "zed": r"%APPDATA%\Zed\settings.json (zed: open settings)",
     "goose": r"%APPDATA%\Block\goose\config\config.yaml",
+    "visual-studio": r".mcp.json beside the solution, or %USERPROFILE%\.mcp.json",
+    "lm-studio": r"%USERPROFILE%\.lmstudio\mcp.json (Program, Install, Edit mcp.json)",
+    "continue": r".continue\mcpServers\mcp.json in the project, or in %USERPROFILE%",
 }
 """The places that Windows spells otherwise; every host runs there."""
 
 _HANDS_ON = {
     "vscode": "${{input:{0}}}",
+    "visual-studio": "${{input:{0}}}",
     "claude-code": "${{{0}{1}}}",
     "copilot-cli": "${{{0}}}",
     "cursor": "${{env:{0}}}",
@@ -182,7 +191,7 @@ def starting(
     if environment and host not in ("codex", "goose", "opencode"):
         plain["env"] = environment
     match host:
-        case "vscode":
+        case "vscode" | "visual-studio":
             secrets = [Input(asked.variable, asked.title, asked.secret) for asked in variables if asked.variable]
             return _json({**_inputs([*inputs, *secrets]), "servers": {name: {"type": "stdio", **plain}}})
         case "claude-code":
@@ -214,9 +223,12 @@ def connecting(host: str, name: str, url: str, *, sse: bool = False) -> str:
     """
     kind = "sse" if sse else "http"
     match host:
-        case "vscode":
+        case "vscode" | "visual-studio":
             return _json({"servers": {name: {"type": kind, "url": url}}})
-        case "claude-code":
+        case "claude-code" | "continue":
+            return _json({"mcpServers": {name: {"type": kind, "url": url}}})
+        case "cline":
+            kind = "sse" if sse else "streamableHttp"
             return _json({"mcpServers": {name: {"type": kind, "url": url}}})
         case "copilot-cli":
             return _json({"mcpServers": {name: {"type": kind, "url": url, "tools": ["*"]}}})

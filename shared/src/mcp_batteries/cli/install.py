@@ -7,6 +7,7 @@ whatever else was edited in between.
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -18,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, cast
+from urllib.parse import quote as urlquote
 
 from platformdirs import user_data_path
 
@@ -39,6 +41,10 @@ _RESTART = {
     "zed": "nothing: Zed reads its settings again by itself",
     "goose": "start a new session of Goose",
     "opencode": "start opencode again",
+    "visual-studio": "nothing: Visual Studio starts it when its file is saved; choose its tools in the Copilot chat",
+    "lm-studio": "nothing: LM Studio starts it when its file is saved",
+    "cline": "switch it on in Cline's MCP Servers panel",
+    "continue": "reload the window; it works in agent mode",
 }
 
 
@@ -109,6 +115,15 @@ class Places:
                 return folder / "config.yaml"
             case "opencode":
                 return self.home / ".config" / "opencode" / "opencode.json"
+            case "visual-studio":
+                return self.home / ".mcp.json"
+            case "lm-studio":
+                return self.home / ".lmstudio" / "mcp.json"
+            case "cline":
+                storage = ("Code", "User", "globalStorage", "saoudrizwan.claude-dev")
+                return self.application(*storage, "settings", "cline_mcp_settings.json")
+            case "continue":
+                return self.home / ".continue" / "mcpServers" / "mcp.json"
             case _:
                 raise Invalid(
                     f"{host} has no configuration file for servers.",
@@ -124,12 +139,18 @@ def install(host: str, settings: Settings, places: Places) -> str:
         Conflict: there is another server of that name.
         Unavailable: the file cannot be read, understood or written.
     """
-    path = _real(places.file(host))
     try:
         text = entry(host, settings, absolute=True)
     except ValueError as problem:
         raise Invalid(str(problem), "Leave out --transport.") from None
     name = settings.COMMAND.removeprefix("mcp-")
+    if host == "cherry-studio":
+        # Its servers are in a database of its own, which takes them by a link.
+        link = f"cherrystudio://mcp/install?servers={urlquote(base64.b64encode(text.encode()).decode(), safe='')}"
+        missing = ", ".join(sorted(str(asked.variable) for asked in environment(settings)))
+        after = f" Set {missing} in its settings then." if missing else ""
+        return f"Open this link: Cherry Studio takes the entry `{name}` from it.{after}\n{link}"
+    path = _real(places.file(host))
     note = _note(host, settings, places)
     if note.exists():
         _take_out(note, path)

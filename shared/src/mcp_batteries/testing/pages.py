@@ -38,6 +38,11 @@ TITLES = {
     "goose": "Goose",
     "cherry-studio": "Cherry Studio",
     "opencode": "opencode",
+    "jetbrains": "JetBrains IDEs",
+    "visual-studio": "Visual Studio",
+    "lm-studio": "LM Studio",
+    "cline": "Cline",
+    "continue": "Continue",
 }
 
 _SHOWS = {
@@ -59,6 +64,11 @@ _SHOWS = {
     "goose": "Tools, resources, prompts.",
     "cherry-studio": "Tools, resources, prompts.",
     "opencode": "Tools, and tools of its own that list and read resources.",
+    "jetbrains": "Tools. Its file is its own: paste the entry in the settings, then press Apply.",
+    "visual-studio": "Tools, prompts and resources in Copilot's agent mode, from version 17.14 on.",
+    "lm-studio": "Tools.",
+    "cline": "Tools, resources, prompts.",
+    "continue": "Tools in agent mode, resources by `@`, prompts as slash commands.",
 }
 
 
@@ -155,7 +165,7 @@ def _page(host: str, servers: Sequence[Member]) -> str:
 
 def _server(host: str, server: Member) -> Iterator[str]:
     inputs, examples = [], server.examples()
-    if host == "vscode":
+    if host in ("vscode", "visual-studio"):
         inputs = [Input(asked.name, asked.title) for asked in server.plain]
         examples = [f"${{input:{item.id}}}" for item in inputs]
     ways = [
