@@ -40,10 +40,15 @@ MODULES = {
         "tests/postgres/test_attacks.py",
     ),
     "servers/postgres/src/mcp_postgres/engine/closed_world.py": (
+        "tests/postgres/test_powers.py",
         "tests/postgres/test_gate.py",
         "tests/postgres/test_attacks.py",
     ),
-    "servers/postgres/src/mcp_postgres/engine/role.py": ("tests/postgres/test_gate.py", "tests/postgres/test_tools.py"),
+    "servers/postgres/src/mcp_postgres/engine/role.py": (
+        "tests/postgres/test_powers.py",
+        "tests/postgres/test_gate.py",
+        "tests/postgres/test_tools.py",
+    ),
     "servers/sqlite/src/mcp_sqlite/policy.py": (
         "tests/sqlite/test_policy.py",
         "tests/sqlite/test_mistakes.py tests/sqlite/test_doors.py tests/sqlite/test_queries.py",

@@ -27,8 +27,9 @@ class Mutation:
         place: the function or class that holds it, such as `Hub.close`; empty for the module itself.
         line: its first line, from 1.
         span: offsets of the bytes to replace.
-        before: what stands there, on one line.
+        before: what stands there, on one line; of a list only the entry that is left out.
         after: what replaces it.
+        shown: the same for people, empty where an entry is left out.
     """
 
     place: str
@@ -36,9 +37,10 @@ class Mutation:
     span: tuple[int, int]
     before: str
     after: str
+    shown: str
 
     def __str__(self) -> str:
-        return f"`{self.before}` → `{self.after or 'nothing'}`"
+        return f"`{self.before}` → `{self.shown or 'nothing'}`"
 
     def apply(self, source: bytes) -> bytes:
         start, end = self.span
@@ -52,7 +54,7 @@ def mutations(source: bytes) -> list[Mutation]:
     for line in source.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
     found: dict[tuple[tuple[int, int], str], Mutation] = {}
-    for place, node, replaced in _Finder().visit(tree, ""):
+    for place, node, replaced, left_out in _Finder().visit(tree, ""):
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
         span = starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
@@ -60,11 +62,12 @@ def mutations(source: bytes) -> list[Mutation]:
         if isinstance(node, ast.expr):
             # The brackets keep a replacement in one piece, whatever stands around it.
             after = f"({after})"
-        found[span, after] = Mutation(place, node.lineno, span, ast.unparse(node), after)
+        shown = (ast.unparse(node), after) if left_out is None else (ast.unparse(left_out), "")
+        found[span, after] = Mutation(place, node.lineno, span, shown[0], after, shown[1])
     return sorted(found.values(), key=lambda mutation: (mutation.span, mutation.after))
 
 
-_Found = tuple[str, ast.expr | ast.stmt | ast.pattern, "ast.AST | str"]
+_Found = tuple[str, ast.expr | ast.stmt | ast.pattern, "ast.AST | str", "ast.AST | None"]
 
 
 class _Finder:
@@ -92,7 +95,8 @@ class _Finder:
                 return
             case _:
                 pass
-        yield from ((place, node, replaced) for node, replaced in self._of(node))
+        yield from ((place, node, replaced, None) for node, replaced in self._of(node))
+        yield from ((place, node, replaced, left_out) for node, replaced, left_out in self._without(node))
         for name, value in ast.iter_fields(node):
             if name in ("annotation", "returns", "decorator_list", "type_params", "exc", "cause", "ctx"):
                 continue
@@ -124,13 +128,6 @@ class _Finder:
                 yield node, ast.Constant(node.value + 1)
             case ast.Constant(value=float()):
                 yield node, ast.Constant(node.value * 10 or 1.0)
-            case ast.Set() | ast.List() | ast.Tuple() if len(node.elts) > 1 and all(map(_is_constant, node.elts)):
-                for index in range(len(node.elts)):
-                    yield node, type(node)(elts=[item for at, item in enumerate(node.elts) if at != index])
-            case ast.Dict() if len(node.keys) > 1 and all(key is not None and _is_constant(key) for key in node.keys):
-                for index in range(len(node.keys)):
-                    rest = [at for at in range(len(node.keys)) if at != index]
-                    yield node, ast.Dict([node.keys[at] for at in rest], [node.values[at] for at in rest])
             case ast.MatchOr():
                 for index in range(len(node.patterns)):
                     rest = [pattern for at, pattern in enumerate(node.patterns) if at != index]
@@ -153,6 +150,27 @@ class _Finder:
                 yield node, "continue"
             case ast.Continue():
                 yield node, "break"
+            case _:
+                pass
+
+    def _without(self, node: ast.AST) -> Iterator[tuple[ast.expr, ast.AST, ast.AST | None]]:
+        """`node` with one of its entries left out, and that entry."""
+        match node:
+            case ast.Set() | ast.List() | ast.Tuple() if len(node.elts) > 1 and all(map(_is_constant, node.elts)):
+                for index in range(len(node.elts)):
+                    yield (
+                        node,
+                        type(node)(elts=[item for at, item in enumerate(node.elts) if at != index]),
+                        node.elts[index],
+                    )
+            case ast.Dict() if len(node.keys) > 1 and all(key is not None and _is_constant(key) for key in node.keys):
+                for index in range(len(node.keys)):
+                    rest = [at for at in range(len(node.keys)) if at != index]
+                    yield (
+                        node,
+                        ast.Dict([node.keys[at] for at in rest], [node.values[at] for at in rest]),
+                        node.keys[index],
+                    )
             case _:
                 pass
 

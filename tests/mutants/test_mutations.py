@@ -28,8 +28,8 @@ def spare(a: int | None, b: frozenset[str] = frozenset({"x", "y"})) -> bool:
 def test_each_mutation_is_another_program() -> None:
     found = {(each.place, each.line, str(each)) for each in mutations(SOURCE)}
     assert found == {
-        ("spare", 6, "`{'x', 'y'}` → `({'y'})`"),
-        ("spare", 6, "`{'x', 'y'}` → `({'x'})`"),
+        ("spare", 6, "`'x'` → `nothing`"),
+        ("spare", 6, "`'y'` → `nothing`"),
         ("spare", 7, "`a is None or a < 3` → `(False)`"),
         ("spare", 7, "`a is None or a < 3` → `(True)`"),
         ("spare", 7, "`a is None or a < 3` → `(a is None)`"),

@@ -8,7 +8,8 @@ import pytest
 
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable
 from mcp_batteries.settings import load
-from mcp_sqlite.policy import Policy
+from mcp_batteries.sql.policy import RowOf, RowsOf
+from mcp_sqlite.policy import Policy, SchemaOf, table_uri
 from mcp_sqlite.settings import Settings
 from mcp_sqlite.worker.cells import Failure, parameters
 from sqlite.serving import make, served, text_of
@@ -88,6 +89,34 @@ def test_uris_have_one_spelling(tmp_path: Path) -> None:
     for wrong in ("a/b/c", "t/.schema?limit=1", "t/1?limit=1"):
         with pytest.raises(NotFound):
             served.readable(f"sqlite://app/{wrong}")
+
+
+@pytest.mark.parametrize(
+    ("uri", "kind"),
+    [
+        ("sqlite://app/.schema", SchemaOf), ("sqlite://app/t/.schema", SchemaOf), ("sqlite://app/t?limit=5", RowsOf),
+        ("sqlite://app/t/7", RowOf), ("sqlite://app/a%2Fb/7%2F8", RowOf),
+    ],
+)  # fmt: skip
+def test_each_kind_of_resource_has_its_uri(uri: str, kind: type, tmp_path: Path) -> None:
+    served = policy(make(tmp_path / "app.db"))
+    readable = served.readable(uri)
+    assert readable is not None and readable.uri == uri and isinstance(readable.request, kind)
+    assert table_uri(served.databases["app"], "a/b") == "sqlite://app/a%2Fb"
+
+
+def test_a_database_may_be_named_by_its_file(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    one, other = make(tmp_path / "a" / "app.db"), make(tmp_path / "b" / "app.db")
+    served = policy(one)
+    for name in ("app.db", os.path.realpath(one)):
+        meant = served.meant(name)
+        assert meant is not None and meant.name == "app"
+    assert served.meant("other.db") is None
+    both = policy(one, other)
+    meant = both.meant(os.path.realpath(other))
+    assert both.meant("app.db") is None and meant is not None and meant.address == os.path.realpath(other)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
