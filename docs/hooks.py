@@ -17,6 +17,7 @@ PAGES = {
     "SECURITY.md": "security.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
+    "CODE_OF_CONDUCT.md": "conduct.md",
     "AGENTS.md": "house.md",
     "shared/README.md": "package.md",
     "examples/README.md": "example.md",
@@ -35,7 +36,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     hosts = sorted(f"hosts/{page.name}" for page in (ROOT / "docs/hosts").glob("*.md") if page.name != "README.md")
     decisions = sorted(f"decisions/{page.name}" for page in (ROOT / "docs/decisions").glob("*.md"))
     pages = sorted(page.name for page in (ROOT / "docs").glob("*.md") if page.name != "README.md")
-    own = ["contributing.md", "house.md", "package.md", "example.md", "changelog.md"]
+    own = ["contributing.md", "conduct.md", "house.md", "package.md", "example.md", "changelog.md"]
     config.nav = [
         {"Start": "README.md"},
         {"Servers": servers},
@@ -62,8 +63,11 @@ def on_page_markdown(markdown: str, page: Any, config: MkDocsConfig, files: File
 def relinked(text: str, source: str, target: str, repository: str) -> str:
     """`text` of the repository's file `source` with the links it needs as the site's page `target`."""
 
+    # What a package's README links to has to work on a package index: there it is the repository's.
+    text = text.replace(f"]({repository}/blob/main/", "](/")
+
     def moved(found: re.Match[str]) -> str:
-        at = posixpath.normpath(posixpath.join(posixpath.dirname(source), found[1]))
+        at = posixpath.normpath(posixpath.join(posixpath.dirname(source), found[1])).lstrip("/")
         anchor = found[2] or ""
         page = PAGES.get(at) or (at.removeprefix("docs/") if at.startswith("docs/") else None)
         if page is None:

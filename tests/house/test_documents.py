@@ -3,14 +3,17 @@
 import importlib
 import json
 import re
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 from contract.test_contract import FOLDERS, ROOT
 from mcp_batteries.settings import load
 from mcp_batteries.testing.docs import filled, package_of, snapshot, tables
+from mcp_batteries.testing.members import REPOSITORY
 
 PUBLISHED = [folder for folder in FOLDERS if package_of(folder) and folder.parent.name == "servers"]
 
@@ -34,6 +37,25 @@ def test_readme_and_snapshot_are_current(
 
 
 def test_documents_name_only_files_that_exist() -> None:
+    ours = re.escape(f"{REPOSITORY}/blob/main/")
     for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *(folder / "README.md" for folder in FOLDERS)]:
-        for target in re.findall(r"\]\((?![a-z]+:|#)([^)#\s]+)", page.read_text("utf-8")):
+        text = page.read_text("utf-8")
+        for target in re.findall(r"\]\((?![a-z]+:|#)([^)#\s]+)", text):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+        for target in re.findall(rf"\]\({ours}([^)#\s]+)", text):
+            assert (ROOT / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("folder", [*PUBLISHED, ROOT / "shared"], ids=lambda folder: folder.name)
+def test_a_package_says_what_an_index_shows(folder: Path) -> None:
+    """On an index there is no repository around the README: its links are whole, and the rest is in the metadata."""
+    assert re.findall(r"\]\((?!https?:|#)[^)]+", (folder / "README.md").read_text("utf-8")) == []
+    project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
+    assert project["authors"] and {"mcp", "model-context-protocol"} <= set(project["keywords"])
+    assert {"Homepage", "Documentation", "Changelog", "Issues", "Source"} <= project["urls"].keys()
+    for url in project["urls"].values():
+        assert url.startswith(REPOSITORY)
+        assert (ROOT / url.partition("/blob/main/")[2]).exists()
+    allowed = SpecifierSet(project["requires-python"])
+    versions = [item.rpartition(" ")[2] for item in project["classifiers"] if re.search(r":: 3\.\d+$", item)]
+    assert versions == [f"3.{minor}" for minor in range(30) if f"3.{minor}" in allowed]

@@ -60,7 +60,11 @@ def manifest(server: Member, tools: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "description": project["description"],
         "author": {"name": "mcp-batteries", "url": REPOSITORY},
         "repository": {"type": "git", "url": REPOSITORY},
+        "homepage": REPOSITORY,
         "documentation": f"{REPOSITORY}/blob/main/{server.place}/README.md",
+        "support": f"{REPOSITORY}/issues",
+        "keywords": project["keywords"],
+        "privacy_policies": [f"{REPOSITORY}/blob/main/docs/privacy.md"],
         "license": project["license"],
         "server": {
             "type": "uv",
