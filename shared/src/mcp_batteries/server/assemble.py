@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import Any, Protocol
 
 from mcp.server.apps import Apps
+from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.context import ServerMiddleware, ServerRequestContext
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.tools import Tool
@@ -35,6 +36,11 @@ from mcp_batteries.subscriptions.hub import Hub, Source
 __all__ = ["Assembled", "ServerSettings", "assemble"]
 
 logger = logging.getLogger(__name__)
+
+_FIXED: tuple[CacheableMethod, ...] = ("server/discover", "tools/list", "prompts/list", "resources/templates/list")
+"""What a server says of itself, as long as it runs."""
+_LASTING = CacheHint(ttl_ms=3_600_000)
+"""For this caller alone: what is listed depends on its rights."""
 
 
 class ServerSettings(Protocol):
@@ -122,6 +128,7 @@ def assemble(
     explains: Explain | None = None,
     withholds: Callable[[DeclaredTool], str | None] = lambda declared: None,
     follows: Callable[[], Sequence[str]] = tuple,
+    tools_change: bool = False,
     title: str,
     version: str,
     instructions: str,
@@ -139,6 +146,7 @@ def assemble(
         explains: what an exception of a tool means that is not a defect.
         withholds: for a tool that is not offered, how it could be; None for one that is.
         follows: the URIs of which `list_changes` tells a client that names none and is subscribed to none.
+        tools_change: whether tools come and go while the server runs.
         instructions: for the model: what is served and how to begin, a few sentences.
 
     Raises:
@@ -210,6 +218,7 @@ def assemble(
             request_state_security=_state_security(settings.state_key_file),
             middleware=[*([audit] if audit else []), *middleware],
             extensions=[Apps()] if catalog.views else [],
+            cache_hints={method: _LASTING for method in _FIXED if not (tools_change and method == "tools/list")},
             lifespan=_lifespan([*([audit] if audit else []), *opens], hub),
         )
     server.hub, server.catalog, server.audit, server.withheld = hub, catalog, audit, withheld

@@ -69,6 +69,7 @@ def assemble_sql(
         rooms=[*(kind(policy, engine) for kind, is_open in tools.items() if is_open), *rooms],
         opens=[*opens, *([saved] if saved else [])],
         sources=[watcher],
+        tools_change=saved is not None,
         title=title,
         version=version(settings.COMMAND),
         instructions=(
