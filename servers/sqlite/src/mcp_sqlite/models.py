@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_batteries.limits import clip
-from mcp_batteries.sql.rows import count, size
+from mcp_batteries.sql.rows import count, one_line, size
 
 __all__ = ["Backup", "Catalog", "Check", "Export", "Import", "Plan", "TableInfo"]
 
@@ -38,6 +38,8 @@ class Catalog:
             if found["immutable"]:
                 facts.append("opened as a file that can't change: what other programs write is not seen")
             lines = [f"{name}: {', '.join(facts)}; sqlite://{name}/.schema"]
+            if found["compact"]:
+                lines.append("(columns: `get_table`, or `list_tables` with `name`)")
             lines += [f"- {_table(table)}" for table in found["tables"]]
             blocks.append("\n".join(lines))
         return "\n".join(blocks)
@@ -47,7 +49,12 @@ def _table(table: _Json) -> str:
     kind = "" if table["kind"] == "table" else f" ({table['kind']})"
     more = f", … {table['more']} more" if table["more"] else ""
     rows = "" if table["kind"] == "view" else f" {_rows(table)}"
-    return f"{table['name']}{kind}{rows}: {', '.join(table['columns'])}{more}"
+    keys = table["keys"]
+    if not table["columns"]:
+        leads = f" -> {', '.join(dict.fromkeys(keys.values()))}" if keys else ""
+        return one_line(f"{table['name']}{kind}{rows}{leads}")
+    columns = [f"{name} -> {keys[name]}" if name in keys else name for name in table["columns"]]
+    return one_line(f"{table['name']}{kind}{rows}: {', '.join(columns)}{more}")
 
 
 def _rows(table: _Json) -> str:
@@ -66,7 +73,7 @@ class TableInfo:
     def text(self) -> str:
         found = self.found
         rows = "" if found["kind"] == "view" else f", {_rows(found)}"
-        lines = [f"{found['kind']} {found['name']}{rows}; {self.uri}", "columns:"]
+        lines = [one_line(f"{found['kind']} {found['name']}{rows}; {self.uri}"), "columns:"]
         if found["broken"]:
             lines.append(f"- none: it can't be read: {found['broken']}")
         for column in found["columns"]:
@@ -81,18 +88,18 @@ class TableInfo:
                 facts.append("generated")
             elif column["hidden"]:
                 facts.append("hidden, not in SELECT *")
-            lines.append(f"- {column['name']}: {', '.join(facts)}")
+            values = f"; values: {column['values']}" if column.get("values") else ""
+            lines.append(one_line(f"- {column['name']}: {', '.join(facts)}{values}"))
         keys = [f"- {k['column']} -> {k['table']}.{k['to'] or '(key)'}{_on(k)}" for k in found["refers_to"]]
-        lines += ["refers to:", *keys] if keys else []
+        lines += ["refers to:", *map(one_line, keys)] if keys else []
         keys = [f"- {k['table']}.{k['column']} -> {k['to'] or '(key)'}{_on(k)}" for k in found["referred_by"]]
-        lines += ["referred to by:", *keys] if keys else []
+        lines += ["referred to by:", *map(one_line, keys)] if keys else []
         if found["indexes"]:
             lines.append("indexes:")
             for index in found["indexes"]:
                 facts = [word for word in ("unique", "partial") if index[word]]
-                lines.append(
-                    f"- {index['name']} ({', '.join(index['columns'])}){' ' + ' '.join(facts) if facts else ''}"
-                )
+                words = f" {' '.join(facts)}" if facts else ""
+                lines.append(one_line(f"- {index['name']} ({', '.join(index['columns'])}){words}"))
         if found["triggers"]:
             lines += ["triggers:", *(f"- {name}: {sql}" for name, sql in found["triggers"])]
         lines += ["definition:", f"{found['sql']};"] if found["sql"] else []

@@ -78,10 +78,11 @@ class ServedFile:
 
 @dataclass(frozen=True)
 class ListOf:
-    """The tables of some databases, from the position of a cursor on."""
+    """The tables of some databases in whose name `name` occurs, from the position of a cursor on."""
 
     databases: tuple[Database, ...]
     cursor: str | None
+    name: str | None = None
 
 
 @dataclass(frozen=True)
@@ -142,9 +143,9 @@ class Policy(sql.Policy[Table, Request]):
     def bound(self, parameters: Any) -> Any:
         return parameters
 
-    def listing(self, database: str | None, cursor: str | None) -> ListOf:
+    def listing(self, database: str | None, cursor: str | None, name: str | None = None) -> ListOf:
         """The tables of a database, or of all."""
-        return ListOf(self.served(database), cursor)
+        return ListOf(self.served(database), cursor, name)
 
     def text(self, database: str | None, words: str, table: str | None) -> TextOf:
         """Words to find in a full-text table."""
@@ -177,6 +178,8 @@ class Policy(sql.Policy[Table, Request]):
                 return SchemaOf(database, Table(database, checked_name(unquote(table))))
             case [table] if table:
                 return self.rows(Table(database, checked_name(unquote(table))), options)
+            case [table, ".empty"] if table and not options:
+                return RowOf(Table(database, checked_name(unquote(table))), "")
             case [table, key] if table and not options:
                 return RowOf(Table(database, checked_name(unquote(table))), unquote(key))
             case _:
@@ -189,7 +192,7 @@ class Policy(sql.Policy[Table, Request]):
             case RowsOf(table):
                 return escaped(table.name) + self.options(request)
             case RowOf(table, key):
-                return f"{escaped(table.name)}/{escaped(key)}"
+                return f"{escaped(table.name)}/{escaped(key) or '.empty'}"
             case QueryOf():
                 raise AssertionError("a saved query is not below a database")
 

@@ -7,11 +7,12 @@ structured content fall back to the text where there is none.
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Hits", "Results", "RowPage", "bare_sql", "compact", "count", "size"]
+__all__ = ["Hits", "Results", "RowPage", "bare_sql", "compact", "count", "one_line", "size"]
 
 
 def bare_sql(text: str) -> str:
@@ -87,6 +88,17 @@ class Hits:
     def text(self) -> str:
         head = "[truncated: search for something longer]\n" if self.more else ""
         return head + ("\n".join(self.lines) or "Nothing in the schema matches.")
+
+
+def one_line(text: str) -> str:
+    """`text` with line ends and other control characters escaped: a name must not look like a line of the answer."""
+    return text if text.isprintable() else "".join(_escaped(letter) for letter in text)
+
+
+def _escaped(letter: str) -> str:
+    if letter.isprintable() or unicodedata.category(letter) in ("Zs", "Co", "Cn"):
+        return letter
+    return letter.encode("unicode_escape", "surrogatepass").decode()
 
 
 def count(number: int, one: str, several: str = "") -> str:

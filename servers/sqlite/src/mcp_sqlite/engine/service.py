@@ -11,7 +11,7 @@ import anyio
 from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
 from mcp_batteries.sql.changes import Change, Sample, Step
-from mcp_batteries.sql.rows import Hits, Results, RowPage, count
+from mcp_batteries.sql.rows import Hits, Results, RowPage, count, one_line
 from mcp_sqlite.engine import demo
 from mcp_sqlite.engine.pages import Pages, Scratch
 from mcp_sqlite.engine.pool import Pool
@@ -88,7 +88,8 @@ class Engine:
     async def catalog(self, wanted: ListOf, *, limit: int) -> Catalog:
         """Tables and views of databases, with counts as far as a third of a second goes, `limit` of them."""
         names = [database.name for database in wanted.databases]
-        match Cursor.decode("tables", wanted.cursor, names) if wanted.cursor else [names[0], None]:
+        scope = [*names, wanted.name or ""]
+        match Cursor.decode("tables", wanted.cursor, scope) if wanted.cursor else [names[0], None]:
             case [str() as first, (str() | None) as after] if first in names:
                 pass
             case _:
@@ -98,7 +99,7 @@ class Engine:
         for database in wanted.databases[names.index(first) :]:
             request = {
                 "do": "catalog", "path": database.address, "after": after, "limit": limit,
-                "budget": _COUNT_SECONDS / len(names), "max_bytes": room,
+                "budget": _COUNT_SECONDS / len(names), "max_bytes": room, "name": wanted.name,
             }  # fmt: skip
             try:
                 part = await self._one_of(wanted.databases, request)
@@ -110,10 +111,10 @@ class Engine:
                 continue
             found.append((database.name, part))
             limit -= len(part["tables"])
-            room -= sum(30 + len(table["name"]) + sum(map(len, table["columns"])) for table in part["tables"])
+            room -= part["size"]
             if part["more"] or ((limit <= 0 or room <= 0) and database is not wanted.databases[-1]):
                 last = part["tables"][-1]["name"] if part["tables"] else after
-                return Catalog(found, Cursor.encode("tables", [database.name, last], names))
+                return Catalog(found, Cursor.encode("tables", [database.name, last], scope))
             after = None
         return Catalog(found)
 
@@ -137,7 +138,7 @@ class Engine:
                     raise
                 lines.append(f"{prefix}not searched: {problem}")
                 continue
-            lines += [prefix + hit for hit in found["hits"]]
+            lines += [one_line(prefix + hit) for hit in found["hits"]]
             more = more or found["more"]
         return Hits(lines, more)
 

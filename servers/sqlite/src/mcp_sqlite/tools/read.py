@@ -11,7 +11,7 @@ from mcp_batteries.server.declare import tool
 from mcp_batteries.server.fields import Cursor, Limit
 from mcp_batteries.server.views import DIAGRAM, PLAN, TABLE
 from mcp_batteries.sql import tools
-from mcp_batteries.sql.arguments import DatabaseName, Words
+from mcp_batteries.sql.arguments import DatabaseName, NamePart, Words
 from mcp_batteries.sql.room import Room
 from mcp_batteries.sql.rows import RowPage
 from mcp_batteries.sql.tools import LONGEST, in_words_of
@@ -28,15 +28,17 @@ class ListTools(Room[Policy, Engine]):
     """Where to begin."""
 
     @tool("List tables", seconds=LONGEST, view=DIAGRAM)
-    async def list_tables(self, database: DatabaseName = None, limit: Limit = 200, cursor: Cursor = None) -> Catalog:
-        """List databases with their tables, columns and row counts. Begin here."""
-        return await self.engine.catalog(self.policy.listing(database, cursor), limit=limit)
+    async def list_tables(
+        self, database: DatabaseName = None, name: NamePart = None, limit: Limit = 500, cursor: Cursor = None
+    ) -> Catalog:
+        """List databases with their tables, columns, keys (-> table) and row counts. Begin here."""
+        return await self.engine.catalog(self.policy.listing(database, cursor, name), limit=limit)
 
 
 @in_words_of(
     {
         "get_table": (
-            "Get a table's columns, keys both ways, indexes, triggers, definition with comments, sample rows."
+            "Get a table's columns with frequent values, keys both ways, indexes, triggers, definition, sample rows."
         ),
         "search_schema": "Search names of tables, columns, indexes and triggers, and comments in definitions.",
         "query_rows": (

@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["Failure", "Lines", "NotUtf8", "parameters", "record", "text_or_bytes"]
+__all__ = ["Failure", "Lines", "NotUtf8", "parameters", "record", "text_of", "text_or_bytes"]
 
 _EXACT = 2**53
 _SHORTEST = 16
@@ -114,6 +114,11 @@ class Lines:
         if isinstance(value, NotUtf8):
             shown["text"] = True
         return shown
+
+
+def text_of(value: Any) -> str:
+    """A value as a line of JSON shows it."""
+    return Lines(100).line([value])[1:-2]
 
 
 def parameters(given: Any) -> list[Any] | dict[str, Any]:

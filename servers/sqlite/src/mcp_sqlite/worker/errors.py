@@ -100,6 +100,8 @@ def _refusal(authorizer: Authorizer, sql: str) -> Failure:
     if word in _OTHER_WAYS:
         would, way = _OTHER_WAYS[word]
         return Failure("refused", f"The statement would {would}.", way)
+    if word == "EXPLAIN" and re.match(r"\s+ANALYZE\b", sql[found.end() if found else 0 :], re.IGNORECASE):
+        return Failure("refused", "SQLite has no EXPLAIN ANALYZE.", "`EXPLAIN QUERY PLAN`, or `explain_query`.")
     if "TEMP" in _NAMES.get(authorizer.denied_action, "") or "`sqlite_temp_master`" in (authorizer.denied or ""):
         return Failure(
             "refused",

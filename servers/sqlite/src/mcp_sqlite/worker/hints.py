@@ -54,7 +54,7 @@ _DIALECTS = [
         (r"\bFETCH\s+(?:FIRST|NEXT)\b", "`LIMIT n OFFSET m`, not FETCH"),
         (r"\bILIKE\b", "`LIKE`, which ignores the case of ASCII letters, not ILIKE"),
         (r"\bSIMILAR\s+TO\b|!?~\*?\s", "no regular expressions: use `LIKE` or `GLOB`"),
-        (r"::", "`CAST(value AS type)`, not `::`"),
+        (r"::|\b(?:TRY_)?CONVERT\s*\(", "`CAST(value AS type)`, not `::` or CONVERT"),
         (r"\bEXTRACT\s*\(", "`strftime('%Y', time)` (%m, %d, %H, %w ...), not EXTRACT"),
         (r"\bINTERVAL\b", "`datetime(time, '+1 day')`, not INTERVAL"),
         (r"\b(?:DATEADD|DATE_ADD|DATE_SUB)\s*\(", "`date(time, '+1 day')`"),
@@ -109,7 +109,11 @@ def hint(database: Database, said: str, sql: str) -> str:
 
 def _meant(database: Database, kind: str, name: str, sql: str) -> str:
     if (kind.startswith('near "') and kind.endswith("syntax error")) or name == "syntax error":
-        return _near(kind.split('"')[1], _KEYWORDS) if '"' in kind else ""
+        word = said_near[1] if (said_near := re.match('near "([^"]+)"', kind)) else ""
+        before = re.search(rf"(\w+)\s+{re.escape(word)}", sql)
+        # An unknown word before a name was taken for one, and the name is where SQLite gave up.
+        taken = before[1] if before and before[1].upper() not in _KEYWORDS else ""
+        return _near(word, _KEYWORDS) or (taken and _near(taken, _KEYWORDS))
     if kind == "no such function":
         return _near(name, [str(row[0]) for row in database.own("SELECT DISTINCT name FROM pragma_function_list")])
     if kind not in ("no such table", "no such column"):

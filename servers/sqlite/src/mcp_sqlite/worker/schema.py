@@ -9,6 +9,7 @@ from typing import Any
 from mcp_sqlite.worker.authorizer import MODULES, Mode
 from mcp_sqlite.worker.cells import Failure, Lines
 from mcp_sqlite.worker.connections import Connections, Database
+from mcp_sqlite.worker.facets import facets
 
 __all__ = [
     "catalog",
@@ -27,6 +28,8 @@ _COUNT_SECONDS = 0.03
 _FTS = ("fts3", "fts4", "fts5")
 _COLUMNS = 30
 """Columns of a table that the list of tables shows."""
+_MANY = 60
+"""Tables beyond which the list leaves out their columns."""
 _BYTES = 10_000
 _TABLES = """
 SELECT name, type, coalesce(sql, '') FROM sqlite_master
@@ -74,14 +77,17 @@ def table_names(database: Database) -> list[str]:
 
 
 def catalog(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
-    """Tables and views behind `after` in the order of their names, at most `limit`, with columns and counts.
+    """Tables and views behind `after` in the order of their names, at most `limit`, with columns, keys and counts.
 
-    Counting has `budget` seconds; what is not counted has the estimate of ANALYZE or none.
+    Only those in whose name `name` occurs, if it is given. Where there are many, columns are left out. Counting has
+    `budget` seconds; what is not counted has the estimate of ANALYZE or none.
     """
     database = connections.reader(request["path"])
     entries = [(str(name), kind, sql) for name, kind, sql in database.own(_TABLES)]
     hidden = shadows(database)
-    entries = [entry for entry in entries if entry[0].lower() not in hidden]
+    part = (request["name"] or "").casefold()
+    entries = [entry for entry in entries if entry[0].lower() not in hidden and part in entry[0].casefold()]
+    compact = len(entries) > _MANY
     start = request.get("after")
     page = [entry for entry in entries if start is None or entry[0] > start]
     budget: float = request["budget"]
@@ -90,19 +96,31 @@ def catalog(connections: Connections, request: dict[str, Any]) -> dict[str, Any]
     for name, kind, sql in page[: request["limit"]]:
         rows, exact, spent = _count(database, name, kind, budget)
         budget -= spent
-        names = [str(row[1]) for row in columns_of(database, name)]
+        names = [] if compact else [str(row[1]) for row in columns_of(database, name)]
+        keys = safe(database, f"PRAGMA foreign_key_list({quoted(name)})") if kind == "table" else []
         columns, more = names[:_COLUMNS], max(0, len(names) - _COLUMNS)
-        size += 30 + len(name.encode()) + sum(len(column.encode()) + 2 for column in columns)
+        size += 12 + len(name.encode()) + sum(len(column.encode()) + 2 for column in columns)
+        size += sum(len(str(row[2]).encode()) + 4 for row in keys)
         if found and size > request["max_bytes"]:
             break
         found.append(
-            {"name": name, "kind": _kind(kind, sql), "rows": rows, "exact": exact, "columns": columns, "more": more}
+            {
+                "name": name,
+                "kind": _kind(kind, sql),
+                "rows": rows,
+                "exact": exact,
+                "columns": columns,
+                "more": more,
+                "keys": {str(row[3]): str(row[2]) for row in keys},
+            }
         )
     pages, page_bytes = database.own("PRAGMA page_count")[0][0], database.own("PRAGMA page_size")[0][0]
     return {
         "tables": found,
         "total": len(entries),
         "more": len(page) > len(found),
+        "compact": compact,
+        "size": size,
         "bytes": pages * page_bytes,
         "journal": database.own("PRAGMA journal_mode")[0][0],
         "immutable": database.immutable,
@@ -201,6 +219,9 @@ def describe(connections: Connections, request: dict[str, Any]) -> dict[str, Any
         if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_ERROR:
             raise
         broken = str(error)[:200]
+    refers_to = safe(database, f"PRAGMA foreign_key_list({table})")
+    plain = [row for row in columns if row[1] not in {key[3] for key in refers_to}]
+    values = facets(database, table, plain) if kind == "table" else {}
     found: dict[str, Any] = {
         "name": name,
         "kind": _kind(kind, sql or ""),
@@ -214,14 +235,12 @@ def describe(connections: Connections, request: dict[str, Any]) -> dict[str, Any
                 "default": row[4],
                 "key": row[5],
                 "hidden": row[6],
+                "values": values.get(str(row[1])),
             }
             for row in columns
         ],
         "broken": broken,
-        "refers_to": [
-            {"column": row[3], "table": row[2], "to": row[4], "on_delete": row[6]}
-            for row in safe(database, f"PRAGMA foreign_key_list({table})")
-        ],
+        "refers_to": [{"column": row[3], "table": row[2], "to": row[4], "on_delete": row[6]} for row in refers_to],
         "referred_by": [{"table": row[0], "column": row[1], "to": row[2], "on_delete": row[3]} for row in incoming],
         "indexes": indexes,
         "triggers": safe(

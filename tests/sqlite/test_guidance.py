@@ -1,0 +1,149 @@
+"""A question in three calls: keys and values told with the tables, and wrong words answered with the right ones."""
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from mcp_batteries.testing.wire import WireError
+from sqlite.serving import make, run, served, text_of
+
+pytestmark = pytest.mark.anyio
+
+SHOP = """
+CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT, state TEXT);
+CREATE TABLE orders (id INTEGER PRIMARY KEY, customer_id REFERENCES customers (id), title TEXT, placed TEXT);
+INSERT INTO customers WITH RECURSIVE c(x) AS (VALUES(1) UNION ALL SELECT x+1 FROM c LIMIT 60)
+    SELECT x, 'n' || x, CASE x % 3 WHEN 0 THEN 'gone' ELSE 'active' END FROM c;
+"""
+MEANT = {
+    "SELEC 1": "`SELECT`",
+    "SELECT 1 FORM customers": "`FROM`",
+    "SELECT nmae FROM customers": "`name`",
+    "SELECT c.stat FROM customers c": "`state`",
+    "SELECT * FROM customer": "`customers`",
+    "SELECT lenght(name) FROM customers": "`length`",
+    "SELECT TOP 5 * FROM customers": "LIMIT n",
+    "SELECT * FROM customers FETCH FIRST 5 ROWS ONLY": "LIMIT n",
+    "SELECT * FROM customers WHERE name ILIKE 'x%'": "`LIKE`",
+    "SELECT * FROM customers WHERE name ~ 'x'": "`GLOB`",
+    "SELECT name REGEXP 'x' FROM customers": "`GLOB`",
+    "SELECT id::text FROM customers": "CAST(value AS type)",
+    "SELECT CONVERT(id, CHAR) FROM customers": "CAST(value AS type)",
+    "SELECT EXTRACT(YEAR FROM placed) FROM orders": "strftime('%Y', time)",
+    "SELECT date_trunc('month', placed) FROM orders": "strftime(format, time)",
+    "SELECT placed + INTERVAL '1 day' FROM orders": "datetime(time, '+1 day')",
+    "SELECT DATEDIFF(day, placed, placed) FROM orders": "julianday(a)",
+    "SELECT * FROM orders WHERE placed > DATE '2026-01-01'": "times as text",
+    "SELECT NVL(name, 'x') FROM customers": "ifnull(value, other)",
+    "SELECT ISNULL(name, 'x') FROM customers": "ifnull(value, other)",
+    "SELECT DISTINCT ON (state) * FROM customers": "row_number()",
+    "SELECT * FROM customers FOR UPDATE": "no row locks",
+    "SELECT json_agg(name) FROM customers": "json_group_array(value)",
+    "SELECT strpos(name, 'x') FROM customers": "instr(text, part)",
+    "EXPLAIN ANALYZE SELECT 1": "EXPLAIN QUERY PLAN",
+    "SELECT * INTO copy FROM customers": "CREATE TABLE name AS SELECT",
+    "VACUUM": "rebuild the whole file",
+    "ATTACH 'x' AS y": "open another file",
+    "BEGIN": "one transaction already",
+    "CREATE TEMP TABLE x (a)": "temporary object",
+    "INSERT INTO customers (name) VALUES ('x')": "`write_rows`",
+    "CREATE TABLE x (a)": "`edit_schema`",
+}
+CHANGES = {
+    "TRUNCATE TABLE orders": "DELETE FROM table",
+    "INSERT IGNORE INTO customers VALUES (1, 'x', 'y')": "INSERT OR IGNORE",
+    "INSERT INTO customers VALUES (1, 'x', 'y') ON DUPLICATE KEY UPDATE name = 'x'": "ON CONFLICT",
+    "MERGE INTO customers USING orders ON 1 WHEN MATCHED THEN DELETE": "ON CONFLICT",
+}
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as connection:
+        connection.executescript(SHOP)
+    return tmp_path / "shop.db"
+
+
+async def test_wrong_words_are_answered_with_the_right_ones(shop: Path) -> None:
+    async with served("--write", shop) as wire:
+        for tool, asked in (("query_rows", MEANT), ("write_rows", CHANGES)):
+            for sql, way in asked.items():
+                result = await wire.call(tool, sql=sql)
+                assert result.get("isError") and way in text_of(result), f"{sql}: {text_of(result)}"
+        # What stands in a text is nobody's dialect.
+        said = text_of(await wire.call("query_rows", sql="SELECT 'ILIKE ::' FROM customers WHERE nmae = 1"))
+        assert "`name`" in said and "CAST" not in said
+
+
+async def test_tables_tell_keys_and_frequent_values(shop: Path) -> None:
+    async with served(shop) as wire:
+        said = text_of(await wire.call("list_tables"))
+        assert "- orders 0 rows: id, customer_id -> customers, title, placed\n" in said
+        described = text_of(await wire.call("get_table", table="customers"))
+        assert '- state: TEXT; values: "active" (40), "gone" (20)\n' in described
+        assert "- name: TEXT\n" in described and "- id: INTEGER, primary key\n" in described
+
+
+async def test_a_hundred_tables_are_listed_compactly_and_found_by_name(shop: Path) -> None:
+    run(shop, "".join(f"CREATE TABLE part_{number:03} (a REFERENCES orders (id), b);" for number in range(300)))
+    async with served(shop) as wire:
+        said = text_of(await wire.call("list_tables"))
+        assert said.startswith("shop: 302 tables") and len(said.encode()) < 12_000
+        assert "- part_299 0 rows -> orders\n" in said and "cursor=" not in said
+        said = text_of(await wire.call("list_tables", name="CUST"))
+        assert "- customers 60 rows: id, name, state\n" in said and "orders" not in said
+
+
+async def test_odd_names_and_keys_are_told_and_read(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.db")
+    run(
+        path,
+        'CREATE TABLE "odd\n- fake 9 rows: a" ("x\ny" TEXT);'
+        "CREATE TABLE k (k TEXT PRIMARY KEY, note); INSERT INTO k VALUES ('', 'the empty one'), ('.empty', 'another')",
+    )
+    async with served(path) as wire:
+        listed = text_of(await wire.call("list_tables"))
+        assert "- odd\\n- fake 9 rows: a 0 rows: x\\ny\n" in listed and "\n- fake" not in listed
+        assert "\n- fake" not in text_of(await wire.call("search_schema", query="fake"))
+        assert "x\\ny: TEXT" in text_of(await wire.call("get_table", table="odd\n- fake 9 rows: a"))
+        for uri, note in (("sqlite://a/k/.empty", "the empty one"), ("sqlite://a/k/%2Eempty", "another")):
+            await wire.subscribe(uri)
+            found = await wire.request("resources/read", {"uri": uri})
+            assert note in found["contents"][0]["text"]
+
+
+@pytest.mark.parametrize("what", ["folder", "pipe"])
+async def test_what_stands_in_a_databases_place_is_named(what: str, tmp_path: Path) -> None:
+    path = make(tmp_path / "a.db")
+    async with served("--timeout", 5, path) as wire:
+        await wire.call("query_rows", sql="SELECT 1")
+        path.unlink()
+        path.mkdir() if what == "folder" else os.mkfifo(path)
+        result = await wire.call("query_rows", sql="SELECT * FROM t")
+        assert result.get("isError") and f"A {what} is where the database's file was" in text_of(result)
+        with pytest.raises(WireError, match=f"A {what}"):
+            await wire.request("resources/read", {"uri": "sqlite://a/t"})
+
+
+async def test_one_locked_database_makes_no_other_wait(tmp_path: Path) -> None:
+    locked, free = make(tmp_path / "locked.db"), make(tmp_path / "free.db")
+    async with served("--workers", 1, "--timeout", 30, locked, free) as wire:
+        with closing(sqlite3.connect(locked, isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            number = await wire.begin(
+                "tools/call", {"name": "query_rows", "arguments": {"sql": "SELECT * FROM t", "database": "locked"}}
+            )
+            # Answered while the other waits, on the only worker there is.
+            said = text_of(await wire.call("query_rows", sql="SELECT count(*) FROM t", database="free"))
+            assert "[3]" in said
+            said = text_of(await wire.call("list_tables"))
+            assert "locked: not read: The database is locked" in said and "- t 3 rows" in said
+            answer = await wire.next_message(lambda message: message.get("id") == number, seconds=60)
+            said = text_of(answer["result"])
+            assert "locked by another program" in said and "for at least " in said
+            if Path("/proc/locks").exists():
+                assert f"(process {os.getpid()}), which writes" in said
+            other.execute("ROLLBACK")
