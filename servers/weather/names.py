@@ -39,9 +39,9 @@ def main() -> None:
         countries = {**here, **countries}
     official = {code: get_official_languages(code, de_facto=True) for code in countries.values()}
     spoken = {code: [language for language in found if len(language) == 2] for code, found in official.items()}
-    territories: dict[str, str] = get_global("zone_territories")
+    territories: Any = get_global("zone_territories")
     known = {zone: code for zone, code in territories.items() if code not in ("ZZ", "001")}
-    aliases: dict[str, str] = get_global("zone_aliases")
+    aliases: Any = get_global("zone_aliases")
     zones = known | {alias: known[zone] for alias, zone in aliases.items() if zone in known}
     regions = {item["code"]: fold(item["name"]) for item in iso["iso31662"]}
     told = {"countries": countries, "spoken": spoken, "zones": zones, "regions": regions}

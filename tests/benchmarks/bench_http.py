@@ -63,22 +63,25 @@ class Client:
 
     async def open(self) -> None:
         await self.connect()
-        meta = {
-            "io.modelcontextprotocol/protocolVersion": MODERN,
-            "io.modelcontextprotocol/clientInfo": CLIENT,
-            "io.modelcontextprotocol/clientCapabilities": {},
-        }
         if self.revision == LEGACY:
             opening = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": CLIENT}
             head, _ = await self.post(self.request({"id": 1, "method": "initialize", "params": opening}))
             found = re.search(rb"mcp-session-id: (\S+)", head, re.IGNORECASE)
             self.session = found[1].decode() if found else ""
             await self.post(self.request({"method": "notifications/initialized"}))
-        params = self.tool if self.revision == LEGACY else {**self.tool, "_meta": meta}
-        self.call = self.request({"id": 2, "method": "tools/call", "params": params})
+        self.call = self.calling(self.tool)
         _, body = await self.post(self.call)
         if b'"result"' not in body or b'"isError":true' in body:
             raise RuntimeError(body.decode())
+
+    def calling(self, tool: dict[str, object]) -> bytes:
+        meta = {
+            "io.modelcontextprotocol/protocolVersion": MODERN,
+            "io.modelcontextprotocol/clientInfo": CLIENT,
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }
+        params = tool if self.revision == LEGACY else {**tool, "_meta": meta}
+        return self.request({"id": 2, "method": "tools/call", "params": params})
 
     def request(self, message: dict[str, object]) -> bytes:
         body = json.dumps({"jsonrpc": "2.0", **message}).encode()

@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Generator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -112,7 +112,7 @@ class Collector(ThreadingHTTPServer):
                 self.send_response(200)
                 self.end_headers()
 
-            def log_message(self, *args: Any) -> None:
+            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
                 pass
 
         super().__init__(("127.0.0.1", 0), Handler)
@@ -121,6 +121,12 @@ class Collector(ThreadingHTTPServer):
 
 @pytest.fixture
 def collector() -> Generator[Collector]:
+    with collecting() as server:
+        yield server
+
+
+@contextmanager
+def collecting() -> Generator[Collector]:
     with Collector() as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()

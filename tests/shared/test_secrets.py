@@ -1,26 +1,33 @@
 """A secret goes into the server and comes out nowhere: every secret setting, every way in, every way out."""
 
 import importlib
+import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
+import anyio
 import pytest
 
 from contract.test_contract import FOLDERS
 from mcp_batteries.cli.hosts import entry
 from mcp_batteries.settings import Host, Positional, Secret, Settings, load, variable
 from mcp_batteries.testing.docs import package_of
+from mcp_batteries.testing.wire import MODERN, HttpWire
+from mcp_batteries.transports.http.auth.tokens import new_token
+from shared.http_subject import running
+from shared.test_observed import collecting
 
 CANARY = "c4n4ry-7f3e"
 KINDS: list[type[Settings]] = [
-    importlib.import_module(f"{package}.settings").Settings for folder in FOLDERS if (package := package_of(folder))
+    importlib.import_module(f"{found}.settings").Settings for folder in FOLDERS if (found := package_of(folder))
 ]
 
 
@@ -102,6 +109,82 @@ def test_a_check_tells_nobody(command: str, tmp_path: Path) -> None:
     assert any(package(kind) in line for line in seen) and not [line for line in seen if CANARY in line]
     for path in tmp_path.rglob("*"):
         assert not path.is_file() or CANARY.encode() not in path.read_bytes(), path
+
+
+@pytest.mark.anyio
+@pytest.mark.skipif(sys.platform != "linux", reason="makes a core and reads limits under /proc")
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.COMMAND)
+async def test_a_server_at_work_leaves_no_secret_anywhere(
+    kind: type[Settings], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Log, figures, traces, audit, answers, temporary files and core, with every secret told by a variable."""
+    with collecting() as collector:
+        token, line = new_token("someone destroy metrics")
+        (tmp_path / "tokens").write_text(line, "utf-8")
+        variables = {asked.variable: CANARY for asked in kind.ASKED if asked.variable and asked.secret}
+        for name, url in marked(kind):
+            variables |= told(kind, name, url, "variable")[1] if name != "auth_tokens" else {}
+        for name, value in {
+            **variables, "TMPDIR": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "no_proxy": "127.0.0.1",
+            "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{collector.server_port}",
+            "OTEL_EXPORTER_OTLP_COMPRESSION": "none", "OTEL_BSP_SCHEDULE_DELAY": "50",
+            "OTEL_METRIC_EXPORT_INTERVAL": "50",
+        }.items():  # fmt: skip
+            monkeypatch.setenv(str(name), value)
+        words = ["--metrics", "--telemetry", "--log-level", "debug", "--audit-file", str(tmp_path / "audit")]
+        words += [
+            "--auth-file",
+            str(tmp_path / "tokens"),
+            "--transport",
+            "http",
+            "--port",
+            "0",
+            *harmless(kind, tmp_path),
+        ]
+        monkeypatch.chdir(tmp_path)
+        limited = ["sh", "-c", 'ulimit -c unlimited && exec "$@"', "sh", sys.executable, "-m", package(kind), *words]
+        outputs: list[str] = []
+        async with running(limited) as subject:
+            headers = {"authorization": f"Bearer {token}"}
+            async with HttpWire(subject.url, revision=MODERN, headers=headers) as wire:
+                outputs.append(json.dumps(await wire.open()))
+                tools: list[Any] = (await wire.request("tools/list"))["tools"]
+                for tool in tools:
+                    call = {
+                        "name": tool["name"],
+                        "arguments": dict.fromkeys(tool["inputSchema"].get("required", []), "1"),
+                    }
+                    outputs.append(json.dumps(await wire.request("tools/call", call)))
+                outputs.append((await wire.client.get(subject.url.replace("/mcp", "/metrics"), headers=headers)).text)
+            with anyio.fail_after(30):
+                while not (collector.received["/v1/traces"] and collector.received["/v1/metrics"]):
+                    await anyio.sleep(0.05)
+            limits = Path(f"/proc/{subject.process.pid}/limits").read_text("utf-8")
+            assert re.search(r"Max core file size +0 ", limits), limits
+            subject.process.send_signal(signal.SIGABRT)
+            assert await subject.ends() == -signal.SIGABRT
+        assert "mcp_requests_total" in outputs[-1] and len(outputs) == len(tools) + 2
+        written = {str(path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+        assert str(tmp_path / "audit") in written
+        places = {"log": subject.said.encode(), "answers": "".join(outputs).encode(), **written}
+        places |= {path: b"".join(bodies) for path, bodies in collector.received.items()}
+        for secret in (CANARY, token):
+            assert not [place for place, data in places.items() if secret.encode() in data]
+
+
+def harmless(kind: type[Settings], scratch: Path) -> list[str]:
+    """What a server must be told beyond its secrets, and nothing that leads out of this machine."""
+    served = scratch / "served"
+    served.mkdir()
+    match kind.COMMAND:
+        case "mcp-fs":
+            return [str(served)]
+        case "mcp-sqlite":
+            return ["--demo"]
+        case "mcp-github":
+            return ["--api-url", "http://127.0.0.1:1", "--toolsets", "all"]
+        case _:
+            return []
 
 
 def package(kind: type[Settings]) -> str:

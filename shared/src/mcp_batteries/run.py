@@ -102,6 +102,7 @@ def _run(program: Program, settings: Settings, handover: front.Handover | None) 
 def _serve(program: Program, settings: Settings, handover: front.Handover | None) -> int:
     import logging
 
+    _leave_no_core()
     claim, first = None, None
     if settings.transport == "stdio":
         if sys.stdin is not None and sys.stdin.isatty():
@@ -145,6 +146,15 @@ def _serve(program: Program, settings: Settings, handover: front.Handover | None
     finally:
         # The interpreter's last collection would walk everything that was ever imported.
         gc.freeze()
+
+
+def _leave_no_core() -> None:
+    """A core is a file with every secret and all that was read; who needs one raises the limit again (`prlimit`)."""
+    if sys.platform != "win32":
+        import resource
+
+        _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
 
 
 def loop_options(settings: Settings) -> dict[str, Any]:
