@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import re
 import stat
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +17,9 @@ import pytest
 from filesystem.reading import fill, on_linux, served
 from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop, Stopped, in_thread
+from mcp_fs.engine import walk
 from mcp_fs.engine.files.read import LineIndex, Part, read_part
+from mcp_fs.engine.listing import list_tree
 from mcp_fs.engine.search import contents as search_module
 from mcp_fs.engine.search import ripgrep, selection
 from mcp_fs.engine.search.contents import Query, search
@@ -641,6 +646,7 @@ def test_a_folder_that_vanishes_or_is_denied_is_named(tmp_path: Path, monkeypatc
         return real(place)  # type: ignore[type-var]
 
     monkeypatch.setattr(walk, "open_folder", vanishing)
+    monkeypatch.setattr(walk, "_first", lambda *_: None)
     answer = find([served(tmp_path).readable(".")], "x", Stop())
     assert answer.text() == "[1 found; could not be opened: a]\nb/x"
 
@@ -649,16 +655,12 @@ def test_a_folder_that_vanishes_or_is_denied_is_named(tmp_path: Path, monkeypatc
 async def test_all_served_folders_are_searched(tmp_path: Path) -> None:
     fill(tmp_path, {"one/a": "needle", "two/b": "needle", "two/c": "needle"})
 
-    class Told:
-        async def report_progress(self, *_: object) -> None:
-            """Nobody listens."""
-
     tools = SearchTools(served(tmp_path / "one", tmp_path / "two"), Engine(served(tmp_path / "one", tmp_path / "two")))
-    first = await tools.search_text(Told(), "needle", limit=2)  # type: ignore[arg-type]
-    second = await tools.search_text(Told(), "needle", limit=2, cursor=first.cursor)  # type: ignore[arg-type]
+    first = await tools.search_text("needle", limit=2)
+    second = await tools.search_text("needle", limit=2, cursor=first.cursor)
     assert [path for page in (first, second) for path, _, _ in page.files] == ["one/a", "two/b", "two/c"]
-    assert list((await tools.find_files(Told(), "[ab]")).paths) == ["one/a", "two/b"]  # type: ignore[arg-type]
-    assert list((await tools.find_files(Told(), "*", "two")).paths) == ["two/b", "two/c"]  # type: ignore[arg-type]
+    assert list((await tools.find_files("[ab]")).paths) == ["one/a", "two/b"]
+    assert list((await tools.find_files("*", "two")).paths) == ["two/b", "two/c"]
 
 
 def test_some_expressions_have_no_twin_over_bytes() -> None:
@@ -673,3 +675,49 @@ def test_a_set_of_globs_tells_all_that_match() -> None:
     matching = path_set([translate(glob) for glob in ("**/*.py", "a/**", "b")])
     assert sorted(matching(b"a/x.py")) == [0, 1]
     assert not matching(b"c")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="paths of any length")
+def test_3_000_nested_folders_are_walked_read_and_searched(tmp_path: Path) -> None:
+    fd, names = os.open(tmp_path, os.O_RDONLY), [f"folder{number}" for number in range(3000)]
+    for name in names:
+        os.mkdir(name, dir_fd=fd)
+        inner = os.open(name, os.O_RDONLY, dir_fd=fd)
+        os.close(fd)
+        fd = inner
+        if name.endswith("00"):
+            with os.fdopen(os.open("f.txt", os.O_WRONLY | os.O_CREAT, dir_fd=fd), "w") as file:
+                file.write(f"needle in {name}\n")
+    os.close(fd)
+    try:
+        policy = served(tmp_path)
+        top, began = policy.readable("."), time.process_time()
+        found = find([top], "*.txt", Stop())
+        assert (found.total, found.notes) == (29, [])
+        assert found.paths[1] == "/".join(names[:201]) + "/f.txt"
+        assert time.process_time() - began < 10  # it took minutes, each level from the top anew
+        if sys.platform == "linux":  # elsewhere no path is that long
+            deepest = policy.readable("/".join(names[:2901]) + "/f.txt")
+            assert read_part(deepest, Part(), LineIndex(), Stop()).body.strip() == "needle in folder2900"
+        assert "3,000 folders" in list_tree(top, Stop()).text()
+    finally:
+        subprocess.run(["rm", "-rf", tmp_path / "folder0"], check=True)
+
+
+def test_a_walk_that_takes_too_long_tells_what_it_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path, {f"{folder}/{name}.txt": "needle\n" for folder in "abc" for name in "xy"})
+    monkeypatch.setattr(walk, "WALK_SECONDS", -1.0)
+    top = served(tmp_path).readable(".")
+    found = find([top], "**/*.txt", Stop())
+    assert found.text().startswith("[0 found; not reached within -1 s: a, b, c")
+    assert "not reached within -1 s: a, b, c" in list_tree(top, Stop()).text()
+
+
+def test_newest_first_says_when(tmp_path: Path) -> None:
+    fill(tmp_path, {"old.txt": "", "new.txt": ""})
+    os.utime(tmp_path / "old.txt", (0, 0))
+    os.utime(tmp_path / "new.txt", (86_400, 86_400))
+    top = served(tmp_path).readable(".")
+    lines = find([top], "*.txt", Stop(), newest_first=True).text().splitlines()
+    assert lines[1:] == ["new.txt\t1970-01-02T00:00:00Z", "old.txt\t1970-01-01T00:00:00Z"]
+    assert find([top], "*.txt", Stop()).text().splitlines()[1:] == ["new.txt", "old.txt"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import random
 import stat
 import sys
 import threading
@@ -213,6 +214,58 @@ class TestMove:
         assert os.listdir(tmp_path / "one") == []
 
 
+def _furnish(top: Path, chance: random.Random) -> None:
+    """A folder with files, folders and links in it, each with a mode, an owner and times of its own."""
+    folders, files = [top], list[Path]()
+    top.mkdir()
+    for number in range(25):
+        place = chance.choice(folders) / str(number)
+        match chance.randrange(4):
+            case 0:
+                place.mkdir()
+                folders.append(place)
+            case 1 if files:
+                os.link(chance.choice(files), place)
+            case 2:
+                place.symlink_to(chance.choice(["nowhere", ".", "../x"]))
+            case _:
+                place.write_text(str(number))
+                files.append(place)
+    (top / "last").write_text("last")
+    for place in [*sorted(top.rglob("*"), reverse=True), top]:
+        if os.geteuid() == 0:
+            os.chown(place, chance.randrange(3), chance.randrange(3), follow_symlinks=False)
+        if not place.is_symlink():
+            place.chmod(chance.choice([0o700, 0o755, 0o4750, 0o2711, 0o1777]))
+        moments = (chance.randrange(10**18), chance.randrange(10**18))
+        os.utime(place, ns=moments, follow_symlinks=False)
+
+
+def _belongings(top: Path) -> dict[str, tuple[int, int, int, int, tuple[str, ...], str]]:
+    """Of each entry its mode, owner, group and time, the names that are one file with it, and what it holds."""
+    places = {place.relative_to(top).as_posix(): place for place in [top, *top.rglob("*")]}
+    found = {name: place.lstat() for name, place in places.items()}
+    alike: dict[int, list[str]] = {}
+    for name, one in found.items():
+        if stat.S_ISREG(one.st_mode):
+            alike.setdefault(one.st_ino, []).append(name)
+    return {
+        name: (
+            one.st_mode,
+            one.st_uid,
+            one.st_gid,
+            one.st_mtime_ns,
+            tuple(sorted(alike.get(one.st_ino, ()))),
+            os.readlink(places[name])
+            if stat.S_ISLNK(one.st_mode)
+            else places[name].read_text()
+            if stat.S_ISREG(one.st_mode)
+            else "",
+        )
+        for name, one in found.items()
+    }
+
+
 class TestMoveAcross:
     """Between file systems, where a rename fails."""
 
@@ -239,6 +292,34 @@ class TestMoveAcross:
         move(here, "a2/l", "l2")
         assert all_of(here) == {"f2": "f", "a2/b/g": "a/b/g", "l2": "nowhere"}
         assert stat.S_IMODE((here.root / "f2").stat().st_mode) == 0o750
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="POSIX attributes")
+    @pytest.mark.parametrize("seed", range(12))
+    def test_what_mv_keeps_is_kept(self, here: Ground, seed: int) -> None:
+        """Of random trees with all that an entry can have; a copy made by mv(1)'s own rules is what they are before."""
+        chance = random.Random(seed)
+        _furnish(here.root / "a", chance)
+        before = _belongings(here.root / "a")
+        single = next(name for name, what in before.items() if stat.S_ISREG(what[0]))
+        assert "could not be kept" not in move(here, "a", "moved").text()
+        assert _belongings(here.root / "moved") == before
+        assert not (here.root / "a").exists()
+        move(here, f"moved/{single}", "file")
+        assert _belongings(here.root / "file")["."][:4] == before[single][:4]
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="POSIX attributes")
+    def test_what_cannot_be_kept_is_said(self, here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+        make(here, "a/x", "a/y")
+        os.chown(here.root / "a/x", -1, os.getegid())
+        real = os.utime
+
+        def refuse(name: str, **how: object) -> None:
+            if name in ("x", "y"):
+                raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+            real(name, **how)  # type: ignore[call-overload]
+
+        monkeypatch.setattr(os, "utime", refuse)
+        assert "the times of 2 entries could not be kept" in move(here, "a", "b").text()
 
     def test_nothing_is_replaced(self, here: Ground) -> None:
         make(here, "f", "g", "a/x", "b/y")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -313,19 +314,22 @@ class FoundFiles(TextResult):
         total: paths that match.
         notes: what could not be searched.
         cursor: position of the next page; None on the last.
+        times: of each path when it was changed, if that is what they are sorted by; else empty texts.
     """
 
     paths: Sequence[str]
     total: int
     notes: Sequence[str]
     cursor: str | None
+    times: Sequence[str] = ()
 
     def text(self) -> str:
         head = f"{self.total:,} found" if self.cursor is None else f"{len(self.paths):,} of {self.total:,}"
         notes = list(self.notes)
         if self.cursor is not None:
             notes.append(f'continue with cursor="{self.cursor}"')
-        return "\n".join(["; ".join([f"[{head}", *notes]) + "]", *self.paths])
+        lines = [f"{path}\t{time}" if time else path for path, time in itertools.zip_longest(self.paths, self.times)]
+        return "\n".join(["; ".join([f"[{head}", *notes]) + "]", *lines])
 
 
 @dataclass(frozen=True, slots=True)

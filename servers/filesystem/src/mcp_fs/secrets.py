@@ -54,6 +54,8 @@ class Secrets:
 
     def protects(self, parts: tuple[str, ...]) -> bool:
         """True when the last of `parts`, or a folder on the way to it, is a secret."""
+        if not any(map(self._suspect, parts)):
+            return False
         return any(self._suspect(part) and self._secret(parts, index) for index, part in enumerate(parts))
 
     def shelters(self, parts: tuple[str, ...]) -> bool:

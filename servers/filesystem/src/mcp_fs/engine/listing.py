@@ -159,7 +159,7 @@ def list_tree(
     Raises:
         Problem: the folder can't be opened.
     """
-    skipped = Skipped()
+    skipped = Skipped.soon()
     top = _grown(place, wanted or Filter(), depth, max_bytes, stop, skipped)
     _unfold(top, depth, max_bytes)
     lines = tuple(_drawn(top))

@@ -7,6 +7,7 @@ and closed before its folders are, so that neither depth nor width costs descrip
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -17,8 +18,10 @@ from mcp_fs.engine.search.ignore import Rules
 from mcp_fs.models import is_one_line
 from mcp_fs.policy import Readable
 
-__all__ = ["Filter", "Sight", "Skipped", "Visit", "order", "page_bytes", "shown", "spoken", "walk"]
+__all__ = ["WALK_SECONDS", "Filter", "Sight", "Skipped", "Visit", "order", "page_bytes", "shown", "spoken", "walk"]
 
+WALK_SECONDS = 30.0
+"""After which an answer tells what was found so far: half of what a call may take."""
 _MOST_NAMED = 5
 _USUAL = 200
 _NO_RULES = Rules(((),) * 4, False)
@@ -39,12 +42,22 @@ class Filter:
 
 @dataclass(slots=True)
 class Skipped:
-    """What was not looked into, so that no answer seems complete that is not."""
+    """What was not looked into, so that no answer seems complete that is not.
 
+    Attributes:
+        until: when, by `time.monotonic`, a walk ends with what it has found; None for a walk that must be complete.
+    """
+
+    until: float | None = None
     reasons: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     hidden: int = 0
     ignored: int = 0
     named: list[str] = field(default_factory=list[str])
+
+    @classmethod
+    def soon(cls) -> Skipped:
+        """For walks that end after `WALK_SECONDS`."""
+        return cls(time.monotonic() + WALK_SECONDS)
 
     def add(self, reason: str, path: str) -> None:
         self.reasons.setdefault(reason, []).append(path)
@@ -127,6 +140,7 @@ def walk(
     folder, parts = top, ()
     while True:
         stop.check()
+        first: Folder[Readable] | None = None
         with folder:
             try:
                 visit, inner = _visit(folder, parts, wanted, rules)
@@ -145,10 +159,34 @@ def walk(
                         todo.append((place / name, (*parts, name), inner))
                     except Problem:
                         skipped.add("protected", shown(place, name))
+                first = _first(folder, visit, todo)
+        if skipped.until is not None and todo and time.monotonic() > skipped.until:
+            if first is not None:
+                first.close()
+            skipped.reasons[f"not reached within {WALK_SECONDS:g} s"] = [
+                spoken(place) for place, _, _ in reversed(todo)
+            ]
+            return
+        if first is not None:
+            _, parts, rules = todo.pop()
+            folder = first
+            continue
         opened = _next(todo, skipped)
         if opened is None:
             return
         folder, parts, rules = opened
+
+
+def _first(
+    folder: Folder[Readable], visit: Visit, todo: list[tuple[Readable, tuple[str, ...], Rules | None]]
+) -> Folder[Readable] | None:
+    """The folder that is next, opened from the one it lies in: a deep tree is not gone down anew for each level."""
+    if not visit.folders or not todo or todo[-1][0].parts != (*folder.place.parts, visit.folders[0]):
+        return None
+    try:
+        return folder.folder(visit.folders[0])
+    except (OSError, Problem):
+        return None
 
 
 def order(parts: tuple[str, ...]) -> tuple[tuple[bool, str], ...]:
@@ -239,7 +277,7 @@ def _visit(
     rules = None if wanted.ignored else Rules.of(folder, {*files, *folders}, above)
     left_out: list[tuple[str, bool]] = []
     if rules is not None or not wanted.hidden:
-        prefix = b"".join(os.fsencode(part) + b"/" for part in folder.place.parts)
+        prefix = os.fsencode("/".join((*folder.place.parts, "")))
         for names, are_folders in ((files, False), (folders, True)):
             gone = (rules or _NO_RULES).left_out(prefix, names, are_folders, wanted.hidden)
             if gone:

@@ -15,6 +15,7 @@ from contextlib import ExitStack, suppress
 from mcp_batteries.errors import Conflict, Invalid, Refused, TooLarge, Unavailable, quote, reason
 from mcp_batteries.limits import Stop
 from mcp_batteries.progress import tell
+from mcp_fs.engine.files.belongings import Belongings
 from mcp_fs.engine.files.handles import Folder, Spot, not_a_file, open_regular, problem, resolve, told
 from mcp_fs.engine.files.locks import locked
 from mcp_fs.engine.files.temp_files import hold, remove_all, remove_quietly, temporary_name
@@ -109,6 +110,7 @@ def move(source: Writable, target: Writable, *, overwrite: bool, stop: Stop) -> 
         with told(source):
             found = start.folder.stat(start.name)
         respelled = _is_same(start, end)
+        notes: list[str] = []
         try:
             if respelled:
                 start.folder.rename(start.name, end.folder, target.name)
@@ -120,10 +122,10 @@ def move(source: Writable, target: Writable, *, overwrite: bool, stop: Stop) -> 
         except OSError as error:
             if error.errno != errno.EXDEV:
                 raise _move_problem(error, source, target, found, end, overwrite) from error
-            _move_across(start, source, end, target, overwrite, stop)
+            notes = _move_across(start, source, end, target, overwrite, stop)
         for folder in (end.folder, start.folder):
             confirm(folder, target, "moved to")
-    return Moved("moved", source.display, target.display, target.uri)
+    return Moved("moved", source.display, target.display, target.uri, notes)
 
 
 def delete(place: Writable, *, recursive: bool, trash: bool, stop: Stop) -> Moved:
@@ -216,7 +218,13 @@ def _move_problem(
 
 
 def _copy_file(
-    start: Spot[Readable], source: Readable, end: Spot[Writable], target: Writable, overwrite: bool, stop: Stop
+    start: Spot[Readable],
+    source: Readable,
+    end: Spot[Writable],
+    target: Writable,
+    overwrite: bool,
+    stop: Stop,
+    belongings: Belongings | None = None,
 ) -> list[str]:
     old = regular_status(end, target)
     if old is not None and not overwrite:
@@ -226,7 +234,10 @@ def _copy_file(
     with opened as file:
         if old is not None and os.path.samestat(old, os.fstat(file.fileno())):
             raise Invalid(f"{quote(source.display)} and {quote(target.display)} are one file.")
+        found = os.fstat(file.fileno())
         with stage(end, _blocks(file.fileno(), source, stop), old, target, like=file.fileno()) as staged:
+            if belongings is not None:
+                belongings.keep(end.folder, staged.temporary, found)
             staged.put(replace=overwrite)
     return staged.notes
 
@@ -238,6 +249,7 @@ def _copy_other(
     target: Writable,
     found: os.stat_result,
     stop: Stop,
+    belongings: Belongings | None = None,
 ) -> list[str]:
     """Copy a link or a folder: under a temporary name first, so that it appears in one step."""
     temporary = temporary_name()
@@ -246,6 +258,8 @@ def _copy_other(
         stack.callback(remove_quietly, end.folder, temporary)
         if stat.S_ISLNK(found.st_mode):
             end.folder.make_link(start.folder.read_link(start.name), temporary)
+            if belongings is not None:
+                belongings.keep(end.folder, temporary, found)
         elif stat.S_ISDIR(found.st_mode):
             with told(source):
                 folder = stack.enter_context(start.folder.folder(start.name))
@@ -254,8 +268,10 @@ def _copy_other(
             end.folder.make_folder(temporary, 0o700)
             with end.folder.folder(temporary) as made:
                 hold(made.fd)
-                skipped = _Copier(stop).copy(folder, made)
+                skipped = _Copier(stop, belongings, made).copy(folder, made)
                 made.set_mode(stat.S_IMODE(found.st_mode))
+            if belongings is not None:
+                belongings.keep(end.folder, temporary, found)
         else:
             raise not_a_file(source, stat.S_IFMT(found.st_mode))
         try:
@@ -321,9 +337,10 @@ class _Doomed(_Census):
 class _Copier(_Census):
     """Copies what is in a folder; what it left out, secrets and what is no file, link or folder, is in `skipped`."""
 
-    def __init__(self, stop: Stop) -> None:
+    def __init__(self, stop: Stop, belongings: Belongings | None, top: Folder[Writable]) -> None:
         super().__init__(stop)
         self.skipped: list[str] = []
+        self._belongings, self._top = belongings, top
 
     def copy(self, source: Folder[Readable], target: Folder[Writable], depth: int = 0) -> list[str]:
         for entry in source.scan():
@@ -332,6 +349,7 @@ class _Copier(_Census):
                 self.skipped.append(entry.name)
             elif entry.is_symlink():
                 target.make_link(source.read_link(entry.name), entry.name)
+                self._keep(target, entry)
             elif entry.is_dir():
                 target.make_folder(entry.name, 0o700)
                 with told(source.place / entry.name):
@@ -339,12 +357,20 @@ class _Copier(_Census):
                 with opened as inner, target.folder(entry.name) as made:
                     self.copy(inner, made, depth + 1)
                     made.set_mode(stat.S_IMODE(entry.stat(follow_symlinks=False).st_mode))
+                self._keep(target, entry)
             elif entry.is_file():
-                self.file(source, target, entry.name)
+                found = entry.stat(follow_symlinks=False)
+                if self._belongings is None or not self._belongings.linked(self._top, target, entry.name, found):
+                    self.file(source, target, entry.name)
+                    self._keep(target, entry)
             else:
                 self.skipped.append(entry.name)
         target.sync()
         return self.skipped
+
+    def _keep(self, target: Folder[Writable], entry: os.DirEntry[str]) -> None:
+        if self._belongings is not None:
+            self._belongings.keep(target, entry.name, entry.stat(follow_symlinks=False))
 
     def file(self, source: Folder[Readable], target: Folder[Writable], name: str) -> None:
         fd = target.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
@@ -372,16 +398,17 @@ def _blocks(fd: int, source: Readable, stop: Stop) -> Iterator[bytes]:
 
 def _move_across(
     start: Spot[Writable], source: Writable, end: Spot[Writable], target: Writable, overwrite: bool, stop: Stop
-) -> None:
-    """Move between file systems: copy all of it, then delete the old one."""
+) -> list[str]:
+    """Move between file systems: copy all of it as mv(1) does, then delete the old one; what was not kept, in words."""
     found = start.folder.stat(start.name)
+    belongings = Belongings()
     if stat.S_ISREG(found.st_mode):
-        _copy_file(start, source, end, target, overwrite, stop)
+        _copy_file(start, source, end, target, overwrite, stop, belongings)
     else:
         if stat.S_ISDIR(found.st_mode):
             with start.folder.folder(start.name) as folder:
                 _Census(stop).count(folder)  # refuses what would be left out of the copy, and lost
-        if skipped := _copy_other(start, source, end, target, found, stop):
+        if skipped := _copy_other(start, source, end, target, found, stop, belongings):
             remove_all(end.folder, end.name)
             raise Refused(f"{quote(source.display)} holds what can't be copied: {', '.join(skipped[:5])}.")
     confirm(end.folder, target, "copied to")
@@ -393,6 +420,7 @@ def _move_across(
             f"{reason(error)}.",
             "Delete the rest of it when nothing uses it.",
         ) from error
+    return belongings.notes
 
 
 def _to_trash(spot: Spot[Writable], place: Writable) -> None:

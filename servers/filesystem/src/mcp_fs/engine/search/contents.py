@@ -162,7 +162,7 @@ class _Search:
         self.bytes = byte_pattern(query.pattern, literal=query.literal, ignore_case=query.ignore_case)
         self.wide = wide_pattern(query.pattern, literal=query.literal, ignore_case=query.ignore_case)
         self.may_match = byte_search(self.bytes, ignore_case=query.ignore_case)
-        self.skipped = Skipped()
+        self.skipped = Skipped.soon()
         self.searched = 0
         self.hinted_at = False
         self.of_type = globs_of(query.file_type) if query.file_type else []

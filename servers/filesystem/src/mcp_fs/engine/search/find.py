@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from mcp_batteries.limits import Cursor, Stop
 from mcp_batteries.progress import tell
+from mcp_fs.engine.listing import moment
 from mcp_fs.engine.search.selection import choosers
 from mcp_fs.engine.walk import Filter, Skipped, Visit, order, page_bytes, shown, walk
 from mcp_fs.models import FoundFiles
@@ -46,38 +47,44 @@ def find(
     scope = [[start.uri for start in starts], glob, newest_first, str(wanted)]
     after = None if cursor is None else _key(Cursor.decode("find", cursor, scope), newest_first)
     meant = choosers(starts, glob)
-    skipped, total = Skipped(), 0
+    skipped, total = Skipped.soon(), 0
+    kept = 0
 
     def keyed() -> Iterator[tuple[_Key, _Position, str]]:
-        nonlocal total
+        nonlocal total, kept
         for number, start in enumerate(starts):
             chooses = meant[number]
             for visit in walk(start, wanted, stop, skipped):
                 tell(total, None, f"{total:,} found")
-                prefix = "".join(part + "/" for part in visit.parts)
+                prefix = "/".join((*visit.parts, ""))
                 for name in visit.folders if glob.endswith("/") else visit.files:
                     if not chooses(prefix + name):
                         continue
                     total += 1
+                    if kept > limit and not newest_first:
+                        continue  # a walk comes by them in the order of their keys
                     position = (number, [*visit.parts, name], _modified(visit, name) if newest_first else 0)
                     key = _key(position, newest_first)
                     if after is None or key > after:
+                        kept += 1
                         yield key, position, shown(visit.folder.place, name)
 
-    page = heapq.nsmallest(limit + 1, keyed())
+    page = heapq.nsmallest(limit + 1, keyed()) if newest_first else list(keyed())
     slash = "/" if glob.endswith("/") else ""
-    paths, left = list[str](), page_bytes(limit)
-    for _, _, path in page[:limit]:
-        left -= len(path.encode("utf-8", "replace")) + len(slash) + 1
+    paths, times, left = list[str](), list[str](), page_bytes(limit)
+    for _, (_, _, modified), path in page[:limit]:
+        time = moment(modified / 1e9) if newest_first else ""
+        left -= len(path.encode("utf-8", "replace")) + len(slash) + len(time) + 1
         if paths and left < 0:
             break
         paths.append(path + slash)
+        times.append(time)
     last = page[len(paths) - 1][1] if len(page) > len(paths) else None
     cursor = None if last is None else Cursor.encode("find", last, scope)
     notes = [*skipped.notes(), *skipped.left_out(named=not total)]
     if not total and after is None:
         notes = [*notes, "a glob is a whole name or path, in its case: `*part*` fits a part, `name/` a folder"]
-    return FoundFiles(tuple(paths), total, notes, cursor)
+    return FoundFiles(tuple(paths), total, notes, cursor, tuple(times))
 
 
 def _key(position: _Position, newest_first: bool) -> _Key:
