@@ -211,7 +211,7 @@ async def test_what_a_mode_is_for_works(target: Target) -> None:
         assert "Done and committed" in text_of(
             await wire.call("write_rows", sql="UPDATE t SET name = 'x' WHERE id = 1")
         )
-        assert "column t.x" in text_of(await wire.call("edit_schema", sql="ALTER TABLE t ADD x integer"))
+        assert "column public.t.x" in text_of(await wire.call("edit_schema", sql="ALTER TABLE t ADD x integer"))
     assert target.base.rows("SELECT name, x FROM t WHERE id = 1") == [("x", None)]
     target.begin()
 

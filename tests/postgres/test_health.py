@@ -86,7 +86,7 @@ async def test_a_sound_database_has_nothing(sound: Base) -> None:
         assert said.strip() == f"Nothing found in: {', '.join(areas)}.", said
         said = text_of(await wire.call("get_health", areas=["vacuum"]))
         assert [line for line in said.split("\n") if line.startswith("- ")] == [
-            "- autovacuum is switched off for the whole server"
+            "- vacuum: autovacuum is switched off for the whole server"
         ]
 
 
@@ -123,7 +123,21 @@ async def test_sessions_locks_and_slots() -> None:
             assert f"session {pid}" in said and f"for session {holder.info.backend_pid}" in said, said
             said = text_of(await wire.call("list_sessions"))
             assert f"BLOCKED BY {holder.info.backend_pid}" in said, said
+            assert "wants AccessShareLock on parent" in said, said
+            assert "BLOCKS OTHERS by AccessExclusiveLock on parent" in said, said
             holder.execute("ROLLBACK")
+            while waiter.pgconn.get_result() is not None:
+                pass
+            holder.execute("BEGIN; UPDATE parent SET id = id WHERE id = (SELECT min(id) FROM parent)")
+            waiter.pgconn.send_query(b"DELETE FROM parent WHERE id = (SELECT min(id) FROM parent)")
+            while not base.rows(f"SELECT 1 FROM pg_stat_activity WHERE pid = {pid} AND wait_event_type = 'Lock'"):
+                pass
+            said = text_of(await wire.call("list_sessions"))
+            assert (
+                "ShareLock on a row that transaction" in said and "BLOCKS OTHERS by RowExclusiveLock on par" in said
+            ), said
+            holder.execute("ROLLBACK")
+            waiter.cancel()
             while waiter.pgconn.get_result() is not None:
                 pass
         assert "Nothing found" in text_of(await wire.call("get_health", areas=["locks"]))
@@ -164,3 +178,15 @@ async def test_settings_and_what_is_missing() -> None:
         assert "work_mem = " in said
         assert "wal_buffers" in text_of(await wire.call("list_settings", query="wal_buff"))
         assert "lacks `pg_monitor`" in text_of(await wire.call("list_sessions", which="all"))
+
+
+@pytest.mark.anyio
+async def test_what_is_urgent_comes_first() -> None:
+    base = prepared()
+    base.run(ILL["constraints: not valid"][0], "owner")
+    async with inside("--dba", f"app={base.url('monitor')}") as wire:
+        said = text_of(await wire.call("get_health"))
+        # The tests' own server is made for speed.
+        now, later = said.index("To do now:"), said.index("To do when there is time:")
+        assert now < said.index("safety: fsync is off: a crash of the machine can lose the whole cluster") < later, said
+        assert "  do: ALTER SYSTEM SET it to on" in said

@@ -43,9 +43,9 @@ async def test_what_runs_outside_of_transactions_runs_alone() -> None:
             assert "Dry run" in await edit(sql, dry_run=True)
             assert "committed" in await edit(sql)
         for sql in (
-            "VACUUM t; DROP TABLE u", "REINDEX TABLE t; DROP TABLE u", "ANALYZE u; COMMIT",
+            "VACUUM t; DROP TABLE u", "REINDEX TABLE t; COMMIT; DROP TABLE u", "ANALYZE u; COMMIT",
             "CREATE INDEX CONCURRENTLY x ON t (id); DROP TABLE u",
-            "/**/VACUUM t", "CREATE DATABASE x", "ALTER SYSTEM SET work_mem = '1MB'", "DISCARD ALL",
+            "/**/VACUUM t, nowhere", "CREATE DATABASE x", "ALTER SYSTEM SET work_mem = '1MB'", "DISCARD ALL",
             "DROP DATABASE postgres", "CREATE SUBSCRIPTION s CONNECTION 'dbname=x' PUBLICATION p",
             "CLUSTER t USING t_name",
             "VACUUM", "ANALYZE pg_catalog.pg_authid", "REINDEX SYSTEM",

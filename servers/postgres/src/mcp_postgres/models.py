@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp_batteries.sql.rows import RowPage, compact, count, size
 
-__all__ = ["Catalog", "Change", "Plan", "Report", "TableInfo"]
+__all__ = ["Catalog", "Plan", "Report", "TableInfo"]
 
 _Json = Mapping[str, Any]
 _MOST_COLUMNS = 30
@@ -172,35 +172,6 @@ class Plan:
 
     def text(self) -> str:
         return "\n".join([*(f"[{note}]" for note in self.notes), *self.tree, *self.findings])
-
-
-@dataclass(frozen=True)
-class Change:
-    """What a statement did, or would do.
-
-    Attributes:
-        what: PostgreSQL's word for it.
-        rows: how many it touched; None for a change of the schema.
-        objects: what the schema gained, lost and has in another form.
-    """
-
-    what: str
-    rows: int | None
-    dry_run: bool
-    columns: Sequence[str] = ()
-    lines: Sequence[str] = ()
-    objects: Sequence[str] = ()
-
-    def text(self) -> str:
-        head = "Dry run, nothing was changed. It would do this:" if self.dry_run else "Done and committed."
-        if self.rows is None:
-            return "\n".join([head, f"{self.what} (+ made, - gone, ~ changed)", *(self.objects[:200] or ["no object"])])
-        lines = [head, f"{self.what}: {count(self.rows, 'row')}"]
-        if self.columns:
-            lines += [compact(self.columns), "".join(self.lines).rstrip("\n")]
-            if len(self.lines) < self.rows:
-                lines.append(f"[{self.rows - len(self.lines)} more returned rows not shown]")
-        return "\n".join(lines)
 
 
 @dataclass(frozen=True)

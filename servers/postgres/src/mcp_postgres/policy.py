@@ -34,12 +34,13 @@ from mcp_batteries.sql.policy import (
     escaped,
     is_whole,
 )
-from mcp_postgres.split import split
+from mcp_postgres.split import begin_of, split
 
 __all__ = [
-    "MAX_STATEMENTS", "ActivityOf", "Advice", "Database", "HealthOf", "ListOf", "NamesOf", "NextPage", "PlanOf",
-    "Policy", "PolicySettings", "QueryOf", "ReadStatement", "Readable", "Reads", "Request", "RoleOf", "RowOf", "RowsOf",
-    "SchemaOf", "SchemaStatement", "SearchOf", "Table", "TableOf", "WriteStatement", "of_ours", "part_of", "table_uri",
+    "MAX_STATEMENTS", "ActivityOf", "Advice", "Changes", "Database", "HealthOf", "ListOf", "Migration", "NamesOf",
+    "NextPage", "PlanOf", "Policy", "PolicySettings", "QueryOf", "ReadStatement", "Readable", "Reads", "Request",
+    "RoleOf", "RowOf", "RowsOf", "SchemaOf", "SchemaStatement", "SearchOf", "Table", "TableOf", "WriteStatement",
+    "Writes", "of_ours", "part_of", "table_uri",
 ]  # fmt: skip
 
 _NAMED = re.compile(r"(?P<name>[A-Za-z0-9_-]+)=(?P<rest>(?:postgres(?:ql)?://|[a-z_]+=).*)", re.DOTALL)
@@ -56,6 +57,8 @@ class PolicySettings(Switches, Protocol):
     def databases(self) -> Sequence[str]: ...
     @property
     def demo(self) -> bool: ...
+    @property
+    def admin(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,33 @@ class Reads(ReadStatement):
     """Several statements that are to see the same moment; `sql` is all of them."""
 
     parts: tuple[ReadStatement, ...]
+
+
+@dataclass(frozen=True)
+class Writes(WriteStatement):
+    """Statements that change rows, in one transaction.
+
+    Attributes:
+        role: as which they are tried; nothing is kept then.
+    """
+
+    parts: tuple[ReadStatement, ...] = ()
+    role: str | None = None
+
+
+@dataclass(frozen=True)
+class Migration(SchemaStatement):
+    """Statements that change the schema, in one transaction; and rows, where the operator opened that.
+
+    Attributes:
+        admin: roles, extensions and code may be changed and run too, whatever the server's role is.
+    """
+
+    parts: tuple[ReadStatement, ...] = ()
+    admin: bool = False
+
+
+Changes = Writes | Migration
 
 
 @dataclass(frozen=True)
@@ -159,6 +189,8 @@ class Policy(sql.Policy[Table, Request]):
 
     def __init__(self, settings: PolicySettings, *, environment: Mapping[str, str] = os.environ) -> None:
         super().__init__(settings)
+        self.can_administer = settings.admin and not settings.read_only
+        self.can_reshape = self.can_reshape or self.can_administer
         if settings.demo:
             self.serve("demo", "")
         addresses = list(settings.databases)
@@ -202,13 +234,24 @@ class Policy(sql.Policy[Table, Request]):
             return self.read(database, sql, parameters)
         if len(parts) > MAX_STATEMENTS:
             raise TooLarge(f"`sql` has {len(parts)} statements, the limit is {MAX_STATEMENTS}.", "Send some at a time.")
-        each = [self.bound(values) for values in _each(parameters, len(parts))]
-        return Reads(
-            whole.database,
-            whole.sql,
-            (),
-            tuple(ReadStatement(whole.database, part, values) for part, values in zip(parts, each, strict=True)),
-        )
+        return Reads(whole.database, whole.sql, (), self._parts(whole, parts, parameters))
+
+    def write(self, database: str | None, sql: str, parameters: Any = None, as_role: str | None = None) -> Writes:
+        """Statements that may change rows."""
+        whole = super().write(database, sql)
+        parts = _unwrapped(split(whole.sql))
+        role = checked_name(as_role) if as_role is not None else None
+        return Writes(whole.database, whole.sql, (), self._parts(whole, parts, parameters), role)
+
+    def reshape(self, database: str | None, sql: str) -> Migration:
+        """Statements that may change the schema."""
+        whole = super().reshape(database, sql)
+        parts = self._parts(whole, _unwrapped(split(whole.sql)), None)
+        return Migration(whole.database, whole.sql, (), whole.rows, parts, self.can_administer)
+
+    def _parts(self, whole: ReadStatement, parts: Sequence[str], parameters: Any) -> tuple[ReadStatement, ...]:
+        each = [self.bound(values) for values in ([parameters] if len(parts) == 1 else _each(parameters, len(parts)))]
+        return tuple(ReadStatement(whole.database, part, values) for part, values in zip(parts, each, strict=True))
 
     def listing(
         self, database: str | None, kind: str, schema: str | None, name: str | None, cursor: str | None
@@ -267,6 +310,10 @@ class Policy(sql.Policy[Table, Request]):
                 return next(word for word, kind in _OF_DATABASE.items() if kind is type(request))
 
 
+_BEGIN = re.compile(r"BEGIN(?:\s+(?:WORK|TRANSACTION))?|START\s+TRANSACTION", re.I)
+_END = re.compile(r"(?:COMMIT|END)(?:\s+(?:WORK|TRANSACTION))?", re.I)
+
+
 def of_ours(database: Database, sql: str, values: tuple[str, ...] = ()) -> ReadStatement:
     """A statement that this program wrote, or found in the database's own statistics; no word of a caller is in it."""
     return ReadStatement(database, sql, values)
@@ -314,6 +361,19 @@ def _name_in(address: str, environment: Mapping[str, str]) -> str:
         word = re.search(r"\b(?:dbname|service)\s*=\s*'?([^'\s]+)", address)
         found = word[1] if word else ""
     return found or environment.get("PGDATABASE") or environment.get("PGSERVICE") or "postgres"
+
+
+def _unwrapped(parts: list[str]) -> list[str]:
+    """Statements without the BEGIN and COMMIT round them, which a call is anyway.
+
+    Raises:
+        Invalid: there are none.
+    """
+    if len(parts) > 2 and _BEGIN.fullmatch(begin_of(parts[0])) and _END.fullmatch(begin_of(parts[-1])):
+        parts = parts[1:-1]
+    if not parts:
+        raise Invalid("`sql` holds no statement.")
+    return parts
 
 
 def _each(parameters: Any, count: int) -> Sequence[Any]:

@@ -43,7 +43,7 @@ def build(settings: Settings) -> Assembled:
             ListTools: True,
             ReadTools: True,
             WriteTools: settings.write,
-            SchemaTools: settings.ddl,
+            SchemaTools: settings.ddl or settings.admin,
             DbaTools: settings.dba,
         },
         [resources, Prompts(resources), Completions(policy, engine)],

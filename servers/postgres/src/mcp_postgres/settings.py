@@ -43,6 +43,9 @@ class Settings(Common):
     )
     write: bool = Field(False, description="Offer a tool that changes rows.")
     ddl: bool = Field(False, description="Offer a tool that changes the schema.")
+    admin: bool = Field(
+        False, description="As `--ddl`, whoever the role is; also roles, extensions, DO and CALL. Trust the model."
+    )
     dba: bool = Field(
         False, description="Offer tools for administrators: health, slow queries, sessions, indexes, settings."
     )

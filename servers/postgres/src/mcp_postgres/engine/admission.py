@@ -123,8 +123,10 @@ async def judge(session: Session, statement: ReadStatement, *, sequences: bool =
         raise _stranger(session.role, why)
     session.notices.clear()
     # Parsing analyses and rewrites. A cursor would not do: it keeps views as they are, and plans.
+    # Names, policies and what they call are those of the role as which it will run.
+    role = [(f"SET LOCAL ROLE {session.acting}", ())] if session.acting else []
     *_, gate, _ = await session.together(
-        (_DEBUG, (path,)), (_PREPARE + statement.sql, ()), ("DEALLOCATE mcp_gate", ()),
+        (_DEBUG, (path,)), *role, (_PREPARE + statement.sql, ()), ("DEALLOCATE mcp_gate", ()),
         ("ROLLBACK TO SAVEPOINT mcp_judge", ()), (GATE, ()), (_PATH, (path,)),
     )  # fmt: skip
     # PostgreSQL breaks the lines of a tree wherever the 78th column is: between a word and its number too.

@@ -9,11 +9,19 @@ from mcp_batteries.errors import NotFound, quote
 from mcp_postgres.engine.connections import Session
 from mcp_postgres.policy import Table
 
-__all__ = ["KIND", "OWN", "SPELLED", "as_json", "describe", "describe_all", "find", "find_table", "names"]
+__all__ = [
+    "KIND", "NAMED", "OWN", "RELATION", "SPELLED", "as_json", "describe", "describe_all", "find", "find_table", "names",
+]  # fmt: skip
 
 OWN = "n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'"
 KIND = """CASE c.relkind WHEN 'r' THEN 'table' WHEN 'p' THEN 'partitioned table' WHEN 'v' THEN 'view'
     WHEN 'm' THEN 'materialized view' WHEN 'f' THEN 'foreign table' WHEN 'S' THEN 'sequence' END"""
+RELATION = """CASE c.relkind WHEN 'r' THEN 'table' WHEN 'p' THEN 'partitioned table' WHEN 'v' THEN 'view' WHEN 'm' THEN
+    'materialized view' WHEN 'f' THEN 'foreign table' WHEN 'S' THEN 'sequence' WHEN 'c' THEN 'type' ELSE 'index' END"""
+NAMED = (
+    "(SELECT format('%I.%I', y.nspname, x.relname) FROM pg_class x JOIN pg_namespace y ON y.oid = x.relnamespace"
+    " WHERE x.oid = {oid})"
+)
 SPELLED = "format('%I.%I', n.nspname, c.relname)"
 """A name as SQL spells it, so that it can be used as it stands."""
 

@@ -87,6 +87,8 @@ class Session:
     def __init__(self, raw: Raw, role: Role, service: Service, world: World) -> None:
         self.raw, self.role, self.service, self.world = raw, role, service, world
         self.notices: list[tuple[str, str]] = []
+        self.acting: str | None = None
+        """The role, as SQL spells it, as which the statements of others run."""
         self.spent = False
         """Whether something was left in it that the next caller must not meet."""
 
@@ -282,6 +284,7 @@ class Connections:
 
     async def _give_back(self, session: Session) -> None:
         session.notices.clear()
+        session.acting = None
         try:
             async with asyncio.timeout(_CLEAN_SECONDS):
                 more = await session.last(_END.format(seed=_CHANCE.uniform(-1, 1)))

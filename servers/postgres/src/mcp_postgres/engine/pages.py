@@ -13,10 +13,10 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, cast
 
 import psycopg
-from psycopg import pq
+from psycopg import AsyncRawCursor, pq
 
 from mcp_batteries.errors import Invalid, Problem, Refused
 from mcp_batteries.limits import Cursor
@@ -32,6 +32,7 @@ __all__ = ["Pages"]
 _MOST_RESULTS = MAX_STATEMENTS
 _KEPT_ROWS = 2000
 _KEPT_BYTES = 2_000_000
+_PAGE_BYTES = 20_000
 _AHEAD_SECONDS = 0.1
 """How long reading goes on once the first page is full."""
 _CHUNK = 64 if pq.version() >= 170000 else 1
@@ -111,6 +112,26 @@ class Pages:
                 max_bytes -= len(page.lines.encode())
                 found.append(page)
         return Results(found)
+
+    async def kept(
+        self,
+        statement: ReadStatement,
+        columns: Sequence[Column],
+        lines: Lines,
+        cursor: AsyncRawCursor[Any],
+        *,
+        limit: int,
+    ) -> RowPage:
+        """The first page of rows that a change returned; `query_rows` has those behind it, as they were."""
+        result = _Result(statement, [column.name for column in columns], lines.max_cell, 0)
+        used = 0
+        while (row := await cursor.fetchone()) is not None and len(result.lines) < _KEPT_ROWS and used < _KEPT_BYTES:
+            result.lines.append(lines.line(row))
+            used += len(result.lines[-1])
+        if rest := cursor.rowcount - len(result.lines):
+            result.notes.append(f"{rest:,} more rows were returned, which were not kept")
+        result.cut = lines.cut
+        return self._page(result, secrets.token_urlsafe(9), 0, limit, _PAGE_BYTES)
 
     def known(self, wanted: NextPage) -> tuple[str, int, ReadStatement]:
         """The result a cursor belongs to: its name, how many rows were shown, its statement.

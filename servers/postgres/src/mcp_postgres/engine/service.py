@@ -11,23 +11,25 @@ import anyio.to_thread
 
 from mcp_batteries.errors import Invalid, NotFound, Problem, Unavailable, quote
 from mcp_batteries.limits import Cursor
+from mcp_batteries.sql.changes import Change
 from mcp_batteries.sql.rows import Hits, Results, RowPage
 from mcp_postgres.engine import catalog, health, listing, workload
 from mcp_postgres.engine.admission import Limits, admit, opening
-from mcp_postgres.engine.change import change_rows, change_schema
+from mcp_postgres.engine.change import change
 from mcp_postgres.engine.cluster import Cluster
 from mcp_postgres.engine.connections import Connections, Session, apart
 from mcp_postgres.engine.demo import SCRIPT
 from mcp_postgres.engine.pages import Pages
 from mcp_postgres.engine.plan import explained
 from mcp_postgres.engine.role import WRITABLE
-from mcp_postgres.models import Catalog, Change, Plan, Report, TableInfo
+from mcp_postgres.models import Catalog, Plan, Report, TableInfo
 from mcp_postgres.policy import (
     ActivityOf,
     Advice,
     Database,
     HealthOf,
     ListOf,
+    Migration,
     NamesOf,
     NextPage,
     PlanOf,
@@ -43,6 +45,7 @@ from mcp_postgres.policy import (
     SearchOf,
     Table,
     TableOf,
+    Writes,
     WriteStatement,
     of_ours,
     table_uri,
@@ -54,6 +57,8 @@ T = TypeVar("T")
 
 _BYTES = 100_000
 _CELL = 10_000
+_RETURNED = 50
+"""Rows of a change that are shown at once."""
 _ACTIVITY = """
 SELECT pid, usename AS role, application_name AS app, client_addr AS client, state, query_start, xact_start,
     pg_catalog.concat_ws(' ', wait_event_type, wait_event) AS waits, pg_catalog.pg_blocking_pids(pid) AS blocked_by,
@@ -221,10 +226,10 @@ class Engine:
 
     async def change(self, statement: WriteStatement | SchemaStatement, *, dry_run: bool) -> Change:
         """Change rows or the schema, in one transaction."""
+        assert isinstance(statement, Writes | Migration)  # as this server's policy makes them
+        dry_run = dry_run or (isinstance(statement, Writes) and statement.role is not None)
         connections = self._to[statement.database.name]
-        if isinstance(statement, WriteStatement):
-            return await apart(change_rows(connections, statement, self.limits, dry_run=dry_run))
-        return await apart(change_schema(connections, statement, self.limits, dry_run=dry_run))
+        return await apart(change(connections, statement, self.limits, self._pages, dry_run=dry_run, limit=_RETURNED))
 
     async def health(self, wanted: HealthOf) -> Report:
         """What is wrong with a database."""

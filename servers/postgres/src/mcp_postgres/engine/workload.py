@@ -44,8 +44,19 @@ SELECT coalesce(json_agg(x), '[]')::text FROM (
             AS since,
         date_trunc('second', now() - xact_start)::text AS transaction, concat_ws(' ', wait_event_type, wait_event) AS
             waits,
-        pg_blocking_pids(pid) AS blockers, left(regexp_replace(query, '\\s+', ' ', 'g'), 500) AS query
-    FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() AND datname =
+        pg_blocking_pids(pid) AS blockers, (SELECT string_agg(concat_ws(' ', l.mode, 'on', CASE l.locktype
+            WHEN 'relation' THEN coalesce(l.relation::regclass::text, 'relation ' || l.relation)
+            WHEN 'tuple' THEN 'a row of ' || l.relation::regclass::text
+            WHEN 'transactionid' THEN 'a row that transaction ' || l.transactionid::text || ' changed'
+            WHEN 'advisory' THEN format('advisory %s %s', l.classid, l.objid) ELSE l.locktype END), ', ')
+            FROM pg_locks l WHERE l.pid = a.pid AND NOT l.granted) AS wanted,
+        (SELECT string_agg(DISTINCT concat_ws(' ', h.mode, 'on', h.relation::regclass::text), ', ') FROM pg_locks h
+            JOIN pg_locks w ON NOT w.granted AND a.pid = ANY (pg_blocking_pids(w.pid))
+            AND (w.relation = h.relation OR w.locktype = 'transactionid' AND h.mode LIKE 'Row%')
+            WHERE h.pid = a.pid AND h.granted AND h.locktype = 'relation' AND h.relation >= 16384
+            AND h.database = (SELECT oid FROM pg_database WHERE datname = current_database())) AS holding,
+        left(regexp_replace(query, '\\s+', ' ', 'g'), 500) AS query
+    FROM pg_stat_activity a WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() AND datname =
         current_database()
         AND ($1::text = 'all' OR state <> 'idle')
     ORDER BY cardinality(pg_blocking_pids(pid)) DESC, state = 'active' DESC, query_start LIMIT $2::int) x
@@ -132,8 +143,12 @@ async def sessions(session: Session, which: str, limit: int) -> Report:
             facts.append(f"transaction {item['transaction']}")
         if item["waits"]:
             facts.append(f"waits: {item['waits']}")
+        if item["wanted"]:
+            facts.append(f"wants {item['wanted']}")
         if item["blockers"]:
             facts.append(f"BLOCKED BY {', '.join(map(str, item['blockers']))}")
+        if item["holding"]:
+            facts.append(f"BLOCKS OTHERS by {item['holding']}")
         lines += [f"- {'; '.join(facts)}", f"  {item['query']}"]
     notes: list[str] = []
     if not session.role.superuser and "pg_monitor" not in session.role.powers:

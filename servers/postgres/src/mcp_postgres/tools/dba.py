@@ -19,7 +19,7 @@ from mcp_postgres.policy import Policy
 __all__ = ["DbaTools"]
 
 Area = Literal[
-    "indexes", "vacuum", "bloat", "wraparound", "buffers", "connections", "locks", "replication", "sequences",
+    "safety", "indexes", "vacuum", "bloat", "wraparound", "buffers", "connections", "locks", "replication", "sequences",
     "constraints",
 ]  # fmt: skip
 Order = Literal["total", "mean", "calls", "rows", "reads"]
@@ -35,7 +35,7 @@ class DbaTools(Room[Policy, Engine]):
         areas: Annotated[list[Area] | None, Field(description="All unless named.")] = None,
         database: DatabaseName = None,
     ) -> Report:
-        """Get what is wrong with a database: indexes unused or duplicate, bloat, vacuum, locks, sequences and more."""
+        """Get what is wrong with a database and what to do, the most urgent first: settings, indexes, locks …"""
         return await self.engine.health(self.policy.health(database, areas or ()))
 
     @tool("Top queries", seconds=LONGEST)

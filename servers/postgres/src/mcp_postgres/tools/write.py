@@ -2,27 +2,50 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from mcp_batteries.server.declare import tool
+from mcp_batteries.server.fields import DryRun
+from mcp_batteries.server.results import TextResult
 from mcp_batteries.sql import tools
-from mcp_batteries.sql.tools import in_words_of
+from mcp_batteries.sql.arguments import DatabaseName
+from mcp_batteries.sql.room import Room
+from mcp_batteries.sql.tools import LONGEST, in_words_of
 from mcp_postgres.engine.service import Engine
 from mcp_postgres.policy import Policy
-from mcp_postgres.tools.arguments import Parameters, Sql
+from mcp_postgres.tools.arguments import Parameters, Statements
 
 __all__ = ["SchemaTools", "WriteTools"]
 
-_ROWS = """Insert, update, delete or merge rows by one statement, in a transaction.
+_SCHEMA = """Change the schema, and rows too where `write_rows` is offered: a whole migration in one transaction.
 
-Says how many rows it touched. Try with `dry_run` first; RETURNING shows the rows."""
-_SCHEMA = """Run one CREATE, ALTER, DROP, COMMENT, GRANT, REVOKE, REFRESH, REINDEX, ANALYZE or VACUUM.
-
-In a transaction, unless VACUUM or CONCURRENTLY, which have no dry run. Says what changed."""
+CREATE, ALTER, DROP, COMMENT, GRANT, REVOKE, REFRESH, REINDEX, ANALYZE, VACUUM. A dry run tells objects, rows, locks,
+rewritten tables and the way back; VACUUM and CONCURRENTLY run alone and have none."""
 
 
-@in_words_of({"write_rows": _ROWS}, {"sql": Sql, "parameters": Parameters})
-class WriteTools(tools.WriteTools[Policy, Engine]):
-    """One statement at a time."""
+@dataclass(frozen=True)
+class WriteTools(Room[Policy, Engine]):
+    """Changes of rows."""
+
+    @tool("Change rows", effect="destroy", seconds=LONGEST)
+    async def write_rows(
+        self,
+        sql: Statements,
+        parameters: Parameters = None,
+        as_role: Annotated[str | None, Field(description="Try it as this role; nothing is kept.")] = None,
+        database: DatabaseName = None,
+        dry_run: DryRun = False,
+    ) -> TextResult:
+        """Insert, update, delete, merge or truncate rows, all statements in one transaction.
+
+        Says how many rows each touched. Try with `dry_run` first; RETURNING shows the rows.
+        """
+        return await self.engine.change(self.policy.write(database, sql, parameters, as_role), dry_run=dry_run)
 
 
-@in_words_of({"edit_schema": _SCHEMA}, {"sql": Sql})
+@in_words_of({"edit_schema": _SCHEMA}, {"sql": Statements})
 class SchemaTools(tools.SchemaTools[Policy, Engine]):
-    """One statement at a time."""
+    """A migration at a time."""

@@ -1,0 +1,54 @@
+"""What PostgreSQL runs outside of transactions only: it can't be tried, and says what it left where it fails."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+import psycopg
+
+from mcp_batteries.errors import Problem, Unavailable, quote
+from mcp_batteries.sql.changes import Change, Step
+from mcp_postgres.engine.admission import Limits
+from mcp_postgres.engine.connections import Connections
+from mcp_postgres.engine.effects import OBJECTS, difference
+from mcp_postgres.engine.errors import problem
+from mcp_postgres.policy import ReadStatement
+
+__all__ = ["ALONE", "run_alone"]
+
+ALONE = re.compile(
+    r"((?:CREATE INDEX|DROP INDEX|REINDEX|ALTER TABLE \.\.\. DETACH) CONCURRENTLY"
+    r"|VACUUM|REINDEX (?:SCHEMA|TABLE|INDEX)) "
+)
+"""How PostgreSQL begins its refusal to run a statement in a transaction, of those that may run without one."""
+
+
+async def run_alone(connections: Connections, statement: ReadStatement, limits: Limits, tag: str) -> Change:
+    """Run one statement without a transaction around it.
+
+    Its time is kept here: a setting would outlive the statement, and behind a pooler meet somebody else.
+    """
+    name = statement.database.name
+    async with connections.session(lambda _: "SELECT 1", seconds=2 * limits.seconds) as session:
+        before = await session.value(OBJECTS)
+        failed: Problem | None = None
+        try:
+            async with asyncio.timeout(limits.seconds):
+                await session.together((statement.sql, ()))
+        except TimeoutError:
+            failed = Unavailable(
+                f"{tag} was stopped at its time limit, {limits.seconds:g} s.",
+                "The operator can raise `--timeout`; `list_sessions` shows what it may have waited for.",
+            )
+        except psycopg.Error as error:
+            if session.raw.broken:
+                raise problem(error, name) from error
+            failed = problem(error, name)
+        left = difference(before or "", await session.value(OBJECTS) or "")
+        if failed is None:
+            return Change([Step(tag)], False, left)
+        if made := [line[2:] for line in left if line.startswith("+")]:
+            fix = f"It left behind what must be dropped first: {quote(', '.join(made), 300)}. {failed.fix}"
+            raise type(failed)(failed.what, fix.rstrip()) from failed
+        raise failed

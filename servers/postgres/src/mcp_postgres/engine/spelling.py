@@ -1,0 +1,147 @@
+"""What was meant by a name or word that PostgreSQL doesn't know: a name like it, or its own word for another's."""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+import psycopg
+
+from mcp_batteries.errors import NotFound, quote
+from mcp_postgres.engine.catalog import OWN, as_json
+from mcp_postgres.engine.connections import Session
+
+__all__ = ["Missing", "meant", "word_for"]
+
+_MISSING = {"42P01": "relation", "42703": "column", "42883": "function", "42704": "type", "3F000": "schema"}
+_NAME = re.compile(r'(?:relation|function|operator|type|schema|column) "?((?:[^"(]|"")+?)"?(?:\(| does not|$)')
+_MOST = 20_000
+"""Names that are compared with one."""
+
+_FUNCTIONS = {
+    **dict.fromkeys(("ifnull", "nvl", "isnull"), "coalesce(value, other)"),
+    **dict.fromkeys(("getdate", "sysdate", "getutcdate", "sysdatetime"), "now()"),
+    **dict.fromkeys(("curdate", "curtime"), "current_date, current_time"),
+    **dict.fromkeys(("group_concat", "listagg"), "string_agg(value, ',')"),
+    **dict.fromkeys(("strftime", "date_format", "format_date"), "to_char(time, 'YYYY-MM-DD')"),
+    **dict.fromkeys(("str_to_date", "parse_date"), "to_date(text, 'YYYY-MM-DD')"),
+    **dict.fromkeys(("datediff", "timestampdiff", "date_diff", "julianday"), "a - b, or extract(epoch FROM a - b)"),
+    **dict.fromkeys(("dateadd", "date_sub", "adddate", "timestampadd"), "time + interval '1 day'"),
+    **dict.fromkeys(
+        ("year", "month", "day", "hour", "minute", "dayofweek", "week", "quarter"), "extract(year FROM time)"
+    ),
+    **dict.fromkeys(("datetrunc", "date_truncate"), "date_trunc('month', time)"),
+    **dict.fromkeys(("len", "datalength"), "length(text)"),
+    **dict.fromkeys(("charindex", "instr", "locate"), "strpos(text, part)"),
+    **dict.fromkeys(("ucase",), "upper(text)"),
+    **dict.fromkeys(("lcase",), "lower(text)"),
+    **dict.fromkeys(("iif", "if", "decode"), "CASE WHEN condition THEN value ELSE other END"),
+    **dict.fromkeys(("rand", "newid"), "random(), or gen_random_uuid()"),
+    **dict.fromkeys(("json_extract", "json_value", "json_query"), "column -> 'key', ->> 'key' as text, or #>> '{a,b}'"),
+    **dict.fromkeys(("json_group_array", "json_arrayagg", "collect_list"), "json_agg(value)"),
+    **dict.fromkeys(("json_group_object", "json_objectagg"), "json_object_agg(key, value)"),
+    **dict.fromkeys(("array_contains", "contains"), "value = ANY (array), or array @> ARRAY[value]"),
+    **dict.fromkeys(("last_insert_id", "scope_identity", "last_insert_rowid"), "RETURNING id"),
+    **dict.fromkeys(("unix_timestamp", "unixepoch"), "extract(epoch FROM time)"),
+    "from_unixtime": "to_timestamp(seconds)", "convert": "value::type", "try_cast": "value::type",
+    "stuff": "overlay(text placing part from start)", "regexp_contains": "text ~ 'pattern'",
+    "substring_index": "split_part(text, ',', 1)", "percentile": "percentile_cont(0.5) WITHIN GROUP (ORDER BY value)",
+    "median": "percentile_cont(0.5) WITHIN GROUP (ORDER BY value)", "row_num": "row_number() OVER (ORDER BY column)",
+    "object_id": "to_regclass('schema.name')", "char_index": "strpos(text, part)", "replicate": "repeat(text, times)",
+    "explode": "unnest(array)", "any_value": "min(value)", "total": "sum(value)",
+}  # fmt: skip
+_WORDS = (
+    (r"\bTOP\s*\(?\s*\d+", "LIMIT stands at the end: ORDER BY ... LIMIT 10"),
+    (r"`", 'names are quoted "so", by double quotes, and only where they need it'),
+    (r"\[\s*[A-Za-z_][\w ]*\]", 'names are quoted "so", by double quotes, and only where they need it'),
+    (r"\bLIMIT\s+\d+\s*,\s*\d+", "LIMIT count OFFSET start"),
+    (r"\bREGEXP\b|\bRLIKE\b", "a pattern is matched by ~, and by ~* whatever the case"),
+    (r"\bGLOB\b", "a pattern is matched by LIKE with % and _, or by ~"),
+    (r"\bMINUS\b", "EXCEPT"),
+    (r"\bINTERVAL\s+\d+\s+\w+", "an interval is text: interval '7 days'"),
+    (r"\bROWNUM\b", "LIMIT 10, or row_number() OVER (ORDER BY column)"),
+    (r"\bCONNECT\s+BY\b", "WITH RECURSIVE"),
+    (r"\bQUALIFY\b", "a subquery that has the window function, and WHERE around it"),
+    (r"\bAUTO_?INCREMENT\b", "GENERATED ALWAYS AS IDENTITY"),
+    (r"\b(?:DATETIME|TINYINT|MEDIUMTEXT|NVARCHAR)\b", "the types are timestamptz, smallint, text"),
+    (r"\bSHOW\s+(?:TABLES|DATABASES|COLUMNS)\b|\bPRAGMA\b|\bDESC(?:RIBE)?\s", "`list_objects` and `get_table` tell it"),
+    (r"\bON\s+DUPLICATE\s+KEY\b|\bINSERT\s+OR\s+(?:REPLACE|IGNORE)\b|\bREPLACE\s+INTO\b", "INSERT ... ON CONFLICT (key)"
+     " DO UPDATE SET column = excluded.column, or DO NOTHING"),
+    (r"\bFROM\s+DUAL\b", "SELECT needs no FROM"),
+    (r"\bISNULL\s*\(|\bIFNULL\s*\(", "coalesce(value, other)"),
+    (r"<=>", "IS NOT DISTINCT FROM"), (r"&&|\|\|\s*(?:true|false)|==", "conditions are joined by AND, OR and ="),
+    (r"\bUNPIVOT\b|\bPIVOT\b", "count(*) FILTER (WHERE column = 'value')"),
+    (r"\bWITH\s*\(\s*NOLOCK\s*\)", "leave it out: readers wait for nobody"),
+    (r"\bCROSS\s+APPLY\b|\bOUTER\s+APPLY\b", "CROSS JOIN LATERAL, LEFT JOIN LATERAL ... ON true"),
+    (r"\bDATE_SUB\s*\(|\bDATE_ADD\s*\(", "time - interval '7 days'"),
+)  # fmt: skip
+_TYPES = {
+    "datetime": "timestamptz", "datetime2": "timestamptz", "tinyint": "smallint", "nvarchar": "text", "string": "text",
+    "double": "double precision", "blob": "bytea", "longtext": "text", "mediumtext": "text", "number": "numeric",
+    "int64": "bigint", "float64": "double precision", "unsigned": "bigint", "varchar2": "text", "clob": "text",
+    "signed": "bigint", "bit": "boolean", "uniqueidentifier": "uuid",
+}  # fmt: skip
+_RELATIONS = f"""
+SELECT coalesce(json_agg(x), '[]')::text FROM (SELECT DISTINCT quote_ident(c.relname) AS name, CASE WHEN
+    pg_table_is_visible(c.oid) THEN quote_ident(c.relname) ELSE format('%I.%I', n.nspname, c.relname) END AS spelled
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND {OWN}
+    AND has_schema_privilege(n.oid, 'USAGE') LIMIT {_MOST}) x
+"""
+_COLUMNS = f"""
+SELECT coalesce(json_agg(x), '[]')::text FROM (SELECT DISTINCT quote_ident(a.attname) AS name,
+    quote_ident(a.attname) AS spelled FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+    JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND {OWN}
+    AND a.attnum > 0 AND NOT a.attisdropped AND strpos(lower($1), lower(c.relname)) > 0 LIMIT {_MOST}) x
+"""
+_CALLABLE = f"""
+SELECT coalesce(json_agg(x), '[]')::text FROM (SELECT DISTINCT p.proname AS name, p.proname AS spelled FROM pg_proc p
+    JOIN pg_namespace n ON n.oid = p.pronamespace WHERE (n.nspname = 'pg_catalog' OR {OWN})
+    AND pg_function_is_visible(p.oid) AND p.proname !~ '^(pg_|_|int[248]|float[48])' LIMIT {_MOST}) x
+"""
+
+
+class Missing(NotFound):
+    """A name in `sql` that there is not."""
+
+    def __init__(self, what: str, fix: str, *, kind: str, name: str) -> None:
+        super().__init__(what, fix)
+        self.kind, self.name = kind, name
+
+    @classmethod
+    def of(cls, error: psycopg.Error, what: str, fix: str) -> Missing | None:
+        """The problem for what PostgreSQL did not find; None where it does not say."""
+        found = _NAME.search(error.diag.message_primary or "")
+        kind = _MISSING.get(error.sqlstate or "")
+        return cls(what, fix, kind=kind, name=found[1]) if found and kind and "Perhaps" not in fix else None
+
+
+def word_for(sql: str, *, name: str = "", kind: str = "") -> str:
+    """PostgreSQL's word for another dialect's in `sql`, or for `name`; empty where none is known."""
+    plain = name.rpartition(".")[2].lower()
+    known = _TYPES.get(plain) if kind == "type" else _FUNCTIONS.get(plain) if kind == "function" else None
+    if known:
+        return f"PostgreSQL has `{known}`."
+    if kind == "column" and re.search(rf'"{re.escape(name)}"', sql):
+        return f"Text stands in single quotes: '{name}'."
+    bare = re.sub(r"'(?:[^']|'')*'", "''", sql)
+    return next((f"In PostgreSQL: {said}." for words, said in _WORDS if re.search(words, bare, re.I)), "")
+
+
+async def meant(session: Session, missing: Missing, sql: str) -> str:
+    """The names there are that are most like the one that is missing, as an answer's next move."""
+    if word := word_for(sql, name=missing.name, kind=missing.kind):
+        if missing.kind in ("function", "type"):
+            return word
+    query = {"relation": _RELATIONS, "column": _COLUMNS, "function": _CALLABLE}.get(missing.kind)
+    if query is None:
+        return word
+    names = await as_json(session, query, *([sql] if missing.kind == "column" else []))
+    wanted = missing.name.rpartition(".")[2].strip('"').lower()
+    spelled = {str(item["name"]).strip('"').lower(): str(item["spelled"]) for item in names}
+    squeezed = {re.sub(r"[^a-z0-9]", "", name): name for name in spelled}
+    near = difflib.get_close_matches(wanted, spelled, n=3, cutoff=0.7)
+    same = squeezed.get(re.sub(r"[^a-z0-9]", "", wanted))
+    found = list(dict.fromkeys([*([same] if same else []), *near]))[:3]
+    if found:
+        return f"Did you mean {' or '.join(quote(spelled[name]) for name in found)}?"
+    return word

@@ -1,0 +1,162 @@
+"""The way back from a change of the schema: statements for what came, and for what went as the catalogue spells it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+
+import psycopg
+
+from mcp_postgres.engine.catalog import NAMED, RELATION
+from mcp_postgres.engine.connections import Session
+
+__all__ = ["by_name", "parts_of", "way_back"]
+
+_PARTS = f"""
+SELECT coalesce(json_agg(x.label), '[]')::text FROM (
+    SELECT format('%s %I.%I', {RELATION}, n.nspname, c.relname) AS label FROM pg_class c
+    JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('i', 'I', 'S') AND (EXISTS (SELECT 1
+        FROM pg_index i WHERE i.indexrelid = c.oid AND {NAMED.format(oid="i.indrelid")} = ANY ($1::text[]))
+        OR EXISTS (SELECT 1 FROM pg_constraint k WHERE k.conindid = c.oid AND k.contype <> 'f')
+        OR EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid
+            AND d.deptype IN ('a', 'i') AND d.refclassid = 'pg_class'::regclass))) x
+"""
+"""Indexes and sequences that go with one of these tables, or with a constraint or column of another."""
+_BACK = """
+WITH wanted AS (SELECT * FROM json_to_recordset($1::json) AS w (sign text, kind text, name text,
+    place text, parts text))
+SELECT coalesce(json_agg(x.back ORDER BY x.rank), '[]')::text FROM (
+    SELECT 1 AS rank, 'CREATE ' || substr(pg_get_indexdef(c.oid), 8) || ';' AS back FROM wanted w JOIN pg_class c
+        ON w.sign = '-' AND w.kind = 'index' AND c.oid = to_regclass(w.name)
+        WHERE NOT EXISTS (SELECT 1 FROM pg_constraint k WHERE k.conindid = c.oid)
+  UNION ALL SELECT 2, format('ALTER TABLE %s ADD COLUMN %I %s%s%s; -- its values are lost', a.attrelid::regclass,
+        a.attname, format_type(a.atttypid, a.atttypmod), ' DEFAULT ' || pg_get_expr(e.adbin, e.adrelid),
+        CASE WHEN a.attnotnull THEN ' /* NOT NULL */' ELSE '' END)
+        FROM wanted w JOIN pg_attribute a ON w.sign = '-' AND w.kind = 'column' AND a.attrelid = to_regclass(w.place)
+        AND quote_ident(a.attname) = w.name LEFT JOIN pg_attrdef e ON e.adrelid = a.attrelid AND e.adnum = a.attnum
+        WHERE NOT EXISTS (SELECT 1 FROM wanted t WHERE t.sign = '-' AND t.kind LIKE '%table'
+            AND to_regclass(t.name) = a.attrelid)
+  UNION ALL SELECT 2, format('ALTER TABLE %s %s;', a.attrelid::regclass, concat_ws(', ',
+        CASE WHEN strpos(w.parts, 't') > 0 THEN format('ALTER COLUMN %I TYPE %s', a.attname,
+            format_type(a.atttypid, a.atttypmod)) END,
+        CASE WHEN strpos(w.parts, 'n') > 0 THEN format('ALTER COLUMN %I %s NOT NULL', a.attname,
+            CASE WHEN a.attnotnull THEN 'SET' ELSE 'DROP' END) END,
+        CASE WHEN strpos(w.parts, 'd') > 0 THEN format('ALTER COLUMN %I %s', a.attname,
+            coalesce('SET DEFAULT ' || pg_get_expr(e.adbin, e.adrelid), 'DROP DEFAULT')) END))
+        FROM wanted w JOIN pg_attribute a ON w.sign = '~' AND w.kind = 'column' AND a.attrelid = to_regclass(w.place)
+        AND quote_ident(a.attname) = w.name LEFT JOIN pg_attrdef e ON e.adrelid = a.attrelid AND e.adnum = a.attnum
+        WHERE a.attgenerated = '' AND a.attidentity = '' AND w.parts <> ''
+  UNION ALL SELECT 3, format('ALTER TABLE %s ADD CONSTRAINT %I %s;', k.conrelid::regclass, k.conname,
+        pg_get_constraintdef(k.oid)) FROM wanted w JOIN pg_constraint k ON w.sign = '-' AND w.kind = 'constraint'
+        AND k.conrelid = to_regclass(w.place) AND quote_ident(k.conname) = w.name WHERE k.contype <> 'n'
+        AND NOT EXISTS (SELECT 1 FROM wanted t WHERE t.sign = '-' AND t.kind LIKE '%table'
+            AND to_regclass(t.name) = k.conrelid)
+  UNION ALL SELECT 4, rtrim(pg_get_functiondef(p.oid), E'\\n') || ';' FROM wanted w JOIN pg_proc p
+        ON w.sign IN ('-', '~') AND w.kind = 'function' AND p.oid = to_regprocedure(w.name)
+        WHERE p.prokind IN ('f', 'p')
+  UNION ALL SELECT 5, format('CREATE OR REPLACE VIEW %s AS %s', c.oid::regclass, pg_get_viewdef(c.oid))
+        FROM wanted w JOIN pg_class c ON w.sign IN ('-', '~') AND w.kind = 'view' AND c.oid = to_regclass(w.name)
+  UNION ALL SELECT 5, format('CREATE MATERIALIZED VIEW %s AS %s', c.oid::regclass, pg_get_viewdef(c.oid))
+        FROM wanted w JOIN pg_class c ON w.sign = '-' AND w.kind = 'materialized view' AND c.oid = to_regclass(w.name)
+  UNION ALL SELECT 6, pg_get_triggerdef(t.oid) || ';' FROM wanted w JOIN pg_trigger t ON w.sign IN ('-', '~')
+        AND w.kind = 'trigger' AND t.tgrelid = to_regclass(w.place) AND quote_ident(t.tgname) = w.name
+  UNION ALL SELECT 7, format('-- no statement brings back %s with its %s rows: pg_dump --table=%s saves it',
+        c.oid::regclass, greatest(c.reltuples, 0)::bigint, c.oid::regclass) FROM wanted w JOIN pg_class c
+        ON w.sign = '-' AND w.kind = 'table' AND c.oid = to_regclass(w.name)
+) x
+"""
+
+
+_DROPS = {
+    "partitioned table": "DROP TABLE {name};", "foreign table": "DROP FOREIGN TABLE {name};",
+    "table": "DROP TABLE {name};",
+    "materialized view": "DROP MATERIALIZED VIEW {name};", "view": "DROP VIEW {name};",
+    "sequence": "DROP SEQUENCE {name};", "index": "DROP INDEX {name};", "type": "DROP TYPE {name};",
+    "column": "ALTER TABLE {place} DROP COLUMN {name};", "constraint": "ALTER TABLE {place} DROP CONSTRAINT {name};",
+    "function": "DROP FUNCTION {name};", "trigger": "DROP TRIGGER {name} ON {place};",
+    "policy": "DROP POLICY {name} ON {place};", "schema": "DROP SCHEMA {name};", "extension": "DROP EXTENSION {name};",
+    "role": "DROP ROLE {name};", "statistics": "DROP STATISTICS {name};",
+}  # fmt: skip
+_ON = ("constraint", "trigger", "policy")
+
+
+_COLUMN = re.compile(r'(.*)\.("(?:[^"]|"")*"|[^."]+)')
+
+
+_GRANT = re.compile(r"grant of (.*) on (schema |function |)(.*) to (.*)")
+
+
+def by_name(text: str) -> dict[str, str]:
+    """What is known of each object, by its name, from an answer of `OBJECTS`."""
+    return {name: value for name, _, value in (line.partition("\t") for line in text.split("\n") if line)}
+
+
+async def parts_of(session: Session, objects: Sequence[str]) -> frozenset[str]:
+    """Indexes and sequences that go with a new table of `objects`, or with a constraint or column."""
+    tables = "{" + ",".join(_array(name) for name in _new_tables(objects)) + "}"
+    return frozenset(json.loads(await session.value(_PARTS, tables) or "[]"))
+
+
+async def way_back(
+    session: Session, objects: Sequence[str], was: dict[str, str], now: dict[str, str], along: frozenset[str]
+) -> Sequence[str]:
+    """Statements that undo a change of `objects`, asked for when the change is not there any more.
+
+    Args:
+        was: what is known of each object as it was, by its name; `now` as it would be.
+        along: objects that go with another.
+    """
+    wanted: list[dict[str, str]] = []
+    lines: list[str] = []
+    again: list[str] = []
+    tables = _new_tables(objects)
+    made = {rest.partition(" ")[2] for rest in (line[2:] for line in objects if line.startswith("+ "))}
+    for line in objects:
+        sign, rest = line.split(" ", 1)
+        if found := _GRANT.fullmatch(rest) if sign != "~" else None:
+            column = _COLUMN.fullmatch(found[3])
+            if found[3] not in made and not (column and column[1] in made):
+                (again if sign == "-" else lines).insert(0, _ungranted(*found.groups(), again=sign == "-"))
+            continue
+        kind = next((kind for kind in _DROPS if rest.startswith(kind + " ")), "")
+        if not kind or (sign == "+" and rest in along):
+            continue
+        name, _, place = rest[len(kind) + 1 :].partition(" on ") if kind in _ON else (rest[len(kind) + 1 :], "", "")
+        if found := _COLUMN.fullmatch(name) if kind == "column" else None:
+            place, name = found.groups()
+        if sign != "+":
+            parts = _parts(was[rest], now[rest]) if kind == "column" and sign == "~" else ""
+            wanted.append({"sign": sign, "kind": kind, "name": name, "place": place, "parts": parts})
+        elif place not in tables:
+            lines.insert(0, _DROPS[kind].format(name=name, place=place))
+    if wanted:
+        await session.simple("SAVEPOINT mcp_back")
+        try:
+            lines += json.loads(await session.value(_BACK, json.dumps(wanted)) or "[]")
+        except psycopg.Error as error:
+            await session.simple("ROLLBACK TO SAVEPOINT mcp_back")
+            lines.append(f"-- what was there before could not be spelled: {error.diag.message_primary}")
+    return lines + again
+
+
+def _ungranted(right: str, kind: str, what: str, whom: str, *, again: bool) -> str:
+    """What takes a grant back, or gives it again."""
+    if not kind and (column := _COLUMN.fullmatch(what)) and "." in column[1]:
+        right, what = f"{right} ({column[2]})", column[1]
+    return f"{'GRANT' if again else 'REVOKE'} {right} ON {kind.upper()}{what} {'TO' if again else 'FROM'} {whom};"
+
+
+def _new_tables(objects: Sequence[str]) -> set[str]:
+    kinds = ("+ table ", "+ partitioned table ", "+ foreign table ", "+ materialized view ")
+    return {line.removeprefix(kind) for line in objects for kind in kinds if line.startswith(kind)}
+
+
+def _array(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _parts(was: str, now: str) -> str:
+    """What of a column is another: (n)ot null, (d)efault, (t)ype."""
+    pairs = list(zip(was.split("/", 3), now.split("/", 3), strict=True))
+    return "".join(part for part, (one, other) in zip("ndit", pairs, strict=True) if one != other)

@@ -1,0 +1,190 @@
+"""A migration in one piece: all or none, rehearsed with what it would do, and a way back that leads back."""
+
+import re
+from typing import Any
+
+import pytest
+
+from mcp_postgres.engine.effects import OBJECTS
+from postgres.serving import Base, inside, make, text_of
+
+pytestmark = pytest.mark.anyio
+
+AUDIT = """
+CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS
+    'BEGIN INSERT INTO u VALUES (NEW.id, NEW.name) ON CONFLICT (id) DO UPDATE SET note = NEW.name; RETURN NEW; END';
+CREATE TRIGGER noted AFTER UPDATE ON t FOR EACH ROW EXECUTE FUNCTION note();
+CREATE POLICY positive ON t USING (id > 0);
+CREATE MATERIALIZED VIEW kept AS SELECT 1 AS a;
+CREATE TABLE "Big one" ("Id" integer PRIMARY KEY, note text DEFAULT 'x' NOT NULL, made date);
+INSERT INTO "Big one" SELECT g, 'n' FROM generate_series(1, 100) g;
+CREATE INDEX "odd index" ON "Big one" (lower(note)) WHERE "Id" > 3;
+"""
+ALL = """-- what a model sends
+BEGIN;
+CREATE TABLE x (id serial PRIMARY KEY, t_id integer REFERENCES t, note text DEFAULT $$a;b$$); /* two; */
+ALTER TABLE t ADD COLUMN extra integer NOT NULL DEFAULT 7;
+ALTER TABLE u ALTER note TYPE varchar(50), ALTER id TYPE bigint;
+UPDATE t SET name = name || '!' WHERE id < 3;
+INSERT INTO x (t_id) SELECT id FROM t RETURNING id;
+CREATE VIEW w AS SELECT id FROM x;
+COMMENT ON TABLE x IS 'hi';
+GRANT SELECT, UPDATE ON x TO reader;
+ANALYZE t;
+COMMIT;"""
+
+
+def names(base: Base) -> list[str]:
+    with base.connect("owner") as connection:
+        row = connection.execute(OBJECTS.encode()).fetchone()
+    assert row is not None
+    return [line.partition("\t")[0] for line in row[0].split("\n")]
+
+
+async def test_a_rehearsal_tells_all_and_leaves_nothing() -> None:
+    base = make()
+    base.run(AUDIT, "owner")
+    before = names(base)
+    async with inside("--write", "--ddl", f"app={base.url('owner')}") as wire:
+        said = text_of(await wire.call("edit_schema", sql=ALL, dry_run=True))
+        for words in (
+            "Dry run", "1. CREATE TABLE\n", "4. UPDATE: 2 rows", "5. INSERT: 3 rows\n[3 rows]", "9. ANALYZE, table",
+            "+ column public.t.extra", "~ column public.u.note", "+ grant of select on public.x to reader",
+            "+ comment on table x", '- [1,"a"]\n', '+ [1,"a!",7]', '+ [1,"a!"]',
+            "table public.t: AccessExclusiveLock for ", "stops every read and write",
+            "Written anew, whole:\ntable public.u,", "public.t: 2 changed", "public.u: 1 in, 1 changed",
+            "ALTER TABLE public.t DROP COLUMN extra;", "DROP TABLE public.x;", "DROP VIEW public.w;",
+            "ALTER TABLE u ALTER COLUMN note TYPE text",
+        ):  # fmt: skip
+            assert words in said, f"{words}:\n{said}"
+        assert '- [3,"c"]' not in said  # it was locked only
+        assert names(base) == before and base.rows("SELECT name FROM t WHERE id = 1") == [("a",)]
+        said = text_of(await wire.call("edit_schema", sql=ALL))
+        assert said.startswith("Done and committed.") and "+ table public.x" in said
+        assert base.rows("SELECT name, extra FROM t WHERE id = 1") == [("a!", 7)]
+        # One that fails takes all with it.
+        result = await wire.call("edit_schema", sql="CREATE TABLE y (); DROP TABLE x; INSERT INTO t VALUES (1)")
+        assert result["isError"] and "Statement 2 of 3 failed, and nothing was changed" in text_of(result)
+        assert base.rows("SELECT to_regclass('y')") == [(None,)]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TABLE a (id serial PRIMARY KEY, b integer UNIQUE); CREATE INDEX ON a (b, id); CREATE TABLE c (a integer"
+        " REFERENCES a); CREATE VIEW d AS SELECT * FROM c",
+        "ALTER TABLE t ADD COLUMN a integer, ADD CHECK (id > 0), ALTER COLUMN name SET NOT NULL, ALTER name SET DEFAULT"
+        " 'q'",
+        'DROP INDEX "odd index"; ALTER TABLE "Big one" ADD COLUMN "New" text; CREATE INDEX "new one" ON "Big one"'
+        ' ("New"); ALTER TABLE "Big one" DROP COLUMN made',
+        "CREATE OR REPLACE FUNCTION twice(n integer) RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT n + n';"
+        "DROP FUNCTION writer(); CREATE FUNCTION more(a text, b integer[]) RETURNS void LANGUAGE sql AS ''",
+        "DROP TRIGGER noted ON t; CREATE TRIGGER again BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION note()",
+        "DROP VIEW v; DROP MATERIALIZED VIEW kept; CREATE VIEW fresh AS SELECT 1 AS x",
+        "GRANT INSERT, DELETE ON t TO reader; GRANT UPDATE (name) ON t TO reader; REVOKE SELECT ON u FROM reader;"
+        "GRANT EXECUTE ON FUNCTION twice(integer) TO reader; GRANT USAGE ON SCHEMA public TO reader",
+        "ALTER TABLE u DROP CONSTRAINT u_id_fkey, ADD CONSTRAINT mine CHECK (id < 100); CREATE SCHEMA s2;"
+        " CREATE TABLE s2.t (id integer PRIMARY KEY); CREATE POLICY other ON t USING (true);"
+        " CREATE TYPE colour AS ENUM ('red'); CREATE SEQUENCE counting; CREATE STATISTICS st ON id, name FROM t",
+    ],
+)
+async def test_the_way_back_leads_back(sql: str) -> None:
+    base = make()
+    base.run(AUDIT, "owner")
+    before = names(base)
+    async with inside("--ddl", f"app={base.url('owner')}") as wire:
+        said = text_of(await wire.call("edit_schema", sql=sql, dry_run=True))
+        assert names(base) == before
+        assert "Done" in text_of(await wire.call("edit_schema", sql=sql))
+        assert names(base) != before
+    back = said.partition("The way back:\n")[2]
+    base.run(back, "owner")
+    changed = {*names(base)} ^ {*before}
+    assert not changed, f"{back}\n{changed}"
+
+
+async def test_only_what_is_opened() -> None:
+    base = make()
+    async with inside("--ddl", f"app={base.url('owner')}") as wire:
+        for sql, why in (
+            ("CREATE TABLE a (); UPDATE t SET name = 'x'", "The operator can start it with `--write` too"),
+            ("CREATE TABLE a (); CREATE ROLE b", "start the server with `--admin`"), ("DO $$BEGIN END$$", "`--admin`"),
+            ("CREATE TABLE a (); COMMIT; DROP TABLE t", "`COMMIT` defines nothing"), ("-- only", "no statement"),
+            ("CREATE TABLE a (); VACUUM t", "VACUUM can't be part of a transaction"),
+            ("CREATE TABLE a (); CREATE INDEX CONCURRENTLY ON t (id)", "can't be part of a transaction"),
+            ("SET ROLE postgres", "defines nothing"), ("CREATE EXTENSION plpgsql", "beyond the database's schema"),
+        ):  # fmt: skip
+            result = await wire.call("edit_schema", sql=sql)
+            assert result["isError"] and why in text_of(result), f"{sql}: {text_of(result)}"
+            assert base.rows("SELECT to_regclass('a')") == [(None,)]
+    async with inside("--write", f"app={base.url('owner')}") as wire:
+        result = await wire.call("write_rows", sql="UPDATE t SET name = 'x'; DROP TABLE u")
+        assert result["isError"] and base.rows("SELECT count(*) FROM t WHERE name = 'x'") == [(0,)]
+
+
+async def test_an_administrator_makes_roles_and_runs_code_whoever_connects() -> None:
+    base = make()
+    async with inside("--ddl", f"app={base.url('postgres')}") as wire:
+        assert "start it with `--admin`" in text_of(await wire.call("edit_schema", sql="CREATE TABLE a ()"))
+    async with inside("--admin", f"app={base.url('postgres')}") as wire:
+
+        async def edit(sql: str, **more: Any) -> str:
+            return text_of(await wire.call("edit_schema", sql=sql, **more))
+
+        said = await edit("CREATE ROLE clerk; GRANT clerk TO reader; GRANT SELECT ON t TO clerk", dry_run=True)
+        assert "+ role clerk" in said and "+ membership of reader in clerk" in said and "DROP ROLE clerk" in said, said
+        assert base.rows("SELECT count(*) FROM pg_roles WHERE rolname = 'clerk'") == [(0,)]
+        try:
+            assert "+ role clerk" in await edit("CREATE ROLE clerk")
+            assert "~ role clerk" in await edit("ALTER ROLE clerk CREATEDB")
+        finally:
+            base.run("DROP ROLE IF EXISTS clerk")
+        assert "- extension plpgsql" in await edit("DROP EXTENSION plpgsql CASCADE", dry_run=True)
+        assert "+ table public.done" in await edit("DO $$BEGIN CREATE TABLE done (); END$$")
+        assert "CALL" in await edit("CREATE PROCEDURE p2() LANGUAGE sql AS 'INSERT INTO t VALUES (77)'; CALL p2()")
+        assert base.rows("SELECT id FROM t WHERE id = 77") == [(77,)]
+        for sql in ("ALTER SYSTEM SET work_mem = '1MB'", "CREATE DATABASE x", "CALL proc()"):
+            assert (await wire.call("edit_schema", sql=sql))["isError"], sql
+
+
+async def test_a_change_is_tried_as_another_role() -> None:
+    base = make()
+    base.run(
+        "DO $$BEGIN IF to_regrole('tenant') IS NULL THEN CREATE ROLE tenant; END IF; END$$; GRANT tenant TO owner;"
+        "ALTER TABLE t ENABLE ROW LEVEL SECURITY; CREATE POLICY mine ON t TO tenant USING (id = 2);"
+        "GRANT SELECT, UPDATE ON t TO tenant"
+    )
+    for role in ("owner", "postgres"):
+        async with inside("--write", f"app={base.url(role)}") as wire:
+
+            async def tried(sql: str) -> str:
+                return text_of(await wire.call("write_rows", sql=sql, as_role="tenant"))
+
+            said = await tried("UPDATE t SET name = 'x' RETURNING id; SELECT current_user")
+            assert said.startswith("Dry run") and "1. UPDATE: 1 row" in said and '["tenant"]' in said, said
+            assert "policy of the table forbids" in await tried("UPDATE t SET id = 9 WHERE id = 2")
+            assert "permission denied" in await tried("DELETE FROM t")
+            assert "nobody" in text_of(await wire.call("write_rows", sql="SELECT 1", as_role="nobody"))
+            said = text_of(await wire.call("write_rows", sql="SELECT current_user"))
+            assert f'["{role}"]' in said
+    assert base.rows("SELECT count(*) FROM t WHERE name = 'x'") == [(0,)]
+
+
+async def test_returned_rows_beyond_a_page_have_a_cursor_and_are_kept_as_they_were() -> None:
+    base = make()
+    async with inside("--write", f"app={base.url('owner')}") as wire:
+        said = text_of(
+            await wire.call("write_rows", sql="INSERT INTO t SELECT g FROM generate_series(10, 300) g RETURNING id")
+        )
+        seen = re.findall(r"^\[(\d+)\]$", said, re.M)
+        while cursor := re.search(r"cursor=([\w-]+)", said):
+            said = text_of(await wire.call("query_rows", cursor=cursor[1]))
+            seen += re.findall(r"^\[(\d+)\]$", said, re.M)
+        assert [int(number) for number in seen] == list(range(10, 301))
+        assert base.rows("SELECT count(*) FROM t") == [(294,)]
+        assert "TRUNCATE TABLE" in text_of(await wire.call("write_rows", sql="TRUNCATE u", dry_run=True))
+        assert base.rows("SELECT count(*) FROM u") == [(1,)]
+        assert "Done" in text_of(await wire.call("write_rows", sql="-- away\nTRUNCATE u"))
+        assert base.rows("SELECT count(*) FROM u") == [(0,)]
+        result = await wire.call("write_rows", sql="TRUNCATE t")
+        assert result["isError"] and "referenced in a foreign key" in text_of(result)
