@@ -65,10 +65,10 @@ async def test_what_health_says_of_both(pair: Pair) -> None:
         primary.rows(MUCH)
         await pair.until(primary, "SELECT pg_wal_lsn_diff(write_lsn, replay_lsn) > 110000000 FROM pg_stat_replication")
         found = await said(client, "p")
-        assert re.search(r"- standby standby \(127.0.0.1\) is behind by 1\d\d MB, 1\d\d MB of that is there", found), (
-            found
-        )
-        assert re.search(r"- replay is paused on this standby, 1\d\d MB wait", await said(client, "s"))
+        assert re.search(
+            r"- replication: standby standby \(127.0.0.1\) is behind by 1\d\d MB, 1\d\d MB of that is there", found
+        ), found
+        assert re.search(r"- replication: replay is paused on this standby, 1\d\d MB wait", await said(client, "s"))
         standby.rows("SELECT pg_wal_replay_resume()")
         await pair.level()
         assert await said(client, "p") == nothing
@@ -77,7 +77,7 @@ async def test_what_health_says_of_both(pair: Pair) -> None:
         standby.stop()
         await pair.until(primary, "SELECT NOT active FROM pg_replication_slots WHERE slot_name = 'standby'")
         primary.rows(MUCH)
-        assert re.search(r"- slot standby is inactive and keeps 1\d\d MB of WAL", await said(client, "p"))
+        assert re.search(r"- replication: slot standby is inactive and keeps 1\d\d MB of WAL", await said(client, "p"))
         primary.stop()
         standby.start()
         await pair.until(standby, "SELECT count(*) = 0 FROM pg_stat_wal_receiver")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any, cast
 
-from mcp_batteries.errors import NotFound, quote
+from mcp_batteries.errors import quote
 from mcp_postgres.engine.connections import Session
+from mcp_postgres.engine.errors import Missing
 from mcp_postgres.policy import Table
 
 __all__ = [
@@ -33,13 +34,6 @@ WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND c.relname = $1 AND CASE WH
     n.nspname = $2
     ELSE pg_table_is_visible(c.oid) OR {OWN} END
 ORDER BY pg_table_is_visible(c.oid) DESC, n.nspname LIMIT 1
-"""
-
-_ALIKE = f"""
-SELECT {SPELLED} FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND {OWN} AND has_schema_privilege(n.oid, 'USAGE')
-    AND lower(c.relname) = lower($1)
-ORDER BY lower(n.nspname) IS DISTINCT FROM lower($2::text), n.nspname, c.relname LIMIT 1
 """
 
 _DESCRIBE = """
@@ -170,9 +164,8 @@ async def find_table(session: Session, table: Table) -> dict[str, str]:
         if found is not None:
             return cast("dict[str, str]", found)
     where = f" in {quote(table.schema)}" if table.schema else ""
-    alike = await session.value(_ALIKE, table.name, table.schema)
-    fix = f"Did you mean {quote(alike, 300)}?" if alike else "`list_objects` lists them."
-    raise NotFound(f"There is no table or view {quote(table.name)}{where}.", fix)
+    what = f"There is no table or view {quote(table.name)}{where}."
+    raise Missing(what, "`list_objects` lists them.", kind="relation", name=table.name)
 
 
 async def describe(session: Session, table: Table) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from mcp_postgres.engine.alone import ALONE, run_alone
 from mcp_postgres.engine.cells import Column, Lines
 from mcp_postgres.engine.connections import Connections, Session
 from mcp_postgres.engine.effects import Effects
-from mcp_postgres.engine.errors import problem
+from mcp_postgres.engine.errors import placed, problem
 from mcp_postgres.engine.pages import Pages
 from mcp_postgres.policy import Changes, Migration, ReadStatement, Writes
 from mcp_postgres.split import begin_of
@@ -109,10 +109,8 @@ async def change(
                             "Leave `dry_run` away to do it.",
                         )
                 if len(wanted.parts) > 1:
-                    raise type(found)(
-                        f"Statement {number} of {len(wanted.parts)} failed, and nothing was changed: {found.what}",
-                        found.fix,
-                    ) from error
+                    where = f"Statement {number} of {len(wanted.parts)} failed, and nothing was changed: "
+                    raise placed(found, where) from error
                 raise found from error
         if alone is None:
             try:

@@ -8,7 +8,7 @@ import psycopg
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote
 
-__all__ = ["problem", "unreachable"]
+__all__ = ["Missing", "placed", "problem", "unreachable"]
 
 _GONE = ("57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "25P04")
 """The backend was ended: by an administrator, a crash, a shutdown, or for idling."""
@@ -30,6 +30,32 @@ _REMEDIES = (
 )
 """What libpq or the server says of a fault that time does not heal, and what the operator can do."""
 _PATH = re.compile(r'"[^"]*[/\\]([^"/\\]+)"')
+
+
+_MISSING = {"42P01": "relation", "42703": "column", "42883": "function", "42704": "type", "3F000": "schema"}
+_NAME = re.compile(r'(?:relation|function|operator|type|schema|column) "?((?:[^"(]|"")+?)"?(?:\(| does not|$)')
+
+
+class Missing(NotFound):
+    """A name in `sql` that there is not."""
+
+    def __init__(self, what: str, fix: str, *, kind: str, name: str) -> None:
+        super().__init__(what, fix)
+        self.kind, self.name = kind, name
+
+    @classmethod
+    def of(cls, error: psycopg.Error, what: str, fix: str) -> Missing | None:
+        """The problem for what PostgreSQL did not find; None where it does not say."""
+        found = _NAME.search(error.diag.message_primary or "")
+        kind = _MISSING.get(error.sqlstate or "")
+        return cls(what, fix, kind=kind, name=found[1]) if found and kind and "Perhaps" not in fix else None
+
+
+def placed(found: Problem, where: str) -> Problem:
+    """The same problem, of one of several statements."""
+    if isinstance(found, Missing):
+        return Missing(f"{where}{found.what}", found.fix, kind=found.kind, name=found.name)
+    return type(found)(f"{where}{found.what}", found.fix)
 
 
 def unreachable(database: str, error: Exception) -> Unavailable:
@@ -80,7 +106,8 @@ def problem(error: psycopg.Error, database: str, *, before: int = 0) -> Problem:
         case "42501":
             return Refused(f"The role lacks a right: {said}.", more or "The operator can grant it.")
         case "42P01" | "3F000" | "42883" | "42703" | "42704":
-            return NotFound(f"{said}{where}.", more or "`search_schema` finds names; quote those with capitals.")
+            fix = more or "`search_schema` finds names; quote those with capitals."
+            return Missing.of(error, f"{said}{where}.", fix) or NotFound(f"{said}{where}.", fix)
         case "08P01" if "bind message" in primary:
             return Invalid(
                 f"The statement and its `parameters` do not go together: {said}.",

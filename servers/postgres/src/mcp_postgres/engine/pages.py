@@ -18,13 +18,14 @@ from typing import Any, cast
 import psycopg
 from psycopg import AsyncRawCursor, pq
 
-from mcp_batteries.errors import Invalid, Problem, Refused
+from mcp_batteries.errors import Invalid, NotFound, Problem, Refused
 from mcp_batteries.limits import Cursor
 from mcp_batteries.sql.rows import Results, RowPage
 from mcp_postgres.engine.admission import Limits, admit, judge, opening, their_names
 from mcp_postgres.engine.cells import Column, Lines, wrapped
 from mcp_postgres.engine.connections import Connections, Session
-from mcp_postgres.engine.errors import problem
+from mcp_postgres.engine.errors import Missing, problem
+from mcp_postgres.engine.spelling import meant
 from mcp_postgres.policy import MAX_STATEMENTS, NextPage, Reads, ReadStatement, part_of
 
 __all__ = ["Pages"]
@@ -104,6 +105,9 @@ class Pages:
                     if session.raw.broken:
                         raise
                     said = why if isinstance(why, Problem) else problem(why, statement.database.name)
+                    if isinstance(said, Missing):
+                        await session.simple("ROLLBACK TO SAVEPOINT mcp_start")
+                        said = NotFound(said.what, await meant(session, said, statement.sql) or said.fix)
                     found.append(str(said))
                     continue
                 if number == 0 and session.role.harmful:

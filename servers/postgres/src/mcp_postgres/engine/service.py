@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
 import anyio.to_thread
@@ -19,9 +19,11 @@ from mcp_postgres.engine.change import change
 from mcp_postgres.engine.cluster import Cluster
 from mcp_postgres.engine.connections import Connections, Session, apart
 from mcp_postgres.engine.demo import SCRIPT
+from mcp_postgres.engine.errors import Missing
 from mcp_postgres.engine.pages import Pages
 from mcp_postgres.engine.plan import explained
 from mcp_postgres.engine.role import WRITABLE
+from mcp_postgres.engine.spelling import meant, word_for
 from mcp_postgres.models import Catalog, Plan, Report, TableInfo
 from mcp_postgres.policy import (
     ActivityOf,
@@ -142,7 +144,20 @@ class Engine:
             connections = self._to[wanted.database.name]
             found = self._pages.several(connections, wanted, limit=limit, max_bytes=max_bytes, max_cell=max_cell)
             return await apart(found)
-        return await self._page(wanted, limit=limit, max_bytes=max_bytes, max_cell=max_cell)
+        page = self._page(wanted, limit=limit, max_bytes=max_bytes, max_cell=max_cell)
+        return await page if isinstance(wanted, NextPage) else await self._helped(wanted.database, wanted.sql, page)
+
+    async def _helped(self, database: Database, sql: str, work: Coroutine[Any, Any, T]) -> T:
+        """What `work` gives; its problem says what was meant by a name or word that PostgreSQL does not know."""
+        try:
+            return await work
+        except Missing as missing:
+            fix = await self.within(database, functools.partial(meant, missing=missing, sql=sql))
+            raise NotFound(missing.what, fix or missing.fix) from missing
+        except (Invalid, NotFound) as unclear:
+            if word := word_for(sql) if "SQLSTATE 42" in unclear.what else "":
+                raise type(unclear)(unclear.what, word) from unclear
+            raise
 
     async def _page(
         self, wanted: ReadStatement | NextPage, *, limit: int, max_bytes: int, max_cell: int = _CELL
@@ -196,7 +211,7 @@ class Engine:
 
     async def describe(self, table: Table, *, sample: int) -> TableInfo:
         """One table, with `sample` of its rows."""
-        found = await self.within(table.database, lambda session: catalog.describe(session, table))
+        found = await self._described(table)
         page = None
         if sample and found["kind"] != "sequence":
             sql = f"SELECT * FROM {_quoted(found['schema'])}.{_quoted(found['name'])} LIMIT {sample}"
@@ -205,6 +220,10 @@ class Engine:
             except Problem as why:
                 page = str(why)
         return TableInfo(table_uri(table.database, found["schema"], found["name"]), found, page)
+
+    async def _described(self, table: Table) -> dict[str, Any]:
+        found = self.within(table.database, lambda session: catalog.describe(session, table))
+        return await self._helped(table.database, "", found)
 
     async def find(self, wanted: SearchOf, *, limit: int) -> Hits:
         """Where words occur in names and comments."""
@@ -222,14 +241,16 @@ class Engine:
 
     async def explain(self, wanted: PlanOf, *, analyze: bool) -> Plan:
         """The plan of a statement."""
-        return await self.within(wanted.statement.database, lambda session: explained(session, wanted, analyze=analyze))
+        plan = self.within(wanted.statement.database, lambda session: explained(session, wanted, analyze=analyze))
+        return await self._helped(wanted.statement.database, wanted.statement.sql, plan)
 
     async def change(self, statement: WriteStatement | SchemaStatement, *, dry_run: bool) -> Change:
         """Change rows or the schema, in one transaction."""
         assert isinstance(statement, Writes | Migration)  # as this server's policy makes them
         dry_run = dry_run or (isinstance(statement, Writes) and statement.role is not None)
         connections = self._to[statement.database.name]
-        return await apart(change(connections, statement, self.limits, self._pages, dry_run=dry_run, limit=_RETURNED))
+        work = change(connections, statement, self.limits, self._pages, dry_run=dry_run, limit=_RETURNED)
+        return await self._helped(statement.database, statement.sql, apart(work))
 
     async def health(self, wanted: HealthOf) -> Report:
         """What is wrong with a database."""
@@ -287,7 +308,7 @@ class Engine:
     async def _rows(self, request: RowsOf[Table] | RowOf[Table]) -> RowPage:
         """The first rows in the order of the key, those with a value in a column, or the one with a key."""
         table = request.table
-        found = await self.within(table.database, lambda session: catalog.describe(session, table))
+        found = await self._described(table)
         if found["kind"] == "sequence":
             raise NotFound(f"{quote(table.name)} is a sequence, it has no rows.")
         columns = {str(column["name"]): str(column["type"]) for column in found["columns"]}

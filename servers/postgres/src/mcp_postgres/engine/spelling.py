@@ -5,16 +5,13 @@ from __future__ import annotations
 import difflib
 import re
 
-import psycopg
-
-from mcp_batteries.errors import NotFound, quote
+from mcp_batteries.errors import quote
 from mcp_postgres.engine.catalog import OWN, as_json
 from mcp_postgres.engine.connections import Session
+from mcp_postgres.engine.errors import Missing
 
-__all__ = ["Missing", "meant", "word_for"]
+__all__ = ["meant", "word_for"]
 
-_MISSING = {"42P01": "relation", "42703": "column", "42883": "function", "42704": "type", "3F000": "schema"}
-_NAME = re.compile(r'(?:relation|function|operator|type|schema|column) "?((?:[^"(]|"")+?)"?(?:\(| does not|$)')
 _MOST = 20_000
 """Names that are compared with one."""
 
@@ -100,21 +97,6 @@ SELECT coalesce(json_agg(x), '[]')::text FROM (SELECT DISTINCT p.proname AS name
 """
 
 
-class Missing(NotFound):
-    """A name in `sql` that there is not."""
-
-    def __init__(self, what: str, fix: str, *, kind: str, name: str) -> None:
-        super().__init__(what, fix)
-        self.kind, self.name = kind, name
-
-    @classmethod
-    def of(cls, error: psycopg.Error, what: str, fix: str) -> Missing | None:
-        """The problem for what PostgreSQL did not find; None where it does not say."""
-        found = _NAME.search(error.diag.message_primary or "")
-        kind = _MISSING.get(error.sqlstate or "")
-        return cls(what, fix, kind=kind, name=found[1]) if found and kind and "Perhaps" not in fix else None
-
-
 def word_for(sql: str, *, name: str = "", kind: str = "") -> str:
     """PostgreSQL's word for another dialect's in `sql`, or for `name`; empty where none is known."""
     plain = name.rpartition(".")[2].lower()
@@ -129,19 +111,21 @@ def word_for(sql: str, *, name: str = "", kind: str = "") -> str:
 
 async def meant(session: Session, missing: Missing, sql: str) -> str:
     """The names there are that are most like the one that is missing, as an answer's next move."""
-    if word := word_for(sql, name=missing.name, kind=missing.kind):
-        if missing.kind in ("function", "type"):
-            return word
+    word = word_for(sql, name=missing.name, kind=missing.kind)
+    if word and missing.kind in ("function", "type"):
+        return word
     query = {"relation": _RELATIONS, "column": _COLUMNS, "function": _CALLABLE}.get(missing.kind)
     if query is None:
         return word
     names = await as_json(session, query, *([sql] if missing.kind == "column" else []))
     wanted = missing.name.rpartition(".")[2].strip('"').lower()
     spelled = {str(item["name"]).strip('"').lower(): str(item["spelled"]) for item in names}
-    squeezed = {re.sub(r"[^a-z0-9]", "", name): name for name in spelled}
-    near = difflib.get_close_matches(wanted, spelled, n=3, cutoff=0.7)
-    same = squeezed.get(re.sub(r"[^a-z0-9]", "", wanted))
-    found = list(dict.fromkeys([*([same] if same else []), *near]))[:3]
-    if found:
+    near: list[str] = difflib.get_close_matches(wanted, list(spelled), n=3, cutoff=0.7)
+    same = [name for name in spelled if _plain(name) == _plain(wanted)]
+    if found := list(dict.fromkeys([*same, *near]))[:3]:
         return f"Did you mean {' or '.join(quote(spelled[name]) for name in found)}?"
     return word
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name)

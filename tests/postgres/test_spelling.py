@@ -1,0 +1,69 @@
+"""A name that is misspelt, and another dialect's word, are answered with the right spelling."""
+
+import pytest
+
+from postgres.serving import inside, make, text_of
+
+pytestmark = pytest.mark.anyio
+
+TYPOS = {
+    "SELECT * FROM custmers": "Did you mean `customers`?",
+    "SELECT * FROM customer": "Did you mean `customers`?",
+    "SELECT * FROM public.ordrs": "Did you mean `orders`",
+    "SELECT * FROM orderlines": 'Did you mean `"OrderLines"`',
+    "SELECT * FROM order_lines": 'Did you mean `"OrderLines"`',
+    "SELECT * FROM OrderLines": 'Did you mean `"OrderLines"`',
+    "SELECT naem FROM customers": "customers.name",
+    "SELECT unitprice FROM \"OrderLines\"": '"OrderLines.unitPrice"',
+    "SELECT lenght(name) FROM customers": "`length`",
+    "SELECT * FROM archived": "`far.archived`",
+    'SELECT * FROM customers WHERE name = "Bob"': "Text stands in single quotes: 'Bob'.",
+    "SELECT ifnull(name, '') FROM customers": "`coalesce(value, other)`",
+    "SELECT group_concat(name) FROM customers": "`string_agg(value, ',')`",
+    "SELECT strftime('%Y', now())": "`to_char(time, 'YYYY-MM-DD')`",
+    "SELECT year(now())": "`extract(year FROM time)`",
+    "SELECT datediff(now(), now())": "a - b",
+    "SELECT getdate()": "`now()`",
+    "SELECT len(name) FROM customers": "`length(text)`",
+    "SELECT iif(true, 1, 2)": "`CASE WHEN condition THEN value ELSE other END`",
+    "SELECT json_extract('{}', '$.a')": "`column -> 'key'",
+    "SELECT CAST(now() AS datetime)": "`timestamptz`",
+    "SELECT 'x'::string": "`text`",
+    "SELECT TOP 5 * FROM customers": "LIMIT stands at the end",
+    "SELECT `name` FROM customers": "by double quotes",
+    "SELECT [name] FROM customers": "by double quotes",
+    "SELECT * FROM customers LIMIT 5, 10": "LIMIT count OFFSET start",
+    "SELECT * FROM customers WHERE name REGEXP 'a'": "matched by ~",
+    "SELECT now() - INTERVAL 7 DAY": "interval '7 days'",
+    "SELECT id FROM customers MINUS SELECT 1": "EXCEPT",
+    "SELECT 1 FROM customers WHERE id == 1": "AND, OR and =",
+    "SELECT * FROM customers WITH (NOLOCK)": "readers wait for nobody",
+    "SHOW TABLES": "`list_objects` and `get_table`",
+    "PRAGMA table_info(customers)": "`list_objects` and `get_table`",
+    "SELECT 1; SELECT * FROM custmers": "Did you mean `customers`?",
+}  # fmt: skip
+RIGHT = (
+    "SELECT '`' || 'TOP 5' || 'LIMIT 1, 2' AS \"MINUS\"", "SELECT ARRAY[[1,2],[3,4]] && ARRAY[[1,2]]",
+    "SELECT name ILIKE 'b%' FROM customers", "SELECT extract(year FROM now())::int > 2000",
+)  # fmt: skip
+
+
+async def test_what_was_meant_is_said() -> None:
+    base = make(
+        "CREATE TABLE customers (id integer, name text); CREATE TABLE orders (id integer);"
+        'CREATE TABLE "OrderLines" (id integer, "unitPrice" numeric); CREATE SCHEMA far; CREATE TABLE far.archived ()'
+    )
+    for role in ("owner", "postgres"):
+        async with inside("--write", f"app={base.url(role)}") as wire:
+            for sql, words in TYPOS.items():
+                # Where the role could do harm, statements of the server's own have no path to `public`.
+                said = text_of(await wire.call("query_rows", sql=sql)).replace("`public.", "`")
+                assert words in said, f"{sql}: {said}"
+            for sql in RIGHT:
+                assert not (await wire.call("query_rows", sql=sql))["isError"], sql
+            said = text_of(await wire.call("write_rows", sql="INSERT INTO orders VALUES (1); DELETE FROM custmers"))
+            assert "Statement 2 of 2 failed" in said and "customers`?" in said, said
+            said = text_of(await wire.call("write_rows", sql="INSERT OR REPLACE INTO orders VALUES (1)"))
+            assert "ON CONFLICT (key)" in said, said
+            assert "orders`" in text_of(await wire.call("explain_query", sql="SELECT * FROM oders"))
+            assert "customers`?" in text_of(await wire.call("get_table", table="custmers"))
