@@ -71,7 +71,8 @@ def test_check_tells_the_truth(tmp_path: Path) -> None:
     assert bad.returncode == 1
     _, line, end = bad.stdout.splitlines()
     assert line.startswith("✗ start") and f"`{tmp_path / 'missing'}` can't be opened" in line
-    detailed = run("--check", "-v", str(tmp_path)).stdout
+    detailed = run("--check", "-v", str(tmp_path), FORCE_COLOR="1").stdout
+    assert detailed.count("start") == 1, "what waits is for terminals"
     assert "read_text, read_files" in detailed and "file:///{+path}" in detailed
 
 

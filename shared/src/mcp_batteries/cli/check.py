@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
@@ -44,8 +46,7 @@ class _Report:
     async def step(self, name: str, work: Callable[[], Awaitable[_Said]]) -> None:
         started = time.perf_counter()
         outcome: bool | None = True
-        # Whoever waits sees for what; a pipe gets the lines alone.
-        with self.console.status(name):
+        with self.waiting(name):
             try:
                 with anyio.fail_after(_SECONDS):
                     said = await work()
@@ -66,6 +67,10 @@ class _Report:
             for detail in filter(None, said.details):
                 self.say(f"[dim]{' ' * 23}{escape(detail)}[/]")
         self.ok = self.ok and outcome is not False
+
+    def waiting(self, name: str) -> AbstractContextManager[object]:
+        """Show whoever waits for what; a pipe gets the lines alone, also where FORCE_COLOR calls it a terminal."""
+        return self.console.status(name) if sys.stdout.isatty() else nullcontext()
 
     def say(self, markup: str) -> None:
         # A terminal breaks a long line by itself, and a log keeps it whole.
@@ -113,11 +118,11 @@ async def _try(program: Program, settings: Settings, report: _Report, stderr: An
     first, *words = [*program.words, *_quiet(settings).arguments()]
     command = StdioServerParameters(command=first, args=words, env=environment)
     started = time.perf_counter()
-    waiting = report.console.status("start")
-    waiting.start()
+    waiting = ExitStack()
+    waiting.enter_context(report.waiting("start"))
     try:
         async with Client(stdio_client(command, errlog=stderr)) as client:
-            waiting.stop()
+            waiting.close()
             report.add(True, "start", _Said(f"answers, speaks {client.protocol_version}"), started)
             await report.step("tools", lambda: _tools(client))
             await report.step("resources", lambda: _resources(client))
@@ -125,7 +130,7 @@ async def _try(program: Program, settings: Settings, report: _Report, stderr: An
             await report.step("call", lambda: _call(client))
             await report.step("subscribe", lambda: _watch(client, program, settings))
     except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - failures belong in the report
-        waiting.stop()
+        waiting.close()
         stderr.seek(0)
         report.end = _last_words(settings, stderr.read())
         report.add(False, "start", _Said(report.end or _reason(error)), started)

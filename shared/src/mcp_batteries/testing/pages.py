@@ -72,6 +72,25 @@ _SHOWS = {
 }
 
 
+_HELPS = {
+    "claude-desktop": """\
+`--install claude-desktop` does all of this by itself. By hand:
+
+1. **The file** is `~/Library/Application Support/Claude/claude_desktop_config.json` on macOS and
+   `%APPDATA%\\Claude\\claude_desktop_config.json` on Windows. Settings, Developer, Edit Config makes
+   it and shows where it is.
+2. **Merge.** In an empty file paste the whole entry. If `mcpServers` is there already, copy only what stands inside the
+   entry's own `mcpServers`, and put a comma between it and its neighbour.
+3. **Absolute paths.** Claude Desktop does not have your shell's path: in place of `uvx` write what `which uvx` prints.
+4. **Restart.** Quit Claude Desktop, also from its tray icon or menu bar, and open it again. The server's tools are
+   behind the sliders below the message field.
+5. **Logs.** `mcp.log` and `mcp-server-NAME.log` in `~/Library/Logs/Claude`, on Windows in `%APPDATA%\\Claude\\logs`. A
+   server that ended at its start left its last sentence there; the entry's command with `--check` added says the same.
+""",
+}
+"""What else is worth knowing about a host."""
+
+
 class _Way(NamedTuple):
     title: str
     said: str
@@ -158,6 +177,8 @@ def _page(host: str, servers: Sequence[Member]) -> str:
         "“from git” only uv; “installed” is for after `uv tool install` (see [Hosts](README.md#install-once)).",
         "",
     ]
+    if more := _HELPS.get(host):
+        lines.append(more)
     for server in servers:
         lines += [f"## {server.command}", "", *_server(host, server)]
     return "\n".join(lines)

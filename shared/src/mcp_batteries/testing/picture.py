@@ -1,6 +1,7 @@
-"""A picture of what a command really prints in a terminal: `python -m mcp_batteries.testing.picture FILE WORDS...`.
+"""A moving picture of what a command really prints: `python -m mcp_batteries.testing.picture FILE TITLE [WORDS...]`.
 
-The command runs now; its output, colours and all, becomes an SVG without anything fetched from elsewhere.
+The command runs now; its output, colours and all, becomes an SVG without anything fetched from elsewhere. Line after
+line appears, again and again; who asks for reduced motion sees all of them at once.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from rich.text import Text
 __all__ = ["picture"]
 
 _COLUMNS = 110
+_LINE_SECONDS = 0.7
+_REST_SECONDS = 6.0
+"""How long all lines stay before they begin anew."""
 
 
 def picture(words: list[str], title: str) -> str:
@@ -34,7 +38,23 @@ def picture(words: list[str], title: str) -> str:
     console.print(Text(f"$ {title}", style="bold"))
     console.print(Text.from_ansi(done.stdout.rstrip()))
     svg = console.export_svg(title=title)
-    return re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
+    return _moving(re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL))
+
+
+def _moving(svg: str) -> str:
+    """`svg` with the lines of its terminal appearing one by one."""
+    lines = sorted({int(number) for number in re.findall(r'<text [^>]*-line-(\d+)\)"', svg)})
+    seconds = len(lines) * _LINE_SECONDS + _REST_SECONDS
+    style: list[str] = []
+    for at, number in enumerate(lines):
+        if at:  # the command itself is there from the beginning
+            shown = 100 * at * _LINE_SECONDS / seconds
+            hidden, seen = f"0%, {shown:.2f}% {{ opacity: 0 }}", f"{shown + 1:.2f}%, 100% {{ opacity: 1 }}"
+            style.append(f"@keyframes line-{number} {{ {hidden} {seen} }}")
+            style.append(f".line-{number} {{ animation: line-{number} {seconds:.1f}s infinite }}")
+    still = "@media (prefers-reduced-motion: reduce) { text { animation: none !important } }"
+    svg = re.sub(r'<text class="([^"]*)"([^>]*-line-(\d+)\)")', r'<text class="\1 line-\3"\2', svg)
+    return svg.replace("</style>", "\n".join([*style, still, "</style>"]), 1)
 
 
 def _main(target: str, title: str, *words: str) -> None:
