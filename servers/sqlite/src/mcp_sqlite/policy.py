@@ -33,11 +33,12 @@ from mcp_batteries.sql.policy import (
 )
 
 __all__ = [
-    "Database", "ListOf", "NamesOf", "NewFile", "NextPage", "Policy", "PolicySettings", "QueryOf", "ReadStatement",
-    "Readable", "Request", "RowOf", "RowsOf", "SchemaOf", "SchemaStatement", "SearchOf", "ServedFile", "Table",
-    "TextOf", "WriteStatement", "table_uri",
+    "AcrossStatement", "Database", "ListOf", "NamesOf", "NewFile", "NextPage", "Policy", "PolicySettings", "QueryOf",
+    "ReadStatement", "Readable", "Request", "RowOf", "RowsOf", "SchemaOf", "SchemaStatement", "SearchOf", "ServedFile",
+    "Table", "TextOf", "WriteStatement", "table_uri",
 ]  # fmt: skip
 
+_MOST_BESIDE = 4
 _HEADER = b"SQLite format 3\0"
 
 
@@ -58,6 +59,13 @@ class Table:
 
     database: Database
     name: str
+
+
+@dataclass(frozen=True)
+class AcrossStatement(ReadStatement):
+    """To be run where other databases can be read too, by their names."""
+
+    beside: tuple[Database, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -136,6 +144,19 @@ class Policy(sql.Policy[Table, Request]):
     def meant(self, name: str) -> Database | None:
         files = [item for item in self.databases.values() if name in (item.address, os.path.basename(item.address))]
         return files[0] if len(files) == 1 else None
+
+    def read(self, database: str | None, sql: str, parameters: Any = None) -> ReadStatement:
+        if database is None or "," not in database or self.meant(database) is not None:
+            return super().read(database, sql, parameters)
+        first, *others = [name.strip() for name in database.split(",")]
+        statement = super().read(first, sql, parameters)
+        beside = tuple(dict.fromkeys(map(self.database, others)))
+        if not beside or statement.database in beside or len(beside) > _MOST_BESIDE:
+            raise Invalid(
+                f"{quote(database)} names no databases to read together.",
+                f"Name up to {_MOST_BESIDE + 1} different ones: `one,other`.",
+            )
+        return AcrossStatement(statement.database, statement.sql, statement.parameters, beside)
 
     def table(self, database: str | None, name: str) -> Table:
         return Table(self.database(database), checked_name(name))

@@ -23,9 +23,9 @@ from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.limits import Cursor, Stop, in_thread
 from mcp_batteries.sql.rows import Results, RowPage
 from mcp_sqlite.engine.pool import Pool, Rest, problem_of
-from mcp_sqlite.policy import Database, NextPage, ReadStatement
+from mcp_sqlite.policy import AcrossStatement, Database, NextPage, ReadStatement
 
-__all__ = ["Pages", "Scratch"]
+__all__ = ["Pages", "Scratch", "told"]
 
 _MOST_RESULTS = 24
 _BYTES = 64 * 1024 * 1024
@@ -78,7 +78,7 @@ class Pages:
         """
         spool = self._scratch.new(".rows")
         request = {
-            "do": "query", "path": statement.database.address, "sql": statement.sql, "parameters": statement.parameters,
+            "do": "query", **told(statement),
             "limit": limit, "max_bytes": max_bytes, "max_cell": max_cell, "spool": spool, "spool_bytes": _BYTES,
         }  # fmt: skip
         with self._tidied(spool):
@@ -198,6 +198,14 @@ def _slice(
     # A line that its writer could not end is none.
     more = b"\n" in data[used:] or (bool(taken) and offset + len(data) < size)
     return taken, offset + used, more
+
+
+def told(statement: ReadStatement) -> dict[str, Any]:
+    """A statement as a worker is told it."""
+    request = {"path": statement.database.address, "sql": statement.sql, "parameters": statement.parameters}
+    if isinstance(statement, AcrossStatement):
+        request["beside"] = {other.name: other.address for other in statement.beside}
+    return request
 
 
 def _ended(reply: Mapping[str, Any]) -> Rest | None:

@@ -13,7 +13,7 @@ from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
 from mcp_batteries.sql.changes import Change, Sample, Step
 from mcp_batteries.sql.rows import Hits, Results, RowPage, count, one_line
 from mcp_sqlite.engine import demo
-from mcp_sqlite.engine.pages import Pages, Scratch
+from mcp_sqlite.engine.pages import Pages, Scratch, told
 from mcp_sqlite.engine.pool import Pool
 from mcp_sqlite.models import Backup, Catalog, Check, Export, Import, Plan, TableInfo
 from mcp_sqlite.policy import (
@@ -158,8 +158,7 @@ class Engine:
 
     async def explain(self, statement: ReadStatement) -> Plan:
         """What SQLite would do for `statement`, which may be one that changes rows."""
-        request = {"do": "explain", "path": statement.database.address, "sql": statement.sql}
-        found = await self.pool.call({**request, "parameters": statement.parameters})
+        found = await self.pool.call({"do": "explain", **told(statement)})
         return Plan(found["tree"], found["scans"], found["indexes"])
 
     async def compile(self, statement: ReadStatement) -> None:
@@ -168,8 +167,7 @@ class Engine:
         Raises:
             Problem: it is wrong, or would do more than read.
         """
-        request = {"do": "explain", "path": statement.database.address, "sql": statement.sql, "mode": "read"}
-        await self.pool.call({**request, "parameters": statement.parameters})
+        await self.pool.call({"do": "explain", "mode": "read", **told(statement)})
 
     async def change(self, statement: WriteStatement | SchemaStatement, *, dry_run: bool) -> Change:
         """Run `statement` in one transaction, and keep what it did unless `dry_run`."""
@@ -206,8 +204,8 @@ class Engine:
 
     async def export(self, statement: ReadStatement, file: NewFile) -> Export:
         """All rows of a query into a new file."""
-        request = {"do": "export", "path": statement.database.address, "sql": statement.sql, "folder": file.folder}
-        more = {"parameters": statement.parameters, "name": file.name, "most": _EXPORT_BYTES}
+        request = {"do": "export", **told(statement)}
+        more = {"folder": file.folder, "name": file.name, "most": _EXPORT_BYTES}
         found = await self.pool.call({**request, **more}, seconds=_LONG * self.pool.seconds)
         return Export(file.name, found["rows"], found["bytes"])
 
@@ -274,7 +272,4 @@ def _frame(request: Request) -> dict[str, Any]:
             return {"do": "row", "path": table.database.address, "table": table.name, "key": key}
         case QueryOf(statement):
             page = {"limit": 100, "max_bytes": 100_000, "max_cell": 10_000}
-            return {
-                "do": "query", "path": statement.database.address, "sql": statement.sql,
-                "parameters": statement.parameters, **page,
-            }  # fmt: skip
+            return {"do": "query", **told(statement), **page}

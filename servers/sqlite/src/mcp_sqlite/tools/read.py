@@ -43,7 +43,8 @@ class ListTools(Room[Policy, Engine]):
         "search_schema": "Search names of tables, columns, indexes and triggers, and comments in definitions.",
         "query_rows": (
             "Query with statements that only read: SELECT, WITH, VALUES, EXPLAIN, reading PRAGMAs.\n\n"
-            "Several, separated by `;`, are answered in one call, all of one moment. "
+            "Several, separated by `;`, are answered in one call, all of one moment. With "
+            "`database` as `one,other` both can be joined: `other.table`. "
             "Answers the columns, then a line of JSON per row. Integers beyond 2^53 are text. If truncated, go on "
             "with\n`cursor` alone."
         ),

@@ -8,7 +8,7 @@ import sqlite3
 import stat
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -244,6 +244,28 @@ class Connections:
     def use(self, path: str, database: Database) -> None:
         """Read the file at `path` by `database` until the request ends, whatever else is open."""
         self._looked_at[path, False] = database
+
+    @contextmanager
+    def across(self, path: str, beside: Mapping[str, str]) -> Generator[None]:
+        """Let the reader of `path` be one that sees other files too, by their names in `beside`, while the block lasts.
+
+        The statement that may run on it is compiled once they are there; it can attach nothing itself.
+        """
+        for other in beside.values():
+            self.reader(self.resolved(other))  # what it needs to be readable is done as for any other
+        database = Database(path, self.interrupt)
+        try:
+            database.connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, len(beside))
+            for name, other in beside.items():
+                uri = f"{file_uri(self.resolved(other))}?mode=ro"
+                quoted = name.replace('"', '""')
+                database.own(f'ATTACH ? AS "{quoted}"', [uri])
+            database.connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+            self.use(path, database)
+            yield
+        finally:
+            database.close()
+            self._looked_at.clear()
 
     def start(self) -> None:
         """A new request: what the last one has looked up may be another thing by now."""

@@ -39,13 +39,10 @@ def run(connections: Connections, request: dict[str, Any], send: statements.Send
     connections.start()
     try:
         request["path"] = connections.resolved(request["path"])
-        match request["do"]:
-            case "query":
-                return statements.queries(connections, request, send)
-            case "check":
-                return _check(connections, request)
-            case other:
-                return _OPERATIONS[other](connections, request)
+        if beside := request.get("beside"):
+            with connections.across(request["path"], beside):
+                return _answer(connections, request, send)
+        return _answer(connections, request, send)
     except Failure as failure:
         raise _with_holder(failure, request["path"]) from None
     except (sqlite3.Error, sqlite3.Warning, MemoryError) as error:
@@ -58,6 +55,16 @@ def run(connections: Connections, request: dict[str, Any], send: statements.Send
             f"The file holds what can't be understood ({type(error).__name__}).",
             "`run_check` tells more.",
         ) from None
+
+
+def _answer(connections: Connections, request: dict[str, Any], send: statements.Send) -> dict[str, Any]:
+    match request["do"]:
+        case "query":
+            return statements.queries(connections, request, send)
+        case "check":
+            return _check(connections, request)
+        case other:
+            return _OPERATIONS[other](connections, request)
 
 
 def _with_holder(failure: Failure, path: str) -> Failure:
