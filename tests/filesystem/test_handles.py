@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import socket
 import sys
 import unicodedata
@@ -223,6 +224,49 @@ def test_a_served_folder_that_was_replaced_is_no_longer_served(here: Ground) -> 
         for path in ("a/b/f.txt", "secret.txt"):
             with pytest.raises(Unavailable, match="restart the server"):
                 read(here, path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a folder in use can't be deleted there")
+def test_a_served_folder_that_was_deleted_and_made_anew_is_served_again(here: Ground) -> None:
+    descriptors = "/proc/self/fd" if sys.platform == "linux" else "/dev/fd"
+    before = len(os.listdir(descriptors))
+    for number in range(3):
+        shutil.rmtree(here.root)
+        with pytest.raises(Unavailable, match="restart the server"):
+            read(here, "new.txt")
+        here.root.mkdir()
+        (here.root / "new.txt").write_text(str(number))
+        assert read(here, "new.txt") == str(number).encode()
+        here.root.rename(here.root.parent / "moved")  # and what was made anew is as well guarded
+        with pytest.raises(Unavailable, match="restart the server"):
+            read(here, "new.txt")
+        (here.root.parent / "moved").rename(here.root)
+    assert len(os.listdir(descriptors)) == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a folder in use can't be deleted there")
+@pytest.mark.parametrize("how", ["link", "moved there", "another owner", "where all may write"])
+def test_what_others_may_have_put_there_is_not_served(here: Ground, how: str) -> None:
+    (here.outside / "new.txt").write_text("")
+    shutil.rmtree(here.root)
+    match how:
+        case "link":
+            here.root.symlink_to(here.outside)
+        case "moved there":
+            here.outside.chmod(0o755)
+            here.root.parent.chmod(0o777)
+            here.outside.rename(here.root)
+        case "another owner":
+            if os.geteuid():
+                pytest.skip("only root gives files away")
+            here.root.mkdir()
+            os.chown(here.root, 12345, -1)
+        case _:
+            here.root.mkdir()
+            here.root.parent.chmod(0o777)
+    (here.root / "new.txt").write_text("")
+    with pytest.raises(Unavailable, match="restart the server"):
+        read(here, "new.txt")
 
 
 def test_status_and_links_unfollowed(here: Ground) -> None:

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import logging
 import os
+import stat
 import sys
 import weakref
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 from mcp_batteries.errors import Invalid, NotFound, Refused, Unavailable, quote, reason
@@ -43,7 +45,8 @@ class PolicySettings(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Root:
-    """A served folder, opened once; when something else stands at its path later, neither is served.
+    """A served folder, opened once; when something else stands at its path later, neither is served, but for
+    `serve_again`.
 
     Attributes:
         name: last component of the path, with a number when two folders share it.
@@ -66,6 +69,29 @@ class Root:
     @property
     def uri(self) -> str:
         return file_uri(self.path)
+
+    def serve_again(self) -> bool:
+        """Serve what stands at the path now, when this folder was deleted and made anew, as by cloning it again.
+
+        A folder that was only moved may still be meant, and so may the other one: neither is served. What stands
+        there has to be a folder of the same owner, where nobody else could have put it.
+        """
+        if self.fd < 0 or os.fstat(self.fd).st_nlink:
+            return False
+        try:
+            guarded = all(map(_is_guarded, Path(self.real).parents))
+            new = os.open(self.real, _OPEN_ROOT | getattr(os, "O_NOFOLLOW", 0))
+        except OSError:
+            return False
+        try:
+            found, old = os.fstat(new), os.fstat(self.fd)
+            if not guarded or found.st_uid != old.st_uid or os.path.realpath(self.real) != self.real:
+                return False
+            os.dup2(new, self.fd, inheritable=False)
+            object.__setattr__(self, "identity", (found.st_dev, found.st_ino))
+        finally:
+            os.close(new)
+        return True
 
 
 @dataclass(frozen=True)
@@ -354,6 +380,13 @@ def _open_inner(root: Root, parts: tuple[str, ...], taken: set[str]) -> Root:
         raise
     name, real = _unique(parts[-1] if parts else root.name, taken), os.path.join(root.real, *parts)
     return Root(name, os.path.join(root.path, *parts), real, _identity(fd, real), fd)
+
+
+def _is_guarded(folder: Path) -> bool:
+    """Whether nobody but this user and root can put another entry in the place of one in `folder`."""
+    found = folder.lstat()
+    is_shared = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX
+    return not is_shared and found.st_uid in (os.geteuid(), 0)
 
 
 def _identity(fd: int, real: str) -> tuple[int, int]:

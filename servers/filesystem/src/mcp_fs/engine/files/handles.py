@@ -85,7 +85,7 @@ def _refuse_replaced(root: Root) -> None:
         now = None
     except OSError:
         return
-    if now is None or (now.st_dev, now.st_ino) != root.identity:
+    if now is None or ((now.st_dev, now.st_ino) != root.identity and not root.serve_again()):
         raise Unavailable(
             f"The served folder {quote(root.name)} was moved, removed or replaced since the server started.",
             "The operator can restart the server, which then serves what is there now.",
