@@ -54,6 +54,7 @@ MODULES = {
         "tests/sqlite/test_mistakes.py tests/sqlite/test_doors.py tests/sqlite/test_queries.py",
     ),
     "servers/sqlite/src/mcp_sqlite/worker/authorizer.py": (
+        "tests/sqlite/test_authorizer.py",
         "tests/sqlite/test_writes.py",
         "tests/sqlite/test_attacks.py",
     ),
