@@ -48,7 +48,10 @@ WAYS = {
     "explain analyze in a query": ("query_rows", "EXPLAIN (ANALYZE) {q}", {}),
     "plan": ("explain_query", "{q}", {}),
     "plan, run": ("explain_query", "{q}", {"analyze": True}),
+    "one of several": ("query_rows", "SELECT 1; {q}; SELECT 2", {}),
     "dry run": ("write_rows", "{q}", {"dry_run": True}),
+    "dry run of several": ("write_rows", "SELECT 1; {q}; DELETE FROM public.u WHERE false", {"dry_run": True}),
+    "dry run as another role": ("write_rows", "{q}", {"as_role": "reader"}),
     "dry run of a change": (
         "write_rows",
         "WITH harmless AS ({q}) INSERT INTO public.u SELECT 2, count(*)::text FROM harmless",
@@ -218,7 +221,7 @@ async def call(wire: Inside, tool: str, **arguments: Any) -> tuple[bool, str]:
     result = await wire.call(tool, **arguments)
     said = text_of(result)
     assert "Traceback" not in said and "failed inside" not in said, said
-    return bool(result.get("isError")), said
+    return bool(result.get("isError")) or ": failed: " in said, said
 
 
 def show(place: Scene, tally: Tally, share: float, chance: random.Random) -> None:
