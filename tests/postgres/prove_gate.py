@@ -42,7 +42,7 @@ POWERS = {
     "reloader": None,
 }
 """Roles that could do harm, and what they are members of; each also as one that may keep the log quiet."""
-WAYS = {
+WAYS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "query": ("query_rows", "{q}", {}),
     "explain in a query": ("query_rows", "EXPLAIN {q}", {}),
     "explain analyze in a query": ("query_rows", "EXPLAIN (ANALYZE) {q}", {}),

@@ -308,3 +308,30 @@ async def test_a_plan_over_many_partitions_shows_those_that_cost() -> None:
     async with inside(f"app={base.url()}") as client:
         said = text_of(await client.call("explain_query", sql="SELECT * FROM parts"))
         assert said.count("Seq Scan on part_") == 8 and "on part_17 " in said and "… 22 more parts" in said, said
+
+
+@pytest.mark.anyio
+async def test_vectors_are_short_and_a_similarity_search_uses_its_index() -> None:
+    base = make()
+    if not base.rows("SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"):
+        pytest.skip("this PostgreSQL has no pgvector")
+    base.run(
+        "CREATE EXTENSION vector; CREATE TABLE notes (id integer, at vector(60));"
+        "INSERT INTO notes SELECT g, ARRAY(SELECT sin(g * i) FROM generate_series(1, 60) i)::real[]::vector"
+        " FROM generate_series(1, 4000) g; CREATE INDEX ON notes USING hnsw (at vector_l2_ops); ANALYZE notes;"
+        "GRANT SELECT ON notes TO reader"
+    )
+    near = "SELECT id, at FROM notes ORDER BY at <-> (SELECT at FROM notes WHERE id = 7) LIMIT 2"
+    async with inside(f"app={base.url()}") as wire:
+        first, _ = rows(await wire.call("query_rows", sql=near, max_cell=100_000))
+        assert (
+            first[0] == 7 and first[1].startswith("[0.6569866,") and first[1].endswith(",… 60 numbers, all by ::text]")
+        )
+        assert len(first[1]) < 80
+        assert "all by ::text" in text_of(await wire.call("get_table", table="notes", sample=1))
+        whole = rows(await wire.call("query_rows", sql="SELECT at::text FROM notes WHERE id = 7", max_cell=100_000))
+        assert whole[0][0].count(",") == 59
+        assert rows(await wire.call("query_rows", sql="SELECT '[1,2,3]'::vector")) == [["[1,2,3]"]]
+        given = {"sql": "SELECT id FROM notes ORDER BY at <-> $1 LIMIT 3", "parameters": [whole[0][0]]}
+        assert rows(await wire.call("query_rows", **given))[0] == [7]
+        assert "Index Scan using notes_at_idx" in text_of(await wire.call("explain_query", **given))

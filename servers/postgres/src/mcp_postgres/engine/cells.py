@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from json.encoder import encode_basestring
 
+from mcp_postgres.engine.closed_world import FIRST_OWN
+
 __all__ = ["Column", "Lines", "wrapped"]
 
 _SMALL = {
@@ -28,6 +30,9 @@ _NUMBERS = {21, 23, 26}
 _FLOATS = {700, 701}
 _LONG_NUMBERS = {20, 5069}
 _EXACT = 2**53
+_SHORT = 100
+_VECTOR = re.compile(r"\[(?:-?\d+(?:\.\d+)?(?:e[+-]?\d+)?,){3}", re.IGNORECASE)
+"""How the values of pgvector's types begin; embeddings have a thousand numbers that tell a reader nothing."""
 _FINITE = re.compile(r"[-+0-9.e]+")
 
 
@@ -94,6 +99,8 @@ class Lines:
             return lambda value: "null"
         if kind == _BYTES:
             return self._bytes
+        if kind >= FIRST_OWN:
+            return lambda value: self._text(value) if (short := _short(value)) is None else encode_basestring(short)
         return self._json if kind in _JSON else self._text
 
     def _text(self, value: str) -> str:
@@ -115,6 +122,15 @@ class Lines:
             self.cut += 1
             more = ',"cut":true'
         return f'{{"base64":"{base64.b64encode(found[: self.max_cell]).decode()}"{more}}}'
+
+
+def _short(value: str) -> str | None:
+    """A vector by its first numbers; None for what is none, or is short."""
+    if len(value) < _SHORT or not _VECTOR.match(value):
+        return None
+    first = value.split(",", 3)[:3]
+    many = f" {value.count(',') + 1:,} numbers," if value.endswith("]") else ""
+    return f"{','.join(first)},…{many} all by ::text]"
 
 
 def _long(value: str) -> str:

@@ -23,7 +23,7 @@ from psycopg import AsyncRawCursor
 if TYPE_CHECKING:
     from mcp_postgres.engine.connections import Session
 
-__all__ = ["GATE", "READING", "World", "functions_in", "objects_in"]
+__all__ = ["FIRST_OWN", "GATE", "READING", "World", "functions_in", "objects_in"]
 
 FIRST_OWN = 16384
 """The first number of an object that is not PostgreSQL's own."""

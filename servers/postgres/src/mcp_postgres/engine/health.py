@@ -61,8 +61,9 @@ _INDEXES = [
     (
         _LATER,
         "DROP INDEX CONCURRENTLY it, if it isn't used on a standby either",
-        f"""SELECT format('index %s (%s) on %s was never used since %s', s.indexrelid::regclass,
+        f"""SELECT format('index %s (%s) on %s was never used on this %s since %s', s.indexrelid::regclass,
         pg_size_pretty(pg_relation_size(s.indexrelid)), s.relid::regclass,
+        CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE 'primary' END,
         coalesce((SELECT stats_reset FROM pg_stat_database WHERE datname = current_database())::date::text,
                  'statistics began'))
     FROM pg_stat_user_indexes s JOIN pg_index i ON i.indexrelid = s.indexrelid

@@ -115,6 +115,9 @@ class Pages:
                 page = self._page(result, secrets.token_urlsafe(9), 0, limit, share)
                 max_bytes -= len(page.lines.encode())
                 found.append(page)
+        if not any(isinstance(item, RowPage) for item in found):
+            said = " ".join(f"{number}: {item}" for number, item in enumerate(found, 1))
+            raise Invalid(f"None of the {len(found)} statements was answered. {said}")
         return Results(found)
 
     async def kept(

@@ -35,7 +35,7 @@ class DbaTools(Room[Policy, Engine]):
         areas: Annotated[list[Area] | None, Field(description="All unless named.")] = None,
         database: DatabaseName = None,
     ) -> Report:
-        """Get what is wrong with a database and what to do, the most urgent first: settings, indexes, locks …"""
+        """Get what is wrong with a database and what to do about it, the most urgent first."""
         return await self.engine.health(self.policy.health(database, areas or ()))
 
     @tool("Top queries", seconds=LONGEST)
