@@ -75,6 +75,9 @@ class Caller:
             self.close()
             if isinstance(problem, ConnectionRefusedError):
                 raise
+            if "Session not found" in str(problem):
+                self._tally["session over"] += 1
+                return
             self._tally[f"lost: {kind}, {self._revision}, {problem!r}"[:200]] += 1
             return
         status = int(head.split(b" ", 2)[1])

@@ -1,5 +1,6 @@
 """What lies between the socket and the requests: slow senders, certificates, proxies, probes, the end."""
 
+import asyncio
 import json
 import signal
 import socket
@@ -8,6 +9,7 @@ import sys
 import warnings
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.abc
@@ -18,9 +20,11 @@ from cryptography.x509.oid import NameOID
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.testing.wire import MODERN, HttpWire
+from mcp_batteries.transports.http.acceptor import Acceptor
 from mcp_batteries.transports.http.auth.callers import network_of
 from mcp_batteries.transports.http.auth.tokens import new_token
 from mcp_batteries.transports.http.serve import serve
+from mcp_batteries.transports.http.uvicorn_server import bind
 from mcp_example.settings import Settings
 from shared.certificates import certificate
 from shared.http_subject import TOY, running
@@ -275,3 +279,24 @@ async def test_a_handshake_that_does_not_come_is_not_waited_for(tmp_path: Path) 
 )
 async def test_addresses_of_one_network_are_one_caller(host: str, whose: str) -> None:
     assert network_of(host) == whose
+
+
+@pytest.mark.parametrize("turns", range(5))
+async def test_a_connection_that_is_taken_as_the_server_ends_is_not_lost(turns: int) -> None:
+    """However many turns of the loop lie between its coming and the end."""
+    made: list[object] = []
+
+    class Taken(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            made.append(transport)
+            transport.close()
+
+    listener = bind("127.0.0.1", 0, public=False)
+    make: Any = Taken
+    acceptor = Acceptor(listener, make, most=100, tls=None, handshake_seconds=5, proxies=[])
+    await asyncio.sleep(0)  # It waits for connections.
+    with socket.create_connection(listener.getsockname()):
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await acceptor.close()
+        assert len(made) == 1

@@ -32,6 +32,8 @@ _BEYOND = 32
 _SHARE = 2
 """One address has at most the limit divided by this."""
 _BREATH_SECONDS = 0.1
+_OPENING_SECONDS = 1.0
+"""At the end, for handshakes that have begun."""
 
 _log = logging.getLogger(__name__)
 _log.addFilter(RateLimitFilter())
@@ -97,34 +99,61 @@ class Acceptor:
         self._places: dict[str, dict[_Place, None]] = {}
         self._count = 0
         listener.setblocking(False)
-        self._running = asyncio.create_task(self._run())
+        self._loop = asyncio.get_running_loop()
+        self._breath: asyncio.TimerHandle | None = None
+        self._running: asyncio.Task[None] | None = None
+        try:
+            # Not `sock_accept`: one that is cancelled drops the connection that it has taken in the same turn.
+            self._loop.add_reader(listener, self._accept)
+        except NotImplementedError:  # Windows.
+            self._running = asyncio.create_task(self._run())
 
     async def close(self) -> None:
         """Take what has come already, then nothing more."""
-        self._running.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._running
+        if self._running is not None:
+            self._running.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._running
+        else:
+            self._loop.remove_reader(self._listener)
+            if self._breath is not None:
+                self._breath.cancel()
         with suppress(OSError):
             while True:
                 self._take(*self._listener.accept())
         self._listener.close()
         opening = [place.opening for theirs in self._places.values() for place in theirs if place.opening is not None]
         if opening:
-            await asyncio.wait(opening, timeout=_BREATH_SECONDS)
+            await asyncio.wait(opening, timeout=_OPENING_SECONDS)
+
+    def _accept(self) -> None:
+        # One for each turn of the loop: calls come in between.
+        try:
+            taken = self._listener.accept()
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as problem:
+            self._cannot(problem)
+            self._loop.remove_reader(self._listener)
+            self._breath = self._loop.call_later(_BREATH_SECONDS, self._loop.add_reader, self._listener, self._accept)
+            return
+        self._take(*taken)
 
     async def _run(self) -> None:
-        loop = asyncio.get_running_loop()
         while True:
             try:
-                taken = await loop.sock_accept(self._listener)
+                taken = await self._loop.sock_accept(self._listener)
             except OSError as problem:
-                # Descriptors went elsewhere.
-                _log.warning("a connection cannot be taken: %s", problem.strerror)
-                self._drop_one(None)
+                self._cannot(problem)
                 await asyncio.sleep(_BREATH_SECONDS)
                 continue
             self._take(*taken)
-            await asyncio.sleep(0)  # One for each turn of the loop: calls come in between.
+            await asyncio.sleep(0)
+
+    def _cannot(self, problem: OSError) -> None:
+        # Descriptors went elsewhere.
+        _log.warning("a connection cannot be taken: %s", problem.strerror)
+        self._drop_one(None)
 
     def _take(self, taken: socket.socket, address: Sequence[object]) -> None:
         owner = self._owner(str(address[0]) if address else "")

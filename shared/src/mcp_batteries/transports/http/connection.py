@@ -105,6 +105,11 @@ class Connection(HttpToolsProtocol):
             self.linger()
 
     @property
+    def is_new(self) -> bool:
+        """Whether no request has come whole, so that one may be on its way."""
+        return cast("Any", self.cycle) is None and not self.lingers
+
+    @property
     def is_busy(self) -> bool:
         """Whether a request is being answered."""
         return cast("Any", self.cycle) is not None and not self.cycle.response_complete

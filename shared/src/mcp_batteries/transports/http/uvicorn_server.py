@@ -38,7 +38,9 @@ _LAME_DUCK_SECONDS = 2.0
 """At most, and half of the drain: so long a balancer has to see that the server is not ready any more."""
 _HANDSHAKE_SECONDS = 0.05
 _GRACE_SECONDS = 0.25
-"""For the first request on a connection that was taken last."""
+"""For a request that crosses the end of a stream or of a connection."""
+_FIRST_SECONDS = 1.5
+"""At most, and half of the drain: for the first request on a connection that was taken last."""
 _SO_ATTACH_FILTER = 26
 _LEAVE_SECONDS = 0.9
 """For everything after the last answer: streams, sessions, the lifespan."""
@@ -160,6 +162,9 @@ class UvicornServer(uvicorn.Server):
         self._on_shutdown()
         if not hurry:
             await self._until_gone(min(self._drain_seconds / 2, _GRACE_SECONDS))
+            with anyio.move_on_after(min(self._drain_seconds / 2, _FIRST_SECONDS)):
+                while any(cast("Connection", connection).is_new for connection in connections):  # noqa: ASYNC110
+                    await anyio.sleep(0.01)
         await self._in_flight.end(max(0.0, drained - anyio.current_time()))
         for connection in list(connections):
             connection.shutdown()
