@@ -329,7 +329,7 @@ async def over_http(case: Case, revision: str, seconds: float, dice: random.Rand
                         headers[name] = dice.choice(
                             ("", "x" * 3000, "=?base64?!?=", "text/plain", "2024-11-05", "\x7f")
                         )
-                    headers = {name: str(value).encode("ascii", "ignore").decode() for name, value in headers.items()}
+                    headers = {name: "".join(filter(_is_sendable, str(value))) for name, value in headers.items()}
                     data = json.dumps(message).encode() if must else maker.text(message)
                     tasks.start_soon(post, data, headers, must, held)
                     judge.tally["sent"] += 1
@@ -364,6 +364,10 @@ async def fuzz(package: str, seconds: float, seed: int) -> list[str]:
                 found.append(f"{name}: {type(reason).__name__}: {reason} after {dict(judge.tally)}")
                 print(f"FOUND {found[-1]}", flush=True)
     return found
+
+
+def _is_sendable(letter: str) -> bool:
+    return letter.isascii() and letter.isprintable()
 
 
 def _keys(node: Any) -> list[Any]:
