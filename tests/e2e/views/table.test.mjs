@@ -75,6 +75,31 @@ test("pages come through the server's cursor, all of one moment", async () => {
   await host.close();
 });
 
+test("a few wide rows become a screenful by themselves, and columns can be left out", async () => {
+  const host = await browser.open(server);
+  const wide = Array.from({ length: 40 }, (_, number) => `printf('%.*c', 30, 'x') AS c${number}`).join(", ");
+  const sql = `WITH RECURSIVE n(id) AS (SELECT 10001 UNION ALL SELECT id + 1 FROM n WHERE id < 10120) SELECT id, id * 1000.5 AS price, ${wide} FROM n`;
+  const { view, number } = await host.show("query_rows", { sql });
+  await view.getByText("1–50 of ").waitFor();
+  assert.equal(await view.locator("tbody tr").count(), 50);
+  assert.equal(host.seen.calls.length, 1);
+  // An amount is grouped for the eye; a key is one word.
+  assert.equal(await view.locator("tbody td").first().innerText(), "10001");
+  assert.deepEqual(await view.locator("tbody td").nth(1).locator("span").allInnerTexts(), ["10", "006", "000"]);
+  assert.equal(await view.locator("tbody td").nth(1).innerText(), "10006000.5");
+  await view.getByRole("button", { name: "Columns", exact: true }).click();
+  await view.getByRole("checkbox", { name: "price" }).uncheck();
+  await view.getByRole("columnheader", { name: "c0", exact: true }).waitFor();
+  assert.equal(await view.getByRole("columnheader", { name: "price" }).count(), 0);
+  const box = async () => (await view.locator("tbody td").first().boundingBox()).x;
+  const before = await box();
+  await view.getByRole("region", { name: "Rows" }).evaluate((element) => { element.scrollLeft = 500; });
+  assert.ok(Math.abs((await box()) - before) < 2, "the first column stays");
+  assert.deepEqual(await host.violations(number), []);
+  host.clean();
+  await host.close();
+});
+
 test("a cursor the server no longer knows is told, and nothing is lost", async () => {
   const host = await browser.open(server);
   const result = await server.client.callTool({ name: "query_rows", arguments: READINGS });
@@ -137,7 +162,7 @@ test("works by keyboard alone", async () => {
   const host = await browser.open(server);
   const { view } = await host.show("query_rows", { sql: "SELECT id, name FROM station" });
   await view.getByLabel("Filter rows").focus();
-  for (let presses = 0; presses < 5; presses++) await host.page.keyboard.press("Tab");
+  for (let presses = 0; presses < 6; presses++) await host.page.keyboard.press("Tab");
   assert.equal(await view.locator(":focus").getAttribute("aria-label"), "Rows");
   await host.page.keyboard.press("Tab");
   await host.page.keyboard.press("Tab");

@@ -4,7 +4,7 @@ import {
   columnFilteringFeature, createFilteredRowModel, createPaginatedRowModel, createSortedRowModel, globalFilteringFeature,
   rowPaginationFeature, rowSortingFeature, tableFeatures, useTable,
 } from "@tanstack/preact-table";
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 
 import { textOf } from "../kit/bridge";
 import { type Call, mount } from "../kit/mount";
@@ -18,6 +18,8 @@ const PAGER = "query_rows";
 const COLUMNS_SHOWN = 40;
 const CELL_SHOWN = 300;
 const ROWS_SHOWN = 50;
+const COLUMNS_CHOSEN = 300;
+/** Columns up to which each has a box to tick. */
 
 type Row = { at: number; cells: Cell[] };
 
@@ -81,10 +83,15 @@ function Grid({ call, first }: { call: Call; first: Page }) {
   const [charted, setCharted] = useState(false);
   const [narrowing, setNarrowing] = useState(false);
   const [open, setOpen] = useState<{ row: number; column: number }>();
+  const [choosing, setChoosing] = useState(false);
+  const [hidden, setHidden] = useState<ReadonlySet<number>>(new Set());
 
   const rows = useMemo(() => pages.flatMap((page) => page.rows), [pages]);
   const data = useMemo(() => rows.map((cells, at): Row => ({ at, cells })), [rows]);
   const kinds = useMemo(() => first.columns.map((_, column) => kindOf(rows.slice(0, 200), column)), [first, rows]);
+  const amounts = useMemo(
+    () => first.columns.map((name, column) => kinds[column] === "number" && !NAMES_A_THING.test(name)), [first, kinds],
+  );
   const columns = useMemo(
     () => first.columns.map((name, column) => ({
       id: String(column),
@@ -110,7 +117,8 @@ function Grid({ call, first }: { call: Call; first: Page }) {
   const matching = table.getFilteredRowModel().rows.length;
   const pageCount = table.getPageCount();
   const atEnd = pageIndex >= pageCount - 1;
-  const window = table.getAllLeafColumns().slice(from, from + COLUMNS_SHOWN);
+  const chosen = table.getAllLeafColumns().filter((column) => !hidden.has(Number(column.id)));
+  const window = chosen.slice(from, from + COLUMNS_SHOWN);
   const visible = table.getSortedRowModel().rows.map((row) => (row.original as Row).cells);
 
   const load = async (): Promise<boolean> => {
@@ -133,6 +141,10 @@ function Grid({ call, first }: { call: Call; first: Page }) {
       setLoading(false);
     }
   };
+  // A page for a model can be a few wide rows; a person gets a screenful.
+  useEffect(() => {
+    if (first.cursor && first.rows.length < ROWS_SHOWN) void load();
+  }, []);
   const next = async () => {
     if (!atEnd) table.setPageIndex(pageIndex + 1);
     else if (await load()) table.setPageIndex(pageIndex + 1);
@@ -146,17 +158,32 @@ function Grid({ call, first }: { call: Call; first: Page }) {
         <input type="search" class="grow" aria-label="Filter rows" placeholder="Filter rows"
           onInput={(event) => { table.setGlobalFilter(event.currentTarget.value); table.setPageIndex(0); }} />
         <button type="button" aria-pressed={narrowing} onClick={() => setNarrowing(!narrowing)}>Filter columns</button>
+        {first.columns.length > 1 && first.columns.length <= COLUMNS_CHOSEN && (
+          <button type="button" aria-pressed={choosing} onClick={() => setChoosing(!choosing)}>Columns</button>
+        )}
         <button type="button" aria-pressed={charted} onClick={() => setCharted(!charted)}>Chart</button>
         <button type="button" onClick={() => call.copied(csv(first.columns, visible), `${visible.length} rows as CSV`)}>Copy CSV</button>
         <button type="button" onClick={() => call.copied(markdown(first.columns, visible), `${visible.length} rows as Markdown`)}>Copy Markdown</button>
       </div>
+      {choosing && (
+        <fieldset class="choices">
+          <legend class="unseen">Columns to show</legend>
+          {first.columns.map((name, column) => (
+            <label key={column}>
+              <input type="checkbox" checked={!hidden.has(column)} disabled={!hidden.has(column) && hidden.size === first.columns.length - 1}
+                onChange={() => { setHidden(toggled(hidden, column)); setFrom(0); }} />
+              <Text value={plain(name, 60)} />
+            </label>
+          ))}
+        </fieldset>
+      )}
       {charted && <RowsChart columns={first.columns} rows={visible} theme={call.theme} />}
       {notes.map((note) => <p class="quiet"><Text value={note} /></p>)}
-      {first.columns.length > COLUMNS_SHOWN && (
+      {chosen.length > COLUMNS_SHOWN && (
         <div class="bar" role="group" aria-label="Columns">
           <button type="button" disabled={from === 0} onClick={() => setFrom(Math.max(0, from - COLUMNS_SHOWN))}>← Columns</button>
-          <span>Columns {from + 1}–{Math.min(from + COLUMNS_SHOWN, first.columns.length)} of {first.columns.length.toLocaleString("en")}</span>
-          <button type="button" disabled={from + COLUMNS_SHOWN >= first.columns.length} onClick={() => setFrom(from + COLUMNS_SHOWN)}>Columns →</button>
+          <span>Columns {from + 1}–{Math.min(from + COLUMNS_SHOWN, chosen.length)} of {chosen.length.toLocaleString("en")}</span>
+          <button type="button" disabled={from + COLUMNS_SHOWN >= chosen.length} onClick={() => setFrom(from + COLUMNS_SHOWN)}>Columns →</button>
         </div>
       )}
       <div class="scroll rows" role="region" aria-label="Rows" tabIndex={0}>
@@ -197,7 +224,7 @@ function Grid({ call, first }: { call: Call; first: Page }) {
                   const index = Number(column.id);
                   return (
                     <td key={column.id} class={kinds[index]}>
-                      <Value cell={cells[index] ?? null} onOpen={() => setOpen({ row: at, column: index })} />
+                      <Value cell={cells[index] ?? null} amount={amounts[index]!} onOpen={() => setOpen({ row: at, column: index })} />
                     </td>
                   );
                 })}
@@ -233,10 +260,28 @@ function Grid({ call, first }: { call: Call; first: Page }) {
   );
 }
 
-function Value({ cell, onOpen }: { cell: Cell; onOpen: () => void }) {
+/** Numbers that count or measure; the digits of others, such as a key or a year, belong together. */
+const NAMES_A_THING = /(^|[_ ])(id|key|year|zip|code|number|nr|no|port|pid|oid|phone|version)$|(^|[a-z])Id$/i;
+
+/** A number with its thousands apart, by style: what is selected and copied are its digits alone. */
+function Amount({ text }: { text: string }) {
+  const [, sign = "", whole = "", rest = ""] = /^(-?)(\d{5,})(\..*)?$/.exec(text) ?? [];
+  if (!whole) return <bdi>{text}</bdi>;
+  const groups = whole.match(/\d{1,3}(?=(\d{3})*$)/g)!;
+  return <bdi>{sign}{groups.map((group, number) => <span key={number} class={number ? "thousand" : ""}>{group}</span>)}{rest}</bdi>;
+}
+
+function toggled(set: ReadonlySet<number>, item: number): ReadonlySet<number> {
+  const copy = new Set(set);
+  if (!copy.delete(item)) copy.add(item);
+  return copy;
+}
+
+function Value({ cell, amount, onOpen }: { cell: Cell; amount: boolean; onOpen: () => void }) {
   if (cell === null) return <span class="null">null</span>;
   const text = cellText(cell);
   if (typeof cell === "object") return <span class="quiet"><Text value={plain(text, CELL_SHOWN)} /></span>;
+  if (amount && EXACT.test(text)) return <Amount text={text} />;
   if (text.length <= CELL_SHOWN && !text.includes("\n")) return <Text value={text} />;
   return (
     <span class="cut">
