@@ -9,6 +9,7 @@ from subprocess import PIPE
 import anyio
 
 from mcp_batteries.testing.wire import HttpWire, StdioWire, Wire
+from mcp_batteries.testing.wire.base import SECONDS
 
 TRANSPORTS = ("stdio", "http")
 
@@ -20,7 +21,7 @@ async def listening(package: str, *arguments: str) -> AsyncGenerator[tuple[anyio
     async with await anyio.open_process(command, stdin=None, stdout=None, stderr=PIPE) as process:
         assert process.stderr is not None
         said = b""
-        with anyio.fail_after(60):
+        with anyio.fail_after(SECONDS):
             while not (found := re.search(rb"listening on (https?://\S+)\r?\n", said)):
                 said += await process.stderr.receive()
         try:

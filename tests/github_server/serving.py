@@ -1,8 +1,10 @@
 """The server against an oracle, and a client of it."""
 
 import json
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from mcp import Client
@@ -56,3 +58,14 @@ def text_of(result: Any) -> str:
 def data_of(contents: Any) -> Any:
     """The JSON of a resource."""
     return json.loads(contents.contents[0].text)
+
+
+def fake_gh(folder: Path, script: str, batch: str) -> Path:
+    """A program `gh` in `folder`: `script` of a shell, or on Windows `batch`."""
+    if sys.platform == "win32":
+        path, text = folder / "gh.cmd", f"@echo off\n{batch}\n"
+    else:
+        path, text = folder / "gh", f"#!/bin/sh\n{script}\n"
+    path.write_text(text, "utf-8")
+    path.chmod(0o755)
+    return path

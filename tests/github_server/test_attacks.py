@@ -13,7 +13,7 @@ from mcp_types import ElicitRequestParams, ElicitResult
 
 from github_server.oracle import Oracle
 from github_server.oracle.server import Reply
-from github_server.serving import EVERYTHING, TOKEN, call, refused, served, text_of
+from github_server.serving import EVERYTHING, TOKEN, call, fake_gh, refused, served, text_of
 from github_server.world import OTHER_SHA, SHA, branch, changed, comment, file, issue, not_found, sample
 
 ONLY = ("--repos", "octo/app", "--write", "--merge", "--delete", "--flow", "off")
@@ -372,8 +372,7 @@ async def test_without_a_token_no_write_is_offered_or_sent(
         with pytest.raises(MCPError, match="GITHUB_TOKEN"):
             await client.call_tool("create_issue", {})
     # Whether `gh` has one shows only when it is asked.
-    (tmp_path / "gh").write_text("#!/bin/sh\nexit 1\n", "utf-8")
-    (tmp_path / "gh").chmod(0o755)
+    fake_gh(tmp_path, "exit 1", "exit /b 1")
     async with served(oracle, "--write") as client:
         said = await refused(client, "create_issue", repo="octo/app", title="T")
         assert "without a token" in said

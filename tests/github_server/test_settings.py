@@ -1,7 +1,6 @@
 """Where GitHub is, and where the token is from."""
 
 import os
-import stat
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from mcp.shared.exceptions import MCPError
 
 from github_server.oracle import Oracle
-from github_server.serving import TOKEN, call, refused, served
+from github_server.serving import TOKEN, call, fake_gh, refused, served
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.settings import load
 from mcp_github.policy import Policy
@@ -58,9 +57,8 @@ async def test_the_token_is_taken_from_where_it_is(
     oracle: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "token").write_text("from-file\n", "utf-8")
-    gh = tmp_path / "gh"
-    gh.write_text("#!/bin/sh\n[ \"$*\" = 'auth token --hostname 127.0.0.1' ] && echo from-gh\n", "utf-8")
-    gh.chmod(gh.stat().st_mode | stat.S_IXUSR)
+    asked = "auth token --hostname 127.0.0.1"
+    gh = fake_gh(tmp_path, f"[ \"$*\" = '{asked}' ] && echo from-gh", f'if "%*"=="{asked}" echo from-gh')
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
 
     async def sent(*arguments: str) -> str | None:

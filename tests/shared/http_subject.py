@@ -13,6 +13,8 @@ import anyio
 import anyio.abc
 import pytest
 
+from mcp_batteries.testing.wire.base import SECONDS
+
 TOY = [sys.executable, str(Path(__file__).parent / "toy_http.py")]
 FILES = [sys.executable, "-m", "mcp_fs", "--transport", "http", "--port", "0", str(Path(__file__).parent)]
 
@@ -83,7 +85,7 @@ async def running(command: Sequence[str]) -> AsyncGenerator[Subject]:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(subject.collect)
             try:
-                with anyio.fail_after(30):
+                with anyio.fail_after(SECONDS):
                     while not subject.url:
                         assert "\0" not in subject.said, subject.said
                         await subject.arrival.wait()

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import aiosqlite
+import pytest
 
 from mcp_batteries.testing.wire import MODERN, Message, StdioWire
 
@@ -113,6 +114,8 @@ _WAYS = [
 @functools.cache
 def _read_only_way() -> list[str]:
     """Words that, with a folder behind them, run a command to which the folder is read-only."""
+    if sys.platform == "win32":
+        pytest.skip("folders are made read-only with the commands of Linux")
     with tempfile.TemporaryDirectory() as folder, read_only(Path(folder)):
         for way in _WAYS:
             probe = [*way, folder, "sh", "-c", 'true && ! touch "$0/x" 2>/dev/null', folder]

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -112,6 +113,7 @@ async def test_a_cursor_that_is_gone_says_so(tmp_path: Path) -> None:
         assert "Run the query again" in text_of(await wire.call("query_rows", cursor=cursor))
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="limits a process with ulimit")
 @pytest.mark.anyio
 async def test_a_result_that_the_disk_does_not_take_says_where_it_ends(tmp_path: Path) -> None:
     numbers = "WITH RECURSIVE c(x) AS (VALUES(1) UNION ALL SELECT x+1 FROM c LIMIT 100000)"

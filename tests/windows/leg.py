@@ -29,6 +29,7 @@ from typing import Any
 TESTS = Path(__file__).parents[1]
 ROOT = TESTS.parent
 sys.path.append(str(TESTS))
+from contract.cases import CASES  # noqa: E402
 from postgres.serving import start as start_postgres  # noqa: E402
 
 SUITES = ("shared", "e2e", "filesystem", "sqlite", "postgres", "contract", "github_server", "weather")
@@ -68,7 +69,9 @@ class Leg:
             "PYTHONPATH": windows_path(TESTS),
             "PYTHONPYCACHEPREFIX": windows_path(folder / "bytecode"),
             "PYTHONUNBUFFERED": "1",
-            "MCP_TEST_SECONDS": "90",  # a process starts several times slower under Wine
+            "MCP_TEST_SECONDS": os.environ.get(
+                "MCP_TEST_SECONDS", "90"
+            ),  # a process starts several times slower under Wine
             "PYTHONUTF8": "1",
             "CI": "true",
         }
@@ -129,6 +132,18 @@ class Leg:
         """Run a Windows program. All three standard streams are pipes: Wine's files and terminals are not Windows'."""
         subprocess.run(["wine", *map(str, command)], env=self.environment, input=b"", capture_output=True, check=True)
 
+    def check(self, package: str) -> str:
+        """What `--check` of a server says, served the same as in the tests of the contract."""
+        drive = self.folder / "prefix" / "drive_c"
+        scratch = drive / "demo" / package
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir(parents=True)
+        words = [word.replace(str(drive), "C:") for word in CASES[package](scratch).arguments]
+        words = [word.replace("/", "\\") if word.startswith("C:") else word for word in words]
+        command = ["wine", str(self.python), "-m", package, *words, "--check"]
+        done = subprocess.run(command, env=self.environment, input=b"", capture_output=True, check=False)
+        return (done.stdout + done.stderr).decode(errors="replace").replace("\r", "")
+
     def suite(self, word: str, *, listed: bool, seconds: float) -> dict[str, Any]:
         """Run one folder of tests, or one path; the counts, and where to read what pytest printed."""
         name = re.sub(r"\W+", "-", word)
@@ -174,11 +189,16 @@ def main() -> int:
     parser.add_argument("--listed", action="store_true", help="run what is on the list, and nothing else")
     parser.add_argument("--seconds", type=float, default=480, help="what one suite may take")
     parser.add_argument("--jobs", type=int, default=1, help="suites at once")
+    parser.add_argument("--check", action="store_true", help="run `--check` of every server instead of tests")
     parser.add_argument("--no-set-up", action="store_true", help="use the folder as it is")
     options = parser.parse_args()
     leg = Leg(options.folder.resolve())
     if not options.no_set_up:
         leg.set_up()
+    if options.check:
+        for package in CASES:
+            print(leg.check(package), flush=True)
+        return 0
     words: list[str] = [word.removeprefix("tests/") for word in options.suites or SUITES]
     run = partial(leg.suite, listed=options.listed, seconds=options.seconds)
     with ThreadPoolExecutor(options.jobs) as pool:
