@@ -1,6 +1,6 @@
 """What following costs those who write: commits at busy timeout 0 that fail beside a server that follows, as a table.
 
-`python -m sqlite.busy_writers [COMMITS]`, in `tests/`: 50 tables, or 5 views over 200,000 rows, in each journal mode.
+`python -m sqlite.busy_writers [COMMITS [JOURNAL ...]]`, in `tests/`: 50 tables, or 5 views over 200,000 rows, in each journal mode.
 The last column is how long after its commit a change was told, once the writer rests.
 """
 
@@ -101,10 +101,10 @@ async def _told(wire: StdioWire, path: Path, number: int) -> float:
     return time.monotonic() - committed
 
 
-async def main(commits: int) -> None:
+async def main(commits: int = 10_000, *journals: str) -> None:
     print("| journal | followed | commits | failed | notice, ms (median of 20) |\n| --- | --- | --- | --- | --- |")
     tables, views = ([f"{letter}{n}" for n in range(most)] for letter, most in (("t", TABLES), ("v", VIEWS)))
-    for journal in JOURNALS:
+    for journal in journals or JOURNALS:
         for what, followed in (("50 tables", tables), ("5 views of 200,000 rows", views)):
             with tempfile.TemporaryDirectory() as folder:
                 found = await beside(Path(folder), journal, followed, commits=commits, rows=200_000)
@@ -113,4 +113,4 @@ async def main(commits: int) -> None:
 
 
 if __name__ == "__main__":
-    anyio.run(main, int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)
+    anyio.run(main, *map(int, sys.argv[1:2]), *sys.argv[2:])

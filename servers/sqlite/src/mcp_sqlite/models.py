@@ -167,10 +167,13 @@ class Import:
     columns: Sequence[str] = field(default_factory=list[str])
     rows: int = 0
     dry_run: bool = False
+    made: str | None = None
+    """The statement that made the table, where it was not there."""
 
     def text(self) -> str:
         verb = "Dry run, nothing was changed; it would insert" if self.dry_run else "Inserted"
-        return f"{verb} {count(self.rows, 'row')} into `{self.table}` ({', '.join(self.columns)})."
+        said = f"{verb} {count(self.rows, 'row')} into `{self.table}` ({', '.join(self.columns)})."
+        return f"{said}\nThe table {'would be' if self.dry_run else 'is'} new:\n{self.made};" if self.made else said
 
 
 @dataclass(frozen=True)

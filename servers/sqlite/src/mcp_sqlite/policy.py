@@ -33,9 +33,9 @@ from mcp_batteries.sql.policy import (
 )
 
 __all__ = [
-    "AcrossStatement", "Database", "ListOf", "NamesOf", "NewFile", "NextPage", "Policy", "PolicySettings", "QueryOf",
-    "ReadStatement", "Readable", "Request", "RowOf", "RowsOf", "SchemaOf", "SchemaStatement", "SearchOf", "ServedFile",
-    "Table", "TextOf", "WriteStatement", "table_uri",
+    "AcrossStatement", "Database", "ImportTable", "ListOf", "NamesOf", "NewFile", "NextPage", "Policy",
+    "PolicySettings", "QueryOf", "ReadStatement", "Readable", "Request", "RowOf", "RowsOf", "SchemaOf",
+    "SchemaStatement", "SearchOf", "ServedFile", "Table", "TextOf", "WriteStatement", "table_uri",
 ]  # fmt: skip
 
 _MOST_BESIDE = 4
@@ -59,6 +59,13 @@ class Table:
 
     database: Database
     name: str
+
+
+@dataclass(frozen=True)
+class ImportTable(Table):
+    """A table to be filled from a file; it may be made for that, where the operator opened rows and schema."""
+
+    make: bool = False
 
 
 @dataclass(frozen=True)
@@ -160,6 +167,10 @@ class Policy(sql.Policy[Table, Request]):
 
     def table(self, database: str | None, name: str) -> Table:
         return Table(self.database(database), checked_name(name))
+
+    def import_table(self, database: str | None, name: str) -> ImportTable:
+        """A table to be filled from a file."""
+        return ImportTable(self.database(database), checked_name(name), self.can_write and self.can_reshape)
 
     def bound(self, parameters: Any) -> Any:
         return parameters

@@ -18,6 +18,7 @@ from mcp_sqlite.engine.pool import Pool
 from mcp_sqlite.models import Backup, Catalog, Check, Export, Import, Plan, TableInfo
 from mcp_sqlite.policy import (
     Database,
+    ImportTable,
     ListOf,
     NamesOf,
     NewFile,
@@ -209,13 +210,13 @@ class Engine:
         found = await self.pool.call({**request, **more}, seconds=_LONG * self.pool.seconds)
         return Export(file.name, found["rows"], found["bytes"])
 
-    async def import_rows(self, table: Table, file: ServedFile, *, dry_run: bool) -> Import:
+    async def import_rows(self, table: ImportTable, file: ServedFile, *, dry_run: bool) -> Import:
         """All records of a file into a table, or none."""
         request = {"do": "import", "path": table.database.address, "table": table.name, "folder": file.folder}
         found = await self.pool.call(
-            {**request, "name": file.name, "dry_run": dry_run}, seconds=_LONG * self.pool.seconds
+            {**request, "name": file.name, "dry_run": dry_run, "make": table.make}, seconds=_LONG * self.pool.seconds
         )
-        return Import(found["table"], found["columns"], found["rows"], dry_run)
+        return Import(found["table"], found["columns"], found["rows"], dry_run, found["made"])
 
     async def back_up(self, database: Database, file: NewFile) -> Backup:
         """A consistent copy of the database into a new file."""

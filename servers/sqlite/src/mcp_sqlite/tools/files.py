@@ -46,6 +46,9 @@ class ImportTools(Room[Policy, Engine]):
     async def copy_from_file(
         self, file: FileName, table: TableName, database: DatabaseName = None, dry_run: DryRun = False
     ) -> Import:
-        """Insert a .csv (with a header), .json or .jsonl file into a table, all of it or nothing."""
+        """Insert a .csv (with a header), .json or .jsonl file into a table, all of it or nothing.
+
+        With `edit_schema` there, a table that is missing is made, with types guessed: `dry_run` shows them.
+        """
         source = self.policy.served_file(file, (*_ROWS, ".json"))
-        return await self.engine.import_rows(self.policy.table(database, table), source, dry_run=dry_run)
+        return await self.engine.import_rows(self.policy.import_table(database, table), source, dry_run=dry_run)

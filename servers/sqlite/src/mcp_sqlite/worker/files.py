@@ -19,7 +19,8 @@ from mcp_sqlite.worker.cells import Failure, NotUtf8, parameters, record
 from mcp_sqlite.worker.change import transaction
 from mcp_sqlite.worker.connections import Connections
 from mcp_sqlite.worker.errors import explained
-from mcp_sqlite.worker.schema import name_of, quoted, shadows
+from mcp_sqlite.worker.guess import created
+from mcp_sqlite.worker.schema import name_of, open_virtual, quoted, shadows
 from mcp_sqlite.worker.statements import execute, rows_of
 
 __all__ = ["back_up", "export_rows", "import_rows"]
@@ -75,16 +76,23 @@ def _field(value: Any) -> Any:
 
 
 def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
-    """Insert the rows of a CSV, JSON or JSON lines file into a table, all or none.
+    """Insert the rows of a CSV, JSON or JSON lines file into a table, all or none; into a new one, if `make` allows it.
 
     What `export_rows` has written comes back: from JSON lines exactly, from CSV as text that the columns' types
     convert, an empty field as NULL where the column takes it.
     """
     database = connections.writer(request["path"])
-    table = name_of(database, request["table"])
-    info = database.own(f"PRAGMA table_info({quoted(table)})")
-    known = {str(row[1]).lower(): str(row[1]) for row in info}
-    needed = {str(row[1]) for row in info if row[3]}
+    is_csv = request["name"].lower().endswith(".csv")
+    made: str | None = None
+    try:
+        table = name_of(database, request["table"])
+    except Failure as failure:
+        if not request["make"]:
+            way = "With `--write` and `--ddl` a new one can be made of the file."
+            raise Failure(failure.kind, failure.what, f"{failure.fix} {way}") from None
+        table = request["table"]
+        with _opened(request["folder"], request["name"]) as file:
+            made = created(table, _csv(file) if is_csv else _json(file), typed=not is_csv)
     count = 0
     columns: list[str] = []
 
@@ -97,10 +105,16 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
             yield parameters(item)  # pyright: ignore[reportReturnType]
 
     with _opened(request["folder"], request["name"]) as file, transaction(database, keep=not request["dry_run"]):
+        if made is not None:
+            database.own(made)
+        open_virtual(database)
+        info = database.own(f"PRAGMA table_info({quoted(table)})")
+        known = {str(row[1]).lower(): str(row[1]) for row in info}
+        needed = {str(row[1]) for row in info if row[3]}
         database.authorizer.shadows = shadows(database)
-        is_csv = request["name"].lower().endswith(".csv")
         records = _csv(file) if is_csv else _json(file)
-        columns = [_column(table, known, word) for word in next(records, list[str]())]
+        names = [str(word) if made is None else str(word).strip() for word in next(records, list[str]())]
+        columns = [_column(table, known, name) for name in names]
         if len(set(columns)) < len(columns):
             raise Failure("invalid", "Two fields have the same name.", "Give each column once.")
         if is_csv:
@@ -120,7 +134,7 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
             except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as error:
                 failure = explained(database, error)
                 raise Failure(failure.kind, f"Record {count}: {failure.what}", "Nothing was changed.") from None
-    return {"rows": count, "table": table, "columns": columns}
+    return {"rows": count, "table": table, "columns": columns, "made": made}
 
 
 def _column(table: str, known: dict[str, str], word: Any) -> str:

@@ -1,0 +1,75 @@
+"""Files into tables that are not there yet: types guessed and shown first, and only where both switches are on."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from sqlite.serving import make, served, text_of
+from sqlite.test_writes import rows
+
+pytestmark = pytest.mark.anyio
+
+CSV = 'id,amount,code,when it was,note\n1,1.5,007,2026-01-31,"a, b"\n2,-20,010,2026-02-01,\n3,,123,,é\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "files").mkdir()
+    return tmp_path / "files"
+
+
+async def test_a_new_table_is_guessed_shown_and_made(tmp_path: Path, folder: Path) -> None:
+    path = make(tmp_path / "a.db")
+    (folder / "in.csv").write_text(CSV, "utf-8")
+    records = [{"n": 1, "t": "12", "r": 0.5, "b": None}, {"n": True, "t": "x", "r": 2, "b": {"base64": "AA=="}}]
+    (folder / "in.jsonl").write_text("".join(json.dumps(item) + "\n" for item in records), "utf-8")
+    shown = 'CREATE TABLE "sales" (\n    "id" INTEGER,\n    "amount" REAL,\n    "code" TEXT,\n    "when it was" TEXT,'
+    async with served("--write", "--ddl", "--files", folder, path) as wire:
+        said = text_of(await wire.call("copy_from_file", file="in.csv", table="sales", dry_run=True))
+        assert said.startswith("Dry run") and "3 rows" in said and shown in said
+        assert rows(path, "SELECT name FROM sqlite_master WHERE name = 'sales'") == []
+        said = text_of(await wire.call("copy_from_file", file="in.csv", table="sales"))
+        assert "The table is new:" in said and shown in said
+        assert "is new" not in text_of(await wire.call("copy_from_file", file="in.csv", table="sales"))
+        assert not (await wire.call("copy_from_file", file="in.jsonl", table="typed")).get("isError")
+    assert rows(path, "SELECT * FROM sales LIMIT 3") == [
+        (1, 1.5, "007", "2026-01-31", "a, b"), (2, -20.0, "010", "2026-02-01", None), (3, None, "123", None, "é"),
+    ]  # fmt: skip
+    assert rows(path, "SELECT *, typeof(t), typeof(b) FROM typed") == [
+        (1, "12", 0.5, None, "text", "null"), (1, "x", 2.0, b"\0", "text", "blob"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("header", ["a,A", "a,", ""])
+async def test_fields_that_can_be_no_columns_are_refused(header: str, tmp_path: Path, folder: Path) -> None:
+    path = make(tmp_path / "a.db")
+    (folder / "in.csv").write_text(f"{header}\n", "utf-8")
+    async with served("--write", "--ddl", "--files", folder, path) as wire:
+        for table in ("new", "sqlite_new", "f_data2"):
+            result = await wire.call("copy_from_file", file="in.csv", table=table)
+            assert result.get("isError") and "columns of a new table" in text_of(result)
+
+
+async def test_names_stay_names_and_half_an_import_makes_no_table(tmp_path: Path, folder: Path) -> None:
+    path = make(tmp_path / "a.db")
+    (folder / "odd.csv").write_text('"x""); DROP TABLE t; --"\n1\n', "utf-8")
+    (folder / "broken.csv").write_text("a,b\n1,2\n3\n", "utf-8")
+    odd = 'n"; DROP TABLE t; --'
+    async with served("--write", "--ddl", "--files", folder, path) as wire:
+        assert not (await wire.call("copy_from_file", file="odd.csv", table=odd)).get("isError")
+        assert (await wire.call("copy_from_file", file="odd.csv", table="sqlite_new")).get("isError")
+        assert (await wire.call("copy_from_file", file="broken.csv", table="half")).get("isError")
+    with closing(sqlite3.connect(path)) as connection:
+        made = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    assert {odd, "t"} <= made and not {"half", "sqlite_new"} & made
+
+
+async def test_one_switch_makes_no_table(tmp_path: Path, folder: Path) -> None:
+    path = make(tmp_path / "a.db")
+    (folder / "in.csv").write_text(CSV, "utf-8")
+    async with served("--write", "--files", folder, path) as wire:
+        result = await wire.call("copy_from_file", file="in.csv", table="sales")
+        assert result.get("isError") and "`--ddl`" in text_of(result)
