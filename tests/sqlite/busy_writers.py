@@ -1,7 +1,7 @@
 """What following costs those who write: commits at busy timeout 0 that fail beside a server that follows, as a table.
 
-`python -m sqlite.busy_writers [COMMITS [JOURNAL ...]]`, in `tests/`: 50 tables, or 5 views over 200,000 rows, in each journal mode.
-The last column is how long after its commit a change was told, once the writer rests.
+`python -m sqlite.busy_writers [COMMITS [JOURNAL ...]]`, in `tests/`: 50 tables, or 5 views over 200,000 rows, in each
+journal mode. The last column is how long after its commit a change was told, once the writer rests.
 """
 
 import sqlite3
