@@ -36,6 +36,7 @@ MODULES = {
         "tests/postgres/test_tools.py",
     ),
     "servers/postgres/src/mcp_postgres/engine/admission.py": (
+        "tests/postgres/test_powers.py",
         "tests/postgres/test_gate.py",
         "tests/postgres/test_attacks.py",
     ),

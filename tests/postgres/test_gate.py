@@ -76,6 +76,13 @@ async def test_powers_that_do_no_harm_are_served() -> None:
 
 
 @pytest.mark.anyio
+async def test_a_sequence_is_not_advanced_by_reading() -> None:
+    base = make("CREATE SEQUENCE counted")
+    said = await asked(base, "postgres", "SELECT nextval('counted')")
+    assert "`nextval()` may do more than read" in said[0]
+
+
+@pytest.mark.anyio
 async def test_trust_is_the_operators_word() -> None:
     base = make()
     said = await asked(base, "postgres", "SELECT twice(21)", "SELECT writer()", flags=("--trust-database",))

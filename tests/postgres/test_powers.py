@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from mcp_postgres.engine.admission import Limits, opening
 from mcp_postgres.engine.closed_world import READING, _Proc
 from mcp_postgres.engine.role import Role
 from postgres.serving import make
@@ -84,6 +85,21 @@ def test_a_report_says_what_holds_a_harmful_role() -> None:
     assert "2 other sessions" in role().report({**COUNTS, "others": 2}, trusted=False)
     writes = role().report({**COUNTS, "writable": 1}, trusted=False)
     assert "may change 1" in writes and "--print-role-sql" in writes and "as it should be" not in writes
+
+
+def test_a_transaction_is_opened_to_read_unless_it_is_told_to_write() -> None:
+    plain, judged = role(log=False), role("superuser")
+    limits = Limits(1.5, 0.25)
+    reads = opening(limits)(plain)
+    assert reads.startswith("BEGIN TRANSACTION READ ONLY; SELECT ") and reads.endswith("; SAVEPOINT mcp_start")
+    for setting in ("'statement_timeout', '1500'", "'lock_timeout', '250'", "_session_timeout', '61500'"):
+        assert setting in reads
+    assert "search_path" not in reads and "'search_path', 'pg_catalog'" in opening(limits)(judged)
+    assert opening(limits, write=True)(plain).startswith("BEGIN TRANSACTION READ WRITE; ")
+    assert opening(limits, several=True)(plain).startswith(
+        "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; "
+    )
+    assert opening(limits, several=True)(judged).startswith("BEGIN TRANSACTION READ ONLY; ")
 
 
 @pytest.mark.parametrize(

@@ -271,6 +271,13 @@ def test_a_bus_that_is_away_is_told_of_once_and_soon_tried_twice_a_second(caplog
     assert len(caplog.records) == 1
 
 
+async def test_a_replica_greets_once_and_is_answered_once() -> None:
+    channel = Channel()
+    async with replicas(channel.link(), channel.link()) as ((one, _), (other, _)):
+        greetings = [json.loads(message) for message in channel.sent if "hello" in json.loads(message)]
+        assert sorted(said["from"] for said in greetings) == sorted([one._origin, other._origin])
+
+
 async def test_without_subscribers_beats_are_rare() -> None:
     channel = Channel()
     bus = RemoteBus(channel.link())

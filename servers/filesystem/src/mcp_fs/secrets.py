@@ -32,7 +32,7 @@ _HARMLESS = ".env.example .env.sample .env.template .env.dist *.pub".split()  # 
 
 
 def _any_of(patterns: Iterable[str]) -> re.Pattern[str]:
-    return re.compile("|".join(translate(pattern) for pattern in patterns) or r"(?!)")
+    return re.compile("|".join(translate(pattern) for pattern in patterns))
 
 
 _NAMES = _any_of(pattern for pattern in _SECRET if "/" not in pattern)

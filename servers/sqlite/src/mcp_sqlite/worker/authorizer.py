@@ -100,7 +100,6 @@ class Authorizer:
     """The authorizer of one connection; `begin` names what the next statement is for."""
 
     def __init__(self) -> None:
-        self.mode = Mode.OWN
         self.shadows: dict[str, str] = {}
         """Tables in which virtual ones keep what they hold, in lower case, and theirs: only through those may rows of
         them change. SQLite has a switch for that (SQLITE_DBCONFIG_DEFENSIVE), which Python can turn from 3.12 on."""
