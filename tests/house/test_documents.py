@@ -59,3 +59,13 @@ def test_a_package_says_what_an_index_shows(folder: Path) -> None:
     allowed = SpecifierSet(project["requires-python"])
     versions = [item.rpartition(" ")[2] for item in project["classifiers"] if re.search(r":: 3\.\d+$", item)]
     assert versions == [f"3.{minor}" for minor in range(30) if f"3.{minor}" in allowed]
+
+
+def test_every_room_of_the_common_package_is_described() -> None:
+    text = (ROOT / "AGENTS.md").read_text("utf-8")
+    package = ROOT / "shared/src/mcp_batteries"
+    rooms = [path.name for path in package.glob("[a-z]*.py")] + [
+        f"{path.parent.name}/" for path in package.glob("*/__init__.py")
+    ]
+    assert len(rooms) > 10
+    assert [room for room in sorted(rooms) if f"`{room}`" not in text] == []
