@@ -14,6 +14,9 @@ interface Known extends Step {
   whole: number;
   timed: boolean;
   ran: boolean;
+  /** Of one run, and how many there were. */
+  each: number;
+  loops: number;
   actual: number;
   expected: number;
   steps: Known[];
@@ -48,18 +51,19 @@ export function parse(text: string): Parsed {
 
 const number = (text: string | undefined) => Number((text ?? "0").replaceAll(",", ""));
 const said = (value: number) => value.toLocaleString("en");
+const ms = (value: number) => `${value.toLocaleString("en", { maximumSignificantDigits: value < 100 ? 3 : 6 })} ms`;
 
 function known([, , text, cost, planned, time, rows, expected, times, , blocks]: RegExpExecArray, workers: number): Known {
   const timed = cost === undefined, ran = time !== undefined, loops = times ? number(times) : 1;
   const counted = (count: string) => `${count} ${count === "1" ? "row" : "rows"}`;
   const facts = !timed ? [`cost ${said(number(cost))}`, counted(planned!)]
-    : ran ? [`${time} ms`, `${counted(rows!)}, ${rows === expected ? "as" : expected} expected`] : ["never run", `${counted(expected!)} expected`];
-  if (times) facts.push(`${times} times`);
+    : ran ? [`${counted(rows!)}, ${rows === expected ? "as" : expected} expected${loops > 1 ? " each time" : ""}`] : ["never run", `${counted(expected!)} expected`];
   if (blocks) facts.push(`${blocks} blocks read`);
   return {
     text: text!, facts, details: [], marks: [], share: null, steps: [], timed, ran,
     // Times are those of one run; workers run beside each other, so theirs do not add up.
     whole: timed ? (number(time) * loops) / (workers && loops > 1 ? Math.min(loops, workers + 1) : 1) : number(cost),
+    each: number(time), loops,
     actual: number(rows), expected: number(timed ? expected : planned),
   };
 }
@@ -67,6 +71,11 @@ function known([, , text, cost, planned, time, rows, expected, times, , blocks]:
 function judge(step: Known, all: number): void {
   for (const below of step.steps) judge(below, all);
   const own = Math.max(0, step.whole - step.steps.reduce((sum, below) => sum + below.whole, 0));
+  if (step.timed && step.ran) {
+    // What is named is what the bar and the marks are made of, and how it comes about.
+    const parts = step.loops > 1 ? ` (${said(step.loops)} × ${ms(step.each)}${step.whole < step.each * step.loops * 0.999 ? ", beside each other" : ""})` : "";
+    step.facts.unshift(`${ms(step.whole)}${parts}`, ...(step.steps.length ? [`${ms(own)} of it itself`] : []));
+  }
   step.share = all > 0 ? Math.min(1, own / all) : null;
   if (step.share !== null && step.share >= MUCH_SHARE && own >= (step.timed ? MUCH_TIME : MUCH_COST)) {
     step.marks.push(`${Math.round(step.share * 100)} % of the ${step.timed ? "time" : "cost"}`);
