@@ -16,19 +16,36 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 from filesystem.places import Told
 from mcp_batteries.errors import Problem
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.files import handles_posix, syscalls, temp_files, tree, write
+from mcp_fs.engine.files import belongings, handles_posix, syscalls, temp_files, tree, write
 from mcp_fs.engine.files.edit import Replacement, replace
 from mcp_fs.engine.files.patch import apply_hunks, parse
 from mcp_fs.engine.files.transaction import Change, change_files
+from mcp_fs.engine.replace import Substitution, replace_in_files
+from mcp_fs.engine.walk import Filter
 from mcp_fs.policy import Policy
 
-COUNTED = ("open", "write", "fsync", "fchmod", "fchown", "setxattr", "rename", "link", "unlink", "mkdir", "rmdir")
+COUNTED = (
+    "open",
+    "write",
+    "fsync",
+    "fchmod",
+    "fchown",
+    "setxattr",
+    "rename",
+    "link",
+    "unlink",
+    "mkdir",
+    "rmdir",
+    "utime",
+    "chown",
+)
 NEW = "new content, longer than the old\n" * 50
 State = dict[str, str]
 
@@ -64,7 +81,7 @@ class Faulty:
 
 
 def installed(faulty: Faulty) -> None:
-    for module in (handles_posix, write, tree, syscalls):
+    for module in (handles_posix, write, tree, syscalls, belongings):
         module.os = faulty  # type: ignore[attr-defined]
     if _rename_exclusive is not None:
         syscalls._rename_exclusive = partial(faulty.rename_exclusive, _rename_exclusive)
@@ -111,7 +128,40 @@ def _write(policy: Policy) -> object:
     return write.write_file(policy.writable("f"), NEW, overwrite=True, stop=Stop())
 
 
+def _append(policy: Policy) -> object:
+    return change_files([Change(policy.writable("f"), lambda text: text + NEW)], dry_run=False, stop=Stop())
+
+
+def _replace(policy: Policy) -> object:
+    wanted, substitution = Filter(), Substitution("old", NEW)
+    return replace_in_files(policy.writable("."), "*", wanted, substitution, dry_run=False, stop=Stop())
+
+
+def _move_across(policy: Policy) -> object:
+    """A move to another file system, where a rename of what is no temporary file fails."""
+    real = handles_posix.Folder.rename_new
+
+    def rename_new(self: Any, name: str, folder: Any, new: str) -> None:
+        if not name.startswith(".~"):
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        real(self, name, folder, new)
+
+    handles_posix.Folder.rename_new = rename_new  # type: ignore[method-assign]
+    try:
+        return tree.move(policy.writable("a"), policy.writable("b"), overwrite=False, stop=Stop())
+    finally:
+        handles_posix.Folder.rename_new = real  # type: ignore[method-assign]
+
+
 SCENARIOS = [
+    Scenario("append", {"f": "old"}, {"f": "old" + NEW}, _append),
+    Scenario(
+        "replace",
+        {"f": "an old one", "g": "old", "d/h": "old and old", "other": "other"},
+        {"f": f"an {NEW} one", "g": NEW, "d/h": f"{NEW} and {NEW}", "other": "other"},
+        _replace,
+    ),
+    Scenario("move across", {"a/f": "f", "a/d/g": "g"}, {"b/f": "f", "b/d/g": "g"}, _move_across),
     Scenario("create", {}, {"f": NEW}, _write),
     Scenario("overwrite", {"f": "old"}, {"f": NEW}, _write),
     Scenario("edit", {"f": "an old one"}, {"f": f"an {NEW} one"}, _edit),
@@ -203,11 +253,17 @@ def failed(root: Path, scenario: Scenario, at: int, kind: str) -> tuple[bool, st
     faulty = Faulty(at, kind)
     installed(faulty)
     try:
-        scenario.run(policy)
-        answer, expected = "success", [scenario.new]
+        notes: list[str] = getattr(scenario.run(policy), "notes", [])
+        # A file that could not be read stays as it is, and the answer names it.
+        named = {name: text for name, text in scenario.old.items() if any(note.endswith(f": {name}") for note in notes)}
+        answer, expected = "success", [scenario.new | named]
     except Problem as problem:
         answer = str(problem)
         expected = [scenario.new if "does not confirm" in answer else scenario.old]
+        if "was copied to, but the disk" in answer:
+            expected = [scenario.old | scenario.new]
+        if "not all of it could be removed" in answer:
+            expected = [scenario.new | left for left in _parts(scenario.old)]
     except OSError as error:
         return True, f"raised {error!r}"
     finally:
@@ -218,6 +274,11 @@ def failed(root: Path, scenario: Scenario, at: int, kind: str) -> tuple[bool, st
         met,
         None if state in expected else f"{answer!r} at {faulty.log[at - 1]!r}, but {sorted(state.items())!r:.120}",
     )
+
+
+def _parts(state: State) -> list[State]:
+    """All that may be left of `state` when some of it is gone."""
+    return [dict(some) for size in range(len(state) + 1) for some in combinations(state.items(), size)]
 
 
 def main(folder: str) -> None:

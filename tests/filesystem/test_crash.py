@@ -27,7 +27,20 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
     return {report["scenario"]: report for report in map(json.loads, run.stdout.splitlines())}
 
 
-SCENARIOS = ["create", "overwrite", "edit", "patch", "copy", "copy over", "move", "move over", "delete"]
+SCENARIOS = [
+    "create",
+    "overwrite",
+    "append",
+    "edit",
+    "replace",
+    "patch",
+    "copy",
+    "copy over",
+    "move",
+    "move over",
+    "move across",
+    "delete",
+]
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -37,7 +50,7 @@ def test_every_fault_leaves_files_whole_and_the_answer_true(reports: dict[str, d
     assert report["tried"] == 5 * len(report["log"]) > 0  # kill, half write and kill, EIO, half write and EIO, ENOSPC
 
 
-@pytest.mark.parametrize("scenario", ["create", "overwrite", "edit", "copy over"])
+@pytest.mark.parametrize("scenario", ["create", "overwrite", "append", "edit", "copy over"])
 def test_the_file_is_durable_before_the_rename_and_the_folder_after(
     reports: dict[str, dict[str, Any]], scenario: str
 ) -> None:
