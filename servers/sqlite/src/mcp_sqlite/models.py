@@ -120,6 +120,8 @@ class Plan:
     tree: str
     scans: Sequence[str]
     indexes: Sequence[str]
+    then: str = ""
+    """The tree with `indexes`."""
 
     def text(self) -> str:
         lines = [self.tree or "Nothing to plan: the statement reads no table."]
@@ -127,8 +129,9 @@ class Plan:
             lines.append(f"Reads whole: {'; '.join(scan.removeprefix('SCAN ') for scan in self.scans)}.")
         if self.indexes:
             lines += ["With these indexes the planner would use them:", *self.indexes]
+            lines += ["The plan then, tried on a copy of the schema and its statistics:", self.then]
         elif self.scans:
-            lines.append("No further index would change the plan.")
+            lines.append("No further index on one or two columns would change the plan; others were not tried.")
         return clip("\n".join(lines), _LONGEST, "explain a part of the statement")
 
 

@@ -33,7 +33,9 @@ def explain(connections: Connections, request: dict[str, Any]) -> dict[str, Any]
         steps = execute(database, Mode(request.get("mode", Mode.EXPLAIN)), sql, request.get("parameters")).fetchall()
     reads = list(database.authorizer.reads)
     scans = [detail for _, _, _, detail in steps if detail.startswith("SCAN ") and "CONSTANT ROW" not in detail]
-    return {"tree": _tree(steps), "scans": scans, "indexes": _advice(database, sql, request, reads) if steps else []}
+    advice = _advice(database, sql, request, reads) if steps else _Planned([], {})
+    indexes = [ddl for ddl, _ in advice.made.values()]
+    return {"tree": _tree(steps), "scans": scans, "indexes": indexes, "then": advice.tree() if indexes else ""}
 
 
 def _tree(steps: list[tuple[int, int, int, str]]) -> str:
@@ -45,7 +47,8 @@ def _tree(steps: list[tuple[int, int, int, str]]) -> str:
     return "\n".join(lines)
 
 
-def _advice(database: Database, sql: str, request: dict[str, Any], reads: list[tuple[str, str]]) -> list[str]:
+def _advice(database: Database, sql: str, request: dict[str, Any], reads: list[tuple[str, str]]) -> _Planned:
+    """The plan with those of all plausible indexes that the planner would use."""
     columns: dict[str, list[str]] = {}
     tables = {
         str(name) for (name,) in database.own("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")
@@ -60,7 +63,7 @@ def _advice(database: Database, sql: str, request: dict[str, Any], reads: list[t
         for combination in itertools.permutations(names[:6], size)
     ][:_MOST_CANDIDATES]
     if not candidates:
-        return []
+        return _Planned([], {})
     copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     authorizer = Authorizer()
     try:
@@ -73,24 +76,49 @@ def _advice(database: Database, sql: str, request: dict[str, Any], reads: list[t
                 copy.execute(statement)
             except sqlite3.Error:
                 continue  # sqlite_* tables, shadow tables that their virtual table has made already
+        authorizer.begin(Mode.OWN)
+        _copy_statistics(database, copy)
         values = parameters(request.get("parameters"))
-        single = _planned(copy, authorizer, sql, values, [item for item in candidates if len(item[1]) == 1])
-        double = _planned(copy, authorizer, sql, values, [item for item in candidates if len(item[1]) == 2])
+        made: dict[str, tuple[str, str]] = {}
+        single = _planned(copy, authorizer, sql, values, [item for item in candidates if len(item[1]) == 1], made)
+        double = _planned(copy, authorizer, sql, values, [item for item in candidates if len(item[1]) == 2], made)
         # Two columns only where both narrow the search, save the table or save a sort.
-        narrower = any(_PREFIX in step and (" AND " in step or "COVERING" in step) for step in double.steps)
+        narrower = any(f"{_PREFIX}2" in step and (" AND " in step or "COVERING" in step) for step in double.steps)
         sorts = [any("TEMP B-TREE" in step for step in plan.steps) for plan in (single, double)]
-        return (double if narrower or sorts == [True, False] else single).used
+        return double if narrower or sorts == [True, False] else single
     except sqlite3.Error:
-        return []
+        return _Planned([], {})
     finally:
         authorizer.begin(Mode.OWN)
         copy.close()
 
 
+def _copy_statistics(database: Database, copy: sqlite3.Connection) -> None:
+    """What ANALYZE has told the planner of the database, if anybody ran it: a small table is best read whole."""
+    if not database.own("SELECT 1 FROM sqlite_master WHERE name = 'sqlite_stat1'"):
+        return
+    copy.execute("ANALYZE").close()
+    copy.execute("DELETE FROM sqlite_stat1").close()
+    found = database.own("SELECT tbl, idx, stat FROM sqlite_stat1 LIMIT 10000")
+    copy.executemany("INSERT INTO sqlite_stat1 VALUES (?, ?, ?)", found).close()
+    copy.execute("ANALYZE sqlite_master").close()
+
+
 @dataclass(frozen=True)
 class _Planned:
-    steps: list[str]
-    used: list[str]
+    """Attributes: rows: of EXPLAIN QUERY PLAN; made: candidates in it: their DDL and the name that gives them."""
+
+    rows: list[tuple[int, int, int, str]]
+    made: dict[str, tuple[str, str]]
+
+    @property
+    def steps(self) -> list[str]:
+        return [row[3] for row in self.rows]
+
+    def tree(self) -> str:
+        """The plan, with candidates called as their DDL calls them."""
+        words = re.compile("|".join(map(re.escape, self.made)) or r"(?!)")
+        return _tree([(*row[:3], words.sub(lambda found: self.made[found[0]][1], row[3])) for row in self.rows])
 
 
 def _planned(
@@ -99,9 +127,9 @@ def _planned(
     sql: str,
     values: Any,
     candidates: list[tuple[str, tuple[str, ...]]],
+    made: dict[str, tuple[str, str]],
 ) -> _Planned:
-    """The plan once `candidates` exist too, and the DDL of those it uses."""
-    made: dict[str, str] = {}
+    """The plan once `candidates` exist too, beside those of `made`, which they join; and those it uses."""
     authorizer.begin(Mode.OWN)
     for table, columns in candidates:
         name = f"{_PREFIX}{len(columns)}_{len(made)}"
@@ -109,10 +137,11 @@ def _planned(
             copy.execute(f"CREATE INDEX {name} ON {quoted(table)}({', '.join(map(quoted, columns))})")
         except sqlite3.Error:
             continue
-        made[name] = _ddl(table, columns)
+        made[name] = _ddl(table, columns), "_".join((table, *columns))
     authorizer.begin(Mode.EXPLAIN)
-    steps = [str(step[3]) for step in copy.execute(sql, values)]
-    return _Planned(steps, list(dict.fromkeys(made[word] for step in steps for word in step.split() if word in made)))
+    rows = [(row[0], row[1], row[2], str(row[3])) for row in copy.execute(sql, values)]
+    used = dict.fromkeys(word for row in rows for word in row[3].split() if word in made)
+    return _Planned(rows, {name: made[name] for name in used})
 
 
 def _ddl(table: str, columns: tuple[str, ...]) -> str:
