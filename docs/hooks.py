@@ -28,6 +28,11 @@ PAGES = {
 }
 """Where a file of the repository is on the site."""
 
+HOSTS = {
+    f"hosts/{page.name}" for page in (ROOT / "docs/hosts").glob("*.md") if page.name not in ("README.md", "windows.md")
+}
+"""The pages with an entry for each server and each way to start it."""
+
 _LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|[a-z]+:|#)([^)\s#]+)(#[^)\s]*)?(?=\))")
 
 
@@ -57,7 +62,26 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Any, config: MkDocsConfig, files: Files) -> str:
     if page.file.src_uri in PAGES.values():
         return markdown
+    if page.file.src_uri in HOSTS:
+        markdown = tabbed(markdown)
     return relinked(markdown, f"docs/{page.file.src_uri}", page.file.src_uri, str(config.repo_url))
+
+
+def tabbed(text: str) -> str:
+    """A host's page with its servers as tabs, and in each the ways to start it: one entry is seen instead of 25."""
+    head, *servers = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
+    lines = [head]
+    for server, body in zip(servers[::2], servers[1::2], strict=True):
+        lines.append(f'=== "{server}"\n')
+        before, *ways = re.split(r"^### .+?: (.+)\n", body, flags=re.MULTILINE)
+        lines.append(_indented(before, 4))
+        for way, entry in zip(ways[::2], ways[1::2], strict=True):
+            lines += [f'    === "{way[0].upper()}{way[1:]}"\n', _indented(entry, 8)]
+    return "\n".join(lines)
+
+
+def _indented(text: str, spaces: int) -> str:
+    return "\n".join(" " * spaces + line if line else "" for line in text.split("\n"))
 
 
 def relinked(text: str, source: str, target: str, repository: str) -> str:

@@ -5,10 +5,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from documents.snippets import ROOT, blocks
+from documents.snippets import ROOT, SERVERS, blocks
+from mcp_batteries.settings import Host
 from mcp_batteries.testing.wire import StdioWire
 
 
@@ -19,7 +21,12 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "site/servers/filesystem/index.html").exists()
-    assert (tmp_path / "site/hosts/vscode/index.html").exists()
+    for host in get_args(Host):
+        page = (tmp_path / f"site/hosts/{host}/index.html").read_text("utf-8")
+        # A set of servers, and in each a set of ways; every entry of the page is in one of them.
+        assert page.count('class="tabbed-set') == 1 + len(SERVERS), host
+        text = (ROOT / f"docs/hosts/{host}.md").read_text("utf-8")
+        assert page.count('<div class="highlight">') + page.count('class="language-') >= text.count("\n### "), host
 
 
 @pytest.mark.anyio
