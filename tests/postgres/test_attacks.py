@@ -105,9 +105,10 @@ async def attack(
     tool: str,
     statements: Sequence[str],
     spared: frozenset[str] | set[str] = frozenset(),
+    **more: str,
 ) -> None:
     for sql in statements:
-        result = await wire.call(tool, sql=target.filled(sql))
+        result = await wire.call(tool, sql=target.filled(sql), **more)
         said = text_of(result)
         assert result.get("isError") or ": failed: " in said or sql in spared, f"{tool}: {sql}\n{said}"
         assert "Traceback" not in said and "failed inside" not in said, f"{sql}: {said}"
@@ -197,8 +198,11 @@ async def test_changing_the_schema_changes_nothing_else(target: Target) -> None:
 
 @pytest.mark.anyio
 async def test_a_superuser_changes_no_schema(target: Target) -> None:
-    async with inside("--ddl", f"app={target.base.url('postgres')}") as wire:
-        await attack(wire, target, "edit_schema", [*SCHEMA, *ROWS, *CLOSED])
+    # Where a database is served by another role too, the tool is offered.
+    also = f"also={make().url('owner')}"
+    target.begin()
+    async with inside("--ddl", f"app={target.base.url('postgres')}", also) as wire:
+        await attack(wire, target, "edit_schema", [*SCHEMA, *ROWS, *CLOSED], database="app")
 
 
 @pytest.mark.anyio

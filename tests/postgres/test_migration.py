@@ -3,9 +3,14 @@
 import re
 from typing import Any
 
+import anyio
 import pytest
+from mcp import Client
 
+from mcp_batteries.settings import load
 from mcp_postgres.engine.effects import OBJECTS
+from mcp_postgres.server import build
+from mcp_postgres.settings import Settings
 from postgres.serving import Base, inside, make, text_of
 
 pytestmark = pytest.mark.anyio
@@ -124,8 +129,9 @@ async def test_only_what_is_opened() -> None:
 
 async def test_an_administrator_makes_roles_and_runs_code_whoever_connects() -> None:
     base = make()
-    async with inside("--ddl", f"app={base.url('postgres')}") as wire:
-        assert "start it with `--admin`" in text_of(await wire.call("edit_schema", sql="CREATE TABLE a ()"))
+    async with inside("--ddl", f"app={base.url('postgres')}", f"also={base.url('owner')}") as wire:
+        said = text_of(await wire.call("edit_schema", sql="CREATE TABLE a ()", database="app"))
+        assert "start it with `--admin`" in said
     async with inside("--admin", f"app={base.url('postgres')}") as wire:
 
         async def edit(sql: str, **more: Any) -> str:
@@ -188,3 +194,22 @@ async def test_returned_rows_beyond_a_page_have_a_cursor_and_are_kept_as_they_we
         assert base.rows("SELECT count(*) FROM u") == [(0,)]
         result = await wire.call("write_rows", sql="TRUNCATE t")
         assert result["isError"] and "referenced in a foreign key" in text_of(result)
+
+
+async def test_a_tool_that_would_refuse_every_call_is_not_offered(caplog: pytest.LogCaptureFixture) -> None:
+    base = make()
+
+    async def offered(*arguments: str) -> bool:
+        async with Client(build(load(Settings, [*arguments]))) as client:
+            found = True
+            with anyio.move_on_after(20 if "--admin" not in arguments and len(arguments) == 2 else 0.5):
+                while found:
+                    found = "edit_schema" in {tool.name for tool in (await client.list_tools()).tools}
+                    await anyio.sleep(0.02)
+            return found
+
+    app, also = f"app={base.url('postgres')}", f"also={base.url('owner')}"
+    assert not await offered("--ddl", app)
+    assert "`edit_schema` is not offered without `--admin`: the role of `app` is a superuser" in caplog.text
+    assert await offered("--ddl", app, also)
+    assert await offered("--admin", app)

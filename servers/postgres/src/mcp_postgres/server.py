@@ -8,6 +8,7 @@ from mcp_postgres.changes import DatabaseWatcher
 from mcp_postgres.completions import Completions
 from mcp_postgres.engine.admission import Limits
 from mcp_postgres.engine.service import Engine
+from mcp_postgres.offered import Offered
 from mcp_postgres.policy import Policy
 from mcp_postgres.prompts import Prompts
 from mcp_postgres.resources import Resources
@@ -36,7 +37,8 @@ def build(settings: Settings) -> Assembled:
     )
     resources = Resources(policy, engine, saved_queries(settings.queries, policy, engine))
     seconds, channel = settings.poll / 1000, settings.listen
-    return assemble_sql(
+    offered = Offered(policy, engine) if policy.can_reshape and not policy.can_administer else None
+    server = assemble_sql(
         settings,
         resources,
         {
@@ -47,8 +49,12 @@ def build(settings: Settings) -> Assembled:
             DbaTools: settings.dba,
         },
         [resources, Prompts(resources), Completions(policy, engine)],
-        opens=[engine],
+        opens=[engine, *([offered] if offered else [])],
+        tools_change=offered is not None,
         watcher=DatabaseWatcher(policy, engine, resources.readable, seconds=seconds, channel=channel),
         title="PostgreSQL",
         begin="`list_objects`, which also says what the role is",
     )
+    if offered is not None:
+        offered.server = server
+    return server

@@ -48,6 +48,7 @@ def assemble_sql(
     watcher: Source,
     title: str,
     begin: str,
+    tools_change: bool = False,
 ) -> Assembled:
     """The server of these rooms, and of the tools that saved queries become.
 
@@ -55,6 +56,7 @@ def assemble_sql(
         tools: the rooms of tools, each with whether the operator has opened it.
         rooms: all others.
         begin: which tool to begin with, for the model.
+        tools_change: whether tools may come or go for other reasons than saved queries.
     """
     policy, engine, queries = resources.policy, resources.engine, resources.queries
     saved = SavedTools(queries, policy, engine) if queries else None
@@ -69,7 +71,7 @@ def assemble_sql(
         rooms=[*(kind(policy, engine) for kind, is_open in tools.items() if is_open), *rooms],
         opens=[*opens, *([saved] if saved else [])],
         sources=[watcher],
-        tools_change=saved is not None,
+        tools_change=tools_change or saved is not None,
         title=title,
         version=version(settings.COMMAND),
         instructions=(

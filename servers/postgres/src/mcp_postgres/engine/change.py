@@ -25,7 +25,7 @@ from mcp_postgres.engine.pages import Pages
 from mcp_postgres.policy import Changes, Migration, ReadStatement, Writes
 from mcp_postgres.split import begin_of
 
-__all__ = ["change"]
+__all__ = ["change", "reaches_far"]
 
 _CELL = 500
 _PREPARE = "PREPARE mcp_gate AS "
@@ -120,6 +120,11 @@ async def change(
     return await run_alone(connections, wanted.parts[0], limits, alone)
 
 
+def reaches_far(session: Session) -> bool:
+    """Whether the role could reach files and programs by what it defines."""
+    return session.role.superuser or session.world.closed
+
+
 class _Work:
     """Statements under way in one transaction."""
 
@@ -132,7 +137,7 @@ class _Work:
     async def begin(self) -> None:
         """Look before the first statement."""
         session, wanted = self.session, self.wanted
-        if isinstance(wanted, Migration) and not wanted.admin and (session.role.superuser or session.world.closed):
+        if isinstance(wanted, Migration) and not wanted.admin and reaches_far(session):
             raise Refused(
                 f"The role {session.role.because()}: `edit_schema` could reach files and programs by what it defines.",
                 "The operator can give the server a role that owns the schema (`--print-role-sql` shows how), or start "

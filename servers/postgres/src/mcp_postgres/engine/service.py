@@ -15,7 +15,7 @@ from mcp_batteries.sql.changes import Change
 from mcp_batteries.sql.rows import Hits, Results, RowPage
 from mcp_postgres.engine import catalog, health, listing, workload
 from mcp_postgres.engine.admission import Limits, admit, opening
-from mcp_postgres.engine.change import change
+from mcp_postgres.engine.change import change, reaches_far
 from mcp_postgres.engine.cluster import Cluster
 from mcp_postgres.engine.connections import Connections, Session, apart
 from mcp_postgres.engine.demo import SCRIPT
@@ -251,6 +251,14 @@ class Engine:
         connections = self._to[statement.database.name]
         work = change(connections, statement, self.limits, self._pages, dry_run=dry_run, limit=_RETURNED)
         return await self._helped(statement.database, statement.sql, apart(work))
+
+    async def closed_to_schema(self, database: Database) -> str | None:
+        """Why no change of the schema would be taken from this server's role; None where some would."""
+
+        async def look(session: Session) -> str | None:
+            return session.role.because() if reaches_far(session) else None
+
+        return await self.within(database, look)
 
     async def health(self, wanted: HealthOf) -> Report:
         """What is wrong with a database."""
