@@ -50,6 +50,19 @@ test("hostile names stay names", async () => {
   await host.close();
 });
 
+test("a statement that failed is shown with the place of its fault", async () => {
+  const host = await browser.open(server);
+  for (const [sql, fault] of [["SELECT 'שלום 😀' AS a, nothing FROM shop.sale", "nothing"], ["SELECT id\nFROM shop.sale\nWHER id = 1", "id"]]) {
+    const { view, number } = await host.show("query_rows", { sql });
+    await view.getByRole("alert").waitFor();
+    assert.equal(await view.locator("mark.fault").innerText(), fault);
+    assert.equal(await view.locator(".statement").evaluate((element) => element.textContent), sql);
+    assert.deepEqual(await host.violations(number), []);
+  }
+  host.clean();
+  await host.close();
+});
+
 test("a plan says where the cost is", async () => {
   const host = await browser.open(server);
   const { view, number } = await host.show("explain_query", { sql: "SELECT * FROM shop.sale WHERE price < 1.5 ORDER BY at LIMIT 3" });

@@ -231,6 +231,7 @@ test("errors, cancellations and plain texts are shown as such", async () => {
   const host = await browser.open(server);
   const failed = await host.show("query_rows", { sql: "SELEC 1" });
   await failed.view.getByRole("alert").getByText("syntax error").waitFor();
+  assert.equal(await failed.view.locator("mark.fault").innerText(), "SELEC");
   const small = Number(await host.page.locator("iframe").getAttribute("data-asked"));
   assert.ok(small > 20 && small < 200, `${small} pixels`);
   const other = await host.show("query_rows", {}, { result: { content: [{ type: "text", text: "<b>not rows</b>" }] } });

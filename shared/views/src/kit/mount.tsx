@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 
 import { type CallToolResult, Host, textOf } from "./bridge";
 import { copy } from "./copy";
+import { Failed } from "./failed";
 import "./kit.css";
 import { Text } from "./text";
 import { dress } from "./theme";
@@ -116,7 +117,7 @@ function Frame({ title, View, live }: { title: string; View: ComponentType<Call>
   };
 
   let body = <p class="quiet"><Text value={state.cancelled ?? "Waiting for the result…"} /></p>;
-  if (state.result?.isError) body = <p class="error" role="alert"><Text value={textOf(state.result)} /></p>;
+  if (state.result?.isError) body = <Failed said={textOf(state.result)} sql={state.input["sql"]} />;
   else if (state.result) {
     const text = textOf(state.result);
     body = (
