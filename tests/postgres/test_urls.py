@@ -1,5 +1,8 @@
 """Addresses of databases: what a password's characters do to a URL is found before anything of it can be told."""
 
+import subprocess
+import sys
+
 import pytest
 
 from mcp_batteries.errors import Problem
@@ -35,3 +38,20 @@ def test_a_password_that_ends_early_is_refused_and_not_told(form: str, password:
 )
 def test_other_addresses_are_taken(address: str, name: str) -> None:
     assert names(address) == [name]
+
+
+@pytest.mark.parametrize("words", [("--check",), ("--print-config", "vscode"), ("--log-level", "debug", "--check")])
+def test_no_output_holds_a_password(words: tuple[str, ...]) -> None:
+    url = "postgresql://reader:s3cretword@127.0.0.1:1/shop"
+    forms = (
+        url, f"shop={url}", f"{url}?foo=bar", url.replace(":1/", ":1x/"),
+        "host=127.0.0.1 port=1 user=reader password=s3cretword dbname=shop",
+    )  # fmt: skip
+    command = [sys.executable, "-m", "mcp_postgres", *words]
+    running = [
+        subprocess.Popen([*command, form], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        for form in forms
+    ]
+    for process, form in zip(running, forms, strict=True):
+        said, _ = process.communicate(timeout=120)
+        assert said and b"s3cretword" not in said, (form, said)
