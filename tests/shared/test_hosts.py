@@ -72,12 +72,15 @@ def test_without_a_script_the_package_is_what_starts(tmp_path: Path, monkeypatch
     assert launch("mcp-fs") == [str(tmp_path / "python.exe"), "-m", "mcp_fs"]
 
 
+@pytest.mark.parametrize("cache", ["uv", "moved by UV_CACHE_DIR"])
 @pytest.mark.parametrize("name", ["uv", "uv.exe"])
-def test_uvx_is_named_by_its_absolute_path(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uvx_is_named_by_its_absolute_path_and_its_cache_never(
+    name: str, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     uvx = tmp_path / name.replace("uv", "uvx")
     uvx.touch()
     monkeypatch.setenv("UV", str(tmp_path / name))
-    monkeypatch.setattr(sys, "prefix", os.path.join(tmp_path, "uv", "archive-v0"))
+    monkeypatch.setattr(sys, "prefix", os.path.join(tmp_path, cache, "archive-v0"))
     assert launch("mcp-fs")[:2] == [str(uvx), "--from"]
 
 

@@ -94,7 +94,9 @@ def launch(command: str, file: str | None = None) -> list[str]:
     origin = cast("dict[str, Any]", json.loads(installed.read_text("direct_url.json") or "{}"))
     url = str(origin.get("url", ""))
     beneath = os.sep + "tools" + os.sep
-    ephemeral = "uv" in sys.prefix.split(os.sep) and beneath not in sys.prefix
+    # The cache is called `uv`, unless UV_CACHE_DIR moves it; its environments lie in the `archive-v0` of either.
+    cached = {"uv", "archive-v0"} & set(sys.prefix.split(os.sep))
+    ephemeral = bool(cached) and beneath not in sys.prefix
     if ephemeral and origin.get("vcs_info"):
         revision = origin["vcs_info"].get("requested_revision")
         address = f"{origin['vcs_info']['vcs']}+{url}" + (f"@{revision}" if revision else "")
