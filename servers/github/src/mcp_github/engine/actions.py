@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from mcp_batteries.errors import Invalid, NotFound, Refused, Unavailable
-from mcp_github.engine.api import Api
+from mcp_batteries.errors import Invalid, NotFound, Refused, TooLarge, Unavailable
+from mcp_github.engine.api import Answer, Api
+from mcp_github.engine.causes import Cause
 from mcp_github.engine.line_pages import Window
 from mcp_github.engine.pages import Shape, clipped, listing, plain
 from mcp_github.engine.repositories import default_branch, refuse_workflows, sha_of
+from mcp_github.engine.waiting import Wait
 from mcp_github.models import Done, Listing, Record, Text
 from mcp_github.policy import Ref, Repo, WriteRepo
 
@@ -20,6 +22,8 @@ Kind = Literal["workflows", "runs", "jobs", "artifacts"]
 RunAction = Literal["rerun", "rerun_failed", "cancel"]
 
 _LOG_BYTES, _MOST_JOBS = 1_000_000_000, 300
+_CAUSES, _CAUSE_BYTES = 5, 200_000_000
+_FAILED = ("failure", "timed_out")
 
 
 def _failed(item: Mapping[str, Any]) -> list[str]:
@@ -73,12 +77,18 @@ class Actions:
             cursor=cursor, params=params if kind == "runs" else None, inside=lambda data: data[inside],
         )  # fmt: skip
 
-    async def get(self, repo: Repo, run_id: int) -> Record:
-        """One run with its jobs and the steps that failed."""
+    async def get(self, repo: Repo, run_id: int, wait: Wait | None = None) -> Record:
+        """One run with its jobs and the steps that failed; after `wait`, with why they failed, from their logs."""
         where, what = f"{repo.path}/actions/runs/{run_id}", f"run `{run_id}` of `{repo.full}`"
-        found = await self.api.get(where, what, repo=repo)
+
+        async def look() -> Answer:
+            return await self.api.get(where, what, repo=repo)
+
+        found = await (look() if wait is None else wait.ended(look, _going))
         data = RUN.record(found.data, list(RUN.getters))
         note, removed = None, 0
+        if wait is not None and _going(found) is not None:
+            note = f"It is still `{data.get('status')}`: call again to wait on."
         try:
             jobs, removed = await self._jobs(repo, run_id, f"the jobs of {what}")
         except (NotFound, Refused, Unavailable) as problem:
@@ -86,8 +96,24 @@ class Actions:
         else:
             data["job_columns"] = list(JOB.default)
             data["jobs"] = [JOB.row(job, JOB.default) for job in jobs]
+            failed = [job for job in jobs if job.get("conclusion") in _FAILED]
+            if wait is not None and note is None and failed:
+                data["causes"] = [await self._cause(repo, job) for job in failed[:_CAUSES]]
         uri = f"{repo.uri}/runs/{run_id}"
         return Record(uri=uri, note=note, removed=(found.removed + removed) or None, data=data)
+
+    async def _cause(self, repo: Repo, job: Mapping[str, Any]) -> dict[str, Any]:
+        """Why one job failed, as its log has it."""
+        number, cause = int(job["id"]), Cause()
+        about: dict[str, Any] = {"job_id": number, "job": job.get("name")}
+        try:
+            await self.api.download(
+                f"{repo.path}/actions/jobs/{number}/logs", f"log of job `{number}`", repo=repo,
+                max_bytes=_CAUSE_BYTES, take=cause.take,
+            )  # fmt: skip
+        except (NotFound, Refused, TooLarge, Unavailable) as problem:
+            return {**about, "missing": str(problem)}
+        return {**about, "log": cause.found() or "Its log names no reason: read it with `read_job_log`."}
 
     async def _jobs(self, repo: Repo, run_id: int, what: str) -> tuple[Sequence[dict[str, Any]], int]:
         """The jobs of a run, of which a matrix makes 256 at most, and how many characters were taken out of them."""
@@ -118,7 +144,7 @@ class Actions:
                 raise Invalid("One of `job_id` and `run_id` has to be given.")
             what = f"run `{run_id}` of `{repo.full}`"
             jobs, _ = await self._jobs(repo, run_id, what)
-            failed = [job for job in jobs if job.get("conclusion") in ("failure", "timed_out")]
+            failed = [job for job in jobs if job.get("conclusion") in _FAILED]
             if not failed:
                 raise _no_failure(jobs, what)
             job_id, more = int(failed[0]["id"]), [str(job["id"]) for job in failed[1:11]]
@@ -163,6 +189,10 @@ class Actions:
         what = f"the logs of run `{run_id}` of `{repo.full}`"
         await self.api.write("DELETE", f"{repo.path}/actions/runs/{run_id}/logs", what, repo=repo)
         return Done(done=f"Deleted the logs of run {run_id}.")
+
+
+def _going(found: Answer, passed: float = 0) -> str | None:
+    return None if found.data.get("status") == "completed" else f"The run is {found.data.get('status')}."
 
 
 def _no_failure(jobs: Sequence[Mapping[str, Any]], what: str) -> NotFound:

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcp_batteries.errors import Invalid, NotFound, Refused, quote
-from mcp_github.engine.api import Api
+from mcp_github.engine.api import Answer, Api
 from mcp_github.engine.fields import CHECK
 from mcp_github.engine.pages import listing, pick
 from mcp_github.engine.repositories import sha_of
+from mcp_github.engine.waiting import Wait
 from mcp_github.models import Listing
 from mcp_github.policy import Ref, Repo
 
@@ -20,13 +21,18 @@ _NO_CHECK_RUNS = (
     "missing."
 )
 
+_FIRST_SECONDS = 20.0
+
 
 @dataclass(frozen=True)
 class Checks:
     api: Api
 
-    async def list(self, repo: Repo, *, number: int | None, ref: Ref | None, limit: int, cursor: str | None) -> Listing:
-        """Checks of a commit, on the first page with the statuses that other services set.
+    async def list(
+        self, repo: Repo, *, number: int | None, ref: Ref | None, limit: int, cursor: str | None,
+        wait: Wait | None = None,
+    ) -> Listing:  # fmt: skip
+        """Checks of a commit, on the first page with the statuses that other services set; after `wait`, as they ended.
 
         Raises:
             Refused: the token may see neither check runs nor runs of Actions.
@@ -38,6 +44,7 @@ class Checks:
         if ref is None:
             raise Invalid("One of `number` and `ref` has to be given.")
         where, what = f"{repo.path}/commits/{ref.path}", f"the checks of {quote(ref.name)} in `{repo.full}`"
+        going = await self._awaited(repo, ref, what, wait) if wait is not None and cursor is None else None
         try:
             runs = await listing(
                 self.api, f"{where}/check-runs", what, CHECK, repo=repo, limit=limit, cursor=cursor,
@@ -48,6 +55,7 @@ class Checks:
         if cursor is not None:
             return runs
         notes = [runs.note] if runs.note else []
+        notes += [f"{going} Call again to wait on."] if going else []
         statuses: list[list[Any]] = []
         removed = runs.removed or 0
         try:
@@ -62,6 +70,33 @@ class Checks:
             ]
         rows = [*runs.rows, *statuses]
         return runs.model_copy(update={"rows": rows, "removed": removed or None, "note": " ".join(notes) or None})
+
+    async def _awaited(self, repo: Repo, ref: Ref, what: str, wait: Wait) -> str | None:
+        """Wait until all checks have ended; what is still going on when the time is over."""
+        path, inside = f"{repo.path}/commits/{ref.path}/check-runs", "check_runs"
+        params: dict[str, Any] = {"per_page": 100}
+
+        async def look() -> Answer:
+            nonlocal path, inside
+            try:
+                return await self.api.get(path, what, params, repo=repo)
+            except Refused:
+                if inside == "workflow_runs":
+                    raise
+                params["head_sha"] = await sha_of(self.api, repo, ref)
+                path, inside = f"{repo.path}/actions/runs", "workflow_runs"
+                return await self.api.get(path, what, params, repo=repo)
+
+        def going(found: Answer, passed: float) -> str | None:
+            items: list[Any] = found.data[inside]
+            left = sum(item.get("status") != "completed" for item in items)
+            if left:
+                return f"{left} of {len(items)} checks are still going on."
+            # They appear some seconds after a push.
+            return "There is no check yet." if not items and passed < _FIRST_SECONDS else None
+
+        found = await wait.ended(look, going)
+        return going(found, _FIRST_SECONDS)
 
     async def _instead(self, repo: Repo, ref: Ref, refusal: Refused) -> Listing:
         """The runs of Actions for the commit, in the columns of check runs."""

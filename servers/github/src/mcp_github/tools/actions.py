@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field
 from mcp_batteries.server.declare import tool
 from mcp_github.engine.actions import Actions, Kind, RunAction
 from mcp_github.engine.artifacts import Artifacts
+from mcp_github.engine.waiting import LONGEST, Wait
 from mcp_github.models import Done, Listing, Record, Text
 from mcp_github.policy import Policy
 from mcp_github.tools.arguments import (
@@ -21,6 +22,7 @@ from mcp_github.tools.arguments import (
     OptionalPath,
     Ref,
     RepoName,
+    Waiting,
     one_of,
 )
 
@@ -63,10 +65,10 @@ class ActionTools:
             cursor=cursor,
         )  # fmt: skip
 
-    @tool("Get a run", toolset="actions", open_world=True)
-    async def get_run(self, repo: RepoName, run_id: Number) -> Record:
-        """Get a workflow run with its jobs and the steps that failed."""
-        return await self.actions.get(self.policy.repo(repo), run_id)
+    @tool("Get a run", toolset="actions", open_world=True, seconds=LONGEST + 120)
+    async def get_run(self, repo: RepoName, run_id: Number, wait: Waiting = None) -> Record:
+        """Get a workflow run with its jobs and the steps that failed; with `wait`, why, from their logs."""
+        return await self.actions.get(self.policy.repo(repo), run_id, None if wait is None else Wait(wait))
 
     @tool("Read a job's log", toolset="actions", open_world=True)
     async def read_job_log(

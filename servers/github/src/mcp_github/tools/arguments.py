@@ -12,10 +12,12 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema
 
+from mcp_github.engine.waiting import LONGEST
+
 __all__ = [
     "Body", "Branch", "Cursor", "Fields", "Limit", "Listed", "Names", "Number", "OptionalBody", "OptionalNumber",
     "OptionalPath", "OptionalRef", "OptionalRepo", "OptionalTitle", "Path", "Ref", "RepoName", "Since", "Title",
-    "one_of", "said",
+    "Waiting", "one_of", "said",
 ]  # fmt: skip
 
 _NUMBERS = {
@@ -98,6 +100,12 @@ def _page(limit: int) -> int:
     return limit
 
 
+def _seconds(wait: int | None) -> int | None:
+    if wait is not None and not 0 <= wait <= LONGEST:
+        raise ValueError(f"must be 0 to {LONGEST} seconds")
+    return wait
+
+
 def _at_most(characters: int) -> Callable[[str | None], str | None]:
     def fits(text: str | None) -> str | None:
         if text is not None and len(text) > characters:
@@ -140,6 +148,7 @@ Fields = Annotated[
 ]
 Limit = Annotated[int, AfterValidator(_page)]
 Cursor = Annotated[str | None, Field()]
+Waiting = Annotated[int | None, AfterValidator(_seconds), Field(description="Seconds")]
 Since = Annotated[str | None, AfterValidator(_time), Field(description="ISO 8601")]
 _title, _title_fits = Field(description="One line"), AfterValidator(_at_most(1000))
 Title = Annotated[str, _title, AfterValidator(_something), _title_fits]

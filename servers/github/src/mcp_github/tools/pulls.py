@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from mcp_batteries.server.declare import tool
 from mcp_github.engine.checks import Checks
 from mcp_github.engine.pulls import Event, Pulls, ReviewComment
+from mcp_github.engine.waiting import LONGEST, Wait
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Policy
 from mcp_github.tools.arguments import (
@@ -26,6 +27,7 @@ from mcp_github.tools.arguments import (
     OptionalTitle,
     RepoName,
     Title,
+    Waiting,
     one_of,
 )
 from mcp_github.tools.issues import given
@@ -98,18 +100,20 @@ class PullTools:
             return await self.pulls.threads(where, number, unresolved=unresolved, cursor=cursor)
         return await self.pulls.reviews(where, number, fields=fields, limit=limit, cursor=cursor)
 
-    @tool("List checks", toolset="pull_requests", open_world=True)
+    @tool("List checks", toolset="pull_requests", open_world=True, seconds=LONGEST + 120)
     async def list_checks(
         self,
         repo: RepoName,
         number: OptionalNumber = None,
         ref: OptionalRef = None,
+        wait: Waiting = None,
         limit: Limit = 50,
         cursor: Cursor = None,
     ) -> Listing:
         """List checks of a pull request or commit."""
         where, at = self.policy.repo(repo), self.policy.ref(ref) if ref else None
-        return await self.checks.list(where, number=number, ref=at, limit=limit, cursor=cursor)
+        patience = None if wait is None else Wait(wait)
+        return await self.checks.list(where, number=number, ref=at, wait=patience, limit=limit, cursor=cursor)
 
     @tool("Create a pull request", toolset="pull_requests", effect="write", open_world=True)
     async def create_pull_request(

@@ -1,0 +1,126 @@
+"""The first cause in the log of a failed job, and calls that wait for it."""
+
+from typing import Any
+
+import anyio
+import pytest
+
+from github_server.failed_logs import kinds, made
+from github_server.oracle import Oracle, Seen
+from github_server.oracle.server import Reply
+from github_server.serving import call, refused, served
+from github_server.world import sample
+from mcp_github.engine.causes import MOST_BYTES, Cause
+from mcp_github.engine.waiting import Wait
+
+
+def cause_of(log: bytes, piece: int = 4096) -> str:
+    cause = Cause()
+    for at in range(0, len(log), piece):
+        cause.take(log[at : at + piece])
+    return cause.found()
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_of_forty_ways_to_fail_the_cause_is_named(seed: int) -> None:
+    assert len(kinds()) >= 40
+    missed: list[str] = []
+    for kind in kinds():
+        log, needed = made(kind, seed)
+        said = cause_of(log)
+        assert len(said.encode()) <= MOST_BYTES
+        if not all(word in said for word in needed):
+            missed.append(f"{kind}: {needed} not in {said!r}")
+    assert len(missed) <= len(kinds()) * 0.15, "\n".join(missed)
+
+
+RUN = {"repo": "octo/app", "run_id": 9}
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look again at once."""
+    monkeypatch.setattr(Wait.__init__, "__defaults__", (0.01,))
+
+
+def running(oracle: Oracle, looks: list[dict[str, Any]]) -> None:
+    """A run that is found like this, look by look; the last stays."""
+    run = sample("actions/get-workflow-run")
+    states = iter(looks)
+    last: list[dict[str, Any]] = [looks[0]]
+
+    def respond(seen: Seen) -> Reply:
+        last[0] = next(states, last[0])
+        return Reply(200, {**run, **last[0]})
+
+    oracle.respond("GET", "/repos/octo/app/actions/runs/9", respond)
+
+
+@pytest.mark.anyio
+async def test_one_call_waits_for_a_run_and_says_why_its_jobs_failed(oracle: Oracle, quick: None) -> None:
+    going, over = {"status": "in_progress", "conclusion": None}, {"status": "completed", "conclusion": "failure"}
+    running(oracle, [going, going, over])
+    job = {**sample("actions/get-job-for-workflow-run"), **over}
+    jobs = [{**job, "id": number, "name": f"job {number}"} for number in (7, 8)]
+    oracle.pages("/repos/octo/app/actions/runs/9/jobs", [*jobs, {**job, "id": 6, "conclusion": "success"}], "jobs")
+    log, needed = made("cargo", 1)
+    oracle.answer(
+        "GET", "/repos/octo/app/actions/jobs/7/logs", status=302, headers={"Location": f"{oracle.url}/_storage/7"}
+    )
+    oracle.answer("GET", "/_storage/7", raw=log)
+    oracle.answer("GET", "/repos/octo/app/actions/jobs/8/logs", {"message": "Not Found"}, status=404)
+    told: list[str | None] = []
+
+    async def hear(done: float, total: float | None, message: str | None) -> None:
+        told.append(message)
+
+    async with served(oracle, "--toolsets", "actions") as client:
+        data = (await client.call_tool("get_run", {**RUN, "wait": 60}, progress_callback=hear)).structured_content[
+            "data"
+        ]
+        assert data["status"] == "completed" and len(oracle.sent("GET", "/runs/9$")) == 3
+        first, second = data["causes"]
+        assert first["job_id"] == 7 and all(word in first["log"] for word in needed)
+        assert second["job_id"] == 8 and "does not find" in second["missing"]
+        # Without it nothing is downloaded.
+        assert "causes" not in (await call(client, "get_run", **RUN))["data"]
+        assert "must be 0 to 3000 seconds" in await refused(client, "get_run", **RUN, wait=4000)
+
+
+@pytest.mark.anyio
+async def test_who_waits_too_short_is_told_and_who_cancels_ends_the_looking(oracle: Oracle, quick: None) -> None:
+    running(oracle, [{"status": "queued", "conclusion": None}])
+    oracle.pages("/repos/octo/app/actions/runs/9/jobs", [], "jobs")
+    async with served(oracle, "--toolsets", "actions") as client:
+        found = await call(client, "get_run", **RUN, wait=0)
+        assert found["note"] == "It is still `queued`: call again to wait on."
+        with anyio.move_on_after(1) as scope:
+            await client.call_tool("get_run", {**RUN, "wait": 3000})
+        assert scope.cancelled_caught
+        await call(client, "get_run", **RUN)
+        looks = len(oracle.sent("GET", "/runs/9$"))
+        await call(client, "get_run", **RUN)
+        assert len(oracle.sent("GET", "/runs/9$")) == looks + 1
+
+
+@pytest.mark.anyio
+async def test_checks_are_waited_for_too(oracle: Oracle, quick: None) -> None:
+    check = sample("checks/get")
+    looks = 0
+
+    def respond(seen: Seen) -> Reply:
+        nonlocal looks
+        looks += 1
+        state = {"status": "completed", "conclusion": "success"} if looks > 3 else {"status": "queued"}
+        found = [] if looks == 1 else [{**check, **state}]
+        return Reply(200, {"total_count": len(found), "check_runs": found})
+
+    oracle.respond("GET", "/repos/octo/app/commits/main/check-runs", respond)
+    oracle.answer("GET", "/repos/octo/app/commits/main/status", {"state": "success", "statuses": []})
+    ask = {"repo": "octo/app", "ref": "main"}
+    async with served(oracle) as client:
+        assert (await call(client, "list_checks", **ask, wait=60))["rows"][0][1] == "completed"
+        assert looks == 5
+        looks = -1000
+        note = (await call(client, "list_checks", **ask, wait=0))["note"]
+        assert note == "1 of 1 checks are still going on. Call again to wait on."
