@@ -1,5 +1,6 @@
 """What happens to real files, as `FileWatcher` tells it."""
 
+import itertools
 import logging
 import mmap
 import os
@@ -586,6 +587,23 @@ async def test_after_a_batch_that_may_have_been_cut_everything_is_looked_at_at_o
         (path.parent / "b").write_text("")
         (path.parent / "b").rename(path.parent / "c")
         await heard.about(path)
+
+
+async def test_who_watches_inside_a_folder_is_told_after_a_batch_that_may_have_been_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What happened to a file in the folder does not show in the folder."""
+    monkeypatch.setattr(module, "_ROUND_SECONDS", 3600.0)
+    monkeypatch.setattr(module, "_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(module, "_FLOOD", 1)
+    (tmp_path / "quiet").mkdir()
+    (tmp_path / "busy").mkdir()
+    looks = itertools.count()
+    async with listening(tmp_path, lambda _: next(looks), inside=True) as heard:
+        await heard.watch(tmp_path / "quiet", tmp_path / "busy")
+        (tmp_path / "busy/a").write_text("")
+        await heard.about(tmp_path / "busy")
+        await heard.about(tmp_path / "quiet")
 
 
 async def test_a_slow_look_takes_next_to_no_time(tmp_path: Path) -> None:

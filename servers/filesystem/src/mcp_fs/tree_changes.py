@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 _GLOB = frozenset("*?[{")
 _ROUND_SECONDS = 2.0
-_SHARE = 0.02
+_SHARE = 0.005
 """Of one processor, what slow looks take at most."""
 _PAUSE = 4
 """Looks after events take at most one part of this many and one."""

@@ -235,7 +235,7 @@ class FileWatcher:
         for entry, glance in zip(entries, glances, strict=True):
             if not self._is_current(entry):
                 continue
-            if glance != entry.glance or (lost and entry.fresh):
+            if glance != entry.glance or (lost and (entry.fresh or self._inside)):
                 differing.append(entry)
             if lost and not self._exact and glance is not None and abs(now - glance[1]) < _COARSE_NS:
                 self._flooded = True  # what changed just now can change once more and look the same: look again
