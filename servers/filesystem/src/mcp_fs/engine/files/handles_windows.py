@@ -126,7 +126,19 @@ class Folder(Generic[P_co]):
         os.link(self._at(name), self._at(new))
 
     def rename(self, name: str, folder: Folder[Any], new: str) -> None:
-        os.replace(self._at(name), folder._at(new))
+        source, target = self._at(name), folder._at(new)
+        try:
+            os.replace(source, target)
+        except PermissionError:
+            # Windows refuses whatever has to do with folders in the same words; rename(2) tells them apart.
+            if not _is_folder(target):
+                if _is_folder(source) and os.path.lexists(target):
+                    raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)) from None
+                raise
+            if not _is_folder(source):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR)) from None
+            os.rmdir(target)
+            os.rename(source, target)
 
     def rename_new(self, name: str, folder: Folder[Any], new: str) -> None:
         os.rename(self._at(name), folder._at(new))
@@ -268,3 +280,7 @@ def _is_same_path(one: str, other: str) -> bool:
 
 def _is_junction(path: str) -> bool:
     return getattr(os.lstat(path), "st_reparse_tag", 0) != 0
+
+
+def _is_folder(path: str) -> bool:
+    return os.path.isdir(path) and not os.path.islink(path) and not _is_junction(path)
