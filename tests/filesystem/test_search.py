@@ -509,7 +509,7 @@ def test_a_stopped_search_ends(tmp_path: Path, program: str | None) -> None:
         ("*.{py,md}", ["a.py", "e.md", "src/b.py", "src/deep/c.py"]),
         ("[ae].*", ["a.py", "e.md"]),
         ("[!a].??", ["e.md", "src/b.py", "src/deep/c.py"]),
-        (r"*.\{x\}", ["src/deep/d.{x}"]),
+        *([] if sys.platform == "win32" else [(r"*.\{x\}", ["src/deep/d.{x}"])]),
         ("é*", ["été"]),
         ("?t?", ["été"]),
         ("????", ["a.py", "e.md", "src/b.py", "src/deep/c.py"]),
