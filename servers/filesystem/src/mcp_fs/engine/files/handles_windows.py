@@ -127,13 +127,13 @@ class Folder(Generic[P_co]):
 
     def rename(self, name: str, folder: Folder[Any], new: str) -> None:
         source, target = self._at(name), folder._at(new)
+        if _is_folder(source) and os.path.lexists(target) and not _is_folder(target):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         try:
             os.replace(source, target)
         except PermissionError:
-            # Windows refuses whatever has to do with folders in the same words; rename(2) tells them apart.
+            # What Windows says of every folder that is in the way; rename(2) replaces an empty one with another.
             if not _is_folder(target):
-                if _is_folder(source) and os.path.lexists(target):
-                    raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)) from None
                 raise
             if not _is_folder(source):
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR)) from None
