@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from mcp_batteries.sql.rows import RowPage
 from mcp_sqlite.engine.pages import Scratch
 from mcp_sqlite.engine.service import Engine
-from mcp_sqlite.policy import Database, NewFile, NextPage, ReadStatement, ServedFile, Table
+from mcp_sqlite.policy import Database, ImportTable, NewFile, NextPage, ReadStatement, ServedFile
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1) | st.sampled_from([0, 2**53, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63)])
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.sampled_from(
@@ -164,7 +164,9 @@ def test_json_lines_bring_back_every_value(rows: list[list[Any]], name: str, pla
     async def there_and_back() -> None:
         everything = ReadStatement(database, "SELECT * FROM t ORDER BY rowid", None)
         await place.engine.export(everything, NewFile(str(place.folder), file))
-        await place.engine.import_rows(Table(database, "copy"), ServedFile(str(place.folder), file), dry_run=False)
+        await place.engine.import_rows(
+            ImportTable(database, "copy"), ServedFile(str(place.folder), file), dry_run=False
+        )
 
     place.portal.call(there_and_back)
     with closing(sqlite3.connect(database.address)) as connection:
@@ -188,7 +190,9 @@ def test_csv_brings_back_every_text(rows: list[list[Any]], place: Place) -> None
     async def there_and_back() -> None:
         everything = ReadStatement(database, "SELECT * FROM t ORDER BY rowid", None)
         await place.engine.export(everything, NewFile(str(place.folder), file))
-        await place.engine.import_rows(Table(database, "copy"), ServedFile(str(place.folder), file), dry_run=False)
+        await place.engine.import_rows(
+            ImportTable(database, "copy"), ServedFile(str(place.folder), file), dry_run=False
+        )
 
     place.portal.call(there_and_back)
     with closing(sqlite3.connect(database.address)) as connection:
