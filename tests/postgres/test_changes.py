@@ -1,5 +1,6 @@
 """What other programs commit, told to those it concerns: both eras, both transports, with triggers and without."""
 
+import json
 from pathlib import Path
 
 import anyio
@@ -7,7 +8,7 @@ import pytest
 
 from e2e.following import changes_since
 from e2e.serving import TRANSPORTS, connected
-from mcp_batteries.testing.wire import MODERN, Wire
+from mcp_batteries.testing.wire import MODERN, Wire, WireError
 from mcp_postgres.role_sql import notify_sql
 from postgres.serving import Base, cluster, make, served
 
@@ -55,6 +56,24 @@ async def test_a_foreign_commit_reaches_those_it_concerns(transport: str, revisi
         base.run("INSERT INTO later VALUES (1)")
         base.run("UPDATE u SET note = 'newer'")
         await told(wire, U)
+
+
+@pytest.mark.anyio
+async def test_a_row_beyond_the_hundredth_is_heard_newest_first() -> None:
+    base = make()
+    base.run("CREATE TABLE log (id serial PRIMARY KEY, note text); GRANT SELECT ON log TO reader")
+    base.run("INSERT INTO log (note) SELECT g::text FROM generate_series(0, 249) g")
+    base.run("CREATE TABLE keyless (note text); GRANT SELECT ON keyless TO reader")
+    first, newest = f"{TOP}/log", f"{TOP}/log?order=newest&limit=2"
+    async with served(f"app={base.url()}") as wire:
+        for uri in (first, newest):
+            await wire.subscribe(uri)
+        base.run("INSERT INTO log (note) VALUES ('one more')")
+        await wire.notification(UPDATED, lambda params: "order=newest" in params["uri"])
+        shown = json.loads((await wire.request("resources/read", {"uri": newest}))["contents"][0]["text"])
+        assert [row[-1] for row in shown["rows"]] == ["one more", "249"] and shown["truncated"]
+        with pytest.raises(WireError, match="no key"):
+            await wire.request("resources/read", {"uri": f"{TOP}/keyless?order=newest"})
 
 
 @pytest.mark.anyio

@@ -55,6 +55,7 @@ def test_without_anything_there_is_nothing_to_serve() -> None:
         ("postgres://app/shop/t/.schema", "postgres://app/shop/t/.schema", TableOf),
         ("postgres://app/shop/%74", "postgres://app/shop/t?limit=100", RowsOf),
         ("postgres://app/shop/t?limit=5", "postgres://app/shop/t?limit=5", RowsOf),
+        ("postgres://app/shop/t?order=newest", "postgres://app/shop/t?limit=100&order=newest", RowsOf),
         ("postgres://app/shop/t?column=c&value=1", "postgres://app/shop/t?column=c&value=1&limit=100", RowsOf),
         ("postgres://app/shop/t/7", "postgres://app/shop/t/7", RowOf),
         ("postgres://app/a%2Fb/c%20d/7%2F8", "postgres://app/a%2Fb/c%20d/7%2F8", RowOf),

@@ -1,5 +1,6 @@
 """What other programs commit, told to those it concerns: both eras, both transports, both journal modes."""
 
+import json
 import os
 import sqlite3
 import threading
@@ -66,6 +67,22 @@ async def test_a_foreign_commit_reaches_those_it_concerns(
         await commit(path, "INSERT INTO later VALUES (1)")
         await commit(path, "UPDATE u SET note = 'newer'")
         await told(wire, U)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", ["log", "plain"])
+async def test_a_row_beyond_the_hundredth_is_heard_newest_first(name: str, tmp_path: Path) -> None:
+    path = make(tmp_path / "app.db", "wal")
+    await commit(path, "CREATE TABLE log (id INTEGER PRIMARY KEY, note); CREATE TABLE plain (note)")
+    await commit(path, "".join(f"INSERT INTO {name} (note) VALUES ('{number}');" for number in range(250)))
+    first, newest = f"sqlite://app/{name}", f"sqlite://app/{name}?order=newest&limit=2"
+    async with served(path) as wire:
+        for uri in (first, newest):
+            await wire.subscribe(uri)
+        await commit(path, f"INSERT INTO {name} (note) VALUES ('one more')")
+        await told(wire, newest)
+        shown = json.loads((await wire.request("resources/read", {"uri": newest}))["contents"][0]["text"])
+        assert [row[-1] for row in shown["rows"]] == ["one more", "249"] and shown["truncated"]
 
 
 @pytest.mark.anyio

@@ -120,12 +120,17 @@ class NamesOf:
 
 @dataclass(frozen=True)
 class RowsOf(Generic[T]):
-    """The first rows of a table in the order of its key; with a `column`, those where it has `value`."""
+    """The first rows of a table in the order of its key; with a `column`, those where it has `value`.
+
+    Attributes:
+        newest: in the opposite order, so that what was added to a key that counts stands first.
+    """
 
     table: T
     limit: int
     column: str | None = None
     value: str = ""
+    newest: bool = False
 
 
 @dataclass(frozen=True)
@@ -321,15 +326,17 @@ class Policy(ABC, Generic[T, R]):
         limit = options.get("limit", str(_PAGE_ROWS))
         if not limit.isdecimal() or not 1 <= int(limit) <= _PAGE_ROWS:
             raise Invalid(f"`limit` must be from 1 to {_PAGE_ROWS}, not {quote(limit)}.")
-        if options.keys() - {"limit"} not in (set(), {"column", "value"}):
-            raise Invalid("The query of the URI is not understood.", "It takes `limit`, and `column` with `value`.")
-        return RowsOf(table, int(limit), options.get("column"), options.get("value", ""))
+        order = options.get("order", "newest")
+        if options.keys() - {"limit", "order"} not in (set(), {"column", "value"}) or order != "newest":
+            takes = "It takes `limit`, `order=newest`, and `column` with `value`."
+            raise Invalid("The query of the URI is not understood.", takes)
+        return RowsOf(table, int(limit), options.get("column"), options.get("value", ""), "order" in options)
 
     @staticmethod
     def options(rows: RowsOf[Any]) -> str:
         """The one spelling of the query of the URI that asks for `rows`."""
         where = f"column={escaped(rows.column)}&value={escaped(rows.value)}&" if rows.column is not None else ""
-        return f"?{where}limit={rows.limit}"
+        return f"?{where}limit={rows.limit}" + ("&order=newest" if rows.newest else "")
 
 
 def escaped(text: str) -> str:

@@ -44,8 +44,11 @@ def saved_reader(scheme: str) -> Reader:
 def rows_reader(table: str) -> Reader:
     """The rows of a table, whose URI is of the form `table`."""
     title = "A table's first rows in the order of its key, or those where a column has a value"
-    about = 'At most 100 rows as `{"columns": [...], "rows": [[...]], "truncated": ...}`.'
-    return reader(f"{table}{{?column,value,limit}}", "rows", title, JSON, about)
+    about = (
+        'At most 100 rows as `{"columns": [...], "rows": [[...]], "truncated": ...}`. Follow `order=newest` to hear of '
+        "rows that are added beyond the first."
+    )
+    return reader(f"{table}{{?column,value,limit,order}}", "rows", title, JSON, about)
 
 
 def row_reader(table: str) -> Reader:

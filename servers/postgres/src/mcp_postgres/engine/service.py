@@ -335,7 +335,10 @@ class Engine:
             where, values = f"{_quoted(request.column)}::text = $1", [request.value]
         sql = f"SELECT * FROM {_quoted(found['schema'])}.{_quoted(found['name'])}"
         sql += f" WHERE {where}" if where else ""
-        sql += f" ORDER BY {', '.join(map(_quoted, keys))}" if keys else ""
+        turned = " DESC" if isinstance(request, RowsOf) and request.newest else ""
+        if turned and not keys:
+            raise NotFound(f"{quote(table.name)} has no key, so none of its rows is known as the newest.")
+        sql += f" ORDER BY {', '.join(_quoted(key) + turned for key in keys)}" if keys else ""
         statement = of_ours(table.database, sql, tuple(values))
         if isinstance(request, RowsOf):
             return await self._page(statement, limit=request.limit, max_bytes=_BYTES)

@@ -264,10 +264,9 @@ def _frame(request: Request) -> dict[str, Any]:
     match request:
         case SchemaOf(database, table):
             return {"do": "schema", "path": database.address, "table": table and table.name}
-        case RowsOf(table, limit, None):
-            return {"do": "rows", "path": table.database.address, "table": table.name, "limit": limit}
-        case RowsOf(table, limit, column, value):
-            where = {"column": column, "value": value}
+        case RowsOf(table, limit, column, value, newest):
+            where = {} if column is None else {"column": column, "value": value}
+            where |= {"newest": True} if newest else {}
             return {"do": "rows", "path": table.database.address, "table": table.name, "limit": limit, **where}
         case RowOf(table, key):
             return {"do": "row", "path": table.database.address, "table": table.name, "key": key}

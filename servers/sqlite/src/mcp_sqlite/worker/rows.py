@@ -20,10 +20,13 @@ _REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def rows(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
-    """The first `limit` rows in the order of the key, of those whose `column` is `value` if that is asked."""
+    """The first `limit` rows in the order of the key, or the last, of those whose `column` is `value` if asked."""
     database = connections.reader(request["path"])
     table, keys = _looked_up(database, request["table"])
-    order = f" ORDER BY {', '.join(keys)}" if keys else ""
+    turned = " DESC" if request.get("newest") else ""
+    if turned and not keys:
+        raise Failure("not_found", f"Rows of `{table}` have no key, so none is known as the newest.", "")
+    order = f" ORDER BY {', '.join(key + turned for key in keys)}" if keys else ""
     where, values = "", []
     if "column" in request:
         known = {str(item[1]).lower(): str(item[1]) for item in database.own(f"PRAGMA table_xinfo({quoted(table)})")}
