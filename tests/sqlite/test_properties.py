@@ -48,14 +48,18 @@ class Place:
 
     def pages(self, database: Database, sql: str, parameters: Any = None, **bounds: int) -> Generator[RowPage]:
         async def first() -> RowPage:
-            return await self.engine.rows(ReadStatement(database, sql, parameters), **bounds)
+            page = await self.engine.rows(ReadStatement(database, sql, parameters), **bounds)
+            assert isinstance(page, RowPage)
+            return page
 
         page = self.portal.call(first)
         yield page
         while (cursor := page.cursor) is not None:
 
             async def following(cursor: str = cursor) -> RowPage:
-                return await self.engine.rows(NextPage(cursor, None), **bounds)
+                page = await self.engine.rows(NextPage(cursor, None), **bounds)
+                assert isinstance(page, RowPage)
+                return page
 
             page = self.portal.call(following)
             yield page
