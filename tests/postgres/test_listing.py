@@ -55,7 +55,7 @@ async def test_lists_show_what_refers_to_what_and_who_may_what() -> None:
         ):  # fmt: skip
             assert line in grants, grants
         roles = await listed(kind="roles", name="owner")
-        assert "owner login (role)" in roles and "reader" not in roles
+        assert "- owner login" in roles and "reader" not in roles
         assert "postgres login, superuser" in await listed(kind="roles")
         some = await listed(name="ORDER")
         assert "public.orders" in some and "public.lines" not in some and "schema public" not in some
