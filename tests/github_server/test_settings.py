@@ -75,6 +75,11 @@ async def test_the_token_is_taken_from_where_it_is(
     for name in ("GH_ENTERPRISE_TOKEN", "GITHUB_TOKEN"):
         monkeypatch.delenv(name)
     assert await sent() == "token from-gh"
+    # What an entry shows until somebody puts a token there.
+    [asked] = Settings.ASKED
+    monkeypatch.setenv("GITHUB_TOKEN", asked.example)
+    assert await sent() == "token from-gh"
+    monkeypatch.delenv("GITHUB_TOKEN")
     gh.unlink()
     monkeypatch.setenv("PATH", str(tmp_path))
     assert await sent() is None

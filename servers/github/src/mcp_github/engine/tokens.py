@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Credentials", "TokenSettings"]
 
+_EXAMPLE = "github_pat_..."
+"""What `Settings.ASKED` shows in the place of a token."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -88,7 +91,7 @@ class Credentials:
         settings = self._settings
         if settings.app_id or settings.token_file or settings.auth == "gh":
             return True
-        named = settings.auth in ("auto", "env") and any(os.environ.get(name, "").strip() for name in self._variables)
+        named = settings.auth in ("auto", "env") and any(map(_held, self._variables))
         return named or (settings.auth == "auto" and shutil.which("gh") is not None)
 
     @property
@@ -138,7 +141,7 @@ class Credentials:
             return "--token-file", Auth.Token(_read(settings.token_file, "token"))
         if settings.auth in ("auto", "env"):
             for name in self._variables:
-                if token := os.environ.get(name, "").strip():
+                if token := _held(name):
                     return name, Auth.Token(token)
             if settings.auth == "env":
                 raise Unavailable("Neither `GITHUB_TOKEN` nor `GH_TOKEN` is set.", "The operator can set one.")
@@ -180,6 +183,12 @@ def _read(path: str, what: str) -> str:
     if not text:
         raise Unavailable(f"The file of the {what} can't be read or is empty.", "The operator can name another.")
     return text
+
+
+def _held(variable: str) -> str:
+    """The token in an environment variable; empty also for what an entry shows until somebody puts a token there."""
+    token = os.environ.get(variable, "").strip()
+    return "" if token == _EXAMPLE else token
 
 
 def _gh(host: str) -> str | None:
