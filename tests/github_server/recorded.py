@@ -10,6 +10,7 @@ import json
 import re
 import subprocess
 import tarfile
+import tempfile
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -112,12 +113,15 @@ def recordings(cache: Path) -> list[Exchange]:
     wanted = f"pygithub-{version('PyGithub')}"
     archive = cache / f"{wanted}.tar.gz"
     if not archive.exists():
-        fetched = subprocess.run(
-            (*_PIP, "download", "-q", "--no-deps", "--no-binary=:all:", wanted.replace("-", "=="), "-d", str(cache)),
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        if not archive.exists():
-            pytest.fail(f"{wanted}'s source distribution can't be fetched from PyPI: {fetched.stderr[-500:]}")
+        # Another worker may fetch it at the same time.
+        with tempfile.TemporaryDirectory(dir=cache) as passing:
+            fetched = subprocess.run(
+                (*_PIP, "download", "-q", "--no-deps", "--no-binary=:all:", wanted.replace("-", "=="), "-d", passing),
+                capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            if not (arrived := Path(passing, archive.name)).exists():
+                pytest.fail(f"{wanted}'s source distribution can't be fetched from PyPI: {fetched.stderr[-500:]}")
+            arrived.replace(archive)
     found: list[Exchange] = []
     with tarfile.open(archive) as sdist:
         for member in sdist:

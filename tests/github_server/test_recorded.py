@@ -39,8 +39,9 @@ TURNING = ("page", "after", "before", "cursor", "since")
 
 
 @pytest.fixture(scope="module")
-def exchanges(request: pytest.FixtureRequest) -> list[Exchange]:
-    return recordings(request.config.cache.mkdir("pygithub"))
+def exchanges(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Exchange]:
+    cache = getattr(request.config, "cache", None)
+    return recordings(cache.mkdir("pygithub") if cache else tmp_path_factory.mktemp("pygithub"))
 
 
 @pytest.fixture(scope="module")
