@@ -14,7 +14,7 @@ from postgres.serving import make, served
 pytestmark = pytest.mark.anyio
 ERAS = ("2025-11-25", MODERN)
 UPDATED = "notifications/resources/updated"
-ROWS = "postgres://{database}/{schema}/{table}{?column,value,limit}"
+ROWS = "postgres://{database}/{schema}/{table}{?column,value,limit,order}"
 ODD = """
 CREATE SCHEMA "Sales / EU"; GRANT USAGE ON SCHEMA "Sales / EU" TO reader;
 CREATE TABLE "Sales / EU"."Order%" ("é ü" integer, "Total" numeric); GRANT SELECT ON "Sales / EU"."Order%" TO reader;

@@ -399,13 +399,15 @@ async def through(token: AccessToken | None, method: str, result: Any, params: A
 
 
 async def test_lists_show_what_may_be_used() -> None:
-    tools = {"tools": [{"name": name} for name in TOOLS], "nextCursor": "more"}
+    tools = {"tools": [{"name": name} for name in TOOLS], "nextCursor": "more", "ttlMs": 5}
     for token, names in (
         (None, list(TOOLS)), (access("a", "destroy"), list(TOOLS)), (access("b", "read"), ["find", "list"]),
         (access("c", "search.read"), ["find"]), (access("d", "edit.write"), ["edit"]), (access("e"), []),
     ):  # fmt: skip
         shown = await through(token, "tools/list", tools)
         assert [item["name"] for item in shown["tools"]] == names and shown["nextCursor"] == "more"
+        # Another token of the same person's may open more.
+        assert shown["ttlMs"] == (0 if token else 5)
     for method, key in (
         ("resources/list", "resources"), ("resources/templates/list", "resourceTemplates"), ("prompts/list", "prompts"),
     ):  # fmt: skip

@@ -91,7 +91,7 @@ def said(result: Any) -> str:
 @pytest.mark.anyio
 async def test_a_function_is_a_tool_with_its_own_words(case: Case, trial: ModuleType) -> None:
     async with Client(case.build()) as client:
-        adds, breaks = (await client.list_tools()).tools
+        adds, breaks, _ = (await client.list_tools()).tools
         assert (adds.title, adds.description) == ("Read sum", "Add numbers.")
         assert adds.input_schema["required"] == ["numbers"] and not adds.input_schema["additionalProperties"]
         assert adds.input_schema["properties"]["note"]["description"] == "Words to put before it."
@@ -104,7 +104,7 @@ async def test_a_function_is_a_tool_with_its_own_words(case: Case, trial: Module
         broken = await client.call_tool("delete_all", {"really": True})
         assert broken.is_error and "secret" not in said(broken)
     async with Client(case.build("--read-only")) as client:
-        assert [tool.name for tool in (await client.list_tools()).tools] == ["read_sum"]
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["read_sum", "list_changes"]
 
 
 @pytest.mark.anyio

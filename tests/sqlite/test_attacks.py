@@ -110,7 +110,8 @@ async def test_changing_the_schema_changes_no_rows(build: str, tmp_path: Path) -
         for sql in SCHEMA:
             result = await wire.call("edit_schema", sql=sql, dry_run=True)
             # Newer builds refuse to drop what a foreign key points at before the end of the transaction.
-            assert not result.get("isError") or "FOREIGN KEY" in text_of(result), f"{sql}: {text_of(result)}"
+            by_keys = any(words in text_of(result) for words in ("FOREIGN KEY", "Foreign keys would point nowhere"))
+            assert not result.get("isError") or by_keys, f"{sql}: {text_of(result)}"
             target.unharmed(sql)
 
 

@@ -212,7 +212,7 @@ async def test_words_in_uris_and_names_stay_words(build: str, target: Target) ->
                     await wire.request("prompts/get", {"name": name, "arguments": {**extra, "database": word}})
             for argument in ("database", "table", "column"):
                 asked = {
-                    "ref": {"type": "ref/resource", "uri": "sqlite://{database}/{table}{?column,value,limit}"},
+                    "ref": {"type": "ref/resource", "uri": "sqlite://{database}/{table}{?column,value,limit,order}"},
                     "argument": {"name": argument, "value": word},
                     "context": {"arguments": {"database": "app", "table": word}},
                 }

@@ -70,7 +70,7 @@ async def test_names_are_completed(tmp_path: Path) -> None:
     odd = make(tmp_path / "another.db")
     run(odd, 'CREATE TABLE "odd / name" ("é ü")')
     async with served(make(tmp_path / "app.db"), odd) as wire:
-        rows = "sqlite://{database}/{table}{?column,value,limit}"
+        rows = "sqlite://{database}/{table}{?column,value,limit,order}"
         for typed in ("od", "odd%20", "odd%20%2F%20name"):
             assert await complete(wire, rows, "table", typed, database="another") == ["odd%20%2F%20name"]
         offered = {"database": "another", "table": "odd%20%2F%20name"}

@@ -161,6 +161,9 @@ async def _prompts(client: Client) -> _Said:
 
 async def _call(client: Client) -> _Said:
     for tool in (await client.list_tools()).tools:
+        # What changed is asked of what is followed, and here nothing is.
+        if tool.name == "list_changes":
+            continue
         if tool.annotations and tool.annotations.read_only_hint and not tool.input_schema.get("required"):
             result = await client.call_tool(tool.name, {})
             text = next((block.text for block in result.content if isinstance(block, TextContent)), "")

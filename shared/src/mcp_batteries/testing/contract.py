@@ -229,7 +229,7 @@ async def test_resources_can_be_read_and_templates_are_described(case: Case, mod
 @pytest.mark.anyio
 async def test_lists_say_how_long_they_hold(case: Case) -> None:
     async with Client(case.build(), mode=MODERN) as client:
-        for page in (await client.list_tools(), await client.list_prompts(), await client.list_resource_templates()):
+        for page in (await client.list_prompts(), await client.list_resource_templates()):
             assert page.ttl_ms and page.cache_scope == "private"
         # What there is to read may change at any moment.
         assert not (await client.list_resources()).ttl_ms

@@ -75,7 +75,8 @@ class Scopes:
             listed = cast("list[dict[str, Any]]", result["tools"])
             tools = self._tools()
             allowed = [item for item in listed if self._may_call(token.scopes, tools[item["name"]])]
-            return {**result, "tools": allowed}
+            # Another token of the same person's may open more, at any moment.
+            return {**result, "tools": allowed, **({"ttlMs": 0} if "ttlMs" in result else {})}
         if ctx.method in _LISTS and isinstance(result, dict) and not self._holds(token.scopes, "read"):
             return {key: value for key, value in result.items() if key != "nextCursor"} | {_LISTS[ctx.method]: []}
         return result
