@@ -115,6 +115,18 @@ async def test_the_server_goes_on_where_the_front_ends(served: Path, tmp_path: P
     assert not wire.garbage
 
 
+async def test_what_was_said_before_the_first_call_is_kept(served: Path, tmp_path: Path) -> None:
+    starts = files(served, tmp_path)
+    async with starts.start() as wire:
+        said = await starts.opening(wire)
+        await wire.call("read_text", path="notes.txt")
+        wire.process.kill()
+        await wire.wait()
+    async with starts.start() as wire:
+        assert await starts.opening(wire) == said
+        assert not has_server(wire)
+
+
 async def test_lines_that_come_at_once_are_each_answered_once(served: Path, tmp_path: Path) -> None:
     starts = files(served, tmp_path)
     await starts.prime()

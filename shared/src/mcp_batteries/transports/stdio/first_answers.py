@@ -94,6 +94,8 @@ class FirstAnswers:
                     self._is_new = True
         elif isinstance(message, JSONRPCRequest):
             if message.method not in _CHANGE_NOTHING:
+                # What comes after it may be true for this process only.
+                self.save()
                 self._keeps = False
             elif message.method in _KEPT:
                 self._waiting[message.id] = (message.method, line)
