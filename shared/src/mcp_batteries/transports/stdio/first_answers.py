@@ -56,7 +56,6 @@ class FirstAnswers:
         self._sessions: list[dict[str, Any]] = kept.get("sessions", [])
         self._plain: list[Any] = kept.get("plain", [])
         self._session: dict[str, Any] | None = None
-        self._initialized = False
         self._head = b"".join(line for line, _ in handover.asked) + handover.pending
         self._is_new = False
         if on is not None:
@@ -78,27 +77,30 @@ class FirstAnswers:
 
     def asked(self, line: bytes, message: JSONRPCMessage) -> None:
         """`line`, which holds `message`, goes to the server."""
-        line += b"\n"
         if self._replayed:
-            _, said = self._replayed.popleft()
+            line, said = self._replayed.popleft()
             if isinstance(message, JSONRPCRequest):
                 self._expected[message.id] = (message.method, said)
                 if message.method == "initialize":
                     self._session = next((item for item in self._sessions if _matches(item["hello"], line)), None)
+        elif not self._keeps:
             return
-        if isinstance(message, JSONRPCNotification):
-            if message.method == "notifications/initialized" and self._session is not None:
-                self._initialized = True
-                if line not in self._session["initialized"]:
-                    self._session["initialized"] = [line, *self._session["initialized"][:3]]
-                    self._is_new = True
+        elif isinstance(message, JSONRPCNotification):
+            line += b"\n"
+            if (
+                message.method == "notifications/initialized"
+                and self._session is not None
+                and line not in self._session["initialized"]
+            ):
+                self._session["initialized"] = [line, *self._session["initialized"][:3]]
+                self._is_new = True
         elif isinstance(message, JSONRPCRequest):
             if message.method not in _CHANGE_NOTHING:
                 # What comes after it may be true for this process only.
                 self.save()
                 self._keeps = False
             elif message.method in _KEPT:
-                self._waiting[message.id] = (message.method, line)
+                self._waiting[message.id] = (message.method, line + b"\n")
 
     def answered(self, request_id: RequestId, data: bytes) -> bytes:
         """What to write in place of `data`, the answer to `request_id`: nothing for what the front has said already."""
