@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-
-import anyio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
 
 from mcp_batteries.errors import Problem
-from mcp_batteries.server.assemble import Assembled
+from mcp_batteries.server.offering import Offering
 from mcp_postgres.engine.service import Engine
 from mcp_postgres.policy import Policy
 
@@ -18,32 +16,15 @@ __all__ = ["Offered"]
 logger = logging.getLogger(__name__)
 
 
-class Offered:
-    """Takes `edit_schema` back where no database's role may use it; entered with the server, which is up meanwhile."""
+class Offered(Offering):
+    """Takes `edit_schema` back where no database's role may use it; the server is up meanwhile."""
 
     def __init__(self, policy: Policy, engine: Engine) -> None:
+        super().__init__()
         self._policy, self._engine = policy, engine
-        self.server: Assembled | None = None
-        """Set once it is built."""
-        self._blocks: list[AbstractAsyncContextManager[None]] = []
 
-    async def __aenter__(self) -> None:
-        block = self._running()
-        await block.__aenter__()
-        self._blocks.append(block)
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._blocks.pop().__aexit__(None, None, None)
-
-    @asynccontextmanager
-    async def _running(self) -> AsyncGenerator[None]:
-        if self._blocks:
-            yield
-            return
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._look)
-            yield
-            tasks.cancel_scope.cancel()
+    async def _begin(self) -> Sequence[Callable[[], Coroutine[Any, Any, None]]]:
+        return [self._look]
 
     async def _look(self) -> None:
         reasons: list[str] = []

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import AsyncGenerator, Collection, Hashable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable, Collection, Coroutine, Hashable, Sequence
 from typing import Annotated, Any
 
 import anyio
 from pydantic import Field
 
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES
-from mcp_batteries.server.assemble import Assembled
 from mcp_batteries.server.declare import DeclaredTool
+from mcp_batteries.server.offering import Offering
 from mcp_batteries.server.results import TextResult
 from mcp_batteries.server.tool import StrictTool, strict_tool
 from mcp_batteries.server.views import TABLE
@@ -29,38 +28,20 @@ _ROWS = 100
 _TYPES = {"text": str, "integer": int, "real": float}
 
 
-class SavedTools:
-    """Keeps the server's tools what the folder of queries says; entered with the server."""
+class SavedTools(Offering):
+    """Keeps the server's tools what the folder of queries says."""
 
     def __init__(self, queries: SavedQueries, policy: AnyPolicy, engine: Engine) -> None:
+        super().__init__()
         self._queries, self._policy, self._engine = queries, policy, engine
-        self.server: Assembled | None = None
-        """Set once it is built."""
         self._watcher = FileWatcher([queries.folder], locate=lambda uri: None, probe=_probe)
         self._wake = anyio.Event()
         self._watched: set[str] = set()
-        self._blocks: list[AbstractAsyncContextManager[None]] = []
 
-    async def __aenter__(self) -> None:
-        block = self._running()
-        await block.__aenter__()
-        self._blocks.append(block)
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._blocks.pop().__aexit__(None, None, None)
-
-    @asynccontextmanager
-    async def _running(self) -> AsyncGenerator[None]:
-        if self._blocks:
-            yield
-            return
-        await self._refresh()
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._watcher.run, self._touched)
-            tasks.start_soon(self._follow)
-            yield
-            tasks.cancel_scope.cancel()
+    async def _begin(self) -> Sequence[Callable[[], Coroutine[Any, Any, None]]]:
         self._watched.clear()
+        await self._refresh()
+        return [lambda: self._watcher.run(self._touched), self._follow]
 
     def _touched(self, paths: Collection[Hashable]) -> None:
         self._wake.set()

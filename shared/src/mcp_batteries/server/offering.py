@@ -1,0 +1,47 @@
+"""What changes the tools of a running server, at work for as long as the server is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import anyio
+
+from mcp_batteries.server.assemble import Assembled
+
+__all__ = ["Offering"]
+
+
+class Offering(ABC):
+    """Entered with the server, perhaps once for each of its connections; it begins with the first."""
+
+    def __init__(self) -> None:
+        self.server: Assembled | None = None
+        """Set once it is built."""
+        self._blocks: list[AbstractAsyncContextManager[None]] = []
+
+    async def __aenter__(self) -> None:
+        block = self._running()
+        await block.__aenter__()
+        self._blocks.append(block)
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._blocks.pop().__aexit__(None, None, None)
+
+    @abstractmethod
+    async def _begin(self) -> Sequence[Callable[[], Coroutine[Any, Any, None]]]:
+        """What has to be done before the server answers; what runs from then on until it ends."""
+
+    @asynccontextmanager
+    async def _running(self) -> AsyncGenerator[None]:
+        if self._blocks:
+            yield
+            return
+        work = await self._begin()
+        async with anyio.create_task_group() as tasks:
+            for task in work:
+                tasks.start_soon(task)
+            yield
+            tasks.cancel_scope.cancel()
