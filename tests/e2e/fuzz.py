@@ -225,6 +225,13 @@ class Judge:
         if "Traceback" in text:
             raise Finding(f"a traceback: {text[text.index('Traceback') :][:3000]}")
 
+    def turn(self, wire: Wire, log: str) -> None:
+        """Judge what came beside the answers, and what the server has logged."""
+        for message in wire.messages:
+            self.message(message)
+        wire.messages.clear()
+        self.log(log)
+
 
 async def lists(wire: Wire) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
@@ -269,10 +276,7 @@ async def over_stdio(case: Case, revision: str, seconds: float, dice: random.Ran
                     judge.message(message)
             if waiting:
                 raise Finding(f"no answer to {sorted(waiting)}")
-            for message in wire.messages:
-                judge.message(message)
-            wire.messages.clear()
-            judge.log(wire.stderr)
+            judge.turn(wire, wire.stderr)
             if turn == 20:
                 warm = memory(wire.process.pid)
         return memory(wire.process.pid) - warm if warm else 0.0
@@ -335,10 +339,7 @@ async def over_http(case: Case, revision: str, seconds: float, dice: random.Rand
                     judge.tally["sent"] += 1
             with anyio.fail_after(SECONDS):
                 await wire.request("tools/list", seconds=SECONDS)
-            for message in wire.messages:
-                judge.message(message)
-            wire.messages.clear()
-            judge.log(subject.said)
+            judge.turn(wire, subject.said)
             if turn == 20:
                 warm = memory(subject.process.pid)
         return memory(subject.process.pid) - warm if warm else 0.0

@@ -26,7 +26,7 @@ else:
     import _signal as signal
     from _blake2 import blake2b
 
-__all__ = ["Handover", "answer", "command_line", "environment", "folder", "identity", "installed", "place", "template"]
+__all__ = ["Handover", "answer", "environment", "identity", "installed", "place", "template"]
 
 _FORMAT = 1
 _MOST_BYTES = 4 * 1024 * 1024
@@ -186,7 +186,7 @@ def template(line: bytes, number: bytes, said: bytes) -> _Template | None:
     return made if made[1][:1] in b",}" and _fill(made, line) == said else None
 
 
-def folder() -> str:
+def _folder() -> str:
     """Where what was answered is kept: in the user's folder for what can be lost."""
     home = os.path.expanduser("~")
     if sys.platform == "darwin":
@@ -197,15 +197,12 @@ def folder() -> str:
     return os.path.join(base, "mcp-batteries", "first-answers")
 
 
-def command_line(package: str) -> tuple[Any, ...]:
-    """What is the same for two starts of one configuration, but for the environment and the files it names."""
-    return (_FORMAT, package, sys.argv[1:], os.getcwd(), sys.executable, sys.prefix, sys.version)
-
-
 def place(package: str) -> str:
     """The file for this very command line."""
-    text = repr(command_line(package)).encode("utf-8", "surrogatepass")
-    return os.path.join(folder(), blake2b(text, digest_size=20).hexdigest())
+    # What is the same for two starts of one configuration, but for the environment and the files it names.
+    same = (_FORMAT, package, sys.argv[1:], os.getcwd(), sys.executable, sys.prefix, sys.version)
+    text = repr(same).encode("utf-8", "surrogatepass")
+    return os.path.join(_folder(), blake2b(text, digest_size=20).hexdigest())
 
 
 def environment(prefix: str, names: list[str], key: bytes) -> bytes:
