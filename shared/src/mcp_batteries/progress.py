@@ -6,6 +6,7 @@ and no tool has to think of it; one that can count says more by `tell`.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -50,26 +51,28 @@ def tell(done: float, total: float | None = None, message: str | None = None) ->
 @asynccontextmanager
 async def reported(report: Report, name: str) -> AsyncGenerator[None]:
     """Report what is told within, at most ten times a second; after two seconds of silence, that `name` still runs."""
-    call, failure = _Call(), None
+    call, relays = _Call(), list[asyncio.Task[None]]()
+    loop = asyncio.get_running_loop()
+    began = time.monotonic()
+    # Most calls are done before there is anything to tell, and a task for each would cost as much as their work.
+    late = loop.call_later(_LOOK_SECONDS, lambda: relays.append(loop.create_task(_relay(call, report, name, began))))
     token = _call.set(call)
     try:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_relay, call, report, name)
-            try:
-                yield
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - raised again below, outside the group that would wrap it
-                failure = error
-            tasks.cancel_scope.cancel()
+        yield
     finally:
         _call.reset(token)
-    if failure is not None:
-        raise failure
+        late.cancel()
+        for relay in relays:
+            relay.cancel()
+            with anyio.CancelScope(shield=True):
+                await asyncio.wait((relay,))
+            if not relay.cancelled():
+                relay.result()
 
 
-async def _relay(call: _Call, report: Report, name: str) -> None:
+async def _relay(call: _Call, report: Report, name: str, began: float) -> None:
     told: _Told | None = None
-    done, began = 0.0, time.monotonic()
-    spoke = began
+    done, spoke = 0.0, began
     while True:
         await anyio.sleep(_LOOK_SECONDS)
         now = time.monotonic()

@@ -33,7 +33,7 @@ __all__ = ["Query", "search"]
 
 _OWN_FILES = 400
 _BYTES_PER_MATCH = 100
-_COUNT_SECONDS = 2.0
+_COUNT_SECONDS = 0.5
 """How long what does not fit on a page is counted."""
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 # What may hold the letters of a line break without asking for one: a class, a backslash that is itself escaped.
