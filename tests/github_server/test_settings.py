@@ -120,7 +120,7 @@ async def test_an_app_acts_as_its_installation(oracle: Oracle, tmp_path: Path) -
     [
         ((), "create_issue", "`--write`"),
         (("--write",), "run_merge", "`--merge`"),
-        (("--toolsets", "issues"), "delete_release", "`--toolsets releases --write --releases --delete`"),
+        (("--toolsets", "issues"), "delete_release", "`--tools default,delete_release --write --releases --delete`"),
         (("--write", "--read-only"), "create_issue", "`--read-only`"),
         ((), "create_isue", "Did you mean `create_issue`"),
     ],

@@ -1,5 +1,6 @@
 """A tool call from the client's side: results in every shape, failures that tell nothing they should not, consent."""
 
+import itertools
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -14,9 +15,10 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitResult, ErrorData, ImageContent, TextContent, TextResourceContents
 from pydantic import Field
 
-from mcp_batteries.errors import NotFound, TooLarge, Unavailable
+from mcp_batteries.errors import Invalid, NotFound, TooLarge, Unavailable
 from mcp_batteries.server import confirm
 from mcp_batteries.server.assemble import assemble
+from mcp_batteries.server.choice import Choice
 from mcp_batteries.server.consent_text import described
 from mcp_batteries.server.declare import declarations, resource, tool
 from mcp_batteries.server.results import DataResult
@@ -256,7 +258,15 @@ async def test_a_problem_has_fields_for_programs() -> None:
             raise Unavailable("Not now.", retry_after=7.0)
 
     given: Any = SimpleNamespace(
-        read_only=False, confirm=False, audit_file=None, max_streams=9, telemetry=False, bus=None, state_key_file=None
+        read_only=False,
+        tools=(),
+        exclude_tools=(),
+        confirm=False,
+        audit_file=None,
+        max_streams=9,
+        telemetry=False,
+        bus=None,
+        state_key_file=None,
     )
     server = assemble("toy", given, rooms=[Rooms()], title="T", version="1", instructions="I")
     async with Client(server) as client:
@@ -273,6 +283,34 @@ async def test_a_problem_has_fields_for_programs() -> None:
         with pytest.raises(MCPError) as refusal:
             await client.read_resource("toy://late")
         assert refusal.value.error.data == {"uri": "toy://late", "kind": "unavailable", "retry_after_s": 7.0}
+
+
+def test_choices_name_tools_or_toolsets() -> None:
+    """Every choice of two names among three tools and what they belong to, against what the words mean."""
+    tools = {"get_one": ("a",), "get_two": ("a", "rare"), "get_three": ("rare",)}
+    words = ["default", "all", "a", "rare", *tools]
+    for chosen, excluded in itertools.product(
+        [(), *itertools.permutations(words, 2)], [(), *((word,) for word in words)]
+    ):
+        choice = Choice(chosen, excluded, {"rare"})
+        choice.check(tools)
+
+        def meant(word: str) -> set[str]:
+            groups = {"default": {"get_one", "get_two"}, "all": set(tools), "a": {"get_one", "get_two"}}
+            return groups.get(word, {"get_two", "get_three"} if word == "rare" else {word})
+
+        wanted = set[str]().union(*map(meant, chosen or ["default"])) - set[str]().union(*map(meant, excluded))
+        assert {name for name, sets in tools.items() if choice.closed(name, sets) is None} == wanted, (chosen, excluded)
+
+
+def test_a_toolset_whose_tools_come_later_can_be_chosen() -> None:
+    choice = Choice(["saved"], ["get_one"])
+    choice.check({"get_one": ("a",)}, ["saved"])
+    assert choice.closed("run_report", ["saved"]) is None
+    with pytest.raises(
+        Invalid, match=r"no such tool or toolset\. There are the toolsets default, all, a, and the tools"
+    ):
+        choice.check({"get_one": ("a",)})
 
 
 def test_tools_that_cannot_work_well_are_refused_at_the_start() -> None:

@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar, cast,
 
 import click
 from annotated_types import Ge, Le
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic.fields import FieldInfo
 
 __all__ = ["Asked", "Dependencies", "Host", "Positional", "Secret", "Settings", "load", "masked", "variable"]
@@ -125,7 +125,7 @@ class Settings(BaseModel):
 
     GROUPS: ClassVar[dict[str, tuple[str, ...]]] = {
         "Serve": ("transport", "host", "port", "public_url", "json_response"),
-        "Safety": ("read_only", "confirm", "audit_file", "allowed_host", "allowed_origin"),
+        "Safety": ("read_only", "tools", "exclude_tools", "confirm", "audit_file", "allowed_host", "allowed_origin"),
         "Access over HTTP": (
             "allow_anonymous", "auth_file", "auth_tokens", "auth_issuer", "auth_audience", "auth_algorithm",
             "auth_scope_prefix", "tls_certificate", "tls_key", "trusted_proxy",
@@ -205,6 +205,12 @@ class Settings(BaseModel):
         False, description="Answer HTTP calls with plain JSON: faster, but without progress or questions to the user."
     )
     read_only: bool = Field(False, description="Offer only tools that change nothing.")
+    tools: tuple[str, ...] = Field(
+        (),
+        description="Offer only these tools or toolsets; default stands for those without this option, all for every "
+        "one; repeatable.",
+    )
+    exclude_tools: tuple[str, ...] = Field((), description="Leave out these tools or toolsets; repeatable.")
     confirm: bool = Field(False, description="Ask the user before a tool replaces or removes anything.")
     bus: Annotated[str | None, Secret(url=True)] = Field(
         None,
@@ -236,6 +242,12 @@ class Settings(BaseModel):
         None, description='Make a token for a name and scopes, such as "alice read write", print both lines and exit.'
     )
     version: bool = Field(False, description="Print the version and exit.")
+
+    @field_validator("tools", "exclude_tools")
+    @classmethod
+    def _names(cls, values: tuple[str, ...]) -> tuple[str, ...]:
+        # A list with commas is what people try first.
+        return tuple(word for value in values for word in value.replace(",", " ").split())
 
     def depends_on(self) -> Dependencies | None:
         """What the server's first answers depend on beside these settings; None: on more than can be checked."""

@@ -14,6 +14,7 @@ from urllib.parse import quote as percent
 from urllib.parse import unquote, urlsplit
 
 from mcp_batteries.errors import Invalid, Refused, Unavailable, quote
+from mcp_batteries.server.choice import Missing
 from mcp_github.settings import TOOLSETS
 
 __all__ = [
@@ -71,8 +72,6 @@ class Offered(Protocol):
 
     @property
     def effect(self) -> str: ...
-    @property
-    def toolsets(self) -> Sequence[str]: ...
     @property
     def gates(self) -> Sequence[str]: ...
 
@@ -205,19 +204,15 @@ class Policy:
             )
         self.toolsets = frozenset(TOOLSETS if "all" in settings.toolsets else settings.toolsets)
 
-    def withholds(self, tool: Offered, *, token: bool) -> str | None:
-        """How a tool that is off can be turned on; None for one that is offered.
+    def withholds(self, tool: Offered, *, token: bool) -> Missing:
+        """What a tool lacks that is off, but for its toolset.
 
         Args:
             token: whether there may be one.
         """
-        missing = [] if set(tool.toolsets) & self.toolsets else [f"--toolsets {tool.toolsets[0]}"]
-        missing += ["--write"] if tool.effect != "read" and not self.can_write else []
+        missing = ["--write"] if tool.effect != "read" and not self.can_write else []
         missing += [_flag(gate) for gate in tool.gates if gate not in self.may]
-        needs = f"The operator can start the server with `{' '.join(missing)}`." if missing else ""
-        if tool.effect != "read" and not token:
-            needs = f"{needs} {_NO_TOKEN}".strip()
-        return needs or None
+        return Missing(missing, _NO_TOKEN if tool.effect != "read" and not token else "")
 
     def require_token(self, token: bool) -> None:
         """Raise `Refused` for a write without a token."""

@@ -36,7 +36,7 @@ from mcp_github.engine.watchlist import WatchList
 from mcp_github.policy import Policy
 from mcp_github.prompts import Prompts
 from mcp_github.resources import InboxResources, Resources, WatchListResources
-from mcp_github.settings import Settings
+from mcp_github.settings import TOOLSETS, Settings
 from mcp_github.tools.actions import ActionTools
 from mcp_github.tools.code import CodeTools
 from mcp_github.tools.consent import Consent
@@ -118,6 +118,7 @@ def build(settings: Settings) -> Assembled:
         middleware=[told_apart],
         consent=Consent(policy, api.flow),
         explains=api.explained,
+        special=frozenset(TOOLSETS) - policy.toolsets,
         withholds=lambda tool: policy.withholds(tool, token=api.client.credentials.possible),
         title="GitHub",
         version=version(settings.COMMAND),

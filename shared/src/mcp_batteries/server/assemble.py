@@ -21,6 +21,7 @@ from mcp_batteries.errors import Invalid, Problem, Unavailable, quote, reason
 from mcp_batteries.observability.audit import Audit, whose
 from mcp_batteries.sdk import logging_untouched, tool_table
 from mcp_batteries.server.catalog import Catalog, entry, prompt_entry
+from mcp_batteries.server.choice import Choice, Missing
 from mcp_batteries.server.declare import (
     Completes,
     DeclaredPrompt,
@@ -28,9 +29,10 @@ from mcp_batteries.server.declare import (
     DeclaredTool,
     ListsResources,
     declarations,
+    toolsets_of,
 )
 from mcp_batteries.server.list_changes import ChangeTools
-from mcp_batteries.server.tool import Consent, Explain, strict_tool
+from mcp_batteries.server.tool import Consent, Explain, StrictTool, strict_tool
 from mcp_batteries.subscriptions.hub import Hub, Source
 
 __all__ = ["Assembled", "ServerSettings", "assemble"]
@@ -51,6 +53,12 @@ class ServerSettings(Protocol):
 
     @property
     def confirm(self) -> bool: ...
+
+    @property
+    def tools(self) -> Sequence[str]: ...
+
+    @property
+    def exclude_tools(self) -> Sequence[str]: ...
 
     @property
     def audit_file(self) -> str | None: ...
@@ -76,6 +84,7 @@ class Assembled(MCPServer[Any]):
     audit: Audit | None
     withheld: Mapping[str, str]
     """Of each declared tool that is not offered, how it could be."""
+    choice: Choice
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
@@ -100,13 +109,17 @@ class Assembled(MCPServer[Any]):
                 content=[TextContent(type="text", text=str(problem))], is_error=True, _meta=dict(problem.fields)
             )
 
-    async def offer(self, tools: Sequence[Tool], instead_of: Collection[str] = ()) -> None:
-        """Offer `tools` beside those the rooms declare, and no longer those named in `instead_of`; tell clients.
+    async def offer(self, tools: Sequence[StrictTool], instead_of: Collection[str] = ()) -> None:
+        """Offer `tools`, as far as they are chosen, beside those the rooms declare; tell clients.
+
+        Args:
+            instead_of: names of tools that are offered no longer.
 
         Raises:
             ValueError: another tool has one of the names.
         """
         table = tool_table(self)
+        tools = [tool for tool in tools if not self.choice.closed(tool.name, tool.toolsets)]
         if taken := sorted(tool.name for tool in tools if tool.name in table and tool.name not in instead_of):
             raise ValueError(f"declared more than once: {', '.join(taken)}")
         for name in instead_of:
@@ -126,7 +139,9 @@ def assemble(
     middleware: Sequence[ServerMiddleware[Any]] = (),
     consent: Consent | None = None,
     explains: Explain | None = None,
-    withholds: Callable[[DeclaredTool], str | None] = lambda declared: None,
+    withholds: Callable[[DeclaredTool], Missing] = lambda declared: Missing(),
+    special: Collection[str] = (),
+    later: Collection[str] = (),
     follows: Callable[[], Sequence[str]] = tuple,
     tools_change: bool = False,
     title: str,
@@ -144,13 +159,16 @@ def assemble(
         middleware: wraps every message, the first outermost, inside the audit log.
         consent: asked before each call that does more than read; may refuse, or have the person asked.
         explains: what an exception of a tool means that is not a defect.
-        withholds: for a tool that is not offered, how it could be; None for one that is.
+        withholds: what a tool lacks that is not offered; nothing for one that is.
+        special: toolsets that are not offered unless `--tools` names them.
+        later: toolsets whose tools come while the server runs.
         follows: the URIs of which `list_changes` tells a client that names none and is subscribed to none.
         tools_change: whether tools come and go while the server runs.
         instructions: for the model: what is served and how to begin, a few sentences.
 
     Raises:
         ValueError: two rooms offer the same name.
+        Invalid: `--tools` or `--exclude-tools` names what is not there.
     """
     catalog = Catalog()
     bus = None
@@ -162,20 +180,28 @@ def assemble(
     hub = Hub(sources, bus=bus, max_streams=settings.max_streams, missing=catalog.missing, whose=_caller)
     tools: list[Tool] = []
     withheld: dict[str, str] = {}
+    choice, declares = Choice(settings.tools, settings.exclude_tools, special), dict[str, Collection[str]]()
+
+    def declare(declared: DeclaredTool, method: Callable[..., Any], missing: Missing) -> None:
+        name, toolsets = getattr(method, "__name__", ""), toolsets_of(declared, method)
+        declares[name] = toolsets
+        closed = choice.closed(name, toolsets) or Missing()
+        flags, why = [*closed.flags, *missing.flags], f"{closed.why} {missing.why}".strip()
+        if declared.effect != "read" and settings.read_only:
+            withheld[name] = "The server was started with `--read-only`."
+        elif flags or why:
+            how = f"The operator can start the server with `{' '.join(flags)}`." if flags else ""
+            withheld[name] = f"{how} {why}".strip()
+        else:
+            if declared.view is not None:
+                catalog.views[declared.view.uri] = declared.view
+            tools.append(strict_tool(method, declared, confirm=settings.confirm, consent=consent, explain=explains))
+
     for room in rooms:
         for declared, method in declarations(room):
             match declared:
                 case DeclaredTool():
-                    if declared.effect != "read" and settings.read_only:
-                        withheld[getattr(method, "__name__", "")] = "The server was started with `--read-only`."
-                    elif why := withholds(declared):
-                        withheld[getattr(method, "__name__", "")] = why
-                    else:
-                        if declared.view is not None:
-                            catalog.views[declared.view.uri] = declared.view
-                        tools.append(
-                            strict_tool(method, declared, confirm=settings.confirm, consent=consent, explain=explains)
-                        )
+                    declare(declared, method, withholds(declared))
                 case DeclaredResource():
                     catalog.add_resource(declared, method)
                 case DeclaredPrompt():
@@ -188,10 +214,11 @@ def assemble(
                 case ListsResources():
                     catalog.listings.append(method)
     if sources:
-        # No toolset of a server's own could leave it out: what changes is every toolset's.
+        # No rule of a server's own leaves it out: what changes is every toolset's.
         for declared, method in declarations(ChangeTools(hub, follows)):
             assert isinstance(declared, DeclaredTool)
-            tools.append(strict_tool(method, declared))
+            declare(declared, method, Missing())
+    choice.check(declares, later)
     names = [tool.name for tool in tools]
     if twice := sorted({item for item in names if names.count(item) > 1}):
         raise ValueError(f"declared more than once: {', '.join(twice)}")
@@ -221,7 +248,8 @@ def assemble(
             cache_hints={method: _LASTING for method in _FIXED if not (tools_change and method == "tools/list")},
             lifespan=_lifespan([*([audit] if audit else []), *opens], hub),
         )
-    server.hub, server.catalog, server.audit, server.withheld = hub, catalog, audit, withheld
+    server.hub, server.catalog, server.audit = hub, catalog, audit
+    server.withheld, server.choice = withheld, choice
     catalog.install(server)
     hub.install(server)
     return server

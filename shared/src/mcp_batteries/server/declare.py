@@ -28,10 +28,12 @@ __all__ = [
     "declarations",
     "hints",
     "lists_resources",
+    "module_of",
     "prompt",
     "renames",
     "resource",
     "tool",
+    "toolsets_of",
 ]
 
 Effect = Literal["read", "write", "destroy"]
@@ -108,7 +110,7 @@ def tool(
         seconds: the call's time limit; the work behind it is stopped, not only forgotten.
         view: the page that shows its result in hosts that can.
         app_only: for views alone; the model never sees it.
-        toolset: the groups of tools it belongs to; any of them offers it.
+        toolset: the groups of tools it belongs to, any of which offers it; by default its module.
         adapt: takes names that models know from other servers; the published schema has ours only.
         gate: the switches that have to be on for it, all of them; what either means is the server's policy.
     """
@@ -172,6 +174,17 @@ def hints(declared: DeclaredTool) -> ToolAnnotations:
         idempotent_hint=declared.idempotent,
         open_world_hint=declared.open_world,
     )
+
+
+def toolsets_of(declared: DeclaredTool, method: Callable[..., Any]) -> tuple[str, ...]:
+    """The toolsets of a marked bound method."""
+    return declared.toolsets or (module_of(method),)
+
+
+def module_of(method: Callable[..., Any]) -> str:
+    """The last name of the module where a method's class, or the function, is written."""
+    owner = getattr(method, "__self__", None)
+    return (method if owner is None else type(owner)).__module__.rpartition(".")[2]
 
 
 def declarations(room: object) -> Iterator[tuple[Declared, Callable[..., Any]]]:

@@ -19,7 +19,7 @@ from mcp_batteries.errors import Problem, Unavailable
 from mcp_batteries.progress import reported
 from mcp_batteries.server.arguments import check_arguments, slim
 from mcp_batteries.server.confirm import Question, ask
-from mcp_batteries.server.declare import Adapt, DeclaredTool, Effect, hints
+from mcp_batteries.server.declare import Adapt, DeclaredTool, Effect, hints, module_of, toolsets_of
 from mcp_batteries.server.results import DataResult, to_call_result
 from mcp_batteries.server.views import meta
 
@@ -40,6 +40,7 @@ class StrictTool(Tool):
     confirm: bool = Field(default=False, exclude=True)
     effect: Effect = Field(default="destroy", exclude=True)
     toolset: str = Field(default="", exclude=True)
+    toolsets: tuple[str, ...] = Field(default=(), exclude=True)
     consent: Consent | None = Field(default=None, exclude=True)
     adapt: Adapt | None = Field(default=None, exclude=True)
     explain: Explain | None = Field(default=None, exclude=True)
@@ -134,8 +135,8 @@ def strict_tool(
     tool.confirm = confirm and declared.effect == "destroy"
     tool.effect = declared.effect
     tool.adapt = declared.adapt
-    owner = getattr(method, "__self__", None)
-    tool.toolset = (method if owner is None else type(owner)).__module__.rpartition(".")[2]
+    tool.toolset = module_of(method)
+    tool.toolsets = toolsets_of(declared, method)
     tool.consent = None if declared.effect == "read" else consent
     tool.explain = explain
     return tool

@@ -98,7 +98,7 @@ class SavedTools(Offering):
         )
         run.__doc__ = query.description.rstrip(".") + "." + broken[:120]
         title = query.name.replace("_", " ").capitalize()
-        return strict_tool(run, DeclaredTool(title, "read", True, False, LONGEST, TABLE))
+        return strict_tool(run, DeclaredTool(title, "read", True, False, LONGEST, TABLE, toolsets=("saved_queries",)))
 
 
 def _tool_name(name: str) -> str:

@@ -72,6 +72,7 @@ def assemble_sql(
         opens=[*opens, *([saved] if saved else [])],
         sources=[watcher],
         tools_change=tools_change or saved is not None,
+        later=() if saved is None else ("saved_queries",),
         title=title,
         version=version(settings.COMMAND),
         instructions=(

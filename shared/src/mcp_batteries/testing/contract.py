@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import anyio
@@ -18,6 +19,7 @@ from mcp.client.extension import advertise
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
 from mcp_types import TextContent, Tool
 
+from mcp_batteries.errors import Problem
 from mcp_batteries.testing.case import Case
 from mcp_batteries.testing.wire import StdioWire
 
@@ -180,6 +182,30 @@ async def test_errors_help_and_leak_nothing(case: Case) -> None:
             asked = json.dumps(arguments)
             for secret in case.foreign:
                 assert secret in asked or secret not in said
+
+
+@pytest.mark.anyio
+async def test_the_operator_chooses_among_the_tools(case: Case) -> None:
+    async def offered(*chosen: str, excluded: Sequence[str] = ()) -> list[Tool]:
+        settings = case.settings().model_copy(update={"tools": chosen, "exclude_tools": tuple(excluded)})
+        async with Client(case.program.build(settings)) as client:
+            return (await client.list_tools()).tools
+
+    everything, (name, _) = await offered("all"), case.read
+    assert [tool.name for tool in await offered(name)] == [name]
+    assert await offered("all", excluded=[name]) == [tool for tool in everything if tool.name != name]
+    assert await offered("default", name) == await offered()
+    with pytest.raises(Problem, match=f"`--tools` names `no_such_tool`.* tools .*{name}"):
+        await offered("no_such_tool")
+    with pytest.raises(Problem, match=f"`--exclude-tools` names `no_such_tool`.* tools .*{name}"):
+        await offered(excluded=["no_such_tool"])
+    settings = case.settings().model_copy(update={"tools": (name,), "exclude_tools": ()})
+    for tool in everything:
+        if tool.name != name:
+            async with Client(case.program.build(settings)) as client:
+                with pytest.raises(MCPError, match=f"turned off. .*`--tools {name},{tool.name}"):
+                    await client.call_tool(tool.name, {})
+            break
 
 
 @pytest.mark.anyio
