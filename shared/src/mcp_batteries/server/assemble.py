@@ -32,6 +32,7 @@ from mcp_batteries.server.declare import (
     toolsets_of,
 )
 from mcp_batteries.server.list_changes import ChangeTools
+from mcp_batteries.server.origins import Origins
 from mcp_batteries.server.tool import Consent, Explain, StrictTool, strict_tool
 from mcp_batteries.subscriptions.hub import Hub, Source
 
@@ -226,6 +227,10 @@ def assemble(
 
     if bus is not None:
         bus.on_gap, bus.is_needed = hub.look_again, lambda: hub.subscriptions > 0
+    if settings.confirm or consent is not None:
+        # Where nobody is asked, nothing has to be remembered.
+        reads = [tool.name for tool in tools if tool.annotations and tool.annotations.read_only_hint]
+        middleware = [*middleware, Origins(reads, _caller)]
     audit = Audit(settings.audit_file, catalog.arguments) if settings.audit_file else None
     if settings.telemetry:
         from mcp_batteries.observability.metrics import Metrics

@@ -22,6 +22,7 @@ from pydantic import BaseModel, Field
 
 from mcp_batteries.errors import Refused
 from mcp_batteries.server.consent_text import described
+from mcp_batteries.server.origins import origins_of
 
 __all__ = ["Question", "ask"]
 
@@ -64,7 +65,7 @@ async def ask(
 
     async def consent() -> Elicit[Confirmation]:
         why = question.text if question else f"Allow {tool}? It can replace or remove what is there."
-        return Elicit(f"{why} {described(tool, arguments)}", Confirmation)
+        return Elicit(f"{why} {described(tool, arguments, origins_of(arguments))}", Confirmation)
 
     marker = {"consent": (Resolve(consent), True)}
     answer: Any = None

@@ -1,7 +1,8 @@
 """What a person is shown of a call before they consent: everything that matters in it, wherever it stands.
 
 A text is shown whole up to some kilobytes, else its start and its end with its length; files are paths and sizes. What
-a harmless start could hide is looked for in all of it and said: secrets, links, characters nobody can see.
+a harmless start could hide is looked for in all of it and said: secrets, links, characters nobody can see, and where
+it was read before.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from mcp_batteries.errors import quote, well_formed
@@ -36,8 +37,12 @@ _SECRETS = {
 _LINK = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://([^\s/?#<>\"'`)\]]+)", re.I)
 
 
-def described(tool: str, arguments: Mapping[str, Any]) -> str:
-    """The call of `tool` with `arguments`, for a question to a person."""
+def described(tool: str, arguments: Mapping[str, Any], origins: Sequence[str] = ()) -> str:
+    """The call of `tool` with `arguments`, for a question to a person.
+
+    Args:
+        origins: where texts of it were read before, in words.
+    """
     short: list[str] = []
     long: list[str] = []
     room = _ALL
@@ -52,7 +57,7 @@ def described(tool: str, arguments: Mapping[str, Any]) -> str:
         shown = _shortened(text, room)
         room = max(0, room - len(shown))
         long += [f"{name} ({len(text):,} characters):", *(f"| {line}" for line in visible(shown).split("\n"))]
-    notes = _remarkable(arguments)
+    notes = [*_remarkable(arguments), *map(visible, origins)]
     said = [f"The call is {tool} ({', '.join(short)}).", *long]
     return "\n".join([*said, f"Note: {'; '.join(notes)}."] if notes else said)
 
