@@ -120,6 +120,8 @@ def _may_be_left_out(name: str, schema: Schema) -> bool:
 
 def _renamed(members: Mapping[str, Any], properties: Mapping[str, Schema]) -> dict[str, Any]:
     """`members`, a name in camel case or other letters as the property whose name it is."""
+    if members.keys() <= properties.keys():
+        return dict(members)
     plain = {_plain(name): name for name in properties}
     names = {name: name if name in properties else plain.get(_plain(name), name) for name in members}
     taken = Counter(names.values())

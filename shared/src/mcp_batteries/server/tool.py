@@ -57,8 +57,10 @@ class StrictTool(Tool):
         values = check_arguments(self.name, self.fn_metadata.arg_model, self.parameters, arguments)
         replaces = values.get("overwrite", True) and not values.get("dry_run")
         try:
-            with anyio.fail_after(self.seconds):
-                reason = None if self.consent is None else await self.consent(self.name, values)
+            reason = None
+            if self.consent is not None:
+                with anyio.fail_after(self.seconds):
+                    reason = await self.consent(self.name, values)
             if reason is not None or (self.confirm and replaces):
                 question = await ask(self.name, arguments, context, reason)
                 if question is not None:

@@ -318,7 +318,7 @@ def _link_note(folder: Folder[Readable], name: str, note: str) -> str:
 
 def moment(seconds: float) -> str:
     """A time of the file system as UTC, to the second."""
-    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{datetime.fromtimestamp(int(seconds), UTC).replace(tzinfo=None).isoformat()}Z"
 
 
 def _rules(folder: Folder[Readable]) -> Rules:

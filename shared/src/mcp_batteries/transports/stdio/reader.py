@@ -32,6 +32,7 @@ from mcp_batteries.transports.stdio.writer import Writer
 __all__ = ["Reader"]
 
 _PEEK = 4096
+_MOST_LEAD = 8
 
 
 class Reader:
@@ -63,6 +64,7 @@ class Reader:
         self._max_line, self._drain_seconds = max_line, drain_seconds
         self._loop = asyncio.get_running_loop()
         self._lines: deque[bytes | tuple[bytes, bytes]] = deque()
+        self._lead: deque[SessionMessage] = deque()
         self._parts: list[bytes] = []
         self._size = 0
         self._stopping = False
@@ -77,12 +79,25 @@ class Reader:
         self._stopping = True
         self._input.stop()
 
+    async def opening(self) -> JSONRPCRequest | None:
+        """The first request, which `receive` still gives, with a few of the messages before it; None if none comes."""
+        lead: list[SessionMessage] = []
+        async for item in self:
+            if isinstance(item.message, JSONRPCRequest):
+                self._lead.extend((*lead, item))
+                return item.message
+            if len(lead) < _MOST_LEAD:
+                lead.append(item)
+        return None
+
     async def receive(self) -> SessionMessage:
         """The next message.
 
         Raises:
             anyio.EndOfStream: The input ended and its calls are answered, or `stop` was called.
         """
+        if self._lead:
+            return self._lead.popleft()
         while not self._stopping:
             if self._lines:
                 message = await self._admit(self._lines.popleft())
