@@ -48,7 +48,7 @@ def test_taking_one_out_puts_none_together() -> None:
 
 def test_code_keeps_its_entities() -> None:
     data, removed = scrub({"patch": "+<p>&#8203;\u202e</p>", "body": "<p>&#8203;</p>", "na\u200bme": [1, None, True]})
-    assert data == {"patch": "+<p>&#8203;</p>", "body": "<p></p>", "name": [1, None, True]} and removed == 3
+    assert data == {"patch": "+<p>&#8203;</p>", "body": "<p></p>", "na\\u{200b}me": [1, None, True]} and removed == 2
 
 
 @given(st.text())
@@ -83,6 +83,6 @@ async def test_every_road_is_scrubbed_and_counted(oracle: Oracle) -> None:
         text = await call(client, "read_file", repo="octo/app", path="x.py")
         assert "ab &#8203;" in text and "1 invisible characters removed" in text
         text = await call(client, "read_diff", repo="octo/app", number=5)
-        assert "=== ab.py" in text and "+ab &#8203;" in text and "2 invisible" in text
+        assert "=== a\\u{202e}b.py" in text and "+ab &#8203;" in text and "1 invisible" in text
         found = await call(client, "list_reviews", repo="octo/app", number=5, kind="threads")
         assert found["rows"][0][-1][0][-1] == "abc" and found["removed"] == 2

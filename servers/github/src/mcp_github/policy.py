@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 from mcp_batteries.errors import Invalid, Refused, Unavailable, quote
 from mcp_batteries.server.choice import Missing
 from mcp_github.settings import TOOLSETS
+from mcp_github.spelling import meant_path, shown_path
 
 __all__ = [
     "HEAD", "ApiUrl", "DownloadUrl", "FilePath", "Gate", "Gist", "Owner", "Policy", "PolicySettings", "Ref", "Repo",
@@ -145,6 +146,11 @@ class FilePath:
     @property
     def path(self) -> str:
         return percent(self.name, safe="/")
+
+    @property
+    def shown(self) -> str:
+        """The path with what nobody can see written out."""
+        return shown_path(self.name)
 
 
 @dataclass(frozen=True)
@@ -394,8 +400,11 @@ class Policy:
             raise Invalid(f"{quote(text)} can't be a branch, tag or commit.", "Name one, such as `main`.")
         return Ref(text)
 
-    def file(self, text: str) -> FilePath:
+    def file(self, text: str, *, spelt: bool = True) -> FilePath:
         """A path inside a repository.
+
+        Args:
+            spelt: `text` has characters that nobody can see in the spelling that shows them.
 
         Raises:
             Invalid: it could leave its place in a request.
@@ -404,7 +413,7 @@ class Policy:
             raise Invalid(
                 f"{quote(text)} is an address.", "Pass what follows the branch as `path`, the branch as `ref`."
             )
-        name = text.removeprefix("./").strip("/")
+        name = (meant_path(text) if spelt else text).removeprefix("./").strip("/")
         if any(part in ("", ".", "..") for part in name.split("/")) and name:
             raise Invalid(f"The path {quote(text)} has an empty, `.` or `..` part.", "Write it from the top down.")
         if "\0" in name or not _encodes(name) or len(name) > 4000:

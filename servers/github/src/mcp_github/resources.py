@@ -61,7 +61,7 @@ class Resources:
         # From the URI itself, in which an escaped character is not yet one that divides.
         rest, _, query = uri.partition("/contents/")[2].partition("?")
         refs = parse_qs(query).get("ref")
-        path, ref = self.policy.file(unquote(rest)), self.policy.ref(refs[0]) if refs else None
+        path, ref = self.policy.file(unquote(rest), spelt=False), self.policy.ref(refs[0]) if refs else None
         blob = await self.files.blob(where, path, ref)
         text = self.files.text_of(blob)
         if text is None:

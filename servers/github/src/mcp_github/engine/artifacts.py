@@ -16,9 +16,9 @@ from mcp_batteries.errors import Invalid, NotFound, TooLarge, quote
 from mcp_batteries.limits import Stop, in_thread
 from mcp_github.engine.api import Api
 from mcp_github.engine.line_pages import Window
-from mcp_github.engine.text import scrub_text
 from mcp_github.models import Text
 from mcp_github.policy import FilePath, Repo
+from mcp_github.spelling import shown_path
 
 __all__ = ["Artifacts"]
 
@@ -56,15 +56,14 @@ def _read(file: IO[bytes], what: str, path: FilePath | None, window: Window, sto
             if path is None:
                 for item in archive.infolist():
                     if not item.is_dir():
-                        window.take(f"{item.file_size:>12,} {item.filename}\n".encode("utf-8", "replace"))
+                        window.take(f"{item.file_size:>12,} {shown_path(item.filename)}\n".encode("utf-8", "replace"))
                 return window.page(f"the files in {what} with their sizes in bytes")
-            # Of two files with one name, as of names that only look alike, the last counts.
-            named = {item.filename: item for item in archive.infolist()}
-            item = named.get(path.name) or {scrub_text(name)[0]: item for name, item in named.items()}.get(path.name)
+            # Of two files with one name the last counts.
+            item = {item.filename: item for item in archive.infolist()}.get(path.name)
             if item is None:
-                raise NotFound(f"There is no {quote(path.name)} in {what}.", "Without `path` its files are listed.")
+                raise NotFound(f"There is no {quote(path.shown)} in {what}.", "Without `path` its files are listed.")
             _unpack(archive, item, what, window, stop)
-            return window.page(f"{quote(path.name)} in {what}; {item.file_size:,} bytes")
+            return window.page(f"{quote(path.shown)} in {what}; {item.file_size:,} bytes")
     except _BROKEN:
         raise Invalid(f"The {what} is no zip that can be read.", "Its page on GitHub has it to download.") from None
 
@@ -76,12 +75,14 @@ def _unpack(archive: zipfile.ZipFile, item: zipfile.ZipInfo, what: str, window: 
             stop.check()
             if not unpacked and b"\0" in piece[:8000]:
                 raise Invalid(
-                    f"{quote(item.filename)} in {what} is no text: {item.file_size:,} bytes.",
+                    f"{quote(shown_path(item.filename))} in {what} is no text: {item.file_size:,} bytes.",
                     "Its page on GitHub has it to download.",
                 )
             unpacked += len(piece)
             if unpacked > _UNPACKED_BYTES:
-                raise TooLarge(f"{quote(item.filename)} in {what} has more than `{_UNPACKED_BYTES:,}` bytes.")
+                raise TooLarge(
+                    f"{quote(shown_path(item.filename))} in {what} has more than `{_UNPACKED_BYTES:,}` bytes."
+                )
             if window.take(piece):
                 return
 

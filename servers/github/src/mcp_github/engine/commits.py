@@ -69,7 +69,7 @@ class Commits:
             sha, url = await self._by_objects(repo, branch, head, message, additions, deletions)
         return Done(
             done=f"Committed {len(changes)} file{'s' if len(changes) > 1 else ''} to {branch.name}.",
-            url=url, data={"commit": sha, "branch": branch.name, "files": names},
+            url=url, data={"commit": sha, "branch": branch.name, "files": [change.path.shown for change in changes]},
         )  # fmt: skip
 
     async def _head(self, repo: WriteRepo, branch: Ref) -> str:
@@ -82,7 +82,7 @@ class Commits:
 
     async def _checked(self, repo: WriteRepo, head: Ref, change: FileChange) -> bytes | None:
         """The new content; None for a deletion."""
-        name = change.path.name
+        name = change.path.shown
         kinds = (change.content is not None) + bool(change.edits) + change.delete
         if kinds != 1:
             raise Invalid(f"{quote(name)} needs one of `content`, `edits` and `delete`.")

@@ -139,7 +139,7 @@ class Discussions:
     async def blame(self, repo: Repo, path: FilePath, ref: Ref | None, *, start_line: int, lines: int) -> Listing:
         """Which commit last changed the lines of a file."""
         given = {"owner": repo.owner, "name": repo.name, "ref": ref.name if ref else "HEAD", "path": path.name}
-        what = f"{quote(path.name)} in `{repo.full}`"
+        what = f"{quote(path.shown)} in `{repo.full}`"
         answer = await self.api.graphql(queries.BLAME, given, what, repo=repo)
         commit = cast("dict[str, Any]", pick(answer.data, "repository.object") or {})
         ranges = cast("list[dict[str, Any]]", pick(commit, "blame.ranges") or [])

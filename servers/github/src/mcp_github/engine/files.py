@@ -17,6 +17,7 @@ from mcp_github.engine.pages import rows_within
 from mcp_github.engine.text import scrub_text
 from mcp_github.models import Listing, Text
 from mcp_github.policy import HEAD, FilePath, Ref, Repo
+from mcp_github.spelling import meant_path, shown_path
 
 __all__ = ["COMPARED", "Binary", "Blob", "Diff", "Files", "content_uri"]
 
@@ -70,7 +71,7 @@ class Files:
     async def contents(self, repo: Repo, path: FilePath, ref: Ref | None, *, quiet: bool = False) -> dict[str, Any]:
         """What GitHub has at `path`: a file, a folder with its `entries`, a link, a submodule."""
         where = f"{repo.path}/contents/{path.path}"
-        what = f"{quote(path.name or '/')} in `{repo.full}`{f' at {quote(ref.name)}' if ref else ''}"
+        what = f"{quote(path.shown or '/')} in `{repo.full}`{f' at {quote(ref.name)}' if ref else ''}"
         params = {"ref": ref.name if ref else None}
         found = await self.api.get(where, what, params, repo=repo, quiet=quiet, accept=_OBJECT, hint=_HINT)
         data: Any = found.data
@@ -86,24 +87,26 @@ class Files:
         found = await self.contents(repo, path, ref, quiet=quiet)
         kind, sha = str(found.get("type", "dir")), str(found.get("sha", ""))
         if kind == "dir":
-            raise Invalid(f"{quote(path.name or '/')} is a folder.", "Use `list_files`.")
+            raise Invalid(f"{quote(path.shown or '/')} is a folder.", "Use `list_files`.")
         if kind == "submodule":
-            raise Invalid(f"{quote(path.name)} is a submodule: {quote(str(found.get('submodule_git_url')))}.")
+            raise Invalid(f"{quote(path.shown)} is a submodule: {quote(str(found.get('submodule_git_url')))}.")
         if kind == "symlink" and found.get("encoding") != "base64":
-            raise Invalid(f"{quote(path.name)} is a link to {quote(str(found.get('target')))}.", "Read that instead.")
+            raise Invalid(f"{quote(path.shown)} is a link to {quote(str(found.get('target')))}.", "Read that instead.")
         if int(found.get("size") or 0) > _LARGEST:
-            raise TooLarge(f"{quote(path.name)} has `{found['size']:,}` bytes, more than `{_LARGEST:,}`.")
+            raise TooLarge(f"{quote(path.shown)} has `{found['size']:,}` bytes, more than `{_LARGEST:,}`.")
         # Scrubbing took nothing out of base64, so these are the very bytes.
         if found.get("encoding") == "base64" and found.get("content") is not None:
             try:
                 return Blob(path.name, sha, base64.b64decode(found["content"]))
             except ValueError:
-                raise Unavailable(f"GitHub's answer for {quote(path.name)} is cut.", "Try again in a moment.") from None
+                raise Unavailable(
+                    f"GitHub's answer for {quote(path.shown)} is cut.", "Try again in a moment."
+                ) from None
         key = f"{repo.key} {sha}"
         data = self._kept.get(key)
         if data is None:
             where = f"{repo.path}/git/blobs/{self.api.policy.ref(sha).path}"
-            what = f"{quote(path.name)} in `{repo.full}`"
+            what = f"{quote(path.shown)} in `{repo.full}`"
             data = await self.api.raw(where, what, _RAW, repo=repo, max_bytes=_LARGEST, quiet=quiet)
             if len(data) <= _KEPT_BYTES:
                 self._kept[key] = data
@@ -121,7 +124,7 @@ class Files:
         if text is None:
             if len(blob.data) > _BINARY_BYTES:
                 raise TooLarge(
-                    f"{quote(path.name)} is no text and has `{len(blob.data):,}` bytes, too many for an answer.",
+                    f"{quote(path.shown)} is no text and has `{len(blob.data):,}` bytes, too many for an answer.",
                     f"A host can read {quote(uri)}.",
                 )
             return Binary(uri, path.name, blob.sha, blob.data)
@@ -129,7 +132,7 @@ class Files:
         if every and not every[-1]:
             every.pop()
         if start_line > max(1, len(every)):
-            raise Invalid(f"{quote(path.name)} has {len(every)} lines, so none is `{start_line}`.")
+            raise Invalid(f"{quote(path.shown)} has {len(every)} lines, so none is `{start_line}`.")
         wanted = every[start_line - 1 : None if lines is None else start_line - 1 + lines]
         shown: list[str] = []
         size = 0
@@ -141,7 +144,7 @@ class Files:
         last = start_line - 1 + len(shown)
         body, removed = scrub_text("\n".join(shown), code=True)
         facts = [
-            f"{repo.full}:{path.name}",
+            f"{repo.full}:{path.shown}",
             f"lines {start_line if shown else 0}-{last} of {len(every)}",
             f"sha {blob.sha}",
         ]
@@ -173,7 +176,7 @@ class Files:
         if recursive:
             where = f"{repo.path}/git/trees/{(ref or HEAD).path}"
             found = await self.api.get(where, f"the files of `{repo.full}`", {"recursive": 1}, repo=repo)
-            top = f"{path.name}/" if path.name else ""
+            top = f"{path.shown}/" if path.name else ""
             names = {"blob": "file", "tree": "dir", "commit": "submodule"}
             entries: list[dict[str, Any]] = [
                 {**item, "type": names.get(item["type"], item["type"])}
@@ -181,13 +184,13 @@ class Files:
                 if item["path"].startswith(top)
             ]
             if top and not entries:
-                raise NotFound(f"There is no folder {quote(path.name)} in `{repo.full}`.", "List its parent.")
+                raise NotFound(f"There is no folder {quote(path.shown)} in `{repo.full}`.", "List its parent.")
             if found.data.get("truncated"):
                 note = "GitHub cut this tree: list folders one by one."
         else:
             got = await self.contents(repo, path, ref)
             if got.get("type", "dir") != "dir":
-                raise Invalid(f"{quote(path.name)} is a {got['type']}, no folder.", "Use `read_file`.")
+                raise Invalid(f"{quote(path.shown)} is a {got['type']}, no folder.", "Use `read_file`.")
             entries = cast("list[dict[str, Any]]", got.get("entries") or [])
         if pattern:
             entries = [
@@ -281,7 +284,7 @@ def _decoded(data: bytes) -> str | None:
 
 
 def _beneath(name: str, path: str) -> bool:
-    plain = path.strip("/")
+    plain = shown_path(meant_path(path)).strip("/")
     return name == plain or name.startswith(f"{plain}/") or fnmatch.fnmatch(name, plain)
 
 

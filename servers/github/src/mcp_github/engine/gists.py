@@ -12,6 +12,7 @@ from mcp_github.engine.api import Api
 from mcp_github.engine.pages import Shape, listing, plain
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Gist, Owner
+from mcp_github.spelling import meant_path, shown_path
 
 __all__ = ["GISTS", "Gists"]
 
@@ -49,6 +50,7 @@ class Gists:
         found = await self.api.get(f"/gists/{gist.id}", f"gist `{gist.id}`")
         data = GIST.record(found.data, list(GIST.getters))
         files = cast("dict[str, Any]", found.data.get("files") or {})
+        file = None if file is None else shown_path(meant_path(file))
         if file is not None and file not in files:
             raise NotFound(
                 f"The gist has no file {quote(file)}.", f"It has: {', '.join(quote(name) for name in files)}."

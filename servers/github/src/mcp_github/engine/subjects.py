@@ -92,7 +92,7 @@ def _contents(policy: Policy, repo: Repo, top: str, rest: str, query: str) -> Su
     options = parse_qs(query)
     if options.keys() - {"ref"}:
         raise Invalid("The query of the URI is not understood.", "It takes `ref`.")
-    path = policy.file(unquote(rest))
+    path = policy.file(unquote(rest), spelt=False)
     ref = policy.ref(options["ref"][0]) if "ref" in options else None
     uri = f"{top}/contents/{path.path}{f'?ref={ref.path}' if ref else ''}"
     params = {"ref": ref.name} if ref else {}

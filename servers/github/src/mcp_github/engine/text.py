@@ -2,7 +2,8 @@
 
 Removed are characters that show nothing and can carry words or reorder them (Unicode's tag block, bidirectional
 controls, zero-width characters, stray variation selectors, control characters), and in prose also their spelling as
-HTML entities, however often encoded. What scripts and emoji need of them stays, and nothing else is touched.
+HTML entities, however often encoded. What scripts and emoji need of them stays, and nothing else is touched. Paths, and
+names of files, keep such characters in a spelling that shows them.
 """
 
 from __future__ import annotations
@@ -11,23 +12,17 @@ import html
 import re
 from typing import Any, cast
 
+from mcp_github.spelling import INVISIBLE, STRAY, shown_path
+
 __all__ = ["scrub", "scrub_text"]
 
-_ALWAYS = (
-    "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f"
-    "\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
-    "\U000e0000-\U000e0fff"
-)
-_INVISIBLE = re.compile(f"[{_ALWAYS}]")
-# Joiners are letters of Persian and of Indic scripts and glue of emoji; a variation selector follows a symbol, once.
-_STRAY = re.compile(
-    r"(?<![^\x00-\u02ff])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\u02ff])|(?<![^\x00-\x22])[\ufe00-\ufe0f]"
-    r"|(?<=[\u200c\u200d\ufe00-\ufe0f])[\u200c\ufe00-\ufe0f]"
-)
+_INVISIBLE, _STRAY = re.compile(f"[{INVISIBLE}]"), re.compile(STRAY)
 _ENTITY = re.compile(r"&(?:amp;|#38;|#x26;)*(?:#[0-9]{1,8}|#[xX][0-9a-fA-F]{1,7}|[A-Za-z]{2,31});?")
-_SUSPECT = re.compile(f"[{_ALWAYS}\u200c\u200d\ufe00-\ufe0f&]")
+_SUSPECT = re.compile(f"[{INVISIBLE}\u200c\u200d\ufe00-\ufe0f&]")
 _CODE = {"patch", "diff_hunk", "diffHunk", "content", "text_matches"}
 """Fields that hold code: their entities are theirs."""
+_PATHS = {"path", "filename", "previous_filename", "manifest_path", "target"}
+"""Fields that hold a path: without a character it would be another."""
 
 
 def scrub_text(text: str, *, code: bool = False) -> tuple[str, int]:
@@ -58,13 +53,15 @@ def scrub(data: Any) -> tuple[Any, int]:
             removed = 0
             kept: dict[str, Any] = {}
             for key, value in cast("dict[str, Any]", data).items():
-                if isinstance(value, str):
+                if isinstance(value, str) and key in _PATHS:
+                    clean, count = shown_path(value), 0
+                elif isinstance(value, str):
                     clean, count = scrub_text(value, code=key in _CODE)
                 else:
                     clean, count = scrub(value)
-                name, more = scrub_text(key)
-                kept[name] = clean
-                removed += count + more
+                # Names that are not GitHub's own are those of a gist's files.
+                kept[shown_path(key)] = clean
+                removed += count
             return kept, removed
         case list():
             pairs = [scrub(item) for item in cast("list[Any]", data)]

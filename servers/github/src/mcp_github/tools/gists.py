@@ -12,6 +12,7 @@ from mcp_batteries.server.declare import tool
 from mcp_github.engine.gists import Gists
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Policy
+from mcp_github.spelling import meant_path
 from mcp_github.tools.arguments import Cursor, Fields, Limit, Since
 from mcp_github.tools.issues import given
 
@@ -60,7 +61,9 @@ class GistTools:
         policy = self.policy
         policy.require_everything("Gists")
         policy.require_write()
-        files: dict[str, Any] = {name: None if text is None else {"content": text} for name, text in texts.items()}
+        files: dict[str, Any] = {
+            meant_path(name): None if text is None else {"content": text} for name, text in texts.items()
+        }
         if gist is None and (not files or None in files.values()):
             raise Invalid("A new gist needs a text for each of its files.")
         body = given(description=description, files=files, public=public if gist is None else None)
