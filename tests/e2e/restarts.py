@@ -34,7 +34,8 @@ from e2e.test_replicas import DIAGNOSTIC
 from mcp_batteries.testing.wire import HttpWire
 
 CLIENTS = 16
-FOLLOWERS = 8
+FOLLOWERS = 32
+"""Streams that end while calls go on are what a restart has to get right."""
 URIS = [f"test://template/{number}/data" for number in range(20)]
 HEARD_SECONDS = 20.0
 """For machines at work with something else; a notice takes milliseconds."""

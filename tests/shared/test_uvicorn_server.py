@@ -18,6 +18,7 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
+from benchmarks.bench_http import LEGACY, Client
 from mcp_batteries.errors import Invalid
 from mcp_batteries.testing.wire import MODERN, HttpWire
 from mcp_batteries.transports.http.acceptor import Acceptor
@@ -181,6 +182,49 @@ async def test_calls_have_the_time_they_were_given_to_end() -> None:
             with anyio.fail_after(30), suppress(OSError):
                 while True:
                     await (await anyio.connect_tcp(*subject.address)).aclose()
+        assert await subject.ends() == 143
+
+
+async def test_a_stream_says_from_its_head_that_its_connection_ends_with_it() -> None:
+    """Else a proxy uses the connection for a call in the moment in which the server ends both."""
+    accept = {"accept": "application/json, text/event-stream"}
+    async with running(TOY) as subject, httpx2.AsyncClient(trust_env=False) as client:
+        older = Client(subject.url, LEGACY, tool={"name": "echo", "arguments": {"text": "there"}})
+        await older.open()
+        session = {"mcp-session-id": older.session, "mcp-protocol-version": LEGACY, "accept": "text/event-stream"}
+        newer = HttpWire(subject.url, revision=MODERN)
+        asked = newer.message("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+        called = newer.message("tools/call", {"name": "progress", "arguments": {}})
+        for stream in (
+            client.stream("GET", subject.url, headers=session),
+            client.stream("POST", subject.url, json=asked, headers=newer.headers_for(asked) | accept),
+        ):
+            async with stream as response:
+                assert response.headers["content-type"].startswith("text/event-stream")
+                assert response.headers.get_list("connection") == ["close"]
+        # To connect again for each call would be dear.
+        response = await client.post(subject.url, json=called, headers=newer.headers_for(called) | accept)
+        assert response.status_code == 200
+        assert "close" not in response.headers.get("connection", "")
+        older.writer.close()
+
+
+async def test_a_connection_that_was_not_told_to_close_is_served_once_more() -> None:
+    echo: dict[str, object] = {"name": "echo", "arguments": {"text": "there"}}
+    async with running([*TOY, "drain_seconds=20"]) as subject:
+        client = Client(subject.url, LEGACY, tool=echo)
+        await client.open()
+        # Its answer is a stream that begins before the end, and lasts until no new connections are taken.
+        client.writer.write(client.calling({"name": "wait", "arguments": {"seconds": 4}}))
+        with anyio.fail_after(30):
+            head = await client.reader.readuntil(b"\r\n\r\n")
+            assert b"connection: close" not in head.lower()
+            subject.ask_to_end(signal.SIGTERM)
+            assert b"waited" in await client.reader.readuntil(b"\r\n0\r\n\r\n")
+            head, body = await client.post(client.call)
+        assert b"there" in body
+        assert b"connection: close" in head.lower()
+        client.writer.close()
         assert await subject.ends() == 143
 
 

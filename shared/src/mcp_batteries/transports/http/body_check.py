@@ -23,6 +23,7 @@ from mcp_batteries.sdk import Sessions
 from mcp_batteries.settings import Settings
 from mcp_batteries.transports.http.auth.callers import caller_of
 from mcp_batteries.transports.http.batch_replies import answer_each, messages_in, replayed
+from mcp_batteries.transports.http.in_flight import closing
 from mcp_batteries.transports.http.quota import Quota
 from mcp_batteries.transports.http.rejections import set_reason
 from mcp_batteries.transports.http.turns import Unwanted
@@ -111,7 +112,7 @@ class BodyCheck(RequestBodyLimitMiddleware):
                 works = isinstance(message, JSONRPCRequest) and message.method != "subscriptions/listen"
                 if not works:
                     with self._holding(scope, isinstance(message, JSONRPCRequest)):
-                        await self._pass(scope, message, receive, watched)
+                        await self._pass(scope, message, receive, closing(watched))
                     return
                 # A client of 2026-07-28 cancels a call by leaving, and has no other way.
                 gone = cancelled.wait if cancelled is not None else partial(_gone, receive)

@@ -20,6 +20,8 @@ __all__ = ["Connection"]
 _MAX_HEAD = 64 * 1024
 _TOO_LONG = "Headers are too long."
 _LINGER_SECONDS = 0.3
+_REUSE_SECONDS = 1.5
+"""Who has been told nothing else uses a connection again; the proxy of `deploy/` forgets it after 1 s."""
 
 
 class Connection(HttpToolsProtocol):
@@ -32,6 +34,8 @@ class Connection(HttpToolsProtocol):
     when_lost: Callable[[], None]
 
     head = part = 0
+    answered = 0.0
+    """When the last answer was complete, by the loop's clock."""
     in_head = refused = lingers = False
     late: asyncio.TimerHandle | None = None
 
@@ -104,10 +108,18 @@ class Connection(HttpToolsProtocol):
         else:
             self.linger()
 
+    def on_response_complete(self) -> None:
+        self.answered = self.loop.time()
+        super().on_response_complete()
+
     @property
-    def is_new(self) -> bool:
-        """Whether no request has come whole, so that one may be on its way."""
-        return cast("Any", self.cycle) is None and not self.lingers
+    def expects(self) -> bool:
+        """Whether a request may be on its way: the first, the rest of one, or one by who was not told to leave."""
+        if self.lingers or self.transport.is_closing():
+            return False
+        if cast("Any", self.cycle) is None or self.in_head:
+            return True
+        return not self.is_busy and self.loop.time() < self.answered + _REUSE_SECONDS
 
     @property
     def is_busy(self) -> bool:

@@ -8,9 +8,26 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mcp_batteries.transports.http.rejections import Rejections, set_reason
 
-__all__ = ["Answer", "InFlight"]
+__all__ = ["Answer", "InFlight", "closing"]
 
 _PROBES = ("/healthz", "/readyz", "/health")
+
+
+def closing(send: Send) -> Send:
+    """`send` for what is open until the server ends: if it is a stream, its head says that the connection ends with it.
+
+    A proxy would use the connection again in the moment in which the stream ends, and the server with it.
+    """
+
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = dict(message["headers"])
+            if headers.get(b"content-type", b"").startswith(b"text/event-stream"):
+                kept = [item for item in message["headers"] if item[0] != b"connection"]
+                message = {**message, "headers": [*kept, (b"connection", b"close")]}
+        await send(message)
+
+    return sent
 
 
 class Answer:
@@ -69,19 +86,22 @@ class InFlight:
 
         return tracked
 
-    async def end(self, seconds: float) -> None:
-        """Give calls `seconds` to be answered, then end them and all streams."""
-        with anyio.move_on_after(seconds):
-            while self._calls:
-                self._quiet = anyio.Event()
-                await self._quiet.wait()
+    async def answered(self) -> None:
+        """Wait until every call is."""
+        while self._calls:
+            self._quiet = anyio.Event()
+            await self._quiet.wait()
+
+    def end(self) -> None:
+        """End calls and streams where they are."""
         for scope in [*self._calls, *self._streams]:
             scope.cancel()
 
     async def _track(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-        answer = Answer(send)
         # A GET is a stream that waits for whatever comes: no shutdown need wait for it.
-        kind = self._streams if scope["method"] == "GET" else self._calls
+        kind, answer = self._calls, Answer(send)
+        if scope["method"] == "GET":
+            kind, answer = self._streams, Answer(closing(send))
         with anyio.CancelScope() as cancellable:
             kind.add(cancellable)
             try:

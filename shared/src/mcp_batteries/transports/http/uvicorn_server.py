@@ -39,8 +39,8 @@ _LAME_DUCK_SECONDS = 2.0
 _HANDSHAKE_SECONDS = 0.05
 _GRACE_SECONDS = 0.25
 """For a request that crosses the end of a stream or of a connection."""
-_FIRST_SECONDS = 1.5
-"""At most, and half of the drain: for the first request on a connection that was taken last."""
+_COMING_SECONDS = 2.0
+"""At most, and half of the drain: for requests on connections that were taken last, or served before."""
 _SO_ATTACH_FILTER = 26
 _LEAVE_SECONDS = 0.9
 """For everything after the last answer: streams, sessions, the lifespan."""
@@ -162,10 +162,13 @@ class UvicornServer(uvicorn.Server):
         self._on_shutdown()
         if not hurry:
             await self._until_gone(min(self._drain_seconds / 2, _GRACE_SECONDS))
-            with anyio.move_on_after(min(self._drain_seconds / 2, _FIRST_SECONDS)):
-                while any(cast("Connection", connection).is_new for connection in connections):  # noqa: ASYNC110
-                    await anyio.sleep(0.01)
-        await self._in_flight.end(max(0.0, drained - anyio.current_time()))
+        with anyio.move_on_after(max(0.0, drained - anyio.current_time())):
+            # Twice: who gets the rest of an answer that began before the end was not told to leave.
+            for _ in range(1 if hurry else 2):
+                if not hurry:
+                    await self._until_none_comes(min(self._drain_seconds / 2, _COMING_SECONDS))
+                await self._in_flight.answered()
+        self._in_flight.end()
         for connection in list(connections):
             connection.shutdown()
         await self._until_gone(_FLUSH_SECONDS)
@@ -174,6 +177,12 @@ class UvicornServer(uvicorn.Server):
         """Wait until every connection is closed, for at most `seconds`."""
         with anyio.move_on_after(seconds):
             while self.server_state.connections:  # noqa: ASYNC110 - uvicorn has no event for the last one
+                await anyio.sleep(0.01)
+
+    async def _until_none_comes(self, seconds: float) -> None:
+        """Wait until no request can be on its way, for at most `seconds`."""
+        with anyio.move_on_after(seconds):
+            while any(cast("Connection", item).expects for item in self.server_state.connections):  # noqa: ASYNC110
                 await anyio.sleep(0.01)
 
     @contextmanager
