@@ -16,7 +16,7 @@ from mcp_sqlite.tools.arguments import FileName, Parameters, Sql, TableName
 
 __all__ = ["FileTools", "ImportTools"]
 
-_ROWS = (".csv", ".jsonl")
+_ROWS = (".csv", ".jsonl", ".parquet")
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class FileTools(Room[Policy, Engine]):
     async def copy_to_file(
         self, sql: Sql, file: FileName, parameters: Parameters = None, database: DatabaseName = None
     ) -> Export:
-        """Copy all rows of a query into a new .csv or .jsonl file."""
+        """Copy all rows of a query into a new .csv, .jsonl or .parquet file."""
         statement = self.policy.read(database, sql, parameters)
         return await self.engine.export(statement, self.policy.new_file(file, _ROWS))
 
@@ -46,7 +46,7 @@ class ImportTools(Room[Policy, Engine]):
     async def copy_from_file(
         self, file: FileName, table: TableName, database: DatabaseName = None, dry_run: DryRun = False
     ) -> Import:
-        """Insert a .csv (with a header), .json or .jsonl file into a table, all of it or nothing.
+        """Insert a .csv (with a header), .json, .jsonl or .parquet file into a table, all of it or nothing.
 
         With `edit_schema` there, a table that is missing is made, with types guessed: `dry_run` shows them.
         """

@@ -10,13 +10,16 @@ from __future__ import annotations
 import base64
 import json
 import math
+import struct
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 __all__ = ["Failure", "Lines", "NotUtf8", "parameters", "record", "text_of", "text_or_bytes"]
 
 _EXACT = 2**53
 _SHORTEST = 16
+_SHORTEST_VECTOR = 64
+"""Bytes."""
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 
@@ -73,6 +76,9 @@ class Lines:
         max_cell: characters of a text and bytes of a blob beyond which it is cut, and says so.
     """
 
+    shortens_vectors: ClassVar[bool] = False
+    """Whether bytes that can only be a vector are its first numbers: a thousand of them tell a reader nothing."""
+
     def __init__(self, max_cell: int) -> None:
         self.max_cell = max_cell
         self.cut = 0
@@ -106,7 +112,9 @@ class Lines:
             case _:
                 return self._bytes(value)
 
-    def _bytes(self, value: bytes) -> dict[str, Any]:
+    def _bytes(self, value: bytes) -> dict[str, Any] | str:
+        if self.shortens_vectors and (short := _vector(value)) is not None:
+            return short
         shown: dict[str, Any] = {"base64": base64.b64encode(value[: self.max_cell]).decode()}
         if len(value) > self.max_cell:
             self.cut += 1
@@ -114,6 +122,22 @@ class Lines:
         if isinstance(value, NotUtf8):
             shown["text"] = True
         return shown
+
+
+def _vector(value: bytes) -> str | None:
+    """The float32 numbers in `value`, short; None where it is something else.
+
+    The numbers of an embedding are near 1. Other bytes read as float32 are so by chance only: less than a quarter of
+    all patterns, and no text, since letters make them huge or tiny.
+    """
+    if len(value) < _SHORTEST_VECTOR or len(value) % 4:
+        return None
+    numbers = struct.unpack(f"<{len(value) // 4}f", value)
+    usual = sum(1e-9 < abs(number) < 1e4 for number in numbers)
+    if 2 * usual < len(numbers) or not all(number == 0 or 1e-20 < abs(number) < 1e4 for number in numbers):
+        return None
+    first = ",".join(f"{number:.4g}" for number in numbers[:3])
+    return f"[{first},… {len(numbers):,} numbers, all by vec_to_json()]"
 
 
 def text_of(value: Any) -> str:
@@ -134,7 +158,7 @@ def parameters(given: Any) -> list[Any] | dict[str, Any]:
 
 def _bound(value: Any, where: str) -> Any:
     match value:
-        case None | float() | str() | bool():
+        case None | float() | str() | bool() | bytes():
             return value
         case int() if -(2**63) <= value < 2**63:
             return value

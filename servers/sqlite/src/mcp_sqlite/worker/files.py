@@ -20,6 +20,7 @@ from mcp_sqlite.worker.change import transaction
 from mcp_sqlite.worker.connections import Connections
 from mcp_sqlite.worker.errors import explained
 from mcp_sqlite.worker.guess import created
+from mcp_sqlite.worker.parquet import read_parquet, types_of, write_parquet
 from mcp_sqlite.worker.schema import name_of, open_virtual, quoted, shadows
 from mcp_sqlite.worker.statements import execute, rows_of
 
@@ -36,7 +37,7 @@ def export_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
     """All rows of a query into a new file, at most `most` bytes.
 
     CSV (RFC 4180, UTF-8) has no types: NULL is an empty field, bytes are `x'...'`. JSON lines keep every value: the
-    columns as an array, then an array per row.
+    columns as an array, then an array per row. Parquet has a type for each column.
     """
     database = connections.reader(request["path"])
     with database.interrupt.over(database.connection):
@@ -44,11 +45,21 @@ def export_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
         if cursor.description is None:
             raise Failure("invalid", "There is no statement in `sql`.", "Pass one SELECT.")
         columns = [column[0] for column in cursor.description]
+        if _ends(request, ".parquet"):
+            cursor.close()
+
+            def rows() -> Iterator[tuple[Any, ...]]:
+                cursor = execute(database, Mode.READ, request["sql"], request.get("parameters"))
+                return rows_of(database, cursor)
+
+            with new_file(request["folder"], request["name"]) as raw:
+                count = write_parquet(raw, database, columns, rows, request["most"])
+                return {"rows": count, "bytes": raw.tell()}
         count = 0
         with new_file(request["folder"], request["name"]) as raw:
             file = io.TextIOWrapper(raw, encoding="utf-8", newline="", write_through=False)
             writer = csv.writer(file)
-            is_csv = request["name"].lower().endswith(".csv")
+            is_csv = _ends(request, ".csv")
             if is_csv:
                 writer.writerow(columns)
             else:
@@ -69,6 +80,10 @@ def export_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
     return {"rows": count, "bytes": size}
 
 
+def _ends(request: dict[str, Any], ending: str) -> bool:
+    return request["name"].lower().endswith(ending)
+
+
 def _field(value: Any) -> Any:
     if isinstance(value, NotUtf8):
         return value.decode("utf-8", "replace")
@@ -76,13 +91,14 @@ def _field(value: Any) -> Any:
 
 
 def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
-    """Insert the rows of a CSV, JSON or JSON lines file into a table, all or none; into a new one, if `make` allows it.
+    """Insert the rows of a file into a table, all or none; into a new one, if `make` allows it.
 
     What `export_rows` has written comes back: from JSON lines exactly, from CSV as text that the columns' types
-    convert, an empty field as NULL where the column takes it.
+    convert, an empty field as NULL where the column takes it, from Parquet as each column's type has it.
     """
     database = connections.writer(request["path"])
-    is_csv = request["name"].lower().endswith(".csv")
+    is_csv = _ends(request, ".csv")
+    records_of = _csv if is_csv else read_parquet if _ends(request, ".parquet") else _json
     made: str | None = None
     try:
         table = name_of(database, request["table"])
@@ -92,7 +108,8 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
             raise Failure(failure.kind, failure.what, f"{failure.fix} {way}") from None
         table = request["table"]
         with _opened(request["folder"], request["name"]) as file:
-            made = created(table, _csv(file) if is_csv else _json(file), typed=not is_csv)
+            types = types_of(file) if records_of is read_parquet else []
+            made = created(table, records_of(file), typed=not is_csv, types=types)
     count = 0
     columns: list[str] = []
 
@@ -112,7 +129,7 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
         known = {str(row[1]).lower(): str(row[1]) for row in info}
         needed = {str(row[1]) for row in info if row[3]}
         database.authorizer.shadows = shadows(database)
-        records = _csv(file) if is_csv else _json(file)
+        records = records_of(file)
         names = [str(word) if made is None else str(word).strip() for word in next(records, list[str]())]
         columns = [_column(table, known, name) for name in names]
         if len(set(columns)) < len(columns):
@@ -160,7 +177,7 @@ def _opened(folder: str, name: str) -> Generator[BinaryIO]:
         if sys.platform == "win32" and not os.path.samestat(found, os.lstat(os.path.join(folder, name))):
             raise Failure("refused", f"`{name}` is a link.", "Name a file of the served folder itself.")
         if not stat.S_ISREG(found.st_mode):
-            raise Failure("refused", f"`{name}` is no regular file.", "Name a CSV or JSON file.")
+            raise Failure("refused", f"`{name}` is no regular file.", "Name a file of records.")
         yield raw
 
 

@@ -20,11 +20,12 @@ _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 _REAL = re.compile(r"-?(?:0|[1-9][0-9]*)\.[0-9]+(?:[eE][-+]?[0-9]+)?")
 
 
-def created(table: str, records: Iterator[list[Any]], *, typed: bool) -> str:
+def created(table: str, records: Iterator[list[Any]], *, typed: bool, types: Sequence[str] = ()) -> str:
     """The CREATE TABLE for `records`, the names of the fields first.
 
     Args:
         typed: whether a text is a text, and not what a format without types makes of a number.
+        types: where the format tells them.
 
     Raises:
         Failure: the fields have no usable names.
@@ -36,8 +37,9 @@ def created(table: str, records: Iterator[list[Any]], *, typed: bool) -> str:
             "The fields can't name the columns of a new table.",
             f"Give each a name of its own, {_MOST_COLUMNS} at most.",
         )
-    seen = list(itertools.islice(records, _LOOKED_AT))
-    types = [_type([row[number] for row in seen], typed=typed) for number in range(len(names))]
+    if not types:
+        seen = list(itertools.islice(records, _LOOKED_AT))
+        types = [_type([row[number] for row in seen], typed=typed) for number in range(len(names))]
     columns = [f"    {quoted(name)} {kind}".rstrip() for name, kind in zip(names, types, strict=True)]
     return f"CREATE TABLE {quoted(table)} (\n" + ",\n".join(columns) + "\n)"
 

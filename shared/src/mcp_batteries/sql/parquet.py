@@ -1,0 +1,239 @@
+"""Parquet files as records and back (extra `parquet`), by arro3, the small build of Apache Arrow.
+
+This module imports nothing of the common package, so that a process that has to stay small can import it alone.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import json
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import StrEnum
+from typing import Any, BinaryIO
+
+__all__ = ["Kind", "Unreadable", "kind_of", "kinds", "read", "write"]
+
+_BATCH = 1000
+"""Records that are read or written at once."""
+_MAGIC = b"PAR1"
+_EXACT = 2**53
+_MISSING = "Parquet needs the extra `parquet`: the operator can install it with the server."
+
+
+class Unreadable(Exception):
+    """Raised for a file that is no Parquet, or values that it can't hold, in words for the caller."""
+
+
+class Kind(StrEnum):
+    """What a column holds."""
+
+    BOOLEAN = "boolean"
+    INTEGER = "integer"
+    REAL = "real"
+    TEXT = "text"
+    BYTES = "bytes"
+    NOTHING = "nothing"
+    """Nothing but NULL."""
+
+    def __or__(self, other: Kind) -> Kind:  # type: ignore[override]
+        """The kind that values of both can have: text, unless one holds the other."""
+        if self is other or other is Kind.NOTHING:
+            return self
+        if self is Kind.NOTHING:
+            return other
+        return Kind.REAL if {self, other} == {Kind.INTEGER, Kind.REAL} else Kind.TEXT
+
+
+def kind_of(value: Any) -> Kind:
+    """The kind of a column in which `value` alone is."""
+    match value:
+        case None:
+            return Kind.NOTHING
+        case bool():
+            return Kind.BOOLEAN
+        case int():
+            return Kind.INTEGER
+        case float():
+            return Kind.REAL
+        case bytes() | bytearray() | memoryview():
+            return Kind.BYTES
+        case _:
+            return Kind.TEXT
+
+
+def kinds(file: BinaryIO) -> list[Kind]:
+    """What the columns of a file hold, as `read` gives it.
+
+    Raises:
+        Unreadable: it is no Parquet.
+    """
+    found = _opened(file).schema
+    return [_kind_of_type(found.field(number).type) for number in range(len(found.names))]
+
+
+def _kind_of_type(type_: Any) -> Kind:
+    if type_.is_boolean(type_):
+        return Kind.BOOLEAN
+    if type_.is_integer(type_):
+        return Kind.INTEGER
+    if type_.is_floating(type_):
+        return Kind.REAL
+    binary = (type_.is_binary, type_.is_large_binary, type_.is_fixed_size_binary, type_.is_binary_view)
+    if any(check(type_) for check in binary):
+        return Kind.BYTES
+    return Kind.NOTHING if type_.is_null(type_) else Kind.TEXT
+
+
+def read(file: BinaryIO) -> Iterator[list[Any]]:
+    """The columns' names, then the records: None, numbers, texts, truth values and bytes.
+
+    Times are text as ISO 8601 has them, decimals are text too, and nested values are JSON.
+
+    Raises:
+        Unreadable: it is no Parquet, or has a type that is not understood.
+    """
+    reader = _opened(file)
+    names = [str(name) for name in reader.schema.names]
+    yield names
+    while (batch := _understood(lambda: next(reader, None))) is not None:
+        columns = [_understood(column.to_pylist, name) for name, column in zip(names, batch.columns, strict=True)]
+        for record in zip(*columns, strict=True):
+            yield [_plain(value) for value in record]
+
+
+def _opened(file: BinaryIO) -> Any:
+    try:
+        from arro3.io import read_parquet
+    except ImportError:
+        raise Unreadable(_MISSING) from None
+    _check_ends(file)
+    return _understood(lambda: read_parquet(file, batch_size=_BATCH))
+
+
+def _check_ends(file: BinaryIO) -> None:
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - 8))
+    end = file.read(8)
+    file.seek(0)
+    is_parquet = file.read(4) == _MAGIC and end[4:] == _MAGIC and int.from_bytes(end[:4], "little") <= size - 12
+    file.seek(0)
+    if not is_parquet:
+        raise Unreadable("The file is not Parquet, or is not whole.")
+
+
+def _understood(read: Callable[[], Any], name: str = "") -> Any:
+    where = f"Its column `{name[:100]}`" if name else "The file"
+    try:
+        return read()
+    except MemoryError:
+        raise
+    except BaseException as error:  # pyo3's PanicException is no Exception
+        if type(error).__name__ != "PanicException" and not isinstance(error, Exception):
+            raise
+        said = str(error).rpartition("value: ")[2][:200]
+        raise Unreadable(f"{where} can't be understood: {said}.") from None
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case None | bool() | int() | float() | str() | bytes():
+            return value
+        case datetime.datetime():
+            return value.isoformat(" ")
+        case datetime.date() | datetime.time():
+            return value.isoformat()
+        case decimal.Decimal():
+            return format(value, "f")
+        case datetime.timedelta():
+            return str(value)
+        case _:
+            return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_in_json)
+
+
+def _in_json(value: Any) -> Any:
+    plain = _plain(value)
+    return plain.hex() if isinstance(plain, bytes) else plain
+
+
+def write(
+    file: BinaryIO, columns: Sequence[str], kinds: Sequence[Kind], records: Iterable[Sequence[Any]], most: int
+) -> int:
+    """Write `records` to a new file, at most `most` bytes; how many there were.
+
+    Args:
+        kinds: of the columns; a column of text takes every value, as text.
+
+    Raises:
+        Unreadable: a value does not fit its column's kind, two columns have one name, or the file gets too large.
+    """
+    try:
+        from arro3.core import Array, DataType, Field, RecordBatch, RecordBatchReader, Schema
+        from arro3.io import write_parquet
+    except ImportError:
+        raise Unreadable(_MISSING) from None
+    if len(set(columns)) < len(columns):
+        raise Unreadable("Two columns have the same name, which Parquet does not take. Name each with AS.")
+    types = {
+        Kind.BOOLEAN: DataType.bool(), Kind.INTEGER: DataType.int64(), Kind.REAL: DataType.float64(),
+        Kind.TEXT: DataType.string(), Kind.BYTES: DataType.binary(), Kind.NOTHING: DataType.string(),
+    }  # fmt: skip
+    fields = [types[kind] for kind in kinds]
+    schema = Schema([Field(name, field, nullable=True) for name, field in zip(columns, fields, strict=True)])
+    count = 0
+    failed: list[BaseException] = []
+
+    def batches() -> Iterator[Any]:
+        # What is raised in here comes out as another error, in the words of the library.
+        nonlocal count
+        try:
+            for batch in _batched(records):
+                if file.tell() > most:
+                    raise Unreadable(f"The rows fill more than {most:,} bytes. Write them in parts.")
+                arrays: list[Any] = []
+                for number, kind in enumerate(kinds):
+                    values = [_fitting(row[number], kind, columns[number]) for row in batch]
+                    arrays.append(Array(values, fields[number]))
+                count += len(batch)
+                named = dict(zip(columns, arrays, strict=True))
+                yield RecordBatch.from_pydict(named, schema=schema)  # pyright: ignore[reportUnknownMemberType]
+        except BaseException as error:
+            failed.append(error)
+            raise
+
+    try:
+        reader = RecordBatchReader.from_batches(schema, batches())
+        write_parquet(reader, file, compression="zstd(3)", max_row_group_size=100 * _BATCH)
+    except BaseException:
+        if failed:
+            raise failed[0] from None
+        raise
+    return count
+
+
+def _batched(records: Iterable[Sequence[Any]]) -> Iterator[list[Sequence[Any]]]:
+    batch: list[Sequence[Any]] = []
+    for record in records:
+        batch.append(record)
+        if len(batch) == _BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _fitting(value: Any, kind: Kind, name: str) -> Any:
+    own = kind_of(value)
+    if value is None:
+        return None
+    if own is kind:
+        return bytes(value) if kind is Kind.BYTES else value
+    if kind is Kind.REAL and own is Kind.INTEGER and abs(value) <= _EXACT:
+        return float(value)
+    if kind is Kind.TEXT:
+        if own is Kind.BYTES:
+            return f"x'{value.hex()}'"
+        return repr(value) if own is Kind.REAL and math.isfinite(value) else str(value)
+    raise Unreadable(f"The column `{name[:100]}` holds {own} among {kind}. Write one of both with CAST.")
