@@ -18,6 +18,10 @@ __all__ = ["Backup", "Catalog", "Check", "Export", "Import", "Plan", "TableInfo"
 _Json = Mapping[str, Any]
 _LONGEST = 20_000
 """Characters of a description; hardly any is that long."""
+_NEAREST = (
+    "nearest rows: WHERE column MATCH ? AND k = 10 ORDER BY distance; MATCH takes a JSON array of numbers, or the "
+    "vector of another row by a subquery"
+)
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,8 @@ class TableInfo:
                 lines.append(one_line(f"- {index['name']} ({', '.join(index['columns'])}){words}"))
         if found["triggers"]:
             lines += ["triggers:", *(f"- {name}: {sql}" for name, sql in found["triggers"])]
+        if found["kind"] == "vector":
+            lines.append(_NEAREST)
         lines += ["definition:", f"{found['sql']};"] if found["sql"] else []
         if "sample" in found:
             lines += ["sample rows:", found["sample"].rstrip("\n")]

@@ -35,7 +35,13 @@ def build(settings: Settings) -> Assembled:
     scratch = Scratch()
     example = scratch.new(".db") if settings.demo else None
     policy = Policy(settings, demo=example)
-    engine = Engine(scratch, seconds=settings.timeout, workers=settings.workers, example=example)
+    engine = Engine(
+        scratch,
+        seconds=settings.timeout,
+        workers=settings.workers,
+        example=example,
+        vectors=settings.sqlite_vec,
+    )
     queries = saved_queries(settings.queries, policy, engine, _TAKEN)
     paths = [os.path.realpath(database.address) for database in policy.databases.values()]
     insights = Insights(settings.insights or scratch.new(".db"), paths)

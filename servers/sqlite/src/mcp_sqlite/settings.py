@@ -36,6 +36,9 @@ class Settings(Common):
     insights: str | None = Field(
         None, description="Database file that keeps insights; without it they end with the server."
     )
+    sqlite_vec: bool = Field(
+        False, description="Load sqlite-vec (extra `sqlite-vec`), to search tables of vectors for the nearest."
+    )
     timeout: int = Field(10, ge=1, le=600, description="Seconds until a running statement is stopped.")
     workers: int = Field(4, ge=1, le=32, description="Concurrent statements, each in its own process.")
 

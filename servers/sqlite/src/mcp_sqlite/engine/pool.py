@@ -76,13 +76,13 @@ class _Worker:
         self._requests = process.stdin
 
     @classmethod
-    async def start(cls) -> _Worker:
+    async def start(cls, options: Sequence[str]) -> _Worker:
         # -P: no module of the folder the host started us in.
-        command = [sys.executable, "-P", "-m", "mcp_sqlite.worker"]
+        command = [sys.executable, "-P", "-m", "mcp_sqlite.worker", *options]
         worker = cls(await anyio.open_process(command, stderr=subprocess.DEVNULL))
         try:
             with anyio.fail_after(_START_SECONDS):
-                await worker.receive()
+                _checked(await worker.receive())
         except (TimeoutError, *_GONE):
             await worker.kill()
             raise _Died("SQLite's process did not start.", "Try again.") from None
@@ -117,9 +117,11 @@ class Pool:
     Args:
         seconds: a statement's time limit.
         most: workers that answer calls at once.
+        options: what the operator asked for, as each worker is told it.
     """
 
-    def __init__(self, *, seconds: float, most: int) -> None:
+    def __init__(self, *, seconds: float, most: int, options: Sequence[str] = ()) -> None:
+        self._options = options
         self.seconds = seconds
         self._most = most
         self._blocks: list[TaskGroup] = []
@@ -210,7 +212,7 @@ class Pool:
     async def _worker(self, *, fresh: bool) -> _Worker:
         if not fresh and not self._idle and self._warming is not None:
             await self._warming.wait()
-        return self._idle.pop() if self._idle and not fresh else await _Worker.start()
+        return self._idle.pop() if self._idle and not fresh else await _Worker.start(self._options)
 
     async def _turn(self, limit: float, until: float) -> None:
         # Waiting for a worker is a part of the call's time.
@@ -226,7 +228,7 @@ class Pool:
         async with self._own_turns.setdefault(owner, anyio.Lock()):
             worker = self._own.pop(owner, None)
             if worker is None or worker.process.returncode is not None:
-                worker = await _Worker.start()
+                worker = await _Worker.start(self._options)
             try:
                 self._busy.add(worker)
                 return _checked(await self._ask(worker, request, seconds, seconds))
@@ -309,7 +311,7 @@ class Pool:
             return
         started = self._warming = anyio.Event()
         try:
-            worker = await _Worker.start()
+            worker = await _Worker.start(self._options)
         except Problem as problem:
             logger.warning("No worker is kept warm: %s", problem)
             return

@@ -54,11 +54,14 @@ class Engine:
         seconds: a statement's time limit.
         workers: statements that run at once.
         example: where to make the demo database, if it is served.
+        vectors: whether sqlite-vec is to be there.
     """
 
-    def __init__(self, scratch: Scratch, *, seconds: float, workers: int, example: str | None = None) -> None:
+    def __init__(
+        self, scratch: Scratch, *, seconds: float, workers: int, example: str | None = None, vectors: bool = False
+    ) -> None:
         self._example, self._making = example, anyio.Lock()
-        self.pool = Pool(seconds=seconds, most=workers)
+        self.pool = Pool(seconds=seconds, most=workers, options=["--sqlite-vec"] if vectors else [])
         self._scratch = scratch
         self._pages = Pages(self.pool, scratch)
         self._blocks: list[AbstractAsyncContextManager[None]] = []

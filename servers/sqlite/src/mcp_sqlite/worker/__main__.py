@@ -11,7 +11,7 @@ import sys
 import threading
 from typing import Any, BinaryIO
 
-from mcp_sqlite.worker import operations
+from mcp_sqlite.worker import operations, vectors
 from mcp_sqlite.worker.cells import Failure
 from mcp_sqlite.worker.connections import Connections, Interrupt
 
@@ -31,6 +31,12 @@ def main() -> None:
         frames.write(_HEAD.pack(len(body)) + body)
         frames.flush()
 
+    try:
+        if "--sqlite-vec" in sys.argv:
+            vectors.load()
+    except Failure as failure:
+        send({"error": [failure.kind, failure.what, failure.fix]})
+        return
     send({"ready": sqlite3.sqlite_version})
     while True:
         request = requests.get()

@@ -55,12 +55,18 @@ _CLOSED_FUNCTIONS = frozenset({"fts3_tokenizer", "load_extension", "optimize", "
 _MORE_FUNCTIONS = frozenset({
     "bm25", "fts5", "fts5_get_locale", "fts5_insttoken", "fts5_locale", "fts5_source_id", "highlight", "match",
     "matchinfo", "offsets", "rtreecheck", "rtreedepth", "rtreenode", "snippet",
+    "vec_add", "vec_bit", "vec_debug", "vec_distance_cosine", "vec_distance_hamming", "vec_distance_l1",
+    "vec_distance_l2", "vec_f32", "vec_int8", "vec_length", "vec_normalize", "vec_quantize_binary", "vec_quantize_int8",
+    "vec_slice", "vec_sub", "vec_to_json", "vec_type", "vec_version",
 })  # fmt: skip
-"""Of SQLite's extensions; geopoly's begin with its name. What a build's own extensions register stays closed."""
-_READABLE_MODULES = frozenset({"bytecode", "dbstat", "generate_series", "json_each", "json_tree", "tables_used"})
+"""Of SQLite's extensions and of sqlite-vec; geopoly's begin with its name. What a build's own extensions register stays
+closed."""
+_READABLE_MODULES = frozenset({
+    "bytecode", "dbstat", "generate_series", "json_each", "json_tree", "tables_used", "vec_each",
+})  # fmt: skip
 """Beside those of `MODULES` and `pragma_*`: eponymous virtual tables that show nothing but the database."""
 
-MODULES = frozenset({"fts3", "fts4", "fts5", "geopoly", "rtree", "rtree_i32"})
+MODULES = frozenset({"fts3", "fts4", "fts5", "geopoly", "rtree", "rtree_i32", "vec0"})
 """Those of which virtual tables may be made."""
 
 _ROWS = {sqlite3.SQLITE_INSERT: "insert into", sqlite3.SQLITE_UPDATE: "update", sqlite3.SQLITE_DELETE: "delete from"}

@@ -14,6 +14,7 @@ from typing import Any
 
 from mcp_sqlite.worker.authorizer import Authorizer, Mode, apply_limits
 from mcp_sqlite.worker.cells import Failure, text_or_bytes
+from mcp_sqlite.worker.vectors import load_into
 
 __all__ = ["BUSY_MS", "Connections", "Database", "Interrupt", "file_uri", "stamp"]
 
@@ -124,6 +125,7 @@ class Database:
         self.be_patient(BUSY_MS)
         self.connection.text_factory = text_or_bytes
         self.authorizer.begin(Mode.OWN)
+        load_into(self.connection)
         apply_limits(self.connection, self.authorizer, read_only=not self.writable)
         self.watch()
 

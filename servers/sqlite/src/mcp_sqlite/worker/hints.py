@@ -95,6 +95,10 @@ def hint(database: Database, said: str, sql: str) -> str:
     if "supplied a dictionary" in said:
         return "Pass a list of values as `parameters`."
     kind, _, name = said.partition(": ")
+    if said == "no such module: vec0":
+        return "It is sqlite-vec's; the operator can start the server with `--sqlite-vec`."
+    if "constraint is required on vec0 knn queries" in said:
+        return "Say how many: `WHERE embedding MATCH ? AND k = 10 ORDER BY distance`."
     if kind == "no such function" and name.lower() in _FUNCTIONS:
         return f"SQLite has {_FUNCTIONS[name.lower()]}."
     if _OTHER_TOOLS.match(said):

@@ -17,6 +17,7 @@ from mcp_sqlite.worker.cells import parameters
 from mcp_sqlite.worker.connections import Connections, Database
 from mcp_sqlite.worker.schema import quoted
 from mcp_sqlite.worker.statements import execute
+from mcp_sqlite.worker.vectors import load_into
 
 __all__ = ["explain"]
 
@@ -32,10 +33,18 @@ def explain(connections: Connections, request: dict[str, Any]) -> dict[str, Any]
     with database.interrupt.over(database.connection):
         steps = execute(database, Mode(request.get("mode", Mode.EXPLAIN)), sql, request.get("parameters")).fetchall()
     reads = list(database.authorizer.reads)
-    scans = [detail for _, _, _, detail in steps if detail.startswith("SCAN ") and "CONSTANT ROW" not in detail]
+    scans = [detail for _, _, _, detail in steps if _is_whole(detail)]
     advice = _advice(database, sql, request, reads) if steps else _Planned([], {})
     indexes = [ddl for ddl, _ in advice.made.values()]
     return {"tree": _tree(steps), "scans": scans, "indexes": indexes, "then": advice.tree() if indexes else ""}
+
+
+def _is_whole(detail: str) -> bool:
+    """Whether a step reads a whole table. Of a virtual one the step tells in its module's own words how it is read."""
+    if not detail.startswith("SCAN ") or "CONSTANT ROW" in detail:
+        return False
+    _, _, way = detail.partition(" VIRTUAL TABLE INDEX ")
+    return not way or way == "0:" or way.startswith("0:1")
 
 
 def _tree(steps: list[tuple[int, int, int, str]]) -> str:
@@ -67,6 +76,7 @@ def _advice(database: Database, sql: str, request: dict[str, Any], reads: list[t
     copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     authorizer = Authorizer()
     try:
+        load_into(copy)
         apply_limits(copy, authorizer, read_only=False)
         copy.set_progress_handler(lambda: database.interrupt.is_due, 1000)
         objects = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type = 'index', rowid"

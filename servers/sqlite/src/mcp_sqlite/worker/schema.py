@@ -129,14 +129,16 @@ def catalog(connections: Connections, request: dict[str, Any]) -> dict[str, Any]
 
 def _kind(kind: str, sql: str) -> str:
     if kind == "table" and (module := _module(sql)):
-        return "full-text" if module in _FTS else "virtual"
+        return "full-text" if module in _FTS else "vector" if module == "vec0" else "virtual"
     return kind
 
 
 _SHADOWS = (
     "_config", "_content", "_data", "_docsize", "_idx", "_node", "_parent", "_rowid", "_segdir", "_segments", "_stat",
+    "_auxiliary", "_chunks", "_info", "_rowids",
+    *(f"_{kind}{number:02}" for kind in ("vector_chunks", "metadatachunks", "metadatatext") for number in range(16)),
 )  # fmt: skip
-"""What FTS3 to FTS5 and R-Tree append to their names."""
+"""What FTS3 to FTS5, R-Tree and sqlite-vec append to their names."""
 
 
 def shadows(database: Database) -> dict[str, str]:
