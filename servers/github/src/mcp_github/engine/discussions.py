@@ -48,7 +48,7 @@ class Discussions:
                 names = ", ".join(quote(str(node["name"])) for node in nodes)
                 raise NotFound(f"There is no category {quote(category)} in `{repo.full}`.", f"There are: {names}.")
         scope = [repo.key, category, answered]
-        first: dict[str, Any] = {"n": limit, "after": None, "skip": 0}
+        first: dict[str, Any] = {"n": limit, "after": None, "skip": 0, "done": 0}
         position: dict[str, Any] = Cursor.decode("discussions", cursor, scope) if cursor else first
         given = {
             "owner": repo.owner, "name": repo.name, "category": identity, "answered": answered, "first": position["n"],
@@ -65,14 +65,15 @@ class Discussions:
         ]  # fmt: skip
         following, fit = _next(found, rows, position)
         return Listing(
-            cursor=Cursor.encode("discussions", following, scope) if following else None, total=found["totalCount"],
+            cursor=Cursor.encode("discussions", following, scope) if following else None,
+            note=f"{found['totalCount'] - following['done']} more." if following else None, total=found["totalCount"],
             removed=answer.removed or None, columns=list(_DISCUSSION), rows=rows[:fit],
         )  # fmt: skip
 
     async def get(self, repo: Repo, number: int, *, limit: int, cursor: str | None) -> Record:
         """One discussion with its comments, page by page."""
         scope = [repo.key, number]
-        first: dict[str, Any] = {"n": limit, "after": None, "skip": 0}
+        first: dict[str, Any] = {"n": limit, "after": None, "skip": 0, "done": 0}
         position: dict[str, Any] = Cursor.decode("discussion", cursor, scope) if cursor else first
         given = {
             "owner": repo.owner, "name": repo.name, "number": number, "first": position["n"],
@@ -96,7 +97,8 @@ class Discussions:
         data |= {"comments": comments["totalCount"], "comment_columns": list(_COMMENT), "comment_rows": rows[:fit]}
         if following:
             data["cursor"] = Cursor.encode("discussion", following, scope)
-        return Record(removed=answer.removed or None, data=data)
+        note = f"{comments['totalCount'] - following['done']} more comments." if following else None
+        return Record(note=note, removed=answer.removed or None, data=data)
 
     async def comment(self, repo: WriteRepo, number: int, body: str, reply_to: str | None) -> Done:
         if reply_to is not None:
@@ -179,8 +181,9 @@ def _next(
     found: Mapping[str, Any], rows: list[list[Any]], position: dict[str, Any]
 ) -> tuple[dict[str, Any] | None, int]:
     fit = rows_within(rows, DEFAULT_PAGE_BYTES)
+    done = position["done"] + fit
     if fit < len(rows):
-        return {**position, "skip": position["skip"] + fit}, fit
+        return {**position, "skip": position["skip"] + fit, "done": done}, fit
     if found["pageInfo"]["hasNextPage"]:
-        return {**position, "after": found["pageInfo"]["endCursor"], "skip": 0}, fit
+        return {**position, "after": found["pageInfo"]["endCursor"], "skip": 0, "done": done}, fit
     return None, fit

@@ -205,6 +205,8 @@ class Files:
         rows = rows[: rows_within(rows, DEFAULT_PAGE_BYTES)]
         end = start + len(rows)
         following = Cursor.encode("files", end, scope) if end < len(entries) else None
+        if following:
+            note = " ".join([*([note] if note else []), f"{len(entries) - end} more."])
         return Listing(cursor=following, note=note, total=len(entries), columns=columns, rows=rows)
 
     async def diff(

@@ -180,7 +180,7 @@ async def listing(
     position: dict[str, Any] = Cursor.decode("page", cursor, scope) if cursor else first
     most, columns = min(100, int(position["n"])), shape.choose(fields)
     rows: list[list[Any]] = []
-    size = removed = hidden = 0
+    size = removed = hidden = listed = 0
     total: int | None = None
     pages: int | None = None
     following: dict[str, Any] | None = None
@@ -190,7 +190,7 @@ async def listing(
         found: Any = answer.data if inside is None else inside(answer.data)
         if not isinstance(found, list):
             raise Unavailable(f"GitHub's answer for {what} is no list.", "Try again in a moment.")
-        pages = answer.pages
+        pages, listed = answer.pages, len(cast("list[Row]", found))
         removed, total, note = removed + answer.removed, _total(answer), note or _shortfall(answer)
         following = None
         for number, item in enumerate(cast("list[Row]", found)[position["skip"] :], position["skip"]):
@@ -213,8 +213,9 @@ async def listing(
         break
     if note is None and "body" in columns:
         note = cut_note("body", (row[columns.index("body")] for row in rows))
-    if note is None and following and cursor is None and keep is None and total is None and pages:
-        note = f"At least {(pages - 1) * most + 1 - len(rows)} more."
+    if following:
+        left = _Left(total, pages, most, filtered=keep is not None)
+        note = " ".join(filter(None, [note, left.told(position, following, listed)])) or None
     return Listing(
         cursor=Cursor.encode("page", following, scope) if following else None,
         note=note,
@@ -223,6 +224,48 @@ async def listing(
         columns=columns,
         rows=rows,
     )
+
+
+@dataclass(frozen=True)
+class _Left:
+    """What GitHub tells of a list's length.
+
+    Attributes:
+        each: how many are on a page of GitHub's.
+        filtered: some of them are not shown.
+    """
+
+    total: int | None
+    pages: int | None
+    each: int
+    filtered: bool
+
+    def told(self, position: Mapping[str, Any], following: Mapping[str, Any], listed: int) -> str | None:
+        """How many are left, in words; None where nobody knows.
+
+        Args:
+            position: of the page of GitHub's that was read last.
+            following: where the next answer begins.
+            listed: how many that page had.
+        """
+        if position["q"].keys() - {"page"}:
+            # Turned by a mark that nobody can count by.
+            return None
+        within = following["q"] == position["q"]
+        done = (int(position["q"].get("page", 1)) - 1) * self.each + (following["skip"] if within else listed)
+        if self.total is not None:
+            least = most = self.total - done
+        elif self.pages is not None:
+            least, most = (self.pages - 1) * self.each + 1 - done, self.pages * self.each - done
+        elif within:
+            least = most = listed - following["skip"]
+        else:
+            return None
+        if most < 1:
+            return None
+        if self.filtered:
+            return f"At most {most} more."
+        return f"{most} more." if least == most else f"At least {max(1, least)} more."
 
 
 def shown(api: Api, items: Sequence[Row], *, key: Getter, private: Getter | None = None) -> Sequence[Row]:

@@ -89,7 +89,7 @@ class Pulls:
     async def threads(self, repo: Repo, number: int, *, unresolved: bool, cursor: str | None) -> Listing:
         """Threads of review comments, each with the id that a reply and a resolution take."""
         scope = [repo.key, number]
-        first: dict[str, Any] = {"after": None, "skip": 0}
+        first: dict[str, Any] = {"after": None, "skip": 0, "done": 0}
         position: dict[str, Any] = Cursor.decode("threads", cursor, scope) if cursor else first
         what = f"pull request #{number} of `{repo.full}`"
         shown: list[Any] = []
@@ -101,20 +101,23 @@ class Pulls:
             found = cast("dict[str, Any]", answer.data["repository"]["pullRequest"]["reviewThreads"])
             rows = [_thread(node) for node in found["nodes"][position["skip"] :]]
             fit = rows_within(rows, DEFAULT_PAGE_BYTES)
-            following = None
+            following, done = None, position["done"] + fit
             if fit < len(rows):
-                following = {**position, "skip": position["skip"] + fit}
+                following = {**position, "skip": position["skip"] + fit, "done": done}
             elif found["pageInfo"]["hasNextPage"]:
-                following = {"after": found["pageInfo"]["endCursor"], "skip": 0}
+                following = {"after": found["pageInfo"]["endCursor"], "skip": 0, "done": done}
             removed, total = removed + answer.removed, int(found["totalCount"])
             shown = [row for row in rows[:fit] if not (unresolved and row[3])]
             # Twenty that are resolved would look like the end.
             if shown or following is None:
                 break
             position = following
+        note = "comments: id, author, association, trust, created_at, body"
+        if following:
+            note += f". {'At most ' if unresolved else ''}{total - following['done']} more."
         return Listing(
             cursor=Cursor.encode("threads", following, scope) if following else None,
-            note="comments: id, author, association, trust, created_at, body", total=total, removed=removed or None,
+            note=note, total=total, removed=removed or None,
             columns=list(_THREAD), rows=shown,
         )  # fmt: skip
 
