@@ -73,14 +73,16 @@ def to_call_result(value: Any) -> CallToolResult:
             return CallToolResult(content=[_block(value.text())], structured_content=clean(data))
         case str():
             return CallToolResult(content=[_block(value)])
-        case TextResult():
-            shown: Any = getattr(value, "for_views", None)
-            return CallToolResult(content=[_block(value.text())], _meta=clean(shown) if shown else None)
         case BaseModel():
             return CallToolResult(content=[cast(ContentBlock, value)])
         case list() | tuple():
             blocks = cast("Sequence[ContentBlock]", value)
             return CallToolResult(content=list(blocks))
+        # An `isinstance` of a protocol costs more than all the rest here.
+        case _ if callable(getattr(value, "text", None)):
+            shown: Any = getattr(value, "for_views", None)
+            text = cast("TextResult", value).text()
+            return CallToolResult(content=[_block(text)], _meta=clean(shown) if shown else None)
         case _:
             raise TypeError(f"a tool returned {type(value).__name__}")
 
