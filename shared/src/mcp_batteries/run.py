@@ -136,7 +136,12 @@ def _serve(program: Program, settings: Settings, handover: front.Handover | None
             from mcp_batteries.sdk import lowlevel
             from mcp_batteries.transports.stdio import serve as stdio
 
-            arguments = (lowlevel(server), server.hub.options(server), claim, first)
+            wire = None
+            if settings.wire_log:
+                from mcp_batteries.observability.wire_log import wire_log
+
+                wire = wire_log(settings)
+            arguments = (lowlevel(server), server.hub.options(server), claim, first, wire)
             return anyio.run(stdio.serve, *arguments, backend_options=loop_options(settings))
         from mcp_batteries.transports.http import serve as http
 

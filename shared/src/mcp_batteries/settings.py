@@ -134,7 +134,9 @@ class Settings(BaseModel):
             "rate_calls", "rate_bytes", "max_parallel", "max_sessions", "session_seconds", "max_streams",
             "max_streams_each", "drain_seconds",
         ),
-        "Operation": ("bus", "state_key_file", "log_level", "log_format", "metrics", "telemetry", "no_front"),
+        "Operation": (
+            "bus", "state_key_file", "log_level", "log_format", "wire_log", "metrics", "telemetry", "no_front",
+        ),
         "Instead of serving": ("check", "verbose", "print_config", "install", "uninstall", "new_token", "version"),
     }  # fmt: skip
     """The headings under which `--help` and the documents list the common settings."""
@@ -223,6 +225,9 @@ class Settings(BaseModel):
     log_format: Literal["text", "json"] = Field(
         "text", description="Form of those messages; json writes one object per line."
     )
+    wire_log: str | None = Field(
+        None, description="Append every message to this file, secrets masked; it holds what the tools read and write."
+    )
     metrics: bool = Field(
         False, description="Serve Prometheus metrics at /metrics over HTTP; a token needs the scope metrics."
     )
@@ -255,7 +260,8 @@ class Settings(BaseModel):
 
     def front_dependencies(self) -> Dependencies | None:
         """`depends_on`, or None where messages that the front answers would be missed."""
-        told = self.bus or self.audit_file or self.metrics or self.telemetry or self.log_level == "debug"
+        told = self.bus or self.audit_file or self.wire_log or self.metrics or self.telemetry
+        told = told or self.log_level == "debug"
         return None if self.no_front or self.transport != "stdio" or told else self.depends_on()
 
     @classmethod

@@ -100,7 +100,7 @@ def check(program: Program, settings: Settings) -> int:
     return 0 if report.ok else 1
 
 
-_OURS: dict[str, Any] = {"check": False, "verbose": False, "transport": "stdio", "audit_file": None}
+_OURS: dict[str, Any] = {"check": False, "verbose": False, "transport": "stdio", "audit_file": None, "wire_log": None}
 
 
 def _quiet(settings: Settings) -> Settings:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from mcp_batteries.errors import quote, well_formed
+from mcp_batteries.observability.secret_shapes import SHAPES
 
 __all__ = ["described", "visible"]
 
@@ -24,16 +25,6 @@ _ALL = 8000
 _SHORT = 120
 _FILES = 40
 
-_SECRETS = {
-    "a GitHub token": r"\b(?:gh[pousr]_\w{20,}|github_pat_\w{20,})",
-    "a private key": r"-----BEGIN [A-Z ]*PRIVATE KEY-----",
-    "an AWS key": r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
-    "an API key": r"\b(?:sk|pk|rk)[-_](?:live[-_]|test[-_]|proj-|ant-)?[\w-]{20,}|\bAIza[\w-]{30,}|\bglpat-[\w-]{20,}",
-    "a Slack token": r"\bxox[abprs]-[\w-]{10,}",
-    "a JSON web token": r"\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*",
-    "a password": r"(?i)\b(?:passw(?:or)?d|secret|api[_-]?key|access[_-]?token)\b[\"']?\s*[:=]\s*[\"']?[^\s\"']{4,}",
-    "a password in an address": r"\b[a-z][\w+.-]*://[^\s/:@]+:[^\s/@]+@",
-}
 _LINK = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://([^\s/?#<>\"'`)\]]+)", re.I)
 
 
@@ -114,7 +105,7 @@ def _remarkable(arguments: Mapping[str, Any]) -> list[str]:
     """What is remarkable in any of the texts, however deep and however far down."""
     texts = list(_texts(arguments))
     notes = [
-        f"it holds what looks like {what}" for what, how in _SECRETS.items() if any(re.search(how, t) for t in texts)
+        f"it holds what looks like {what}" for what, how in SHAPES.items() if any(re.search(how, t) for t in texts)
     ]
     hosts = dict.fromkeys(host.lower() for text in texts for host in _LINK.findall(text))
     if hosts:

@@ -40,6 +40,7 @@ from mcp_batteries.transports.http.uvicorn_server import UvicornServer, bind
 
 if TYPE_CHECKING:
     from mcp_batteries.observability.prometheus import Prometheus
+    from mcp_batteries.observability.wire_log import WireLog
     from mcp_batteries.transports.http.auth.guard import Guard
 
 __all__ = ["Limits", "serve"]
@@ -106,6 +107,7 @@ async def serve(
         server.middleware.insert(0, _encodable)
         guard = _guard(server, settings, settings.public_url or url) if guarded else None
         metrics = _metrics(server) if settings.metrics else None
+        wire = _wire_log(settings)
         rejections = (
             Rejections(server.audit.refused) if isinstance(server, Assembled) and server.audit else Rejections()
         )
@@ -120,6 +122,7 @@ async def serve(
             metrics and metrics.counting,
             guard and guard.before,
             metrics and metrics.page,
+            wire and wire.layer,
         ]
         # And behind the SDK's own routes.
         body_check = partial(
@@ -175,6 +178,14 @@ def _guard(server: MCPServer[Any], settings: Settings, resource: str) -> Guard:
     from mcp_batteries.transports.http.auth.guard import build_guard
 
     return build_guard(server, settings, resource)
+
+
+def _wire_log(settings: Settings) -> WireLog | None:
+    if settings.wire_log is None:
+        return None
+    from mcp_batteries.observability.wire_log import wire_log
+
+    return wire_log(settings)
 
 
 def _keep_logs_short() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import anyio
 from mcp.shared.dispatcher import as_request_id
@@ -29,6 +29,9 @@ from mcp_batteries.transports.stdio.in_flight import BUSY, Calls
 from mcp_batteries.transports.stdio.inputs import open_input
 from mcp_batteries.transports.stdio.writer import Writer
 
+if TYPE_CHECKING:
+    from mcp_batteries.observability.wire_log import WireLog
+
 __all__ = ["Reader"]
 
 _PEEK = 4096
@@ -43,6 +46,7 @@ class Reader:
         writer: takes the answers to lines that are no messages. Reading waits for it, so a client that
             sends and never reads is held back instead of filling the memory.
         first: has read the beginning, and is shown every message.
+        wire: is shown every line.
         max_line: the longest line in bytes; longer ones are skipped and answered.
         drain_seconds: how long calls may go on after the end of input.
         pollable: as `open_input`.
@@ -54,13 +58,14 @@ class Reader:
         writer: Writer,
         calls: Calls,
         first: FirstAnswers | None = None,
+        wire: WireLog | None = None,
         *,
         max_line: int,
         drain_seconds: float,
         pollable: bool,
     ) -> None:
         self._input, self._writer, self._calls = open_input(descriptor, pollable=pollable), writer, calls
-        self._first = first
+        self._first, self._wire = first, wire
         self._max_line, self._drain_seconds = max_line, drain_seconds
         self._loop = asyncio.get_running_loop()
         self._lines: deque[bytes | tuple[bytes, bytes]] = deque()
@@ -203,4 +208,6 @@ class Reader:
 
     def _line(self) -> bytes | tuple[bytes, bytes]:
         line = b"".join(self._parts)
+        if self._wire is not None:
+            self._wire.note("received", line)
         return line if self._size <= self._max_line else (line[:_PEEK], line[-_PEEK:])

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
     from mcp.server.models import InitializationOptions
 
+    from mcp_batteries.observability.wire_log import WireLog
     from mcp_batteries.transports.stdio.first_answers import FirstAnswers
     from mcp_batteries.transports.stdio.reader import Reader
     from mcp_batteries.transports.stdio.writer import Writer
@@ -162,6 +163,7 @@ async def serve(
     options: InitializationOptions,
     claim: Claim,
     first: FirstAnswers | None = None,
+    wire: WireLog | None = None,
     *,
     max_line: int = 64 * 1024 * 1024,
     max_in_flight: int = 2048,
@@ -177,6 +179,7 @@ async def serve(
     Args:
         claim: from `claim()`.
         first: what was read and answered before, and keeps what is answered first.
+        wire: is shown every line, both ways.
         max_line: longest message in bytes; longer ones are skipped and answered with an error.
         max_in_flight: calls at once; more are answered with an error.
         drain_seconds: how long calls in flight may go on after the end of input.
@@ -195,9 +198,9 @@ async def serve(
     from mcp_batteries.transports.stdio.writer import Writer
 
     status, loop, calls = 0, asyncio.get_running_loop(), Calls(max_in_flight)
-    writer = Writer(claim.stdout, calls, lambda: reader.stop(), first, pollable=pollable)
+    writer = Writer(claim.stdout, calls, lambda: reader.stop(), first, wire, pollable=pollable)
     reader = Reader(
-        claim.stdin, writer, calls, first, max_line=max_line, drain_seconds=drain_seconds, pollable=pollable
+        claim.stdin, writer, calls, first, wire, max_line=max_line, drain_seconds=drain_seconds, pollable=pollable
     )
 
     def leave() -> None:

@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import anyio
 import anyio.lowlevel
@@ -21,6 +21,9 @@ from mcp_batteries.transports.jsonrpc import dump
 from mcp_batteries.transports.stdio.first_answers import FirstAnswers
 from mcp_batteries.transports.stdio.in_flight import Calls
 from mcp_batteries.transports.stdio.outputs import open_output
+
+if TYPE_CHECKING:
+    from mcp_batteries.observability.wire_log import WireLog
 
 __all__ = ["Writer"]
 
@@ -35,6 +38,7 @@ class Writer:
         descriptor: where to.
         on_broken: called once when nobody reads any more.
         first: is shown every answer.
+        wire: is shown every line.
         pollable: as `open_output`.
     """
 
@@ -44,10 +48,11 @@ class Writer:
         calls: Calls,
         on_broken: Callable[[], None],
         first: FirstAnswers | None = None,
+        wire: WireLog | None = None,
         *,
         pollable: bool,
     ) -> None:
-        self._calls, self._on_broken, self._first = calls, on_broken, first
+        self._calls, self._on_broken, self._first, self._wire = calls, on_broken, first, wire
         self._output = open_output(descriptor, self._flush, pollable=pollable)
         self._queue: deque[_Frame] = deque()
         self._burst = 0
@@ -118,6 +123,8 @@ class Writer:
     async def _write(self, data: bytes) -> None:
         if self._broken or (self.hurried and self._queue):
             raise anyio.BrokenResourceError
+        if self._wire is not None:
+            self._wire.note("sent", data)
         written = 0 if self._queue else self._push(data)
         if self._broken:
             raise anyio.BrokenResourceError

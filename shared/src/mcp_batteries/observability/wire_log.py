@@ -1,0 +1,141 @@
+"""Every message as it came and went, in a file, for whoever has to find out what a host really says.
+
+It holds what tools read and write, so it is off unless a file is named, and for its owner alone. What looks like a
+secret is masked; what is a secret of the settings always is.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+import os
+import re
+from datetime import UTC, datetime
+from io import TextIOWrapper
+from logging.handlers import RotatingFileHandler
+from typing import Any, Literal
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from mcp_batteries.errors import Unavailable, quote, reason
+from mcp_batteries.observability.audit import caller_in
+from mcp_batteries.observability.secret_shapes import hidden
+from mcp_batteries.settings import Settings
+
+__all__ = ["WireLog", "wire_log"]
+
+_MOST_BYTES = 16 * 1024 * 1024
+_MOST_SHOWN = 64 * 1024
+_SHORTEST = 6
+_PASSWORD = re.compile(r"://[^/@:\s]*:([^@\s]*)@|password\s*=\s*'?([^\s&']+)", re.IGNORECASE)
+
+Direction = Literal["received", "sent"]
+
+
+class _File(RotatingFileHandler):
+    def _open(self) -> TextIOWrapper:
+        # newline: a line ends alike on every system.
+        return open(
+            self.baseFilename,
+            "a",
+            encoding="utf-8",
+            newline="\n",
+            opener=lambda path, flags: os.open(path, flags, 0o600),
+        )
+
+
+class WireLog:
+    """Appends a line of JSON per message to `path`, mode 0600: `time`, `direction`, over HTTP who and which, `message`.
+
+    A file of 16 MiB becomes `path`.1, in place of the one before. A message over 64 KiB is cut, and `bytes` says its
+    length; what is no JSON is `text`.
+
+    Args:
+        secrets: what is masked wherever it stands.
+
+    Raises:
+        Unavailable: The file can't be written.
+    """
+
+    def __init__(self, path: str, secrets: tuple[str, ...] = ()) -> None:
+        # Words that are in every message would hide it.
+        words = sorted((word for word in secrets if len(word) >= _SHORTEST), key=len, reverse=True)
+        self._known = re.compile("|".join(map(re.escape, words)) or r"(?!)")
+        self._requests = itertools.count(1)
+        try:
+            self._file = _File(path, maxBytes=_MOST_BYTES, backupCount=1)
+        except OSError as problem:
+            raise Unavailable(
+                f"The wire log {quote(path)} can't be written: {reason(problem)}.", "Name a file in a folder of yours."
+            ) from None
+
+    def note(self, direction: Direction, data: bytes, **where: object) -> None:
+        """Write down one message, or one piece of a body, as it is on the wire."""
+        if not data.strip():
+            return
+        line: dict[str, object] = {
+            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "direction": direction,
+            **where,
+        }
+        try:
+            line["message"] = hidden(json.loads(data), self._known)
+        except (ValueError, RecursionError):
+            line["text"] = hidden(data.decode("utf-8", "replace").strip(), self._known)
+        text = json.dumps(line, ensure_ascii=False)
+        if len(text) > _MOST_SHOWN:
+            said = json.dumps(line.pop("message", None) or line.pop("text", ""), ensure_ascii=False)
+            text = json.dumps({**line, "bytes": len(data), "text": said[:_MOST_SHOWN]}, ensure_ascii=False)
+        text = text.encode("utf-8", "backslashreplace").decode()
+        self._file.handle(logging.LogRecord("wire", logging.INFO, "", 0, text, None, None))
+
+    def close(self) -> None:
+        self._file.close()
+
+    def layer(self, app: ASGIApp) -> ASGIApp:
+        """`app`, whose requests and answers are written down; a piece of a stream is a line of its own."""
+
+        async def noted(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] != "http":
+                await app(scope, receive, send)
+                return
+            where: dict[str, Any] = {
+                "request": next(self._requests),
+                **caller_in(scope),
+                "method": scope["method"],
+                "path": scope["path"],
+            }
+            body: list[bytes] = []
+            status = 0
+
+            async def received() -> Message:
+                message = await receive()
+                if message["type"] == "http.request":
+                    body.append(message.get("body", b""))
+                    if not message.get("more_body"):
+                        self.note("received", b"".join(body) or b'""', **where)
+                return message
+
+            async def sent(message: Message) -> None:
+                nonlocal status
+                if message["type"] == "http.response.start":
+                    status = message["status"]
+                elif message["type"] == "http.response.body":
+                    self.note("sent", message.get("body", b""), **where, status=status)
+                await send(message)
+
+            await app(scope, received, sent)
+
+        return noted
+
+
+def wire_log(settings: Settings) -> WireLog | None:
+    """The log that `settings` ask for."""
+    if settings.wire_log is None:
+        return None
+    words: list[str] = []
+    for value in settings.secrets().values():
+        passwords = [word for pair in _PASSWORD.findall(value) for word in pair]
+        words += passwords or [value, *re.split(f"[;{os.pathsep}]", value)]
+    return WireLog(settings.wire_log, tuple(words))
