@@ -17,6 +17,8 @@ from PIL import Image
 from filesystem.reading import fill, on_linux, served
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, TooLarge
 from mcp_batteries.limits import Stop
+from mcp_batteries.settings import load
+from mcp_batteries.testing.docs import snapshot
 from mcp_fs.engine import media
 from mcp_fs.engine.files.lines import Lines
 from mcp_fs.engine.files.read import LineIndex, Part, read_part, read_parts
@@ -26,6 +28,8 @@ from mcp_fs.engine.media import mime_type, view
 from mcp_fs.engine.service import Engine
 from mcp_fs.models import TextSlice
 from mcp_fs.resources import Resources
+from mcp_fs.server import build
+from mcp_fs.settings import Settings
 from mcp_fs.tools.read import ReadTools
 
 MB = 1024 * 1024
@@ -565,3 +569,8 @@ def test_a_page_carries_the_hash_of_the_whole_file(tmp_path: Path, part: dict[st
     content = b"line\n" * 100_000
     fill(tmp_path, {"f": content})
     assert read(tmp_path, "f", **part).hash == content_hash(content)
+
+
+def test_what_a_model_reads_of_all_tools_has_a_bound(tmp_path: Path) -> None:
+    sizes = snapshot(build(load(Settings, [str(tmp_path)])))["bytes"]
+    assert sizes["name_description_input_schema"] <= 2600 * 4

@@ -12,6 +12,7 @@ from mcp_batteries.limits import DEFAULT_PAGE_BYTES
 from mcp_batteries.server.results import DataResult, TextResult
 
 __all__ = [
+    "Compared",
     "Edited",
     "Entry",
     "FileInfo",
@@ -301,6 +302,33 @@ class Tree(TextResult):
         if self.folded:
             head += f"; {counted(self.folded, 'folder')} folded: list one by its path, or raise depth or max_bytes"
         return "\n".join(["; ".join([f"[{head}", *self.notes]) + "]", *self.lines])
+
+
+@dataclass(frozen=True, slots=True)
+class Compared(TextResult):
+    """Two files or folders side by side.
+
+    Attributes:
+        names: both paths.
+        head: what came of it, in a few words.
+        lines: a diff, or one line for each entry that is not in both alike.
+        max_bytes: of the lines, for one answer.
+    """
+
+    names: tuple[str, str]
+    head: str
+    lines: Sequence[str]
+    max_bytes: int
+
+    def text(self) -> str:
+        head, lines, left = f"{self.names[0]} and {self.names[1]}: {self.head}", list[str](), self.max_bytes
+        for line in self.lines:
+            left -= len(line.encode("utf-8", "replace")) + 1
+            if left < 0:
+                head += f"; {len(lines):,} of {len(self.lines):,} lines: raise max_bytes, or compare less"
+                break
+            lines.append(line)
+        return "\n".join([f"[{head}]", *lines])
 
 
 # Searching

@@ -22,7 +22,7 @@ from mcp_batteries.progress import tell
 from mcp_fs.engine.files.handles import Folder, open_folder, status
 from mcp_fs.engine.names import folded
 from mcp_fs.engine.search.ignore import IGNORE_FILES, Rules
-from mcp_fs.engine.walk import Filter, Skipped, page_bytes, shown, spoken, walk
+from mcp_fs.engine.walk import Filter, Skipped, Visit, page_bytes, shown, spoken, walk
 from mcp_fs.models import Entry, FolderPage, Tree, counted
 from mcp_fs.policy import Readable
 
@@ -42,23 +42,28 @@ def list_folder(
     *,
     sort: Sort = "name",
     wanted: Filter | None = None,
+    sums: bool = False,
     limit: int = 200,
     cursor: str | None = None,
 ) -> FolderPage:
     """A page of the folder's entries: by name, or the largest or newest first.
+
+    Args:
+        sums: whether a folder has the size of all that is in it.
 
     Raises:
         Invalid: the cursor is none of this listing.
         Problem: the folder can't be opened.
     """
     wanted = wanted or Filter(hidden=True, ignored=True)
-    scope = [place.uri, sort, str(wanted)]
+    scope = [place.uri, sort, str(wanted), sums]
     after = None if cursor is None else _Key(*Cursor.decode("folder", cursor, scope))
     with open_folder(place) as folder:
-        seen = _Names(folder, sort, wanted, stop)
+        sizes = _Sizes(folder.place, wanted, stop) if sums else None
+        seen = _Names(folder, sort, wanted, stop, sizes)
         keys = (key for key in seen if after is None or key > after)
         page = heapq.nsmallest(limit + 1, keys)
-        entries = _fitting((_entry(folder, key.name) for key in page[:limit]), page_bytes(limit))
+        entries = _fitting((_entry(folder, key.name, sizes) for key in page[:limit]), page_bytes(limit))
     last = page[len(entries) - 1] if len(page) > len(entries) else None
     return FolderPage(
         spoken(place),
@@ -122,6 +127,7 @@ class _Names:
     sort: Sort
     wanted: Filter
     stop: Stop
+    sizes: _Sizes | None = None
     total: int = 0
     left_out: int = 0
 
@@ -146,7 +152,47 @@ class _Names:
             found = entry.stat(follow_symlinks=False)
         except OSError:
             return 1  # removed since
+        if self.sort == "size" and self.sizes is not None and entry.is_dir(follow_symlinks=False):
+            return -self.sizes.of(entry.name)[0]
         return -found.st_size if self.sort == "size" else -found.st_mtime_ns
+
+
+class _Sizes:
+    """The bytes of the files in folders, at any depth; a file with several names counts once."""
+
+    def __init__(self, above: Readable, wanted: Filter, stop: Stop) -> None:
+        self._above, self._wanted, self._stop = above, wanted, stop
+        self._skipped = Skipped.soon()
+        self._known: dict[str, tuple[int, bool]] = {}
+
+    def of(self, name: str) -> tuple[int, bool]:
+        """(bytes of a folder, whether that is all of them)."""
+        if name not in self._known:
+            size, seen = 0, set[tuple[int, int]]()
+            self._skipped.reasons.clear()
+            try:
+                for visit in walk(self._above / name, self._wanted, self._stop, self._skipped):
+                    size += self._visited(visit, seen)
+                whole = not self._skipped.reasons
+            except Problem:
+                whole = False
+            self._known[name] = size, whole
+        return self._known[name]
+
+    def _visited(self, visit: Visit, seen: set[tuple[int, int]]) -> int:
+        tell(len(self._known), None, f"{len(self._known):,} folders summed up")
+        size = 0
+        for name in visit.files:
+            try:
+                found = visit.folder.stat(name)
+            except OSError:
+                continue  # removed since
+            if found.st_nlink > 1:
+                if (found.st_dev, found.st_ino) in seen:
+                    continue
+                seen.add((found.st_dev, found.st_ino))
+            size += found.st_size
+        return size
 
 
 def list_tree(
@@ -286,7 +332,7 @@ def _all_drawn(branch: _Branch) -> Iterator[_Branch]:
         yield from _all_drawn(inner)
 
 
-def _entry(folder: Folder[Readable], name: str) -> Entry:
+def _entry(folder: Folder[Readable], name: str, sizes: _Sizes | None) -> Entry:
     place = folder.place
     path = shown(place, name)
     try:
@@ -299,7 +345,11 @@ def _entry(folder: Folder[Readable], name: str) -> Entry:
         note = _link_note(folder, name, note)
     elif kind == "special":
         note = "no regular file"
-    return Entry(path, kind, found.st_size if kind == "file" else None, moment(found.st_mtime), note)
+    size = found.st_size if kind == "file" else None
+    if kind == "folder" and sizes is not None:
+        size, whole = sizes.of(name)
+        note = note if whole else ", ".join(filter(None, ("at least", note)))
+    return Entry(path, kind, size, moment(found.st_mtime), note)
 
 
 def _link_note(folder: Folder[Readable], name: str, note: str) -> str:

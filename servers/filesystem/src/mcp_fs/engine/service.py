@@ -9,6 +9,7 @@ from functools import partial
 
 from mcp_batteries.errors import Problem, quote
 from mcp_batteries.limits import Stop, in_thread
+from mcp_fs.engine.compare import compare
 from mcp_fs.engine.files import temp_files, tree
 from mcp_fs.engine.files.cached_read import warm
 from mcp_fs.engine.files.edit import Replacement, replace
@@ -27,6 +28,7 @@ from mcp_fs.engine.search.find import find
 from mcp_fs.engine.walk import Filter
 from mcp_fs.engine.whole import files_in, read_whole
 from mcp_fs.models import (
+    Compared,
     Edited,
     FileInfo,
     FileSlices,
@@ -88,15 +90,20 @@ class Engine:
         """What is known of one entry."""
         return info(place) if warm(place) else await in_thread(lambda stop: info(place), what="Looking it up")
 
+    async def compare(self, one: Readable, other: Readable, max_bytes: int) -> Compared:
+        """What differs between two files or folders."""
+        return await in_thread(lambda stop: compare(one, other, max_bytes, stop), what="Comparing", long=True)
+
     # Listing
 
     async def folder(
-        self, place: Readable, *, sort: Sort, wanted: Filter, limit: int, cursor: str | None
+        self, place: Readable, *, sort: Sort, wanted: Filter, sums: bool, limit: int, cursor: str | None
     ) -> FolderPage:
         """A page of a folder's entries."""
         return await in_thread(
-            lambda stop: list_folder(place, stop, sort=sort, wanted=wanted, limit=limit, cursor=cursor),
+            lambda stop: list_folder(place, stop, sort=sort, wanted=wanted, sums=sums, limit=limit, cursor=cursor),
             what="Listing",
+            long=sums,
         )
 
     async def roots(self, places: Sequence[Readable]) -> FolderPage:

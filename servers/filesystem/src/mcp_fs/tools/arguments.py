@@ -6,11 +6,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-__all__ = ["IncludeHidden", "IncludeIgnored", "Overwrite", "RelativePath"]
+__all__ = ["IncludeHidden", "IncludeIgnored", "RelativePath"]
 
-RelativePath = Annotated[str, Field(description="Path in the served folder.")]
-
-Overwrite = Annotated[bool, Field(description="Replace a file that exists.")]
+RelativePath = Annotated[str, Field(description="Relative path.")]
 
 IncludeHidden = Annotated[bool, Field(description="Names that begin with a dot too.")]
 

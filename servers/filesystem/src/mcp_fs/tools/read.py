@@ -19,13 +19,13 @@ from pydantic import Field
 
 from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES
-from mcp_batteries.server.declare import tool
+from mcp_batteries.server.declare import renames, tool
 from mcp_batteries.server.fields import Cursor, Limit
 from mcp_fs.engine.files.read import MAX_PAGE_BYTES, Part
 from mcp_fs.engine.listing import Sort
 from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
-from mcp_fs.models import FileInfo, FileSlices, FolderPage, Media, TextSlice, Tree
+from mcp_fs.models import Compared, FileInfo, FileSlices, FolderPage, Media, TextSlice, Tree
 from mcp_fs.policy import Policy, Readable
 from mcp_fs.tools.arguments import IncludeHidden, IncludeIgnored, RelativePath
 from mcp_fs.tools.views import MEDIA, TREE
@@ -98,6 +98,11 @@ class ReadTools:
         shown = await self.engine.read_media(self.policy.readable(path), page)
         return [block for media in shown for block in _blocks(media)]
 
+    @tool("Compare", effect="read", adapt=renames(path="source", other="target", destination="target"))
+    async def read_diff(self, source: str, target: str, max_bytes: PageBytes = DEFAULT_PAGE_BYTES) -> Compared:
+        """Compare two files, as a unified diff, or two folders with all that is in them."""
+        return await self.engine.compare(self.policy.readable(source), self.policy.readable(target), max_bytes)
+
     @tool("Get information", effect="read")
     async def get_info(self, path: RelativePath) -> FileInfo:
         """Kind, size, times, mode, encoding, content hash and resource URI of a file or folder."""
@@ -110,6 +115,7 @@ class ReadTools:
         sort: Sort = "name",
         include_hidden: IncludeHidden = True,
         include_ignored: IncludeIgnored = True,
+        folder_sizes: bool = False,
         limit: Limit = 200,
         cursor: Cursor = None,
     ) -> FolderPage:
@@ -118,7 +124,9 @@ class ReadTools:
         if len(places) > 1:
             return await self.engine.roots(places)
         wanted = Filter(include_hidden, include_ignored)
-        return await self.engine.folder(places[0], sort=sort, wanted=wanted, limit=limit, cursor=cursor)
+        return await self.engine.folder(
+            places[0], sort=sort, wanted=wanted, sums=folder_sizes, limit=limit, cursor=cursor
+        )
 
     @tool("List a tree", effect="read", view=TREE)
     async def list_tree(

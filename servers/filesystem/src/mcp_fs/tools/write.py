@@ -18,7 +18,7 @@ from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
 from mcp_fs.models import Edited, Moved, Replaced, Written
 from mcp_fs.policy import Policy, Writable
-from mcp_fs.tools.arguments import IncludeHidden, IncludeIgnored, Overwrite, RelativePath
+from mcp_fs.tools.arguments import IncludeHidden, IncludeIgnored, RelativePath
 from mcp_fs.tools.views import DIFF
 
 __all__ = ["Edit", "WriteTools"]
@@ -57,7 +57,7 @@ class WriteTools:
         self,
         path: RelativePath,
         content: str,
-        overwrite: Overwrite = False,
+        overwrite: bool = False,
         append: Annotated[bool, Field(description="Add to the end, in the file's encoding.")] = False,
         parents: Annotated[bool, Field(description="Create missing folders.")] = False,
     ) -> Written | Edited:
@@ -137,12 +137,12 @@ class WriteTools:
         return await self.engine.replace(start, glob, wanted, substitution, dry_run=dry_run)
 
     @tool("Copy file", effect="destroy", seconds=_LONG, adapt=renames(destination="target"))
-    async def copy_file(self, source: RelativePath, target: RelativePath, overwrite: Overwrite = False) -> Moved:
+    async def copy_file(self, source: str, target: str, overwrite: bool = False) -> Moved:
         """Copy a file or a whole folder to a new path."""
         return await self.engine.copy(self.policy.readable(source), self.policy.writable(target), overwrite=overwrite)
 
     @tool("Move file", effect="destroy", seconds=_LONG, adapt=renames(destination="target"))
-    async def move_file(self, source: RelativePath, target: RelativePath, overwrite: Overwrite = False) -> Moved:
+    async def move_file(self, source: str, target: str, overwrite: bool = False) -> Moved:
         """Move or rename a file or folder; `target` is its new path."""
         return await self.engine.move(self.policy.writable(source), self.policy.writable(target), overwrite=overwrite)
 

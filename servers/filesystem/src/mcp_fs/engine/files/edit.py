@@ -122,13 +122,15 @@ def nearest(text: str, wanted: str, stop: Stop) -> str:
     return f"The nearest is at line {start + 1}; copy it exactly, blanks included:\n{found[:1500]}"
 
 
-def unified_diff(old: str, new: str, path: str, *, created: bool = False, deleted: bool = False) -> str:
+def unified_diff(
+    old: str, new: str, path: str, *, to: str | None = None, created: bool = False, deleted: bool = False
+) -> str:
     """The change from `old` to `new` as a unified diff, LF only; what is too long to compare is counted."""
     before, after = lines_of(old), lines_of(new)
     head = _common(before, after)
     tail = _common(before[head:][::-1], after[head:][::-1])
     removed, added = len(before) - head - tail, len(after) - head - tail
-    source, target = "/dev/null" if created else f"a/{path}", "/dev/null" if deleted else f"b/{path}"
+    source, target = "/dev/null" if created else f"a/{path}", "/dev/null" if deleted else f"b/{to or path}"
     if max(removed, added) > _MOST_DIFFED:
         return f"--- {source}\n+++ {target}\n{removed:,} lines from line {head + 1} on became {added:,}\n"
     # Only what differs is compared; the context comes from the whole files, so that hunks begin and end as far

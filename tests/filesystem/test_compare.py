@@ -1,0 +1,143 @@
+"""Two files or two folders side by side, against `diff` of the system; sizes of folders against `du`."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from filesystem.reading import served
+from mcp_batteries.errors import Refused
+from mcp_batteries.limits import Stop
+from mcp_fs.engine.compare import compare
+from mcp_fs.engine.listing import list_folder
+
+diff = shutil.which("diff") or ""
+needs_diff = pytest.mark.skipif(not diff, reason="has no diff")
+
+
+def said(folder: Path, one: str = "a", other: str = "b", max_bytes: int = 100_000) -> str:
+    policy = served(folder)
+    return compare(policy.readable(one), policy.readable(other), max_bytes, Stop()).text()
+
+
+@needs_diff
+@pytest.mark.parametrize("seed", range(40))
+def test_a_diff_makes_one_file_of_the_other(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    lines = [f"{rng.choice(['x', 'y', 'é'])} {rng.randrange(9)}\n" for _ in range(rng.randrange(60))]
+    changed = list(lines)
+    for _ in range(rng.randrange(6)):
+        at = rng.randrange(len(changed) + 1)
+        changed[at : at + rng.randrange(3)] = [f"new {rng.random()}\n" for _ in range(rng.randrange(3))]
+    end = rng.choice(["", "no end"])
+    (tmp_path / "a").write_text("".join(lines), "utf-8", newline="")
+    (tmp_path / "b").write_text("".join(changed) + end, "utf-8", newline="")
+    answer = said(tmp_path)
+    first, _, patch = answer.partition("\n")
+    if lines == changed and not end:
+        assert first == "[a and b: same contents]" and not patch
+        return
+    assert first == "[a and b: different]" or first.startswith("[a and b: different; line ends none and")
+    made = subprocess.run(
+        ["patch", "-s", "-o", "-", tmp_path / "a"], input=patch + "\n", capture_output=True, text=True
+    )
+    assert made.stdout == (tmp_path / "b").read_text("utf-8"), made.stderr
+
+
+def test_what_a_diff_of_lines_does_not_show_is_said(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes("é\nb\n".encode())
+    (tmp_path / "b").write_bytes(b"\xef\xbb\xbf" + "é\r\nb\r\n".encode())
+    assert said(tmp_path) == "[a and b: same lines; byte order mark no and yes; line ends LF and CRLF]"
+    (tmp_path / "a").write_bytes("été en août, déjà vu à Noël\n".encode("cp1252"))
+    (tmp_path / "b").write_bytes("été en août, déjà vu à Noël\n".encode())
+    assert "same lines; encoding latin-1 and utf-8" in said(tmp_path)
+    (tmp_path / "a").write_bytes(bytes(range(256)) * 9)
+    (tmp_path / "b").write_bytes(bytes(range(256)) * 8 + b"\1")
+    assert said(tmp_path) == "[a and b: not text: 2,304 and 2,049 bytes, different from byte 2,049 on]"
+
+
+def test_files_of_any_size_are_compared_to_the_last_byte(tmp_path: Path) -> None:
+    for name, end in (("a", b"x"), ("b", b"y"), ("c", b"x")):
+        with open(tmp_path / name, "wb") as file:
+            file.truncate(40_000_000)
+            file.seek(40_000_000)
+            file.write(end)
+    assert "too large for a diff: 40,000,001 and 40,000,001 bytes" in said(tmp_path)
+    assert said(tmp_path, "a", "c") == "[a and c: same contents]"
+
+
+@needs_diff
+@pytest.mark.parametrize("seed", range(30))
+def test_folders_are_compared_as_diff_does(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    for side in "ab":
+        for number in range(40):
+            if rng.random() < 0.7:
+                file = tmp_path / side / "/".join(f"d{rng.randrange(3)}" for _ in range(number % 3)) / f"f{number}"
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(rng.choice(["same", "same", "other", "more text"]))
+    ran = subprocess.run([diff, "-rq", "a", "b"], cwd=tmp_path, capture_output=True, text=True, env={"LC_ALL": "C"})
+    wanted: set[str] = set()
+    for line in ran.stdout.splitlines():
+        if line.startswith("Only in "):
+            folder, name = line.removeprefix("Only in ").split(": ")
+            wanted.add(f"{'-' if folder[0] == 'a' else '+'} {(folder + '/')[2:]}{name}")
+        else:
+            wanted.add(f"~ {line.split()[1][2:]}")
+    first, *lines = said(tmp_path).splitlines()
+    assert {line.split("\t")[0].rstrip("/") for line in lines} == wanted
+    counts = [sum(line[0] == mark for line in lines) for mark in "~-+"]
+    assert f"{counts[0]} file{'s' * (counts[0] != 1)} (~) differ; {counts[1]} only in the first (-)" in first
+    assert f"{counts[2]} only in the second (+)" in first
+
+
+def test_a_page_of_differences_says_how_many_there_are(tmp_path: Path) -> None:
+    for side in "ab":
+        for number in range(100):
+            (tmp_path / side).mkdir(exist_ok=True)
+            (tmp_path / side / f"{side}{number}").touch()
+    answer = said(tmp_path, max_bytes=50)
+    assert "8 of 200 lines: raise max_bytes" in answer and len(answer.splitlines()) == 9
+
+
+def test_secrets_are_not_compared(tmp_path: Path) -> None:
+    for side in "ab":
+        (tmp_path / side).mkdir()
+        (tmp_path / side / "server.pem").write_text(side)
+    answer = said(tmp_path)
+    assert "protected: a/server.pem, b/server.pem" in answer and "~ " not in answer
+    with pytest.raises(Refused):
+        said(tmp_path, "a/server.pem", "b/server.pem")
+    (tmp_path / "file").touch()
+    for pair in (("a", "file"), ("file", "a")):
+        with pytest.raises(Refused, match="`a` is a folder, not a file"):
+            said(tmp_path, *pair)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_folders_have_the_size_of_all_in_them(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    for number in range(50):
+        file = tmp_path / "/".join(f"d{rng.randrange(4)}" for _ in range(1 + number % 4)) / f"f{number}"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"x" * rng.randrange(5000))
+        if not number % 7:
+            os.link(file, file.parent / f"again{number}")
+    wanted = {
+        folder.name: sum(
+            size
+            for _, size in {(file.stat().st_ino, file.stat().st_size) for file in folder.rglob("*") if file.is_file()}
+        )
+        for folder in tmp_path.iterdir()
+    }
+    place = served(tmp_path).readable(".")
+    for sort in ("name", "size"):
+        page = list_folder(place, Stop(), sort=sort, sums=True)
+        assert {entry.path: entry.size for entry in page.entries} == wanted
+    largest = [entry.path for entry in list_folder(place, Stop(), sort="size", sums=True).entries]
+    assert largest == sorted(wanted, key=lambda name: (-wanted[name], name))
