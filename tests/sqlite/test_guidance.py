@@ -82,9 +82,46 @@ async def test_tables_tell_keys_and_frequent_values(shop: Path) -> None:
     async with served(shop) as wire:
         said = text_of(await wire.call("list_tables"))
         assert "- orders 0 rows: id, customer_id -> customers, title, placed\n" in said
+        assert '- customers 60 rows: id, name, state ("active"|"gone")\n' in said
         described = text_of(await wire.call("get_table", table="customers"))
         assert '- state: TEXT; values: "active" (40), "gone" (20)\n' in described
         assert "- name: TEXT\n" in described and "- id: INTEGER, primary key\n" in described
+
+
+async def test_tables_tell_how_they_are_joined(shop: Path) -> None:
+    run(
+        shop,
+        "CREATE TABLE products (id INTEGER PRIMARY KEY, name);"
+        "CREATE TABLE items (order_id REFERENCES orders, product_id, n)",
+    )
+    async with served(shop) as wire:
+        assert "- items 0 rows: order_id -> orders, product_id -> products?, n\n" in text_of(
+            await wire.call("list_tables")
+        )
+        said = text_of(await wire.call("get_table", table="customers")).partition("joined through others:\n")[2]
+        to_items = "JOIN orders ON orders.customer_id = customers.id JOIN items ON items.order_id = orders.id"
+        assert said.startswith(
+            f"- items: {to_items}\n- products: {to_items} "
+            "JOIN products ON items.product_id = products.id /* by name */\ndefinition:"
+        )
+        way = said.splitlines()[1].partition(": ")[2]
+        assert not (await wire.call("query_rows", sql=f"SELECT products.* FROM customers {way}")).get("isError")
+
+
+async def test_values_in_the_list_are_few_short_and_soon_there(shop: Path) -> None:
+    numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 400000)"
+    run(
+        shop,
+        "CREATE TABLE wide (id INTEGER PRIMARY KEY, few, many, long, state);"
+        f"INSERT INTO wide SELECT i, i % 3, i % 9, printf('%020d', i % 2), NULL FROM ({numbers} SELECT i FROM n);"
+        + "".join(f"CREATE TABLE copy_{number} AS SELECT * FROM wide LIMIT 20000;" for number in range(30)),
+    )
+    async with served(shop) as wire:
+        await wire.call("query_rows", sql="SELECT 1")
+        said = text_of(await wire.call("list_tables", name="wide"))
+        assert "wide 400,000 rows: id, few (1|0|2), many, long, state (null)\n" in said
+        assert "all values of columns with few, in the first 1,000 rows" in said
+        assert len(text_of(await wire.call("list_tables")).encode()) < 12_000
 
 
 async def test_a_hundred_tables_are_listed_compactly_and_found_by_name(shop: Path) -> None:
@@ -94,7 +131,7 @@ async def test_a_hundred_tables_are_listed_compactly_and_found_by_name(shop: Pat
         assert said.startswith("shop: 302 tables") and len(said.encode()) < 12_000
         assert "- part_299 0 rows -> orders\n" in said and "cursor=" not in said
         said = text_of(await wire.call("list_tables", name="CUST"))
-        assert "- customers 60 rows: id, name, state\n" in said and "orders" not in said
+        assert '- customers 60 rows: id, name, state ("active"|"gone")\n' in said and "orders" not in said
 
 
 async def test_odd_names_and_keys_are_told_and_read(tmp_path: Path) -> None:

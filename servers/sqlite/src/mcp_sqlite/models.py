@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_batteries.limits import clip
+from mcp_batteries.sql.joins import Key, guessed, joins
 from mcp_batteries.sql.rows import count, one_line, size
 
 __all__ = ["Backup", "Catalog", "Check", "Export", "Import", "Plan", "TableInfo"]
@@ -44,20 +45,40 @@ class Catalog:
             lines = [f"{name}: {', '.join(facts)}; sqlite://{name}/.schema"]
             if found["compact"]:
                 lines.append("(columns: `get_table`, or `list_tables` with `name`)")
-            lines += [f"- {_table(table)}" for table in found["tables"]]
+            if any(table["values"] for table in found["tables"]):
+                lines.append("(in brackets: all values of columns with few, in the first 1,000 rows)")
+            guesses = _guesses(found)
+            lines += [f"- {_table(table, guesses.get(table['name'], {}))}" for table in found["tables"]]
             blocks.append("\n".join(lines))
         return "\n".join(blocks)
 
 
-def _table(table: _Json) -> str:
+def _guesses(found: _Json) -> dict[str, dict[str, str]]:
+    """Tables that columns seem to refer to, by table and column."""
+    columns = {table["name"]: table["columns"] for table in found["tables"]}
+    known = [Key(table["name"], (column,), "", ()) for table in found["tables"] for column in table["keys"]]
+    guesses: dict[str, dict[str, str]] = {}
+    for key in guessed(columns, found["primary"], known):
+        guesses.setdefault(key.table, {})[key.columns[0]] = key.other
+    return guesses
+
+
+def _table(table: _Json, guesses: Mapping[str, str]) -> str:
     kind = "" if table["kind"] == "table" else f" ({table['kind']})"
     more = f", … {table['more']} more" if table["more"] else ""
     rows = "" if table["kind"] == "view" else f" {_rows(table)}"
     keys = table["keys"]
+    values = table["values"]
     if not table["columns"]:
         leads = f" -> {', '.join(dict.fromkeys(keys.values()))}" if keys else ""
         return one_line(f"{table['name']}{kind}{rows}{leads}")
-    columns = [f"{name} -> {keys[name]}" if name in keys else name for name in table["columns"]]
+    columns = [
+        f"{name} -> {keys[name]}" if name in keys
+        else f"{name} ({'|'.join(values[name])})" if name in values
+        else f"{name} -> {guesses[name]}?" if name in guesses
+        else name
+        for name in table["columns"]
+    ]  # fmt: skip
     return one_line(f"{table['name']}{kind}{rows}: {', '.join(columns)}{more}")
 
 
@@ -98,6 +119,8 @@ class TableInfo:
         lines += ["refers to:", *map(one_line, keys)] if keys else []
         keys = [f"- {k['table']}.{k['column']} -> {k['to'] or '(key)'}{_on(k)}" for k in found["referred_by"]]
         lines += ["referred to by:", *map(one_line, keys)] if keys else []
+        keys = [f"- {line}" for line in self._joins()]
+        lines += ["joined through others:", *map(one_line, keys)] if keys else []
         if found["indexes"]:
             lines.append("indexes:")
             for index in found["indexes"]:
@@ -112,6 +135,25 @@ class TableInfo:
         if "sample" in found:
             lines += ["sample rows:", found["sample"].rstrip("\n")]
         return clip("\n".join(lines), _LONGEST, f"the whole definition: {self.uri}/.schema")
+
+    def _joins(self) -> list[str]:
+        primary: dict[str, str] = self.found["primary"]
+        parts: dict[tuple[str, int], list[Any]] = {}
+        for table, number, column, other, to in self.found["keys"]:
+            parts.setdefault((table, number), []).append((column, other, to))
+        spelled = {name.lower(): name for name in (*primary, *(table for table, _ in parts))}
+        keys: list[Key] = []
+        for (table, _), columns in parts.items():
+            said: str = columns[0][1]
+            other = spelled.get(said.lower(), said)
+            # A key that names no columns refers to the primary key.
+            to = tuple(str(column or primary.get(other, "")) for _, _, column in columns)
+            if all(to):
+                keys.append(Key(table, tuple(column for column, _, _ in columns), other, to))
+        near: dict[str, list[str]] = {}
+        for table, column in self.found["near"]:
+            near.setdefault(table, []).append(column)
+        return joins([*keys, *guessed(near, primary, keys)], self.found["name"])
 
 
 def _on(key: _Json) -> str:

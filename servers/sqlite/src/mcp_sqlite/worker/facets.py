@@ -5,38 +5,49 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from mcp_sqlite.worker.cells import text_of
 from mcp_sqlite.worker.connections import Database
 
-__all__ = ["facets"]
-
-_SECONDS = 0.1
-_ROWS = 5000
-"""Rows that are looked at, the first of the table."""
-_VALUES = 8
-_LONGEST = 24
-"""Characters of a value that is told."""
+__all__ = ["Measure", "facets"]
 
 
-def facets(database: Database, table: str, columns: Sequence[tuple[Any, ...]]) -> dict[str, str]:
+@dataclass(frozen=True)
+class Measure:
+    """What a column's values have to be to be told.
+
+    Attributes:
+        rows: that are looked at, the first of the table.
+        values: different ones, at most.
+        longest: characters of a value.
+    """
+
+    rows: int = 5000
+    values: int = 8
+    longest: int = 24
+
+
+def facets(
+    database: Database, table: str, columns: Sequence[tuple[Any, ...]], seconds: float, measure: Measure
+) -> dict[str, list[tuple[str, int]]]:
     """Values and how often they occur, by column, the most frequent first; of columns with few of them.
 
     Args:
         table: its name, quoted.
         columns: the rows of PRAGMA table_xinfo.
     """
-    found: dict[str, str] = {}
-    until = time.monotonic() + _SECONDS
+    found: dict[str, list[tuple[str, int]]] = {}
+    until = time.monotonic() + seconds
     for _, name, _, _, _, key, hidden in columns:
         left = until - time.monotonic()
         if key or hidden == 1 or left <= 0:
             continue
         column = '"' + str(name).replace('"', '""') + '"'
         sql = (
-            f"SELECT {column}, count(*) FROM (SELECT {column} FROM {table} LIMIT {_ROWS}) GROUP BY 1 "
-            f"ORDER BY 2 DESC, 1 LIMIT {_VALUES + 1}"
+            f"SELECT {column}, count(*) FROM (SELECT {column} FROM {table} LIMIT {measure.rows}) GROUP BY 1 "
+            f"ORDER BY 2 DESC, 1 LIMIT {measure.values + 1}"
         )
         try:
             with database.interrupt.within(left):
@@ -47,6 +58,6 @@ def facets(database: Database, table: str, columns: Sequence[tuple[Any, ...]]) -
         shown = [text_of(value) for value, _ in rows]
         # Each its own value tells nothing; neither do a few rows.
         repeats = sum(count for _, count in rows) >= 2 * len(rows)
-        if 0 < len(rows) <= _VALUES and repeats and all(len(text) <= _LONGEST for text in shown):
-            found[str(name)] = ", ".join(f"{text} ({count})" for text, (_, count) in zip(shown, rows, strict=True))
+        if 0 < len(rows) <= measure.values and repeats and all(len(text) <= measure.longest for text in shown):
+            found[str(name)] = [(text, count) for text, (_, count) in zip(shown, rows, strict=True)]
     return found

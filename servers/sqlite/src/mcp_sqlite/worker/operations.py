@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any
 
-from mcp_sqlite.worker import change, errors, files, locks, plan, rows, schema, statements, watch
+from mcp_sqlite.worker import change, errors, files, locks, plan, rows, schema, search, statements, watch
 from mcp_sqlite.worker.cells import Failure
 from mcp_sqlite.worker.connections import Connections
 
@@ -19,13 +19,13 @@ _OPERATIONS: dict[str, Callable[[Connections, dict[str, Any]], dict[str, Any]]] 
     "describe": schema.describe,
     "explain": plan.explain,
     "export": files.export_rows,
-    "find": schema.find,
+    "find": search.find,
     "import": files.import_rows,
     "names": schema.names,
     "row": rows.row,
     "rows": rows.rows,
     "schema": schema.schema,
-    "search": schema.search,
+    "search": search.search,
     "watch": watch.look,
 }
 

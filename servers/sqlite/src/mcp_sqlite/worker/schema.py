@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import time
 from typing import Any
 
-from mcp_sqlite.worker.authorizer import MODULES, Mode
+from mcp_sqlite.worker.authorizer import MODULES
 from mcp_sqlite.worker.cells import Failure, Lines
 from mcp_sqlite.worker.connections import Connections, Database
-from mcp_sqlite.worker.facets import facets
+from mcp_sqlite.worker.facets import Measure, facets
 
 __all__ = [
+    "FTS",
     "catalog",
     "columns_of",
     "describe",
-    "find",
+    "module_of",
     "name_of",
     "open_virtual",
     "quoted",
@@ -25,7 +27,10 @@ __all__ = [
 ]
 
 _COUNT_SECONDS = 0.03
-_FTS = ("fts3", "fts4", "fts5")
+_FACET_SECONDS = 0.2
+_LISTED = Measure(rows=1000, values=5, longest=14)
+"""In the list of tables, where room is dear."""
+FTS = ("fts3", "fts4", "fts5")
 _COLUMNS = 30
 """Columns of a table that the list of tables shows."""
 _MANY = 60
@@ -91,16 +96,24 @@ def catalog(connections: Connections, request: dict[str, Any]) -> dict[str, Any]
     start = request.get("after")
     page = [entry for entry in entries if start is None or entry[0] > start]
     budget: float = request["budget"]
+    until = time.monotonic() + min(_FACET_SECONDS, budget)
     found: list[dict[str, Any]] = []
     size = 0
     for name, kind, sql in page[: request["limit"]]:
         rows, exact, spent = _count(database, name, kind, budget)
         budget -= spent
-        names = [] if compact else [str(row[1]) for row in columns_of(database, name)]
+        info = [] if compact else columns_of(database, name)
+        names = [str(row[1]) for row in info]
         keys = safe(database, f"PRAGMA foreign_key_list({quoted(name)})") if kind == "table" else []
+        values: dict[str, list[str]] = {}
+        if kind == "table" and info and _kind(kind, sql) == "table":
+            plain = _without_keys(info[:_COLUMNS], keys)
+            told = facets(database, quoted(name), plain, until - time.monotonic(), _LISTED)
+            values = {column: [text for text, _ in items] for column, items in told.items()}
         columns, more = names[:_COLUMNS], max(0, len(names) - _COLUMNS)
         size += 12 + len(name.encode()) + sum(len(column.encode()) + 2 for column in columns)
         size += sum(len(str(row[2]).encode()) + 4 for row in keys)
+        size += sum(len(text.encode()) + 1 for texts in values.values() for text in ["", *texts])
         if found and size > request["max_bytes"]:
             break
         found.append(
@@ -112,6 +125,7 @@ def catalog(connections: Connections, request: dict[str, Any]) -> dict[str, Any]
                 "columns": columns,
                 "more": more,
                 "keys": {str(row[3]): str(row[2]) for row in keys},
+                "values": values,
             }
         )
     pages, page_bytes = database.own("PRAGMA page_count")[0][0], database.own("PRAGMA page_size")[0][0]
@@ -120,6 +134,7 @@ def catalog(connections: Connections, request: dict[str, Any]) -> dict[str, Any]
         "total": len(entries),
         "more": len(page) > len(found),
         "compact": compact,
+        "primary": {} if compact else _primary_keys(database),
         "size": size,
         "bytes": pages * page_bytes,
         "journal": database.own("PRAGMA journal_mode")[0][0],
@@ -127,9 +142,33 @@ def catalog(connections: Connections, request: dict[str, Any]) -> dict[str, Any]
     }
 
 
+def _without_keys(columns: list[tuple[Any, ...]], keys: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    return [row for row in columns if row[1] not in {key[3] for key in keys}]
+
+
+def _primary_keys(database: Database) -> dict[str, str]:
+    """The column that is a table's primary key, of tables where one column is."""
+    rows = safe(
+        database,
+        "SELECT m.name, p.name FROM sqlite_master m, pragma_table_info(m.name) p "
+        "WHERE m.type = 'table' AND m.rootpage > 0 AND p.pk > 0",
+    )
+    tables = [str(table) for table, _ in rows]
+    return {str(table): str(column) for table, column in rows if tables.count(str(table)) == 1}
+
+
+def _columns_named_id(database: Database) -> list[tuple[Any, ...]]:
+    """Tables and those of their columns whose names end like that of a key."""
+    return safe(
+        database,
+        "SELECT m.name, p.name FROM sqlite_master m, pragma_table_info(m.name) p "
+        "WHERE m.type = 'table' AND m.rootpage > 0 AND p.name LIKE '%_id' LIMIT 2000",
+    )
+
+
 def _kind(kind: str, sql: str) -> str:
-    if kind == "table" and (module := _module(sql)):
-        return "full-text" if module in _FTS else "vector" if module == "vec0" else "virtual"
+    if kind == "table" and (module := module_of(sql)):
+        return "full-text" if module in FTS else "vector" if module == "vec0" else "virtual"
     return kind
 
 
@@ -155,13 +194,11 @@ def open_virtual(database: Database) -> None:
     """Have SQLite open the virtual tables of its own modules now; what they prepare for it is no caller's doing."""
     rows = database.own("SELECT name, sql FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL%'")
     for name, sql in rows:
-        if _module(str(sql)) in MODULES:
+        if module_of(str(sql)) in MODULES:
             safe(database, f"SELECT 1 FROM {quoted(str(name))} LIMIT 0")
 
 
 def _count(database: Database, name: str, kind: str, budget: float) -> tuple[int | None, bool, float]:
-    import time
-
     started = time.monotonic()
     if kind == "table" and budget > 0:
         try:
@@ -207,12 +244,12 @@ def describe(connections: Connections, request: dict[str, Any]) -> dict[str, Any
         indexes.append(
             {"name": index, "columns": parts, "unique": bool(unique), "origin": origin, "partial": bool(partial)}
         )
-    incoming = safe(
+    every_key = safe(
         database,
-        'SELECT m.name, f."from", f."to", f.on_delete FROM sqlite_master m, pragma_foreign_key_list(m.name) f '
-        "WHERE m.type = 'table' AND m.rootpage > 0 AND f.\"table\" = ? COLLATE NOCASE ORDER BY 1, 2",
-        [name],
+        'SELECT m.name, f."from", f."to", f.on_delete, f."table", f.id FROM sqlite_master m, '
+        "pragma_foreign_key_list(m.name) f WHERE m.type = 'table' AND m.rootpage > 0 ORDER BY 1, f.id, f.seq",
     )
+    incoming = sorted(row[:4] for row in every_key if str(row[4]).lower() == name.lower())
     broken: str | None = None
     columns: list[tuple[Any, ...]] = []
     try:
@@ -222,8 +259,8 @@ def describe(connections: Connections, request: dict[str, Any]) -> dict[str, Any
             raise
         broken = str(error)[:200]
     refers_to = safe(database, f"PRAGMA foreign_key_list({table})")
-    plain = [row for row in columns if row[1] not in {key[3] for key in refers_to}]
-    values = facets(database, table, plain) if kind == "table" else {}
+    plain = _without_keys(columns, refers_to)
+    values = facets(database, table, plain, _FACET_SECONDS, Measure()) if kind == "table" else {}
     found: dict[str, Any] = {
         "name": name,
         "kind": _kind(kind, sql or ""),
@@ -237,12 +274,15 @@ def describe(connections: Connections, request: dict[str, Any]) -> dict[str, Any
                 "default": row[4],
                 "key": row[5],
                 "hidden": row[6],
-                "values": values.get(str(row[1])),
+                "values": ", ".join(f"{text} ({count})" for text, count in values.get(str(row[1]), ())),
             }
             for row in columns
         ],
         "broken": broken,
         "refers_to": [{"column": row[3], "table": row[2], "to": row[4], "on_delete": row[6]} for row in refers_to],
+        "keys": [[row[0], row[5], row[1], row[4], row[2]] for row in every_key],
+        "primary": _primary_keys(database),
+        "near": _columns_named_id(database) if kind == "table" else [],
         "referred_by": [{"table": row[0], "column": row[1], "to": row[2], "on_delete": row[3]} for row in incoming],
         "indexes": indexes,
         "triggers": safe(
@@ -285,99 +325,7 @@ def names(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     return {"names": [name for name in found if name.casefold().startswith(typed)][:1000]}
 
 
-def find(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
-    """Where `text` occurs, case aside, in names of tables, columns, indexes and triggers, and in the DDL."""
-    database = connections.reader(request["path"])
-    text = request["text"].casefold()
-    hits: list[str] = []
-    objects = database.own(
-        "SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master ORDER BY tbl_name, type DESC"
-    )
-    hidden = shadows(database)
-    for kind, name, table, sql in objects:
-        if str(table).lower() in hidden:
-            continue
-        if len(hits) > request["limit"] or sum(map(len, hits)) > _BYTES:
-            break
-        said = False
-        if text in name.casefold():
-            hits.append(f"{kind} {name}" + (f" on {table}" if table != name else ""))
-            said = True
-        if kind in ("table", "view"):
-            for column in columns_of(database, name):
-                if text in str(column[1]).casefold():
-                    hits.append(f"column {name}.{column[1]} {column[2]}".rstrip())
-                    said = True
-        if not said:
-            for number, line in enumerate(sql.splitlines(), 1):
-                if text in line.casefold():
-                    hits.append(f"line {number} of {kind} {name}: {line.strip()[:200]}")
-    shown, room = hits[: request["limit"]], _BYTES
-    while shown and sum(len(hit.encode()) for hit in shown) > room:
-        shown = shown[: len(shown) * 3 // 4]
-    return {"hits": shown, "more": len(hits) > len(shown)}
-
-
-def search(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
-    """Rows of a full-text table that match, the best first, as a snippet and the columns.
-
-    Words that are not in the syntax of FTS are looked for as they are.
-    """
-    database = connections.reader(request["path"])
-    virtual = "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL%'"
-    tables = [(str(name), str(sql)) for name, sql in database.own(virtual) if _module(str(sql)) in _FTS]
-    if request.get("table") is not None:
-        wanted = name_of(database, request["table"])
-        tables = [item for item in tables if item[0] == wanted]
-    if len(tables) != 1:
-        words = ", ".join(f"`{name}`" for name, _ in tables)
-        if tables:
-            raise Failure("invalid", "There are several full-text tables.", f"Name one as `table`: {words}.")
-        there = f"There is no full-text table{' of that name' if request.get('table') is not None else ''}."
-        raise Failure("not_found", there, "Use `query_rows` with LIKE.")
-    name, sql = tables[0]
-    table = quoted(name)
-    newer = _module(sql) == "fts5"
-    order, snippet = (
-        ("ORDER BY rank", f"snippet({table}, -1, '[', ']', '…', 16)")
-        if newer
-        else ("", f"snippet({table}, '[', ']', '…')")
-    )
-    statement = f"SELECT rowid, {snippet} AS snippet, * FROM {table} WHERE {table} MATCH ? {order} LIMIT ?"
-    plain = " ".join('"' + word.replace('"', '""') + '"' for word in request["text"].split())
-    for attempt in (request["text"], plain):
-        try:
-            return {"table": name, **_matches(database, statement, attempt, request)}
-        except sqlite3.OperationalError as error:
-            database.interrupt.check()
-            if attempt == plain:
-                raise Failure("invalid", f"SQLite says: `{str(error)[:300]}`.", "Search for plain words.") from None
-    raise AssertionError
-
-
-def _matches(database: Database, statement: str, text: str, request: dict[str, Any]) -> dict[str, Any]:
-    lines = Lines(request["max_cell"])
-    shown: list[str] = []
-    size = 0
-    database.authorizer.begin(Mode.READ)
-    with database.interrupt.over(database.connection):
-        cursor = database.connection.execute(statement, [text, request["limit"] + 1])
-        for row in cursor:
-            line = lines.fitted(row, request["max_bytes"])
-            size += len(line.encode())
-            if shown and (size > request["max_bytes"] or len(shown) == request["limit"]):
-                cursor.close()
-                return _hits(cursor, shown, lines, more=True)
-            shown.append(line)
-    return _hits(cursor, shown, lines, more=False)
-
-
-def _hits(cursor: sqlite3.Cursor, shown: list[str], lines: Lines, *, more: bool) -> dict[str, Any]:
-    columns = [column[0] for column in cursor.description]
-    return {"columns": columns, "lines": "".join(shown), "rows": len(shown), "more": more, "cut": lines.cut}
-
-
-def _module(sql: str) -> str:
+def module_of(sql: str) -> str:
     """The module of a CREATE VIRTUAL TABLE, in lower case: the word behind the USING that is behind the name."""
     found = _USING.match(sql)
     return found[1].lower() if found else ""

@@ -1,0 +1,104 @@
+"""How tables are joined: by their foreign keys, by columns that are named like one, and through other tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+__all__ = ["Key", "guessed", "joins"]
+
+_STEPS = 3
+_LINES = 10
+_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
+_RESERVED = frozenset({
+    "all", "and", "as", "case", "check", "column", "constraint", "default", "desc", "distinct", "else", "end",
+    "except", "for", "foreign", "from", "full", "group", "having", "in", "index", "inner", "join", "left", "like",
+    "limit", "natural", "not", "null", "offset", "on", "or", "order", "primary", "references", "right", "select",
+    "set", "table", "then", "to", "transaction", "trigger", "union", "unique", "user", "using", "values", "view",
+    "when", "where", "with",
+})  # fmt: skip
+"""Words that tables and columns are called by, and that neither database takes as they are."""
+_NAMED = re.compile(r"(.+?)_?id", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Key:
+    """Columns of a table that hold the key of a row of another.
+
+    Attributes:
+        sure: whether the schema says so; else the names do.
+    """
+
+    table: str
+    columns: tuple[str, ...]
+    other: str
+    to: tuple[str, ...]
+    sure: bool = True
+
+
+def guessed(columns: Mapping[str, Sequence[str]], primary: Mapping[str, str], known: Iterable[Key] = ()) -> list[Key]:
+    """Keys that nobody declared: `author_id` beside a table `author` or `authors`.
+
+    Args:
+        columns: of each table.
+        primary: the column that is a table's primary key, of tables where one column is.
+        known: columns of these need no guess.
+    """
+    said = {(key.table, column) for key in known for column in key.columns}
+    by_fold = {name.casefold(): name for name in primary}
+    found: list[Key] = []
+    for table, names in columns.items():
+        for name in names:
+            match = _NAMED.fullmatch(name)
+            if match is None or (table, name) in said:
+                continue
+            other = _named(match[1].casefold(), by_fold)
+            # A column of another name than the key it refers to is an `..._id` beside an `id`.
+            if other not in (None, table) and primary[other].casefold() in ("id", name.casefold()):
+                found.append(Key(table, (name,), other, (primary[other],), sure=False))
+    return found
+
+
+def _named(stem: str, tables: Mapping[str, str]) -> str | None:
+    """The table for which `stem` stands, or its last word: `billing_address`."""
+    for word in dict.fromkeys((stem, stem.rpartition("_")[2])):
+        for name in (word, f"{word}s", f"{word}es", f"{word[:-1]}ies" if word.endswith("y") else word):
+            if name in tables:
+                return tables[name]
+    return None
+
+
+def joins(keys: Iterable[Key], table: str, *, steps: int = _STEPS) -> list[str]:
+    """For tables that `table` is joined with only through others: the shortest way there, as SQL.
+
+    Where several keys join the same two tables, the others follow the first as a comment.
+    """
+    beside: dict[str, dict[str, list[str]]] = {}
+    for key in keys:
+        if key.table == key.other or len(key.columns) != len(key.to):
+            continue
+        pairs = zip(key.columns, key.to, strict=True)
+        on = " AND ".join(f"{_name(key.table)}.{_name(one)} = {_name(key.other)}.{_name(two)}" for one, two in pairs)
+        on += "" if key.sure else " /* by name */"
+        for one, two in ((key.table, key.other), (key.other, key.table)):
+            ways = beside.setdefault(one, {}).setdefault(two, [])
+            # What the schema says comes before what names suggest.
+            ways.insert(0 if key.sure and ways and ways[0].endswith("*/") else len(ways), on)
+    ways_to: dict[str, list[str]] = {table: []}
+    front = [table]
+    for _ in range(steps):
+        following: list[str] = []
+        for here in front:
+            for there, ways in sorted(beside.get(here, {}).items()):
+                if there not in ways_to:
+                    also = f" /* or {'; '.join(way.removesuffix(' /* by name */') for way in ways[1:])} */"
+                    ways_to[there] = [*ways_to[here], f"JOIN {_name(there)} ON {ways[0]}{also if ways[1:] else ''}"]
+                    following.append(there)
+        front = following
+    return [f"{name}: {' '.join(way)}" for name, way in ways_to.items() if len(way) > 1][:_LINES]
+
+
+def _name(name: str) -> str:
+    plain = _PLAIN.fullmatch(name) and name not in _RESERVED
+    return name if plain else '"' + name.replace('"', '""') + '"'
