@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from filesystem.places import Ground, Told, ground
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable
 from mcp_batteries.settings import load
+from mcp_fs.paths import for_system
 from mcp_fs.policy import Policy, Readable, Writable
 from mcp_fs.settings import Settings
 
@@ -324,3 +325,19 @@ class TestNarrowed:
     def test_what_is_no_file_uri_counts_for_nothing(self, here: Ground) -> None:
         with pytest.raises(Refused):
             here.policy.narrowed(["https://example.org/", "not a uri", "file://elsewhere/x"])
+
+
+@pytest.mark.parametrize(
+    ("path", "given"),
+    [
+        (r"C:\short", r"C:\short"),
+        ("C:\\" + "x" * 244, "C:\\" + "x" * 244),
+        ("C:\\" + "x" * 245, "\\\\?\\C:\\" + "x" * 245),
+        ("\\\\host\\share\\" + "x" * 250, "\\\\?\\UNC\\host\\share\\" + "x" * 250),
+        ("\\\\?\\C:\\" + "x" * 250, "\\\\?\\C:\\" + "x" * 250),
+    ],
+    ids=["short", "longest", "long", "on a share", "as it is"],
+)
+def test_windows_gets_a_long_path_in_the_form_it_takes(path: str, given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_fs.paths._WINDOWS", True)
+    assert for_system(path) == given

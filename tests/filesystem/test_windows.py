@@ -5,6 +5,7 @@ Where a kernel beneath (Wine's) lacks one of them, `windows/listed.py` says so; 
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -126,6 +127,35 @@ def test_a_link_does_not_lead_out(place: Ground) -> None:
     with pytest.raises(Problem):
         read(place, "nothing.txt")
     assert not (place.outside / "new.txt").exists()
+
+
+@pytest.fixture
+def long(place: Ground) -> str:
+    """A folder whose path has more characters than most calls take, below `place`."""
+    way = "\\".join(letter * 100 for letter in "abc")
+    os.makedirs(f"\\\\?\\{place.root}\\{way}")
+    return way
+
+
+def test_a_long_path_is_written_listed_and_read(place: Ground, long: str) -> None:
+    with handles.resolve(place.writable(f"{long}/new.txt")) as spot:
+        with open(spot.folder.open(spot.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
+            file.write(b"far down")
+        assert spot.folder.names() == ["new.txt"]
+    assert read(place, f"{long}/new.txt") == b"far down"
+
+
+def test_what_is_in_a_long_path_is_named_looked_at_and_moved(place: Ground, long: str) -> None:
+    from mcp_fs.engine.files.handles_windows import Folder
+
+    folder = Folder(-1, f"{place.root}\\{long}", place.readable(long))
+    folder.make_folder("new")
+    assert folder.stat("new").st_mode & 0o40000
+    folder.rename("new", folder, "other")
+    folder.rename_new("other", folder, "third")
+    assert folder.names() == [entry.name for entry in folder.scan()] == ["third"]
+    folder.remove_folder("third")
+    assert folder.names() == []
 
 
 def test_a_folder_in_use_stays_where_it_is(place: Ground) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from mcp_batteries.testing.wire.base import SECONDS
 from postgres.serving import Base, Inside, inside, make, text_of
 from postgres.statements import CLOSED, HARMLESS, READS, ROWS, SCHEMA, TRANSACTIONS
 
@@ -72,7 +73,7 @@ class Target:
         quick = self.observer.execute(_QUICK.encode()).fetchone()
         if quick != self.quick:
             # Somebody took a transaction's number: whatever it was, it may not have changed anything.
-            deadline = time.monotonic() + 5
+            deadline = time.monotonic() + SECONDS
             while (state := self.state()) != self.before and time.monotonic() < deadline:
                 pass  # A session may hold its locks for a moment after its answer; an effect stays.
             assert state == self.before, sql

@@ -1,9 +1,11 @@
 """Problems: their words, and that no encoder chokes on them."""
 
+import errno
+
 import pytest
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
 
-from mcp_batteries.errors import Conflict, NotFound, Problem, Unavailable, quote, well_formed
+from mcp_batteries.errors import Conflict, NotFound, Problem, Unavailable, quote, reason, well_formed
 
 
 def test_a_problem_serves_tools_and_resources_alike() -> None:
@@ -36,3 +38,22 @@ def test_a_quote_is_one_short_encodable_line(text: str, shown: str) -> None:
 
 def test_well_formed_keeps_pairs_and_replaces_the_rest() -> None:
     assert well_formed("\U0001f600 \ud83d \udce9") == "\U0001f600 � �"
+
+
+class GermanError(OSError):
+    """As Windows makes them: in the language of its user."""
+
+    winerror = 2
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OSError(errno.ENOENT, "No such file or directory"), "No such file or directory"),
+        (GermanError(errno.ENOENT, "Das System kann die angegebene Datei nicht finden"), "No such file or directory"),
+        (GermanError(99_999, "Nur einmal verwendbar"), "Nur einmal verwendbar"),
+        (TimeoutError(), "TimeoutError"),
+    ],
+)
+def test_the_system_s_reason_is_told_alike_in_every_language(error: OSError, told: str) -> None:
+    assert reason(error) == told

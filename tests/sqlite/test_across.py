@@ -62,4 +62,5 @@ def test_no_statement_has_an_effect_on_either(tmp_path: Path) -> None:
             operations.run(connections, request, lambda _: None)
         target.unharmed(sql)
         assert state(other) == before, sql
-    connections.reader(str(target.path)).close()
+    for path in (target.path, other):
+        connections.reader(connections.resolved(str(path))).close()

@@ -1,5 +1,6 @@
 """New files of exports and backups: none replaces another, none is made elsewhere, none is left half written."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from mcp_sqlite.worker import files
 from mcp_sqlite.worker.cells import Failure
+from mcp_sqlite.worker.errors import reason
 
 LINK = "a link that leads to nothing"
 
@@ -41,3 +43,9 @@ def test_a_whole_file_has_its_name_and_half_a_file_is_gone(tmp_path: Path) -> No
         file.write(b"ro")
         raise LookupError
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"whole.csv": b"rows"}
+
+
+def test_the_system_s_reason_is_told_alike_in_every_language() -> None:
+    assert reason(OSError(errno.ENOENT, "Das System kann die Datei nicht finden")) == os.strerror(errno.ENOENT)
+    assert reason(OSError(99_999, "Nur einmal verwendbar")) == "Nur einmal verwendbar"
+    assert reason(FileExistsError()) == "FileExistsError"

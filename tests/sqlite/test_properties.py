@@ -27,7 +27,11 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.sampl
 REALS = st.floats() | st.sampled_from([math.inf, -math.inf, math.nan, -0.0, 5e-324, 1.7976931348623157e308])
 VALUES = st.none() | INTEGERS | REALS | TEXT | st.binary(max_size=40)
 KEYS = st.none() | st.integers(-5, 5) | st.sampled_from(["a", "b", "é", ""]) | st.binary(max_size=1)
-FEW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = settings(
+    max_examples=settings.default.max_examples * 2 // 5,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 
 
 class Place:

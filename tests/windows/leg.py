@@ -20,10 +20,12 @@ import tarfile
 import threading
 import time
 import zipfile
+from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from functools import partial
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 TESTS = Path(__file__).parents[1]
@@ -32,7 +34,18 @@ sys.path.append(str(TESTS))
 from contract.cases import CASES  # noqa: E402
 from postgres.serving import start as start_postgres  # noqa: E402
 
-SUITES = ("shared", "e2e", "filesystem", "sqlite", "postgres", "contract", "github_server", "weather")
+# What runs side by side, the longest first.
+PARTS = [
+    ["e2e"],
+    ["filesystem"],
+    ["shared"],
+    ["sqlite"],
+    ["postgres"],
+    ["contract"],
+    ["github_server"],
+    ["weather", "sql"],
+]
+ONLY = "listed: what Wine can't judge; rest: all but that and what is the same on every system; whole: all but listed"
 PACKAGES = ("wine", "wine64", "gcc-mingw-w64-x86-64-win32")
 
 # An sdist on PyPI that holds python.org's embeddable builds, signed by the Python Software Foundation.
@@ -144,34 +157,48 @@ class Leg:
         done = subprocess.run(command, env=self.environment, input=b"", capture_output=True, check=False)
         return (done.stdout + done.stderr).decode(errors="replace").replace("\r", "")
 
-    def suite(self, word: str, *, listed: bool, seconds: float) -> dict[str, Any]:
-        """Run one folder of tests, or one path; the counts, and where to read what pytest printed."""
-        name = re.sub(r"\W+", "-", word)
-        report, log = self.data / f"{name}.json", self.folder / f"{name}.log"
-        report.unlink(missing_ok=True)
-        options = ["-o", "addopts=", "--import-mode=importlib", "-q", "-rfE", "--tb=short", "--color=no"]
-        options += ["-p", "no:cacheprovider", "-p", "windows.judge", "--judge", "listed" if listed else "rest"]
-        options += ["-o", f"faulthandler_timeout={int(seconds / 4)}", "--report", windows_path(report)]
+    def room(self, number: int) -> dict[str, str]:
+        """The environment of one of several runs at once: each has a Wine server of its own, all have the same disk."""
+        prefix = self.folder / f"prefix{number}"
+        if not prefix.exists():
+            shutil.copytree(self.folder / "prefix", prefix, symlinks=True, ignore=shutil.ignore_patterns("drive_c"))
+            (prefix / "drive_c").symlink_to(self.folder / "prefix" / "drive_c")
+        return self.environment | {"WINEPREFIX": str(prefix)}
+
+    def part(
+        self, words: Sequence[str], number: int, *, options: Sequence[str], seconds: float
+    ) -> list[dict[str, Any]]:
+        """Run folders of tests, or paths; what `judge` told of each test. What pytest printed is in `part.log`s."""
+        name = re.sub(r"\W+", "-", " ".join(words))[:100]
+        report, log = self.data / f"{name}.jsonl", self.folder / f"{name}.log"
+        report.write_text("", "utf-8")
+        fixed = ["-o", "addopts=", "--import-mode=importlib", "-q", "--tb=short", "--color=no"]
+        fixed += ["-p", "no:cacheprovider", "-p", "windows.judge", "--hypothesis-profile", "few"]
+        fixed += ["-o", f"faulthandler_timeout={int(seconds / 4)}", "--report", windows_path(report)]
+        environment = self.room(number)
         began = time.monotonic()
         with (
             # PostgreSQL's programs for Windows do not start under Wine: the tests get one of Linux.
             closing(start_postgres()) as postgres,
             log.open("wb", buffering=0) as said,
             subprocess.Popen(
-                ["wine", str(self.python), "-m", "pytest", *options, f"tests/{word}"],
-                env=self.environment | {"MCP_TEST_POSTGRES": f"{postgres.wait()}:{postgres.password}"},
+                ["wine", str(self.python), "-m", "pytest", *fixed, *options, *(f"tests/{word}" for word in words)],
+                env=environment | {"MCP_TEST_POSTGRES": f"{postgres.wait()}:{postgres.password}"},
                 cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             ) as process,
         ):  # fmt: skip
             assert process.stdin is not None and process.stdout is not None
             process.stdin.close()
-            # Wine runs a program in the process that was started; what that started sees its end.
-            late = threading.Timer(seconds, process.kill)
+            late = threading.Timer(seconds, subprocess.run, [["wineserver", "-k"]], {"env": environment})
             late.start()
             shutil.copyfileobj(process.stdout, said, 1)
             late.cancel()
-        counts = json.loads(report.read_text("utf-8")) if report.exists() else {"failed": 1}
-        return {**counts, "seconds": round(time.monotonic() - began), "log": log}
+        told = [json.loads(line) for line in report.read_text("utf-8").splitlines()]
+        if not told or told[-1]["kind"] != "end":
+            begun = [line["test"] for line in told if line["kind"] == "begun"]
+            after = f"stopped after {time.monotonic() - began:.0f} s in {begun[-1] if begun else words}, see {log}"
+            told.append({"kind": "failed", "test": begun[-1] if begun else words[0], "text": after})
+        return told
 
 
 def windows_path(path: Path) -> str:
@@ -182,13 +209,17 @@ def call(*command: object) -> None:
     subprocess.run([str(word) for word in command], cwd=ROOT, check=True)
 
 
+def suite_of(test: str) -> str:
+    return test.removeprefix("tests/").partition("/")[0]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("suites", nargs="*", help="suites, or paths below tests/; default: all suites")
+    parser.add_argument("paths", nargs="*", help="suites, or paths below tests/; default: all suites, in parts")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "windows", help="where Python and Wine live")
-    parser.add_argument("--listed", action="store_true", help="run what is on the list, and nothing else")
-    parser.add_argument("--seconds", type=float, default=480, help="what one suite may take")
-    parser.add_argument("--jobs", type=int, default=1, help="suites at once")
+    parser.add_argument("--only", choices=["listed", "rest", "whole"], default="rest", help=ONLY)
+    parser.add_argument("--seconds", type=float, default=480, help="what one part may take")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="parts at once")
     parser.add_argument("--check", action="store_true", help="run `--check` of every server instead of tests")
     parser.add_argument("--no-set-up", action="store_true", help="use the folder as it is")
     options = parser.parse_args()
@@ -199,21 +230,48 @@ def main() -> int:
         for package in CASES:
             print(leg.check(package), flush=True)
         return 0
-    words: list[str] = [word.removeprefix("tests/") for word in options.suites or SUITES]
-    run = partial(leg.suite, listed=options.listed, seconds=options.seconds)
+    parts = [[path.removeprefix("tests/")] for path in options.paths] or PARTS
+    rooms = Queue[int]()
+    for number in range(options.jobs):
+        rooms.put(number)
+
+    def run(words: list[str]) -> list[dict[str, Any]]:
+        number = rooms.get()
+        try:
+            return leg.part(words, number, options=["--judge", options.only], seconds=options.seconds)
+        finally:
+            rooms.put(number)
+
+    began = time.monotonic()
     with ThreadPoolExecutor(options.jobs) as pool:
-        rows = dict(zip(words, pool.map(run, words), strict=True))
-    for row in rows.values():
-        if row["failed"]:
-            print(row["log"].read_text("utf-8", "replace"))
-    columns, width = ("passed", "skipped", "listed", "failed", "seconds"), max(map(len, rows))
-    print(f"{'suite':{width}} " + " ".join(f"{column:>8}" for column in columns))
-    for name, row in rows.items():
-        print(f"{name:{width}} " + " ".join(f"{row.get(column, 0):>8}" for column in columns))
-    for name, row in rows.items():
-        for reason, count in row.get("reasons", {}).items():
-            print(f"{name:{width}} {count:>4} {reason}")
-    return int(any(row["failed"] for row in rows.values()))
+        told = [line for lines in pool.map(run, parts) for line in lines]
+    return printed(told, time.monotonic() - began)
+
+
+def printed(told: list[dict[str, Any]], seconds: float) -> int:
+    """Print the table, what failed and why tests were left out; the exit status."""
+    kinds = ("passed", "skipped", "listed", "left", "failed")
+    ended = [line for line in told if line["kind"] in kinds]
+    counts, reasons = Counter[tuple[str, str]](), Counter[tuple[str, str, str]]()
+    for line in ended:
+        suite, kind = suite_of(line["test"]), line["kind"]
+        counts[suite, kind] += 1
+        if why := line.get("why"):
+            reasons[suite, kind, why] += 1
+        if kind == "failed":
+            print(f"{line['test']}\n{line.get('text', '')}\n")
+    took = Counter[str]()
+    for line in ended:
+        took[suite_of(line["test"])] += line.get("seconds", 0)
+    suites = sorted({suite for suite, _ in counts})
+    print(f"{'suite':14}" + "".join(f"{kind:>9}" for kind in kinds) + "  seconds")
+    for suite in suites:
+        print(f"{suite:14}" + "".join(f"{counts[suite, kind]:>9}" for kind in kinds) + f"{took[suite]:9.0f}")
+    print(f"{'all':14}" + "".join(f"{sum(counts[suite, kind] for suite in suites):>9}" for kind in kinds), end="")
+    print(f"{seconds:9.0f} by the clock\n")
+    for (suite, kind, why), number in sorted(reasons.items(), key=lambda item: (item[0][0], -item[1])):
+        print(f"{suite:14} {number:>4} {kind}: {why}")
+    return int(any(kind == "failed" for _, kind in counts))
 
 
 if __name__ == "__main__":

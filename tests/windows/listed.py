@@ -12,4 +12,8 @@ LISTED: dict[str, str] = {
     "filesystem/test_listing.py::test_a_page_of_a_huge_folder_takes_bounded_memory": _SLOW_FOLDERS,
     "shared/test_stdio.py::test_ctrl_break_ends_it": _NO_CONSOLE,
     "filesystem/test_search.py::test_a_page_of_paths_ends_where_it_would_be_too_long?own?": _LONG_PATHS,
+    "filesystem/test_windows.py::test_a_long_path_is_written_listed_and_read": _LONG_PATHS,
 }
+
+SAME: dict[str, tuple[int, str]] = {}
+"""What no system can change: a pattern of test names, of how many of them one runs here, and why."""

@@ -55,7 +55,7 @@ def quote(text: str, limit: int = 120) -> str:
 def reason(error: OSError) -> str:
     """Why the system refused, in the C library's words: those of Windows come in the language of its user."""
     words = os.strerror(error.errno) if getattr(error, "winerror", None) and error.errno else ""
-    return (error.strerror or type(error).__name__) if words in ("", "Unknown error") else words
+    return (error.strerror or type(error).__name__) if not words or words.startswith("Unknown error") else words
 
 
 class Problem(ToolError, ResourceError):

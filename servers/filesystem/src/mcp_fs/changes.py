@@ -11,6 +11,7 @@ from mcp_batteries.errors import Problem, Refused
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
 from mcp_fs.engine.names import may_have_another_spelling
 from mcp_fs.engine.service import Engine
+from mcp_fs.paths import for_system
 from mcp_fs.policy import Policy
 from mcp_fs.settings import Settings
 
@@ -49,7 +50,7 @@ class _Watched:
         except Problem:  # it may come, or become better
             pass
         path = os.path.join(place.root.path, *place.parts)
-        if any(map(may_have_another_spelling, place.parts)) and not os.path.lexists(path):
+        if any(map(may_have_another_spelling, place.parts)) and not os.path.lexists(for_system(path)):
             return os.path.join(place.root.path, *self.engine.spelled(place))
         return path
 

@@ -10,10 +10,12 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from mcp_batteries.errors import Invalid, Refused, quote
 
-__all__ = ["file_uri", "folded_parts", "path_of_uri", "refuse_unspeakable", "split", "without_dots"]
+__all__ = ["file_uri", "folded_parts", "for_system", "path_of_uri", "refuse_unspeakable", "split", "without_dots"]
 
 _WINDOWS = sys.platform == "win32"
 _FOLDS_CASE = sys.platform in ("win32", "darwin")
+_LONGEST = 247
+"""Longest path that every call of Windows takes; most take 259 characters, those that make a folder fewer."""
 
 
 def file_uri(path: str) -> str:
@@ -22,6 +24,13 @@ def file_uri(path: str) -> str:
         path = "/" + path.replace("\\", "/").lstrip("/")
         return "file://" + quote_from_bytes(path.encode("utf-8", "surrogatepass"), safe="/:")
     return "file://" + quote_from_bytes(os.fsencode(path), safe="/")
+
+
+def for_system(path: str) -> str:
+    """The absolute, native `path` as calls of the system take it, however long it is."""
+    if not _WINDOWS or len(path) <= _LONGEST or path.startswith("\\\\?\\"):
+        return path
+    return f"\\\\?\\UNC{path[1:]}" if path.startswith("\\\\") else f"\\\\?\\{path}"
 
 
 def split(path: str) -> tuple[str, ...]:

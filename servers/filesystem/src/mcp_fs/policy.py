@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from mcp_batteries.errors import Invalid, NotFound, Refused, Unavailable, quote, reason
-from mcp_fs.paths import file_uri, folded_parts, path_of_uri, refuse_unspeakable, split, without_dots
+from mcp_fs.paths import file_uri, folded_parts, for_system, path_of_uri, refuse_unspeakable, split, without_dots
 from mcp_fs.secrets import Secrets
 
 __all__ = ["Policy", "PolicySettings", "Readable", "Root", "Writable"]
@@ -367,7 +367,7 @@ def _open_root(path: str, taken: set[str]) -> Root:
 
 def _open_inner(root: Root, parts: tuple[str, ...], taken: set[str]) -> Root:
     if _WINDOWS:
-        os.listdir(os.path.join(root.real, *parts))  # each use compares the path that its handle has
+        os.listdir(for_system(os.path.join(root.real, *parts)))  # each use compares the path that its handle has
     # `parts` come from a real path: a link found on the way now was put there since, and is not followed.
     fd = -1 if _WINDOWS else os.dup(root.fd)
     try:
@@ -390,7 +390,7 @@ def _is_guarded(folder: Path) -> bool:
 
 
 def _identity(fd: int, real: str) -> tuple[int, int]:
-    found = os.stat(real if fd < 0 else fd)
+    found = os.stat(for_system(real) if fd < 0 else fd)
     return found.st_dev, found.st_ino
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import anyio.to_thread
 
-from mcp_batteries.errors import Invalid, NotFound, Problem, Unavailable, quote
+from mcp_batteries.errors import Invalid, NotFound, Problem, Unavailable, quote, reason
 from mcp_batteries.limits import Cursor
 from mcp_batteries.sql.changes import Change
 from mcp_batteries.sql.rows import Hits, Results, RowPage
@@ -392,6 +392,5 @@ def _password(file: str | None) -> str | None:
         with open(file, encoding="utf-8") as opened:
             return opened.read().strip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise Unavailable(
-            f"The file of `--password-file` can't be read: {getattr(error, 'strerror', error)}."
-        ) from None
+        why = reason(error) if isinstance(error, OSError) else str(error)
+        raise Unavailable(f"The file of `--password-file` can't be read: {why}.") from None

@@ -11,7 +11,7 @@ from mcp_sqlite.worker.cells import Failure
 from mcp_sqlite.worker.connections import Database
 from mcp_sqlite.worker.hints import hint
 
-__all__ = ["explained", "is_damage"]
+__all__ = ["explained", "is_damage", "reason"]
 
 _SAID = 300
 """Characters of SQLite's own words that are told: they repeat the caller's."""
@@ -20,6 +20,12 @@ _WAYS = {
     "schema": "The schema is changed by `edit_schema`, if the operator started the server with `--ddl`.",
     "other": "That stays closed in every mode.",
 }
+
+
+def reason(error: OSError) -> str:
+    """Why the system refused, in the C library's words: those of Windows come in the language of its user."""
+    words = os.strerror(error.errno) if error.errno else ""
+    return words if words and not words.startswith("Unknown error") else error.strerror or type(error).__name__
 
 
 def explained(database: Database | None, error: BaseException, sql: str = "") -> Failure:

@@ -18,7 +18,7 @@ from mcp_sqlite.worker.authorizer import Mode
 from mcp_sqlite.worker.cells import Failure, NotUtf8, parameters, record
 from mcp_sqlite.worker.change import transaction
 from mcp_sqlite.worker.connections import Connections
-from mcp_sqlite.worker.errors import explained
+from mcp_sqlite.worker.errors import explained, reason
 from mcp_sqlite.worker.guess import created
 from mcp_sqlite.worker.parquet import read_parquet, types_of, write_parquet
 from mcp_sqlite.worker.schema import name_of, open_virtual, quoted, shadows
@@ -169,7 +169,7 @@ def _opened(folder: str, name: str) -> Generator[BinaryIO]:
         descriptor = os.open(os.path.join(folder, name), flags)
     except OSError as error:
         raise Failure(
-            "not_found", f"`{name}` can't be read: {error.strerror}.", "Name a file of the served folder."
+            "not_found", f"`{name}` can't be read: {reason(error)}.", "Name a file of the served folder."
         ) from None
     with open(descriptor, "rb") as raw:
         found = os.fstat(raw.fileno())
@@ -324,7 +324,7 @@ def new_file(folder: str, name: str) -> Generator[BinaryIO]:
     except FileExistsError:
         raise Failure("conflict", f"`{name}` exists already.", "Choose another name.") from None
     except OSError as error:
-        raise Failure("refused", f"`{name}` can't be created: {error.strerror}.", "Choose another name.") from None
+        raise Failure("refused", f"`{name}` can't be created: {reason(error)}.", "Choose another name.") from None
     try:
         with open(descriptor, "wb") as file:
             yield file
@@ -335,5 +335,5 @@ def new_file(folder: str, name: str) -> Generator[BinaryIO]:
         if isinstance(error, FileExistsError):
             raise Failure("conflict", f"`{name}` exists already.", "Choose another name.") from None
         if isinstance(error, OSError):
-            raise Failure("unavailable", f"`{name}` can't be written: {error.strerror}.", "Nothing was kept.") from None
+            raise Failure("unavailable", f"`{name}` can't be written: {reason(error)}.", "Nothing was kept.") from None
         raise

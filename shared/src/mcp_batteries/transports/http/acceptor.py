@@ -14,6 +14,7 @@ import ssl
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from mcp_batteries.errors import reason
 from mcp_batteries.observability.logs import RateLimitFilter
 from mcp_batteries.transports.http.auth.callers import network_of
 from mcp_batteries.transports.http.connection import Connection
@@ -152,7 +153,7 @@ class Acceptor:
 
     def _cannot(self, problem: OSError) -> None:
         # Descriptors went elsewhere.
-        _log.warning("a connection cannot be taken: %s", problem.strerror)
+        _log.warning("a connection cannot be taken: %s", reason(problem))
         self._drop_one(None)
 
     def _take(self, taken: socket.socket, address: Sequence[object]) -> None:

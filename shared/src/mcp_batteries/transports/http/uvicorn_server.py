@@ -22,7 +22,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.server import HANDLED_SIGNALS
 
-from mcp_batteries.errors import Refused, Unavailable, quote
+from mcp_batteries.errors import Refused, Unavailable, quote, reason
 from mcp_batteries.subscriptions.file_watcher import follow_file
 from mcp_batteries.transports.http.acceptor import Acceptor, room
 from mcp_batteries.transports.http.connection import Connection
@@ -242,7 +242,7 @@ def bind(host: str, port: int, *, public: bool) -> socket.socket:
         return listener
     except OSError as problem:
         raise Unavailable(
-            f"Cannot listen on {quote(host)}, port {port}: {problem.strerror or problem}.",
+            f"Cannot listen on {quote(host)}, port {port}: {reason(problem)}.",
             "Choose another --port or --host.",
         ) from None
 

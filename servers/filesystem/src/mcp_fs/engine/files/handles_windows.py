@@ -24,6 +24,7 @@ from typing import Any, Generic, TypeVar
 
 from mcp_batteries.errors import Conflict, Invalid, Refused, quote
 from mcp_fs.engine.names import folded, may_have_another_spelling
+from mcp_fs.paths import for_system
 from mcp_fs.policy import Readable
 
 __all__ = ["Folder", "Spot", "resolve"]
@@ -76,30 +77,29 @@ class Folder(Generic[P_co]):
 
     def folder(self, name: str) -> Folder[P_co]:
         place = self.place if name == "." else self.place / name
-        path = self._at(name)
+        path, at = self._path(name), self._at(name)
         handle = _open(path, _LIST, _SHARE_READ_WRITE, _BACKUP | _THE_LINK_ITSELF)
-        if not _is_same_path(_final_path(handle), path) or os.path.islink(path) or _is_junction(path):
+        if not _is_same_path(_final_path(handle), path) or os.path.islink(at) or _is_junction(at):
             _kernel.CloseHandle(handle)
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-        if not os.path.isdir(path):  # a file can be opened in this way, too
+        if not os.path.isdir(at):  # a file can be opened in this way, too
             _kernel.CloseHandle(handle)
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         return Folder(handle, path, place)
 
     def open(self, name: str, flags: int, mode: int = 0o600) -> int:
-        path = self._at(name)
-        fd = os.open(path, flags | os.O_BINARY | os.O_NOINHERIT, mode)
-        if not _is_same_path(_final_path(msvcrt.get_osfhandle(fd)), path):
+        fd = os.open(self._at(name), flags | os.O_BINARY | os.O_NOINHERIT, mode)
+        if not _is_same_path(_final_path(msvcrt.get_osfhandle(fd)), self._path(name)):
             os.close(fd)
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         return fd
 
     def scan(self) -> Iterator[os.DirEntry[str]]:
-        with os.scandir(self.path) as entries:
+        with os.scandir(for_system(self.path)) as entries:
             yield from entries
 
     def names(self) -> list[str]:
-        return os.listdir(self.path)
+        return os.listdir(for_system(self.path))
 
     def stat(self, name: str) -> os.stat_result:
         return os.lstat(self._at(name))
@@ -147,6 +147,9 @@ class Folder(Generic[P_co]):
         """Nothing: NTFS journals its folders and offers no more."""
 
     def _at(self, name: str) -> str:
+        return for_system(self._path(name))
+
+    def _path(self, name: str) -> str:
         return self.path if name == "." else os.path.join(self.path, name)
 
 
@@ -178,7 +181,7 @@ def resolve(place: P, *, follow: bool = True) -> Spot[P]:
     try:
         name = _spelled(folder, place.parts[-1])
         path = os.path.join(folder.path, name)
-        if not os.path.lexists(path):
+        if not os.path.lexists(for_system(path)):
             return _checked(Spot(folder, name))
         flags = _BACKUP if follow else _BACKUP | _THE_LINK_ITSELF
         handle = _open(path, _ATTRIBUTES, _SHARE_ALL, flags)
@@ -231,7 +234,7 @@ def _folder_at(path: str, place: P) -> Folder[P]:
         located = place.policy.locate(real)
         if located is None:
             raise Refused(f"{quote(place.display)} leads outside the served folders through a link.")
-        if not os.path.isdir(real):
+        if not os.path.isdir(for_system(real)):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         return Folder(handle, real, place.at(*located))
     except BaseException:
@@ -247,7 +250,7 @@ def _refuse_unsafe(name: str) -> None:
 
 
 def _spelled(folder: Folder[P], name: str) -> str:
-    if not may_have_another_spelling(name) or os.path.lexists(os.path.join(folder.path, name)):
+    if not may_have_another_spelling(name) or os.path.lexists(for_system(os.path.join(folder.path, name))):
         return name
     alike = [other for other in folder.names() if folded(other) == folded(name)]
     if len(alike) > 1:
@@ -256,7 +259,7 @@ def _spelled(folder: Folder[P], name: str) -> str:
 
 
 def _open(path: str, access: int, share: int, flags: int) -> int:
-    handle = _kernel.CreateFileW(path, access, share, None, _OPEN_EXISTING, flags, None)
+    handle = _kernel.CreateFileW(for_system(path), access, share, None, _OPEN_EXISTING, flags, None)
     if handle == _INVALID:
         raise ctypes.WinError(ctypes.get_last_error())
     return handle

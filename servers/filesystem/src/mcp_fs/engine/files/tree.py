@@ -31,6 +31,7 @@ from mcp_fs.engine.files.write import (
 )
 from mcp_fs.engine.names import folded
 from mcp_fs.models import Moved, counted
+from mcp_fs.paths import for_system
 from mcp_fs.policy import Readable, Writable
 
 __all__ = ["MOST_ENTRIES", "copy", "create_folder", "delete", "move"]
@@ -429,7 +430,7 @@ def _to_trash(spot: Spot[Writable], place: Writable) -> None:
     # The library takes nothing but a path. It is the one that was resolved, and it is looked at once more: who
     # swaps a folder on the way in this very moment can have another file trashed, from where it can be fetched.
     path = os.path.join(spot.folder.place.root.real, *spot.folder.place.parts, spot.name)
-    if not os.path.samestat(os.lstat(path), spot.folder.stat(spot.name)):
+    if not os.path.samestat(os.lstat(for_system(path)), spot.folder.stat(spot.name)):
         raise Conflict(f"{quote(place.display)} is being moved by somebody else.", "Try again.")
     try:
         send2trash(path)
