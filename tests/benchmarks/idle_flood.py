@@ -2,13 +2,19 @@
 
     uv run python tests/benchmarks/idle_flood.py [CONNECTIONS] [DESCRIPTORS]
 
-One caller works from 127.0.0.1. Another process opens the connections from 127.0.0.2, and keeps the last 800: a third
-is silent, a third sends half a head, a third half a body. The server has so many descriptors. Printed are the caller's
-times, its failures, how much the server's memory grew, and how much it wrote.
+The server asks for tokens, speaks https and has so many descriptors. One caller with a token works from ::1. Another
+process opens the connections, each from another address of one IPv6 /64, and keeps the last 800: a quarter is silent, a
+quarter begins a handshake, a quarter sends half a head, a quarter half a body. Printed are the caller's times, its
+failures, how much the server's memory grew, and how much it wrote.
+
+All of it has a network of its own, so it needs Linux with `unshare` and `ip`.
 """
 
 import asyncio
+import random
 import resource
+import socket
+import ssl
 import statistics
 import subprocess
 import sys
@@ -20,43 +26,76 @@ from urllib.parse import urlsplit
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.bench_http import MODERN, Client
-from shared.http_subject import TOY
+from e2e.test_replicas import DIAGNOSTIC
+from mcp_batteries.transports.http.auth.tokens import new_token
+from shared.certificates import certificate
 
-CALL: dict[str, object] = {"name": "echo", "arguments": {"text": "x"}}
+ALONE = ["unshare", "--map-root-user", "--net", "sh", "-c"]
+NETWORK = "2001:db8:1:2::"
+SET_UP = f'ip link set lo up && ip -6 route add local {NETWORK}/64 dev lo && exec "$@"'
+IPV6_FREEBIND = 78  # linux/in6.h; Python has no name for it.
+KEPT = 800
 HEAD = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n"
 BODY = HEAD + b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+SENT = (b"", b"\x16\x03\x01", HEAD, BODY)
 
 
-async def flood(host: str, port: int, connections: int) -> None:
+class Caller(Client):
+    """One with a token, over https."""
+
+    def __init__(self, url: str, token: str, trusting: ssl.SSLContext) -> None:
+        super().__init__(url, MODERN, token)
+        self._trusting = trusting
+
+    async def connect(self) -> None:
+        host, port = self.address.hostname, self.address.port
+        self.reader, self.writer = await asyncio.open_connection(
+            host, port, ssl=self._trusting, server_hostname="localhost"
+        )
+
+
+async def flood(port: int, connections: int) -> None:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     kept: list[asyncio.StreamWriter] = []
     for number in range(connections):
+        sent = SENT[number % len(SENT)]
+        stream = socket.socket(socket.AF_INET6)
+        stream.setblocking(False)
+        stream.setsockopt(socket.IPPROTO_IPV6, IPV6_FREEBIND, 1)
         try:
-            _, writer = await asyncio.open_connection(host, port, local_addr=("127.0.0.2", 0))
+            stream.bind((f"{NETWORK}{random.randrange(1, 2**16):x}", 0))
+            await asyncio.get_running_loop().sock_connect(stream, ("::1", port))
+            shaken = sent in (HEAD, BODY)
+            _, writer = await asyncio.open_connection(
+                sock=stream, ssl=context if shaken else None, server_hostname="localhost" if shaken else None
+            )
         except OSError:
+            stream.close()
             await asyncio.sleep(0.01)
             continue
-        writer.write((b"", HEAD, BODY)[number % 3])
+        writer.write(sent)
         kept.append(writer)
-        if len(kept) > 800:
+        if len(kept) > KEPT:
             kept.pop(0).transport.abort()
     await asyncio.sleep(5)  # The last of them are still waiting to be taken.
 
 
-async def times(url: str, until: "subprocess.Popen[bytes] | None", least: int) -> tuple[list[float], int]:
+async def times(made: Caller, until: "subprocess.Popen[bytes] | None", least: int) -> tuple[list[float], int]:
     """Milliseconds of calls until so many are made and the flood is over, and how many failed."""
     found: list[float] = []
-    failed, client = 0, None
+    failed, opened = 0, False
     began = time.monotonic()
     while len(found) < least or (until is not None and until.poll() is None and time.monotonic() < began + 600):
         now = time.perf_counter()
         try:
-            if client is None:
-                client = Client(url, MODERN, tool=CALL)
-                await client.open()
-            head, _ = await client.post(client.call)
+            if not opened:
+                await made.open()
+                opened = True
+            head, _ = await made.post(made.call)
             failed += b" 200 " not in head[:20]
         except (OSError, asyncio.IncompleteReadError, RuntimeError):
-            failed, client = failed + 1, None
+            failed, opened = failed + 1, False
         found.append(1000 * (time.perf_counter() - now))
         await asyncio.sleep(0.002)
     return found, failed
@@ -68,30 +107,38 @@ def memory(process: "subprocess.Popen[bytes]") -> float:
 
 
 def main(connections: int, descriptors: int) -> None:
-    with tempfile.NamedTemporaryFile("ab") as said:
+    with tempfile.TemporaryDirectory() as scratch, (Path(scratch) / "said").open("wb") as said:
+        folder = Path(scratch)
+        certificate(folder, "flooded")
+        token, line = new_token("caller")
+        (folder / "tokens").write_text(line, "utf-8")
+        words = ["--host", "::1", "--auth-file", str(folder / "tokens")]
+        words += ["--tls-certificate", str(folder / "cert.pem"), "--tls-key", str(folder / "key.pem")]
+        trusting = ssl.create_default_context(cafile=str(folder / "cert.pem"))
         server = subprocess.Popen(
-            TOY,
+            [*DIAGNOSTIC, *words],
             stderr=said,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors)),
         )
         try:
-            while b"listening on" not in (text := _read(said)):
+            while b"listening on" not in (text := (folder / "said").read_bytes()):
+                assert server.poll() is None, text.decode()
                 time.sleep(0.05)
             url = text.split(b"listening on ")[1].split()[0].decode()
-            parts = urlsplit(url)
-            quiet, failed = asyncio.run(times(url, None, 1000))
+            quiet, failed = asyncio.run(times(Caller(url, token, trusting), None, 1000))
             print(_line("quiet", quiet, failed))
             before = memory(server)
-            words = [sys.executable, __file__, "flood", str(parts.hostname), str(parts.port), str(connections)]
-            with subprocess.Popen(words) as stranger:
+            with subprocess.Popen(
+                [sys.executable, __file__, "flood", str(urlsplit(url).port), str(connections)]
+            ) as them:
                 began = time.monotonic()
-                flooded, failed = asyncio.run(times(url, stranger, 100))
+                flooded, failed = asyncio.run(times(Caller(url, token, trusting), them, 100))
                 took = time.monotonic() - began
                 print(_line("flood", flooded, failed))
                 print(
                     f"{connections:,} connections in {took:.0f} s; memory {memory(server) - before:+.1f} MB;", end=" "
                 )
-                print(f"log {len(_read(said)):,} bytes")
+                print(f"log {len((folder / 'said').read_bytes()):,} bytes")
         finally:
             server.kill()
             server.wait()
@@ -102,12 +149,12 @@ def _line(name: str, found: list[float], failed: int) -> str:
     return f"{name}: p50 {statistics.median(found):.2f} ms, p99 {p99:.2f} ms, {len(found)} calls, {failed} failed"
 
 
-def _read(file: "tempfile._TemporaryFileWrapper[bytes]") -> bytes:
-    return Path(file.name).read_bytes()
-
-
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["flood"]:
-        asyncio.run(flood(sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))
+    words = sys.argv[1:]
+    if words[:1] == ["flood"]:
+        asyncio.run(flood(int(words[1]), int(words[2])))
+    elif words[:1] == ["alone"]:
+        main(int(words[1]), int(words[2]))
     else:
-        main(*(int(word) for word in (*sys.argv[1:], *("50000", "1024")[len(sys.argv) - 1 :])))
+        asked = [*words, *("50000", "1024")[len(words) :]]
+        sys.exit(subprocess.run([*ALONE, SET_UP, "sh", sys.executable, __file__, "alone", *asked]).returncode)

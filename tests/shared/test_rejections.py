@@ -12,7 +12,7 @@ import pytest
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 
-from mcp_batteries.observability.logs import RateLimitFilter
+from mcp_batteries.observability.logs import JsonFormatter, RateLimitFilter
 from mcp_batteries.testing.wire import MODERN, HttpWire
 from mcp_batteries.transports.http.auth.tokens import new_token
 from mcp_batteries.transports.http.rejections import Rejections, set_reason
@@ -112,15 +112,27 @@ async def test_a_flood_is_one_line_and_one_number() -> None:
     assert len(told) == 3
 
 
-async def test_a_flood_from_everywhere_is_bounded_too() -> None:
+@pytest.mark.parametrize("form", ["10.0.{}.{}", "2001:db8:{:x}:{:x}::7"])
+async def test_a_flood_from_everywhere_is_bounded_too(form: str, caplog: pytest.LogCaptureFixture) -> None:
     told: list[dict[str, Any]] = []
     refusals = Rejections(told.append)
     for number in range(20_000):
-        refusals.note(request(f"10.0.{number // 256}.{number % 256}"), 401)
+        refusals.note(request(form.format(number // 256, number % 256)), 401)
     refusals.end()
-    assert len(told) < 210
     assert sum(line["times"] for line in told) == 20_000
     assert "address" not in told[-1]
+    lines = [JsonFormatter().format(record) for record in caplog.records]
+    assert len(lines) == len(told)
+    assert sum(map(len, lines)) < 10_000
+
+
+async def test_the_addresses_of_one_network_are_one_caller() -> None:
+    told: list[dict[str, Any]] = []
+    refusals = Rejections(told.append)
+    for number in range(1_000):
+        refusals.note(request(f"2001:db8:1:2::{number:x}"), 401)
+    refusals.end()
+    assert [(line["address"], line["times"]) for line in told] == [("2001:db8:1:2::/64", 1), ("2001:db8:1:2::/64", 999)]
 
 
 async def test_what_is_not_told_yet_is_told_after_a_while() -> None:

@@ -28,7 +28,7 @@ from mcp_batteries.transports.http.serve import serve
 from mcp_batteries.transports.http.uvicorn_server import bind
 from mcp_example.settings import Settings
 from shared.certificates import certificate
-from shared.http_subject import TOY, running
+from shared.http_subject import TOY, Subject, running
 from shared.toy_http import server
 
 pytestmark = pytest.mark.anyio
@@ -309,6 +309,25 @@ async def test_a_handshake_that_does_not_come_is_not_waited_for(tmp_path: Path) 
         with anyio.fail_after(30), pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
             while True:
                 await stream.receive()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads memory from /proc")
+async def test_a_handshake_that_does_not_come_takes_little_memory(tmp_path: Path) -> None:
+    certificate(tmp_path, "small")
+    files = [f"tls_certificate={tmp_path / 'cert.pem'}", f"tls_key={tmp_path / 'key.pem'}"]
+
+    async def memory(subject: Subject) -> int:
+        """Of the server in kB, once it has taken the connections that came so far."""
+        await anyio.to_thread.run_sync(presented, subject.address)
+        status = Path(f"/proc/{subject.process.pid}/status").read_text("utf-8")
+        return int(status.partition("VmRSS:")[2].split()[0])
+
+    async with running([*TOY, *files]) as subject, AsyncExitStack() as stack:
+        before = await memory(subject)
+        for _ in range(200):
+            stream = await stack.enter_async_context(await anyio.connect_tcp(*subject.address))
+            await stream.send(b"\x16\x03\x01")
+        assert await memory(subject) < before + 200 * 100
 
 
 @pytest.mark.parametrize(

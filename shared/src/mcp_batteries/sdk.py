@@ -7,6 +7,7 @@ Two more are imported where they are used, because they cost time to import: `wa
 
 from __future__ import annotations
 
+from asyncio.sslproto import SSLProtocol
 from collections.abc import Collection, Generator
 from contextlib import contextmanager
 from typing import Any, Protocol
@@ -33,6 +34,7 @@ __all__ = [
     "logging_untouched",
     "lowlevel",
     "serve_stream",
+    "small_tls_buffers",
     "tool_table",
 ]
 
@@ -154,6 +156,14 @@ def announce(server: MCPServer[Any], notifications: NotificationOptions) -> None
         return create(notification_options or notifications, *args, **kwargs)
 
     low.create_initialization_options = announced  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def small_tls_buffers() -> None:
+    """Have asyncio keep two TLS records for each connection from now on.
+
+    It keeps 256 KiB from the first byte of a handshake, which strangers can have as often as there are descriptors.
+    """
+    SSLProtocol.max_size = 32 * 1024
 
 
 def _nothing(level: str) -> None:

@@ -17,6 +17,7 @@ from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from mcp_batteries.observability.audit import caller_in
+from mcp_batteries.transports.http.auth.callers import network_of
 
 __all__ = ["Rejections", "set_reason"]
 
@@ -31,8 +32,8 @@ _TOLD = {
 }
 """Statuses that are refusals, with the reason where nobody says more. Others are mistakes in what was asked."""
 _SECONDS = 60.0
-_MOST_KINDS = 200
-"""Told apart within a minute. Beyond it callers are not."""
+_MOST_KINDS = 24
+"""Told apart within a minute, in two lines each: the log grows by less than 10 kB. Beyond it callers are not."""
 
 _REASON = "refusal"
 
@@ -72,6 +73,8 @@ class Rejections:
             self.end()
             self._began = time.monotonic()
         who = caller_in(scope)
+        if "address" in who:
+            who["address"] = network_of(who["address"])
         kind = (tuple(who.items()), status, reason)
         if kind not in self._untold and len(self._untold) >= _MOST_KINDS:
             kind = ((), status, reason)

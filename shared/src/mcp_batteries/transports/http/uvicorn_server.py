@@ -23,6 +23,7 @@ from starlette.types import ASGIApp
 from uvicorn.server import HANDLED_SIGNALS
 
 from mcp_batteries.errors import Refused, Unavailable, quote, reason
+from mcp_batteries.sdk import small_tls_buffers
 from mcp_batteries.subscriptions.file_watcher import follow_file
 from mcp_batteries.transports.http.acceptor import Acceptor, room
 from mcp_batteries.transports.http.connection import Connection
@@ -108,6 +109,7 @@ class UvicornServer(uvicorn.Server):
         if self.config.ssl is not None:
             # Whatever OpenSSL's own configuration allows (RFC 8996).
             self.config.ssl.minimum_version = ssl.TLSVersion.TLSv1_2
+            small_tls_buffers()
         await super().startup([])
 
         def make() -> Connection:
