@@ -5,7 +5,7 @@ import pytest
 from github_server.oracle import Oracle
 from github_server.serving import EVERYTHING, refused, served
 
-READING, WRITING, ALL = 14_000, 24_640, 48_600
+READING, WRITING, ALL = 14_400, 25_700, 50_100
 
 
 @pytest.mark.anyio

@@ -105,7 +105,7 @@ class ReadTools:
 
     @tool("Get information", effect="read")
     async def get_info(self, path: RelativePath) -> FileInfo:
-        """Kind, size, times, mode, encoding, content hash and resource URI of a file or folder."""
+        """Get kind, size, times, mode, encoding, content hash and resource URI of a file or folder."""
         return await self.engine.info(self.policy.readable(path))
 
     @tool("List a folder", effect="read", view=TREE)

@@ -61,7 +61,7 @@ class WriteTools:
         append: Annotated[bool, Field(description="Add to the end, in the file's encoding.")] = False,
         parents: Annotated[bool, Field(description="Create missing folders.")] = False,
     ) -> Written | Edited:
-        """Create a text file.
+        """Create a text file, or replace one if `overwrite`.
 
         To change a part of a file use `edit_file`.
         """

@@ -104,13 +104,13 @@ class ActionTools:
         ref: Ref,
         inputs: Annotated[dict[str, Any], Field(description="As the workflow declares them")] = {},  # noqa: B006
     ) -> Done:
-        """Start a workflow that allows being started by hand."""
+        """Start a workflow that allows being started by hand. The run appears in `list_actions`."""
         where, policy = self.policy.write_repo(repo, "runs"), self.policy
         return await self.actions.run(where, policy.workflow(workflow), policy.ref(ref), inputs)
 
     @tool("Rerun or cancel", toolset="actions", gate="runs", effect="destroy", open_world=True)
     async def edit_run(self, repo: RepoName, run_id: Number, action: RunAction) -> Done:
-        """Rerun a workflow run or only what failed in it, or cancel it."""
+        """Rerun a workflow run or only what failed in it, or cancel it, which loses the work in progress."""
         return await self.actions.act(self.policy.write_repo(repo, "runs"), run_id, action)
 
     @tool("Delete logs", toolset="actions", gate="delete", effect="destroy", open_world=True)

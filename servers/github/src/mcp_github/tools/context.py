@@ -24,7 +24,7 @@ class ContextTools:
 
     @tool("Who am I", toolset="context", open_world=True)
     async def get_me(self) -> Record:
-        """Get who you are, what may be done, and requests left."""
+        """Get who this token is, what it may do here, and how many requests are left."""
         return await self.repositories.me()
 
     @tool("List people or teams", toolset="context", open_world=True)

@@ -42,7 +42,7 @@ class DiscussionTools:
 
     @tool("Get a discussion", toolset="discussions", open_world=True)
     async def get_discussion(self, repo: RepoName, number: Number, limit: Limit = 20, cursor: Cursor = None) -> Record:
-        """Get a discussion with its comments and replies."""
+        """Get a discussion with its comments and replies; `limit` counts comments."""
         return await self.discussions.get(self.policy.repo(repo), number, limit=limit, cursor=cursor)
 
     @tool("Comment on a discussion", toolset="discussions", effect="write", open_world=True)

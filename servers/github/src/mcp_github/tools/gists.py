@@ -36,7 +36,7 @@ class GistTools:
         limit: Limit = 20,
         cursor: Cursor = None,
     ) -> Listing:
-        """List gists."""
+        """List your gists, or those of `user`. The text of one: `get_gist`."""
         self.policy.require_everything("Gists")
         whose = self.policy.owner(user) if user else None
         return await self.gists.list(whose, since, fields=fields, limit=limit, cursor=cursor)
@@ -45,7 +45,7 @@ class GistTools:
     async def get_gist(
         self, gist: GistId, file: Annotated[str | None, Field(description="Only this one")] = None
     ) -> Record:
-        """Get a gist with the text of its files."""
+        """Get a gist with the text of its files. Found by `list_gists`."""
         self.policy.require_everything("Gists")
         return await self.gists.get(self.policy.gist(gist), file)
 

@@ -75,7 +75,7 @@ class IssueTools:
         limit: Limit = 30,
         cursor: Cursor = None,
     ) -> Listing:
-        """List issues. `search_github` finds words."""
+        """List a repository's issues by state, label or person, newest first. Words in them: `search_github`."""
         params: dict[str, Any] = {
             "state": state, "labels": ",".join(labels) if labels else None, "assignee": assignee, "creator": creator,
             "milestone": milestone, "type": type, "since": since, "sort": sort, "direction": order,
@@ -91,7 +91,7 @@ class IssueTools:
     async def list_issue_options(
         self, repo: RepoName, kind: Options, limit: Limit = 50, cursor: Cursor = None
     ) -> Listing:
-        """List what an issue can have."""
+        """List the labels, milestones, assignees, types or custom fields that an issue can have."""
         return await self.issues.options(self.policy.repo(repo), kind, limit=limit, cursor=cursor)
 
     @tool("List comments", toolset=("issues", "pull_requests"), open_world=True)
@@ -99,7 +99,7 @@ class IssueTools:
         self, repo: RepoName, number: Number, since: Since = None, fields: Fields = None, limit: Limit = 30,
         cursor: Cursor = None,
     ) -> Listing:  # fmt: skip
-        """List comments of an issue or pull request, oldest first."""
+        """List comments of an issue or pull request, oldest first. Those on lines of code: `list_reviews`."""
         return await self.issues.comments(
             self.policy.repo(repo), number, since=since, fields=fields, limit=limit, cursor=cursor
         )
@@ -116,7 +116,7 @@ class IssueTools:
         type: Type = None,  # noqa: A002
         parent: OptionalNumber = None,
     ) -> Done:
-        """Create an issue, under `parent` if given."""
+        """Create an issue, as a sub-issue of `parent` if given. To change one: `edit_issue`."""
         fields = given(
             title=title, body=body, labels=labels, assignees=self._people(assignees), milestone=milestone, type=type
         )
@@ -178,13 +178,13 @@ class IssueTools:
         body: Body,
         thread: Annotated[str | None, Field(description="From `list_reviews`, to reply")] = None,
     ) -> Done:
-        """Comment on an issue or pull request."""
+        """Comment on an issue or pull request. On lines of code: `create_review`."""
         where = self.policy.write_repo(repo)
         return await self.issues.comment(where, number, body, self.policy.node(thread) if thread else None)
 
     @tool("Change a comment", toolset=("issues", "pull_requests"), effect="destroy", open_world=True)
     async def edit_comment(self, repo: RepoName, comment: Number, body: Body, review: Review = False) -> Done:
-        """Replace the text of a comment."""
+        """Replace the whole text of a comment, which must be one that you may change."""
         return await self.issues.edit_comment(self.policy.write_repo(repo), comment, body, review=review)
 
     @tool("React", toolset=("issues", "pull_requests"), effect="write", idempotent=True, open_world=True)
@@ -196,13 +196,13 @@ class IssueTools:
         comment: OptionalNumber = None,
         review: Review = False,
     ) -> Done:
-        """React to an issue, pull request or comment."""
+        """Add a reaction to an issue, pull request or comment; a second of the same kind changes nothing."""
         where = self.policy.write_repo(repo)
         return await self.issues.react(where, reaction, number=number, comment=comment, review=review)
 
     @tool("Delete a comment", toolset=("issues", "pull_requests"), gate="delete", effect="destroy", open_world=True)
     async def delete_comment(self, repo: RepoName, comment: Number, review: Review = False) -> Done:
-        """Delete a comment."""
+        """Delete a comment of an issue or, with `review`, of a review, for good."""
         where = self.policy.write_repo(repo, "delete")
         return await self.issues.delete_comment(where, comment, review=review)
 

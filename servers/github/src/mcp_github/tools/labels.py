@@ -38,7 +38,7 @@ class LabelTools:
 
     @tool("Create a label", toolset="labels", effect="write", open_world=True)
     async def create_label(self, repo: RepoName, name: Name, color: Color = None, description: About = None) -> Done:
-        """Create a label."""
+        """Create a label of a repository. A name that exists is refused."""
         fields = given(name=name, color=color, description=description)
         return await self.labels.create(self.policy.write_repo(repo), fields)
 
@@ -67,7 +67,7 @@ class LabelTools:
         due_on: Since = None,
         state: Literal["open", "closed"] | None = None,
     ) -> Done:
-        """Create a milestone, or change the one with this number."""
+        """Create a milestone, or change the one with this number: what is not given stays."""
         fields = given(title=title, description=description, due_on=due_on, state=state)
         return await self.labels.write_milestone(self.policy.write_repo(repo), number, fields)
 

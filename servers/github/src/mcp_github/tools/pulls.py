@@ -74,13 +74,13 @@ class PullTools:
         limit: Limit = 30,
         cursor: Cursor = None,
     ) -> Listing:
-        """List pull requests."""
+        """List a repository's pull requests by state or branch. By author or words: `search_github`."""
         params: dict[str, Any] = {"state": state, "head": head, "base": base, "sort": sort, "direction": order}
         return await self.pulls.list(self.policy.repo(repo), params, fields=fields, limit=limit, cursor=cursor)
 
     @tool("Get a pull request", toolset="pull_requests", open_world=True, view=PULL)
     async def get_pull_request(self, repo: RepoName, number: Number, fields: Fields = None) -> Record:
-        """Get a pull request: text, branches, mergeability, reviewers."""
+        """Get a pull request: text, branches, mergeability, reviewers. Its changes: `read_diff`."""
         return await self.pulls.get(self.policy.repo(repo), number, fields)
 
     @tool("List reviews", toolset="pull_requests", open_world=True)
@@ -110,7 +110,7 @@ class PullTools:
         limit: Limit = 50,
         cursor: Cursor = None,
     ) -> Listing:
-        """List checks of a pull request or commit."""
+        """List the CI checks of a pull request or commit with their conclusions; `wait` for those that run."""
         where, at = self.policy.repo(repo), self.policy.ref(ref) if ref else None
         patience = None if wait is None else Wait(wait)
         return await self.checks.list(where, number=number, ref=at, wait=patience, limit=limit, cursor=cursor)
@@ -126,7 +126,7 @@ class PullTools:
         draft: bool = False,
         reviewers: Annotated[Listed, Field(description="Logins, org/team, copilot")] = None,
     ) -> Done:
-        """Create a pull request."""
+        """Open a pull request to take `head` into `base`. Files come there by `write_files`."""
         where, policy = self.policy.write_repo(repo), self.policy
         fields = given(title=title, head=policy.head(where, head), base=policy.ref(base).name, body=body, draft=draft)
         return await self.pulls.create(where, fields, self._reviewers(reviewers) or [])
@@ -161,7 +161,7 @@ class PullTools:
         comments: Annotated[list[LineComment], Field(description="On lines")] = [],  # noqa: B006
         commit: Annotated[str | None, Field(description="Head as reviewed")] = None,
     ) -> Done:
-        """Review a pull request, all comments at once."""
+        """Review a pull request: a verdict and comments on its lines, sent at once."""
         where = self.policy.write_repo(repo)
         said = [
             ReviewComment(self.policy.file(item.path).name, item.body, item.line, item.side, item.start_line)
@@ -217,6 +217,6 @@ class PullTools:
         title: OptionalTitle = None,
         body: OptionalBody = None,
     ) -> Done:
-        """Merge a pull request."""
+        """Merge a pull request, only if its head is still `head_sha`."""
         where = self.policy.write_repo(repo, "merge")
         return await self.pulls.merge(where, number, head=head_sha, method=method, title=title, message=body)

@@ -31,14 +31,14 @@ class ReleaseTools:
     async def list_releases(
         self, repo: RepoName, fields: Fields = None, limit: Limit = 20, cursor: Cursor = None
     ) -> Listing:
-        """List releases, newest first."""
+        """List a repository's releases, newest first. Notes and assets of one: `get_release`."""
         return await self.repositories.releases(self.policy.repo(repo), fields=fields, limit=limit, cursor=cursor)
 
     @tool("Get a release", toolset=("repos", "releases"), open_world=True)
     async def get_release(
         self, repo: RepoName, tag: Annotated[str | None, Field(description="Latest by default")] = None
     ) -> Record:
-        """Get a release with its notes and assets."""
+        """Get one release, the latest unless `tag` is given, with its notes and assets."""
         at = self.policy.ref(tag) if tag else None
         return await self.repositories.release(self.policy.repo(repo), at)
 

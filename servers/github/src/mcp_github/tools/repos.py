@@ -70,7 +70,7 @@ class RepoTools:
 
     @tool("Get a repository", toolset="repos", open_world=True)
     async def get_repository(self, repo: RepoName, fields: Fields = None) -> Record:
-        """Get a repository: default branch, visibility, your permission."""
+        """Get a repository: default branch, visibility, your permission. To find one: `search_github`."""
         return await self.repositories.repository(self.policy.repo(repo), fields)
 
     @tool("List files", toolset="repos", open_world=True)
@@ -85,7 +85,7 @@ class RepoTools:
         limit: Annotated[int, Field(ge=1, le=1000)] = 200,
         cursor: Cursor = None,
     ) -> Listing:
-        """List a folder, with `recursive` everything beneath."""
+        """List a folder of a repository, with `recursive` everything beneath. Contents: `read_file`."""
         return await self.files.tree(
             self.policy.repo(repo), self.policy.file(path), _ref(self.policy, ref), recursive=recursive,
             pattern=pattern, fields=fields, limit=limit, cursor=cursor,
@@ -157,7 +157,7 @@ class RepoTools:
         limit: Limit = 30,
         cursor: Cursor = None,
     ) -> Listing:
-        """List branches or tags."""
+        """List a repository's branches or tags with their commits. History of one: `list_commits`."""
         where = self.policy.repo(repo)
         return await self.repositories.refs(where, kind, fields=fields, limit=limit, cursor=cursor)
 
@@ -182,7 +182,7 @@ class RepoTools:
 
     @tool("Create a branch", toolset="repos", effect="write", open_world=True)
     async def create_branch(self, repo: RepoName, branch: Branch, ref: OptionalRef = None) -> Done:
-        """Create a branch at `ref`, else the default branch."""
+        """Create a branch at `ref`, else at the default branch. A name that exists is refused."""
         where, policy = self.policy.write_repo(repo), self.policy
         return await self.repositories.create_branch(where, policy.ref(branch), _ref(policy, ref))
 
@@ -194,18 +194,18 @@ class RepoTools:
         private: bool = True,
         readme: bool = True,
     ) -> Done:
-        """Create a repository."""
+        """Create a repository, private and with a README unless told otherwise."""
         where = self.policy.write_repo(repo)
         return await self.repositories.create(where, description=description, private=private, readme=readme)
 
     @tool("Fork a repository", toolset="repos", effect="write", open_world=True)
     async def copy_repository(self, repo: RepoName, target: Annotated[str, Field(description="owner/name")]) -> Done:
-        """Fork a repository."""
+        """Fork a repository as `target`, in your account or an organisation."""
         return await self.repositories.fork(self.policy.repo(repo), self.policy.write_repo(target))
 
     @tool("Delete a branch", toolset="repos", gate="delete", effect="destroy", open_world=True)
     async def delete_branch(self, repo: RepoName, branch: Branch) -> Done:
-        """Delete a branch, but never the default one."""
+        """Delete a branch, but never the default one. Its commits stay only where others reach them."""
         return await self.repositories.delete_branch(self.policy.write_repo(repo, "delete"), self.policy.ref(branch))
 
     @tool("Delete a repository", toolset="repos", gate="delete", effect="destroy", open_world=True)

@@ -31,7 +31,7 @@ class SearchTools:
         limit: Limit = 20,
         cursor: Cursor = None,
     ) -> Listing:
-        """Search GitHub. To go through one repository's issues, list them."""
+        """Search all of GitHub or one `repo`, by `kind`. To go through one repository's issues: `list_issues`."""
         return await self.repositories.search(
             kind, query, repo, sort=sort, order=order, fields=fields, limit=limit, cursor=cursor
         )

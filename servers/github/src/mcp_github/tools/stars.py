@@ -29,5 +29,5 @@ class StarTools:
 
     @tool("Star or unstar", toolset="stars", effect="write", idempotent=True, open_world=True)
     async def edit_star(self, repo: RepoName, starred: bool = True) -> Done:
-        """Star a repository, or no longer."""
+        """Star a repository, or take the star off with starred=false."""
         return await self.stars.edit(self.policy.write_repo(repo), starred=starred)

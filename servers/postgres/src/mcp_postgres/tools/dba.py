@@ -35,14 +35,16 @@ class DbaTools(Room[Policy, Engine]):
         areas: Annotated[list[Area] | None, Field(description="All unless named.")] = None,
         database: DatabaseName = None,
     ) -> Report:
-        """Get what is wrong with a database and what to do about it, the most urgent first."""
+        """Get what is wrong with a database and what to do about it, the most urgent first. Changes nothing. Slow
+        statements: `list_top_queries`."""
         return await self.engine.health(self.policy.health(database, areas or ()))
 
     @tool("Top queries", seconds=LONGEST)
     async def list_top_queries(
         self, order: Order = "total", limit: Limit = 10, database: DatabaseName = None
     ) -> Report:
-        """List the statements that cost most. Needs pg_stat_statements."""
+        """List the statements that cost most since the counters began. Needs pg_stat_statements. Running now:
+        `list_sessions`."""
         return await self.engine.top(self.policy.database(database), order, limit)
 
     @tool("Sessions", seconds=LONGEST)
@@ -52,7 +54,8 @@ class DbaTools(Room[Policy, Engine]):
         limit: Limit = 50,
         database: DatabaseName = None,
     ) -> Report:
-        """List running statements and open transactions, and who blocks whom."""
+        """List running statements and open transactions, and who blocks whom, on which lock. Past cost:
+        `list_top_queries`."""
         return await self.engine.sessions(self.policy.database(database), which, limit)
 
     @tool("Find indexes", seconds=LONGEST)
@@ -73,5 +76,5 @@ class DbaTools(Room[Policy, Engine]):
         query: Annotated[str, Field(max_length=200, description="Part of a name or comment.")] = "",
         database: DatabaseName = None,
     ) -> Report:
-        """List settings that matter or were changed, or those a word is found in."""
+        """List the server's settings that matter or were changed, or those that contain `query`."""
         return await self.engine.settings(self.policy.settings(database, query))

@@ -40,16 +40,20 @@ class ListTools(Room[Policy, Engine]):
         limit: Limit = 300,
         cursor: Cursor = None,
     ) -> Catalog:
-        """List databases, schemas and tables with columns, keys (`-> table`), sizes and comments. Begin here."""
+        """List databases, schemas and tables with columns, keys (`-> table`), sizes and comments. Begin here; one:
+        `get_table`."""
         return await self.engine.catalog(self.policy.listing(database, kind, schema, name, cursor), limit=limit)
 
 
 @in_words_of(
     {
         "get_table": (
-            "Get columns, keys both ways, indexes, partitions, triggers, policies, grants, comments, and sample rows."
+            "Get one table's columns, keys both ways, indexes, partitions, triggers, policies, grants, sample rows. "
+            "All: `list_objects`."
         ),
-        "search_schema": "Search names and comments of tables, columns, indexes, functions, types and triggers.",
+        "search_schema": (
+            "Search names and comments of tables, columns, indexes, functions, types, triggers. Rows: `query_rows`."
+        ),
         "query_rows": (
             "Query with statements that only read: SELECT, WITH, VALUES, TABLE, EXPLAIN or SHOW.\n\n"
             "Ask several questions in one call: all see the same moment; `parameters` is then an array of one array\n"
@@ -74,5 +78,6 @@ class ReadTools(tools.ReadTools[Policy, Engine]):
         ] = None,
         database: DatabaseName = None,
     ) -> Plan:
-        """Explain how PostgreSQL would run a statement, and what stands out. Runs nothing unless `analyze`."""
+        """Explain how PostgreSQL would run a statement, and what stands out. Runs nothing unless `analyze`; rows:
+        `query_rows`."""
         return await self.engine.explain(self.policy.plan(database, sql, parameters, indexes or ()), analyze=analyze)

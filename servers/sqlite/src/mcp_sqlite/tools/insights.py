@@ -23,7 +23,7 @@ class InsightTools:
     async def create_insight(
         self, ctx: Context, text: Annotated[str, Field(min_length=1, max_length=2000, description="One finding.")]
     ) -> str:
-        """Add a finding to the memo that the user can read as memo://insights."""
+        """Add a finding that is worth keeping to the memo, which the user reads as memo://insights."""
         number = await self.insights.add(text)
         await ctx.notify_resource_updated(MEMO)
         return f"Noted as number {number} in memo://insights."

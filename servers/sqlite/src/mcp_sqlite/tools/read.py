@@ -31,16 +31,20 @@ class ListTools(Room[Policy, Engine]):
     async def list_tables(
         self, database: DatabaseName = None, name: NamePart = None, limit: Limit = 500, cursor: Cursor = None
     ) -> Catalog:
-        """List databases with their tables, columns, keys (-> table) and row counts. Begin here."""
+        """List databases with their tables, columns, keys (-> table) and row counts. Begin here; one table:
+        `get_table`."""
         return await self.engine.catalog(self.policy.listing(database, cursor, name), limit=limit)
 
 
 @in_words_of(
     {
         "get_table": (
-            "Get a table's columns with frequent values, keys both ways, indexes, triggers, definition, sample rows."
+            "Get a table's columns with frequent values, keys both ways, indexes, triggers, definition, sample rows. "
+            "All: `list_tables`."
         ),
-        "search_schema": "Search names of tables, columns, indexes and triggers, and comments in definitions.",
+        "search_schema": (
+            "Search names of tables, columns, indexes, triggers, and comments in definitions. Rows: `query_rows`."
+        ),
         "query_rows": (
             "Query with statements that only read: SELECT, WITH, VALUES, EXPLAIN, reading PRAGMAs.\n\n"
             "Several, separated by `;`, are answered in one call, all of one moment. With "
@@ -57,7 +61,8 @@ class ReadTools(tools.ReadTools[Policy, Engine]):
 
     @tool("Explain a query", seconds=LONGEST, view=PLAN)
     async def explain_query(self, sql: Sql, parameters: Parameters = None, database: DatabaseName = None) -> Plan:
-        """Explain how SQLite would run a statement, what it reads whole and which index would help. Runs nothing."""
+        """Explain how SQLite would run a statement, what it reads whole and which index would help. Runs nothing;
+        rows: `query_rows`."""
         return await self.engine.explain(self.policy.read(database, sql, parameters))
 
     @tool("Search text", seconds=LONGEST, view=TABLE)
@@ -68,7 +73,8 @@ class ReadTools(tools.ReadTools[Policy, Engine]):
         database: DatabaseName = None,
         limit: Limit = 20,
     ) -> RowPage:
-        """Search a full-text (FTS) table, the best matches first, with snippets. FTS syntax or plain words."""
+        """Search a full-text (FTS) table, the best matches first, with snippets. FTS syntax or plain words. Other
+        tables: LIKE in `query_rows`."""
         return await self.engine.search(self.policy.text(database, query, table), limit=limit)
 
     @tool("Check integrity", seconds=LONGEST)
@@ -77,5 +83,6 @@ class ReadTools(tools.ReadTools[Policy, Engine]):
         database: DatabaseName = None,
         quick: Annotated[bool, Field(description="Skip comparing indexes with tables.")] = False,
     ) -> Check:
-        """Run SQLite's integrity check and look for foreign keys that point nowhere."""
+        """Run SQLite's integrity check, which reads the whole file, and look for foreign keys that point nowhere.
+        Repairs nothing."""
         return await self.engine.check(self.policy.database(database), quick=quick)

@@ -34,7 +34,8 @@ class ConditionTools:
         place: PlaceText,
         cursor: Cursor = None,
     ) -> Alerts:
-        """Get official warnings of the US, Canada and Europe, worst first; `status` tells none from not covered."""
+        """Get official warnings of the US, Canada and Europe, worst first; `status` says none, not covered or
+        unavailable."""
         where = await self.policy.place(place)
         return await self.engine.alerts_page(where, self.policy.alerts_after(cursor, where))
 
@@ -46,7 +47,7 @@ class ConditionTools:
         pollen: Annotated[bool, Field(description="Europe only.")] = False,
         units: UnitSystem = None,
     ) -> AirQuality:
-        """Get air quality indices, pollutants and pollen, now and by hour."""
+        """Get modelled air quality: indices, pollutants and pollen, now and by hour. Not measured at a station."""
         where = await self.policy.place(place)
         return await self.engine.air(where, units or self.units, min(hours, 144), pollen=pollen)
 
@@ -58,7 +59,7 @@ class ConditionTools:
         river: Annotated[bool, Field(description="Also river discharge for 30 days.")] = False,
         units: UnitSystem = None,
     ) -> Marine:
-        """Get waves, swell, sea temperature and currents, now and by hour."""
+        """Get waves, swell, sea temperature and currents of the nearest sea, now and by hour. Wind: `get_forecast`."""
         where = await self.policy.place(place)
         return await self.engine.marine(where, units or self.units, min(hours, 144), river=river)
 
@@ -71,7 +72,7 @@ class ConditionTools:
         normals: Annotated[bool, Field(description="Compare with 1991-2020; 14 days at most.")] = False,
         units: UnitSystem = None,
     ) -> History:
-        """Get the weather of past days, from 1940 on, 92 days at most."""
+        """Get the weather of past days, from 1940 on, 92 days at most. Days to come: `get_forecast`."""
         where = await self.policy.place(place)
         here = await self.engine.local_time(where)
         most = _MOST_NORMAL_DAYS if normals else _MOST_DAYS
@@ -82,7 +83,7 @@ class ConditionTools:
     async def get_astronomy(
         self, place: PlaceText, date: Annotated[Day | None, Field(description="Default: today there.")] = None
     ) -> Astronomy:
-        """Get sunrise, sunset, twilights, moonrise, moonset and moon phase of a day."""
+        """Get sunrise, sunset, twilights, moonrise, moonset and moon phase of any day, computed here."""
         where = await self.policy.place(place)
         here = await self.engine.local_time(where)
         return await self.engine.astronomy(where, self.policy.sky_day(date, here.today), here)

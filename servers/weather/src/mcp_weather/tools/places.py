@@ -27,7 +27,7 @@ class PlaceTools:
         query: Annotated[str | None, Field(max_length=200, description="Default: the saved places.")] = None,
         language: Annotated[str | None, Field(pattern="^[a-z]{2}$", description="Two letters.")] = None,
     ) -> Places:
-        """Find places by name, with coordinates, time zone and population."""
+        """Find places by name, with coordinates, time zone and population. The other tools take names too."""
         if query is None or not query.strip():
             return saved_places(self.saved)
         found = await self.policy.places(query, language or self.language)
