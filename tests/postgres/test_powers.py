@@ -90,16 +90,16 @@ def test_a_report_says_what_holds_a_harmful_role() -> None:
 def test_a_transaction_is_opened_to_read_unless_it_is_told_to_write() -> None:
     plain, judged = role(log=False), role("superuser")
     limits = Limits(1.5, 0.25)
-    reads = opening(limits)(plain)
+    reads = opening(limits)(plain, None)
     assert reads.startswith("BEGIN TRANSACTION READ ONLY; SELECT ") and reads.endswith("; SAVEPOINT mcp_start")
     for setting in ("'statement_timeout', '1500'", "'lock_timeout', '250'", "_session_timeout', '61500'"):
         assert setting in reads
-    assert "search_path" not in reads and "'search_path', 'pg_catalog'" in opening(limits)(judged)
-    assert opening(limits, write=True)(plain).startswith("BEGIN TRANSACTION READ WRITE; ")
-    assert opening(limits, several=True)(plain).startswith(
+    assert "search_path" not in reads and "'search_path', 'pg_catalog'" in opening(limits)(judged, None)
+    assert opening(limits, write=True)(plain, None).startswith("BEGIN TRANSACTION READ WRITE; ")
+    assert opening(limits, several=True)(plain, None).startswith(
         "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; "
     )
-    assert opening(limits, several=True)(judged).startswith("BEGIN TRANSACTION READ ONLY; ")
+    assert opening(limits, several=True)(judged, None).startswith("BEGIN TRANSACTION READ ONLY; ")
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from mcp_batteries.sql import watching
 from mcp_batteries.sql.rows import RowPage
 from mcp_batteries.sql.watching import TablesOf, demonstration
 from mcp_postgres.engine.admission import Limits, opening
-from mcp_postgres.engine.connections import apart
+from mcp_postgres.engine.connections import ITSELF, apart
 from mcp_postgres.engine.service import Engine
 from mcp_postgres.policy import (
     ActivityOf,
@@ -44,8 +44,10 @@ _NAMES = """
 SELECT md5(coalesce(string_agg(n.nspname || '.' || c.relname, ' ' ORDER BY n.nspname, c.relname), ''))
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND n.nspname !~ '^pg_'
-    AND n.nspname <> 'information_schema' AND has_table_privilege(c.oid, 'SELECT')
+    AND n.nspname <> 'information_schema'{}
 """
+_MAY_READ = " AND has_table_privilege(c.oid, 'SELECT')"
+"""Where callers have roles of their own, any of them may: PostgreSQL shows everybody what tables there are."""
 _CATALOGUE = "SELECT md5(concat_ws(' ', current_database(), pg_postmaster_start_time(), {}))".format(
     ", ".join(
         f"(SELECT concat(count(*), '/', sum(xmin::text::bigint)) FROM {name})"
@@ -105,15 +107,16 @@ class DatabaseWatcher(watching.Watcher[_Watched]):
         channel: str | None,
     ) -> None:
         super().__init__(map(_Watched, policy.databases.values()), readable)
-        self._engine = engine
+        self._policy, self._engine = policy, engine
         self._seconds, self._channel = seconds, channel
+        self._tables = _NAMES.format("" if policy.has_callers else _MAY_READ)
 
     async def begin(self, watched: _Watched, readables: Mapping[str, Readable[Request]]) -> None:
         if watched.listed and watched.names is None:
             watched.names = await self._names(watched)
-        for uri, readable in readables.items():
-            watched.digests[uri] = await self._digest(readable)
-            watched.readables[uri] = readable
+        for key, readable in readables.items():
+            watched.digests[key] = await self._digest(readable)
+            watched.readables[key] = readable
             # What was committed while this was read is seen by the next look.
             watched.gate = watched.catalogue = None
 
@@ -159,23 +162,23 @@ class DatabaseWatcher(watching.Watcher[_Watched]):
         gate = await self._ask(watched, _GATE)
         now = anyio.current_time()
         looked = {
-            uri: readable for uri, readable in watched.readables.items() if self._pending(watched, readable, now, gate)
+            key: readable for key, readable in watched.readables.items() if self._pending(watched, readable, now, gate)
         }
         if any(isinstance(readable.request, _DEFINED) for readable in looked.values()):
             catalogue = await self._ask(watched, _CATALOGUE)
             if catalogue == watched.catalogue:
-                looked = {uri: item for uri, item in looked.items() if not isinstance(item.request, _DEFINED)}
+                looked = {key: item for key, item in looked.items() if not isinstance(item.request, _DEFINED)}
             watched.catalogue = catalogue
         digests: dict[str, str] = {}
-        for uri, readable in looked.items():
+        for key, readable in looked.items():
             since = anyio.current_time()
-            digests[uri] = await self._digest(readable)
+            digests[key] = await self._digest(readable)
             if (rest := _pause(readable.request)) is not None:
-                watched.due[uri] = anyio.current_time() + rest
+                watched.due[key] = anyio.current_time() + rest
                 aside += anyio.current_time() - since
         changed = watched.compare(digests)
         if watched.listed and gate != watched.gate:
-            names = await self._ask(watched, _NAMES)
+            names = await self._ask(watched, self._tables)
             if watched.names is not None and names != watched.names:
                 changed.append(TablesOf(watched.database.name))
             watched.names = names
@@ -186,8 +189,12 @@ class DatabaseWatcher(watching.Watcher[_Watched]):
 
     def _pending(self, watched: _Watched, readable: Readable[Request], now: float, gate: str | None) -> bool:
         if _pause(readable.request) is not None:
-            return watched.due.get(readable.uri, 0.0) <= now
+            return watched.due.get(readable.key, 0.0) <= now
         return gate != watched.gate
+
+    def request(self, readable: Readable[Request]) -> Request:
+        with self._policy.standing_in(readable.database):
+            return super().request(readable)
 
     async def _digest(self, readable: Readable[Request]) -> str:
         try:
@@ -202,7 +209,7 @@ class DatabaseWatcher(watching.Watcher[_Watched]):
 
     async def _names(self, watched: _Watched) -> str | None:
         try:
-            return await self._ask(watched, _NAMES)
+            return await self._ask(watched, self._tables)
         except Problem as problem:
             logger.info("Not looked at: %s", problem)
             return None
@@ -210,7 +217,7 @@ class DatabaseWatcher(watching.Watcher[_Watched]):
     async def _ask(self, watched: _Watched, sql: str) -> str | None:
         async def do() -> str | None:
             connections = self._engine.following[watched.database.name]
-            async with connections.session(opening(_LIMITS), seconds=_LIMITS.seconds) as session:
+            async with connections.session(opening(_LIMITS), seconds=_LIMITS.seconds, role=ITSELF) as session:
                 return await session.value(sql)
 
         return await apart(do())

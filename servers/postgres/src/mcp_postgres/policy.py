@@ -9,12 +9,15 @@ import base64
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 from urllib.parse import unquote, urlsplit
 
 from mcp_batteries.errors import Invalid, TooLarge, Unavailable, quote
+from mcp_batteries.observability.audit import claim
 from mcp_batteries.sql import policy as sql
 from mcp_batteries.sql.addresses import refuse_other_systems
 from mcp_batteries.sql.policy import (
@@ -48,6 +51,8 @@ _NAMED = re.compile(r"(?P<name>[A-Za-z0-9_-]+)=(?P<rest>(?:postgres(?:ql)?://|[a
 
 MAX_STATEMENTS = 20
 """Statements of one call that reads."""
+_MOST_NAME = 64
+"""Bytes from which on PostgreSQL cuts a name, so that it means another role."""
 
 
 class PolicySettings(Switches, Protocol):
@@ -59,6 +64,8 @@ class PolicySettings(Switches, Protocol):
     def demo(self) -> bool: ...
     @property
     def admin(self) -> bool: ...
+    @property
+    def role_claim(self) -> str | None: ...
 
 
 @dataclass(frozen=True)
@@ -190,6 +197,8 @@ class Policy(sql.Policy[Table, Request]):
     def __init__(self, settings: PolicySettings, *, environment: Mapping[str, str] = os.environ) -> None:
         super().__init__(settings)
         self.can_administer = settings.admin and not settings.read_only
+        self._claim = settings.role_claim
+        self._standing_in: ContextVar[str | None] = ContextVar("standing_in", default=None)
         self.can_reshape = self.can_reshape or self.can_administer
         if settings.demo:
             self.serve("demo", "")
@@ -206,6 +215,35 @@ class Policy(sql.Policy[Table, Request]):
             raise Unavailable(
                 "There is no database to serve.", "Name one as postgresql://host/name, set PGHOST, or pass --demo."
             )
+
+    def database(self, name: str | None) -> Database:
+        found = super().database(name)
+        return found if self._claim is None else replace(found, role=self._role())
+
+    def served(self, name: str | None) -> tuple[Database, ...]:
+        return tuple(map(self.database, self.databases)) if name is None else (self.database(name),)
+
+    @contextmanager
+    def standing_in(self, database: Database) -> Generator[None]:
+        """Within the block, whose caller `database` is for is the caller: what is followed is looked at for somebody.
+
+        Nothing else comes from there: the role was read off a token when that was asked for.
+        """
+        token = self._standing_in.set(database.role)
+        try:
+            yield
+        finally:
+            self._standing_in.reset(token)
+
+    @property
+    def has_callers(self) -> bool:
+        """Whether everybody who asks has a role of their own in the databases."""
+        return self._claim is not None
+
+    def _role(self) -> str | None:
+        """The role of the call under way; None where its token names none, and then no database is opened for it."""
+        found = self._standing_in.get() or (claim(self._claim) if self._claim is not None else None)
+        return found if found is not None and is_whole(found) and len(found.encode()) < _MOST_NAME else None
 
     def table(self, database: str | None, name: str) -> Table:
         """A table or view, which may turn out not to exist; quotes are understood as PostgreSQL does."""
@@ -227,7 +265,8 @@ class Policy(sql.Policy[Table, Request]):
     ) -> ReadStatement | NextPage:
         """What `query_rows` is asked for: statements, or the page behind a cursor."""
         if cursor is not None or sql is None:
-            return super().page(database, sql, parameters, cursor)
+            wanted = super().page(database, sql, parameters, cursor)
+            return replace(wanted, role=self._role()) if isinstance(wanted, NextPage) else wanted
         whole = self.read(database, sql)
         parts = split(whole.sql)
         if len(parts) < 2:

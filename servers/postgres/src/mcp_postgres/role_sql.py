@@ -44,6 +44,10 @@ END $$;
 -- Lets the server look through views for functions that do more than read (PostgreSQL 15 and later):
 --   GRANT SET ON PARAMETER log_min_messages TO mcp_reader;
 
+-- For --role-claim, where each caller over HTTP has a role: the server's role becomes them, and has no rights itself.
+--   CREATE ROLE mcp_gateway LOGIN PASSWORD 'change me' NOINHERIT; GRANT analyst, clerk TO mcp_gateway;
+--   GRANT SET ON PARAMETER log_min_messages TO mcp_gateway;  -- PostgreSQL 15 and later
+
 -- For --write and --ddl take a role of its own that owns the tables to be changed and is no superuser:
 --   CREATE ROLE mcp_writer LOGIN PASSWORD 'change me'; GRANT app_owner TO mcp_writer;
 """

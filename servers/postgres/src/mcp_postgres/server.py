@@ -34,6 +34,7 @@ def build(settings: Settings) -> Assembled:
         password_file=settings.password_file,
         demo=settings.demo,
         trusted=settings.trust_database,
+        callers=policy.has_callers,
     )
     resources = Resources(policy, engine, saved_queries(settings.queries, policy, engine))
     seconds, channel = settings.poll / 1000, settings.listen

@@ -6,7 +6,7 @@ import os
 import re
 from typing import Annotated, ClassVar
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from mcp_batteries.settings import Asked, Positional, Secret
 from mcp_batteries.settings import Settings as Common
@@ -53,6 +53,9 @@ class Settings(Common):
         False, description="Vouch for everybody who may create objects, where the role could do harm by their code."
     )
     queries: str | None = Field(None, description="Folder of .sql files, each served as a tool and a resource.")
+    role_claim: str | None = Field(
+        None, description="Claim of each HTTP caller's token that names its PostgreSQL role; `role` in --auth-file."
+    )
     timeout: int = Field(30, ge=1, le=3600, description="Seconds until a running statement is stopped.")
     lock_timeout: int = Field(3, ge=1, le=600, description="Seconds a statement may wait for a lock.")
     connections: int = Field(5, ge=1, le=50, description="Most connections to each database.")
@@ -77,6 +80,15 @@ class Settings(Common):
         if channel is not None and not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", channel):
             raise ValueError("a channel is a plain lower-case identifier")
         return channel
+
+    @model_validator(mode="after")
+    def _callers(self) -> Settings:
+        if self.role_claim is not None:
+            if self.transport == "stdio" or not (self.auth_file or self.auth_tokens or self.auth_issuer):
+                raise ValueError("--role-claim is for HTTP with tokens, which name the callers' roles")
+            if self.ddl or self.admin:
+                raise ValueError("--role-claim goes without --ddl and --admin: what one caller lays, others would run")
+        return self
 
     def printout(self) -> str | None:
         if self.print_role_sql:

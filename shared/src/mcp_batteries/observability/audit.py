@@ -25,7 +25,7 @@ from starlette.types import Scope
 
 from mcp_batteries.sdk import connection_of
 
-__all__ = ["Audit", "caller_in", "identity", "whose"]
+__all__ = ["Audit", "caller_in", "claim", "identity", "whose"]
 
 _AUDITED = frozenset({"tools/call", "resources/read", "resources/subscribe", "subscriptions/listen", "prompts/get"})
 _UNKNOWN = "unknown"
@@ -129,6 +129,13 @@ def identity(token: AccessToken) -> str:
     """How `token`'s owner is called in logs and limits: its subject, at its issuer if it has one."""
     issuer = (token.claims or {}).get("iss")
     return f"{token.subject}@{issuer}" if issuer else token.subject or token.client_id
+
+
+def claim(name: str) -> str | None:
+    """What the token of the call under way says under `name`; None without a token, or where that is no text."""
+    token = get_access_token()
+    found: Any = None if token is None else (token.claims or {}).get(name)
+    return found if isinstance(found, str) and found else None
 
 
 def _address(host: str) -> str:

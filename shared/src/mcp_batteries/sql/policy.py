@@ -49,10 +49,12 @@ class Database:
     Attributes:
         name: how callers name it, in the characters a URI needs no escapes for.
         address: the path of its file, or what leads to its server; never shown.
+        role: as whom the database sees who asks, where each caller has a role of its own there.
     """
 
     name: str
     address: str = field(repr=False)
+    role: str | None = None
 
 
 @dataclass(frozen=True)
@@ -82,10 +84,11 @@ class SchemaStatement(ReadStatement):
 
 @dataclass(frozen=True)
 class NextPage:
-    """The page behind a cursor, of a result of `database` if one was named."""
+    """The page behind a cursor, of a result of `database` if one was named; and whose it has to be, see `Database`."""
 
     cursor: str
     database: Database | None
+    role: str | None = None
 
     def check(self, database: Database) -> None:
         """Return if the result is one of `database`.
@@ -155,6 +158,11 @@ class Readable(Generic[R]):
     uri: str
     database: Database
     request: R
+
+    @property
+    def key(self) -> str:
+        """What tells it apart from what the same URI means to a caller of another role."""
+        return self.uri if self.database.role is None else f"{self.uri} {self.database.role}"
 
 
 class Policy(ABC, Generic[T, R]):

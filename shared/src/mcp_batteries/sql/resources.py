@@ -74,7 +74,7 @@ class Resources(Room[P, E]):
             if not any(parameter.default is None for parameter in query.parameters):
                 uri = self.policy.saved_uri(query.name)
                 listed.append(Resource(uri=uri, name=query.name, description=query.description, mime_type=JSON))
-        for database in self.policy.databases.values():
+        for database in self.policy.served(None):
             listed += await self.listed(database)
         return listed
 

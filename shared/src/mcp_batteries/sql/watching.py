@@ -61,7 +61,7 @@ W = TypeVar("W", bound=Watched)
 
 
 class Watcher(ABC, Generic[W]):
-    """A source of changes; a key is a URI in its one spelling, or the tables of a database.
+    """A source of changes; a key is a `Readable`'s, or the tables of a database.
 
     Args:
         readable: what a URI means, now.
@@ -77,8 +77,12 @@ class Watcher(ABC, Generic[W]):
         found = self._readable(uri)
         if found is None:
             return None
-        self._known[found.uri] = found
-        return found.uri
+        self._known[found.key] = found
+        return found.key
+
+    def keys_of(self, uri: str) -> Collection[Hashable]:
+        found = self._readable(uri)
+        return [key for key, known in self._known.items() if found is not None and known.uri == found.uri]
 
     async def add(self, keys: Collection[Hashable]) -> None:
         new: dict[str, dict[str, Readable[Any]]] = {}
@@ -88,7 +92,7 @@ class Watcher(ABC, Generic[W]):
                 new.setdefault(key.database, {})
             else:
                 found = self._known[str(key)]
-                new.setdefault(found.database.name, {})[found.uri] = found
+                new.setdefault(found.database.name, {})[found.key] = found
         for name, readables in new.items():
             watched = self.watched[name]
             async with watched.turn:
@@ -101,8 +105,8 @@ class Watcher(ABC, Generic[W]):
                 self.watched[key.database].listed = False
             elif (found := self._known.pop(str(key), None)) is not None:
                 watched = self.watched[found.database.name]
-                watched.readables.pop(found.uri, None)
-                watched.digests.pop(found.uri, None)
+                watched.readables.pop(found.key, None)
+                watched.digests.pop(found.key, None)
         for watched in self.watched.values():
             watched.settle()
 

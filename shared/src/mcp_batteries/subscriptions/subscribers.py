@@ -15,7 +15,7 @@ import math
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Hashable, Sequence
 from contextlib import asynccontextmanager
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import anyio
 from anyio.abc import TaskGroup
@@ -63,6 +63,15 @@ class Source(Protocol):
 
     async def run(self, changed: Callable[[Collection[Hashable]], None]) -> None:
         """Call `changed` with the keys that changed, on the event loop, until cancelled; then nothing is watched."""
+        ...
+
+
+@runtime_checkable
+class PerCaller(Protocol):
+    """A source to which one URI may mean another thing for each caller: its `key` is that of the call under way."""
+
+    def keys_of(self, uri: str) -> Collection[Hashable]:
+        """All keys under which `uri` is watched."""
         ...
 
 
@@ -279,13 +288,17 @@ class Subscribers:
 
     def announce(self, event: ServerEvent) -> None:
         """Tell of `event` under whatever spelling of its URI it was asked for."""
-        place: tuple[Watched | None, Hashable] = (None, event)
+        places: list[tuple[Watched | None, Hashable]] = [(None, event)]
         if isinstance(event, ResourceUpdated):
             try:
                 place = self._place(event.uri)
             except Problem:
                 return
-        self._changed(self._topics.get(place))
+            places = [place]
+            if place[0] is not None and isinstance(place[0].source, PerCaller):
+                places = [(place[0], key) for key in place[0].source.keys_of(event.uri)]
+        for place in places:
+            self._changed(self._topics.get(place))
 
     def __len__(self) -> int:
         """Topics that somebody subscribed to."""

@@ -12,14 +12,13 @@ right to keep the server's log quiet meanwhile; a role that could do harm and la
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import psycopg
 
 from mcp_batteries.errors import Invalid, Problem, Refused, quote
 from mcp_postgres.engine.cells import Column
 from mcp_postgres.engine.closed_world import GATE
-from mcp_postgres.engine.connections import Session
+from mcp_postgres.engine.connections import Opening, Session
 from mcp_postgres.engine.errors import problem
 from mcp_postgres.engine.role import Role
 from mcp_postgres.policy import ReadStatement
@@ -56,7 +55,7 @@ class Limits:
         self.seconds, self.lock = seconds, lock
 
 
-def opening(limits: Limits, *, write: bool = False, several: bool = False) -> Callable[[Role], str]:
+def opening(limits: Limits, *, write: bool = False, several: bool = False) -> Opening:
     """The first trip of a transaction: its mode, its limits, how values are written, and a savepoint.
 
     Statements of our own find PostgreSQL's names only, where another role's function of a better fit could do harm.
@@ -73,11 +72,12 @@ def opening(limits: Limits, *, write: bool = False, several: bool = False) -> Ca
     }  # fmt: skip
     mode = "READ WRITE" if write else "READ ONLY"
 
-    def first(role: Role) -> str:
+    def first(role: Role, caller: str | None) -> str:
         each = {**settings, "search_path": "pg_catalog"} if role.judged else settings
         calls = ", ".join(f"pg_catalog.set_config('{name}', '{value}', true)" for name, value in each.items())
-        level = "ISOLATION LEVEL REPEATABLE READ, " if several and not role.harmful else ""
-        return f"BEGIN TRANSACTION {level}{mode}; SELECT {calls}; SAVEPOINT mcp_start"
+        level = "ISOLATION LEVEL REPEATABLE READ, " if several and not role.harmful and caller is None else ""
+        become = f"SET LOCAL ROLE {caller}; " if caller is not None else ""
+        return f"BEGIN TRANSACTION {level}{mode}; SELECT {calls}; {become}SAVEPOINT mcp_start"
 
     return first
 
@@ -124,9 +124,11 @@ async def judge(session: Session, statement: ReadStatement, *, sequences: bool =
     session.notices.clear()
     # Parsing analyses and rewrites. A cursor would not do: it keeps views as they are, and plans.
     # Names, policies and what they call are those of the role as which it will run.
-    role = [(f"SET LOCAL ROLE {session.acting}", ())] if session.acting else []
+    whose = session.acting or session.caller
+    role = [(f"SET LOCAL ROLE {whose}", ())] if whose else []
+    itself = [("SET LOCAL ROLE NONE", ())] if session.caller else []
     *_, gate, _ = await session.together(
-        (_DEBUG, (path,)), *role, (_PREPARE + statement.sql, ()), ("DEALLOCATE mcp_gate", ()),
+        *itself, (_DEBUG, (path,)), *role, (_PREPARE + statement.sql, ()), ("DEALLOCATE mcp_gate", ()),
         ("ROLLBACK TO SAVEPOINT mcp_judge", ()), (GATE, ()), (_PATH, (path,)),
     )  # fmt: skip
     # PostgreSQL breaks the lines of a tree wherever the 78th column is: between a word and its number too.

@@ -13,6 +13,7 @@ from mcp_postgres.engine.admission import Limits
 from mcp_postgres.engine.connections import Connections
 from mcp_postgres.engine.effects import OBJECTS, difference
 from mcp_postgres.engine.errors import problem
+from mcp_postgres.engine.role import Role
 from mcp_postgres.policy import ReadStatement
 
 __all__ = ["ALONE", "run_alone"]
@@ -30,7 +31,7 @@ async def run_alone(connections: Connections, statement: ReadStatement, limits: 
     Its time is kept here: a setting would outlive the statement, and behind a pooler meet somebody else.
     """
     name = statement.database.name
-    async with connections.session(lambda _: "SELECT 1", seconds=2 * limits.seconds) as session:
+    async with connections.session(_nothing, seconds=2 * limits.seconds, role=None) as session:
         before = await session.value(OBJECTS)
         failed: Problem | None = None
         try:
@@ -52,3 +53,8 @@ async def run_alone(connections: Connections, statement: ReadStatement, limits: 
             fix = f"It left behind what must be dropped first: {quote(', '.join(made), 300)}. {failed.fix}"
             raise type(failed)(failed.what, fix.rstrip()) from failed
         raise failed
+
+
+def _nothing(role: Role, caller: str | None) -> str:
+    """No transaction begins; whoever may define things is no caller of a role of their own."""
+    return "SELECT 1"

@@ -44,6 +44,7 @@ _TOUCHED = "SELECT concat_ws(', ', {}, {}) ".format(
         for name in _CATALOGS
     ),
 )
+_MAY_ACT = "SELECT pg_has_role(oid, $2)::text FROM pg_roles WHERE rolname = $1"
 _DEFERRED = "SET CONSTRAINTS ALL IMMEDIATE"
 _COMMIT = "UNLISTEN *; RESET ROLE; RESET ALL; COMMIT"
 """A function may have set something for the session, which others use too."""
@@ -87,7 +88,8 @@ async def change(
         Problem: one of them is of another kind, has effects beyond its kind, or fails; nothing is changed then.
     """
     name = wanted.database.name
-    async with connections.session(opening(limits, write=True), seconds=limits.seconds) as session:
+    first, role = opening(limits, write=True), wanted.database.role
+    async with connections.session(first, seconds=limits.seconds, role=role) as session:
         work = _Work(session, wanted, dry_run=dry_run, pages=pages, limit=limit)
         alone: str | None = None
         steps: list[Step] = []
@@ -144,6 +146,7 @@ class _Work:
                 "it with `--admin`.",
             )
         if isinstance(wanted, Writes) and wanted.role is not None:
+            await self._may_act(wanted.role)
             session.acting = '"' + wanted.role.replace('"', '""') + '"'
         self.mark = await session.value(_MARK) or ""
         if self.effects is not None:
@@ -240,7 +243,15 @@ class _Work:
     async def _acting(self, *, on: bool) -> None:
         """Become the role as which it is tried, or oneself again."""
         if self.session.acting is not None:
-            await self.session.simple(f"SET LOCAL ROLE {self.session.acting}" if on else "RESET ROLE")
+            whose = self.session.acting if on else self.session.caller
+            await self.session.simple(f"SET LOCAL ROLE {whose}" if whose else "RESET ROLE")
+
+    async def _may_act(self, role: str) -> None:
+        """PostgreSQL asks whether the server's role may become it; here the caller's has to."""
+        session = self.session
+        right = "SET" if session.role.major >= 16 else "MEMBER"
+        if session.caller and await session.value(_MAY_ACT, role, right) != "t":
+            raise Refused(f"Your role can't become {quote(role)}.", "`list_objects` with `roles` lists memberships.")
 
     async def _schema(self, part: ReadStatement, head: str) -> Step:
         session = self.session

@@ -274,9 +274,10 @@ class World:
         gate = row[0] if row else None
         if gate == self._gate:
             return
-        state = await session.value(_STATE)
-        if state != self._state:
-            await self._load(session)
+        async with session.itself():
+            state = await session.value(_STATE)
+            if state != self._state:
+                await self._load(session)
         self._gate, self._state = gate, state
 
     def literal(self, sql: str) -> str | None:

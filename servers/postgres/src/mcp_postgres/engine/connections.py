@@ -15,7 +15,8 @@ import os
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import Any, Final, TypeVar
 
 import anyio
 import psycopg
@@ -25,15 +26,17 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.none import NoneDumper
 from psycopg.types.string import StrDumperUnknown, TextLoader
 
-from mcp_batteries.errors import Problem, Refused, Unavailable
+from mcp_batteries.errors import Problem, Refused, Unavailable, quote
 from mcp_postgres.engine.closed_world import World
 from mcp_postgres.engine.errors import problem, unreachable
 from mcp_postgres.engine.role import ROLE, Role
 from mcp_postgres.policy import Database
 
-__all__ = ["Connections", "Session", "apart"]
+__all__ = ["ITSELF", "Connections", "Opening", "Session", "apart"]
 
 T = TypeVar("T")
+Opening = Callable[[Role, str | None], str]
+"""What begins a transaction of the server's role, for a caller's."""
 Raw = AsyncConnection[Any]
 Service = tuple[tuple[int, int], ...]
 
@@ -57,6 +60,10 @@ _END = (
 The last answer is whether there may be more, which no statement takes away: variables, connections, indexes of code
 that PostgreSQL does not know.
 """
+ITSELF: Final = object()
+"""Instead of a caller's role: what shows nobody anything is looked at as the server's own role."""
+_BECOME = """; SELECT pg_catalog.bool_or(m.rolsuper)::pg_catalog.text FROM pg_catalog.pg_roles m
+WHERE pg_catalog.pg_has_role(current_user, m.oid, 'MEMBER')"""
 _DEFAULTS: dict[str, Any] = {
     "connect_timeout": 10, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3,
     "application_name": "mcp-postgres",
@@ -87,6 +94,8 @@ class Session:
     def __init__(self, raw: Raw, role: Role, service: Service, world: World) -> None:
         self.raw, self.role, self.service, self.world = raw, role, service, world
         self.notices: list[tuple[str, str]] = []
+        self.caller: str | None = None
+        """The role, as SQL spells it, that the caller is there; None where everybody is the server's own."""
         self.acting: str | None = None
         """The role, as SQL spells it, as which the statements of others run."""
         self.spent = False
@@ -121,6 +130,16 @@ class Session:
         """The values of one column a query of our own finds."""
         return [row[0] for row in await (await self.cursor().execute(sql.encode())).fetchall()]
 
+    @asynccontextmanager
+    async def itself(self) -> AsyncGenerator[None]:
+        """Within the block the server's own role looks at what all callers share; no statement of others runs there."""
+        if self.caller is not None:
+            await self.simple("SET LOCAL ROLE NONE")
+        yield
+        # Not if that fails: the transaction is over then, or goes back to where it was the caller's.
+        if self.caller is not None:
+            await self.simple(f"SET LOCAL ROLE {self.caller}")
+
 
 class Connections:
     """The connections to one database.
@@ -130,6 +149,7 @@ class Connections:
         locate: the address at the time of connecting, where it isn't known before.
         password: asked for at each connect if neither address nor libpq's own sources give one.
         trusted: the operator vouches for all code in the database.
+        callers: everybody who asks has a role of their own there.
     """
 
     def __init__(
@@ -140,8 +160,9 @@ class Connections:
         locate: Callable[[], Awaitable[str]] | None = None,
         password: Callable[[], str | None] = lambda: None,
         trusted: bool = False,
+        callers: bool = False,
     ) -> None:
-        self.database, self.trusted = database, trusted
+        self.database, self.trusted, self.callers = database, trusted, callers
         self.role: Role | None = None
         """As of the last connect."""
         self._world = World(closed=True)
@@ -151,15 +172,23 @@ class Connections:
         self._open: set[Session] = set()
 
     @asynccontextmanager
-    async def session(self, opening: Callable[[Role], str], *, seconds: float) -> AsyncGenerator[Session]:
+    async def session(self, opening: Opening, *, seconds: float, role: object) -> AsyncGenerator[Session]:
         """A transaction begun by `opening`; what isn't committed at its end is rolled back.
+
+        Args:
+            role: the caller's, or `ITSELF`; of no account where everybody is the server's own.
 
         Raises:
             Unavailable: there is no connection to be had.
-            Refused: the role could do harm that nothing here could hold back.
+            Refused: the role could do harm that nothing here could hold back, or the caller has none.
         """
+        caller: str | None = None
+        if self.callers and role is not ITSELF:
+            if not isinstance(role, str):
+                raise Refused("The caller's token names no role.", "The operator can give it one (`--role-claim`).")
+            caller = '"' + role.replace('"', '""') + '"'
         async with self._free:
-            session = await self._begun(opening)
+            session = await self._begun(opening, caller)
             try:
                 async with asyncio.timeout(seconds + _GRACE):
                     yield session
@@ -199,7 +228,7 @@ class Connections:
         for session in list(self._open):
             await self._drop(session)
 
-    async def _begun(self, opening: Callable[[Role], str]) -> Session:
+    async def _begun(self, opening: Opening, caller: str | None) -> Session:
         service = _service(self.database.address)
         while self._idle:
             session = self._idle.pop()
@@ -209,7 +238,10 @@ class Connections:
                 continue
             try:
                 async with asyncio.timeout(_TEST_SECONDS):
-                    await session.simple(opening(session.role))
+                    await self._open_by(session, opening, caller)
+            except Refused:
+                await self._give_back(session)
+                raise
             except (psycopg.Error, TimeoutError):
                 await self._drop(session)
             except BaseException:
@@ -219,7 +251,7 @@ class Connections:
                 return session
         session = await self._connected()
         try:
-            await session.simple(opening(session.role))
+            await self._open_by(session, opening, caller)
         except psycopg.Error as error:
             await self._drop(session)
             raise problem(error, self.database.name) from error
@@ -227,6 +259,21 @@ class Connections:
             await self._drop(session)
             raise
         return session
+
+    async def _open_by(self, session: Session, opening: Opening, caller: str | None) -> None:
+        session.caller = caller
+        if caller is None:
+            await session.simple(opening(session.role, None))
+            return
+        try:
+            mighty = await session.last(opening(session.role, caller) + _BECOME)
+        except (psycopg.errors.InsufficientPrivilege, psycopg.errors.InvalidParameterValue) as error:
+            raise Refused(
+                f"The caller's role can't be taken: {quote(error.diag.message_primary or '')}.",
+                "The operator can make it, and GRANT it to the server's own role.",
+            ) from error
+        if mighty != "false":
+            raise Refused("The caller's role is a superuser, or may become one.", "The operator can name another.")
 
     async def _connected(self) -> Session:
         service = _service(self.database.address)
@@ -262,8 +309,15 @@ class Connections:
             await raw.close()
             raise
         assert found is not None
-        role = Role.read(found[0])
-        closed = bool(role.harmful) and not self.trusted
+        role = replace(Role.read(found[0]), callers=self.callers)
+        closed = (bool(role.harmful) or self.callers) and not self.trusted
+        if self.callers and not role.judged:
+            await raw.close()
+            raise Refused(
+                f"The database `{self.database.name}` is not served: a query could become another caller's role, and "
+                "PostgreSQL does not let the server's role look at what a query would run.",
+                "The operator can GRANT SET ON PARAMETER log_min_messages to that role (PostgreSQL 15 and later).",
+            )
         if closed and not role.judged:
             await raw.close()
             raise Refused(
@@ -284,7 +338,7 @@ class Connections:
 
     async def _give_back(self, session: Session) -> None:
         session.notices.clear()
-        session.acting = None
+        session.acting = session.caller = None
         try:
             async with asyncio.timeout(_CLEAN_SECONDS):
                 more = await session.last(_END.format(seed=_CHANCE.uniform(-1, 1)))

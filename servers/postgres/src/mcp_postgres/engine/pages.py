@@ -74,7 +74,8 @@ class Pages:
         self, connections: Connections, statement: ReadStatement, *, limit: int, max_bytes: int, max_cell: int
     ) -> RowPage:
         """The first page of a statement's rows."""
-        async with connections.session(opening(self._limits), seconds=self._limits.seconds) as session:
+        first, role = opening(self._limits), statement.database.role
+        async with connections.session(first, seconds=self._limits.seconds, role=role) as session:
             result = await _read(session, statement, limit, max_bytes, max_cell)
         return self._page(result, secrets.token_urlsafe(9), 0, limit, max_bytes)
 
@@ -89,7 +90,7 @@ class Pages:
         found: list[RowPage | str] = []
         first = opening(self._limits, several=True)
         until = time.monotonic() + self._limits.seconds
-        async with connections.session(first, seconds=self._limits.seconds) as session:
+        async with connections.session(first, seconds=self._limits.seconds, role=reads.database.role) as session:
             for number, statement in enumerate(reads.parts):
                 share = max_bytes // (len(reads.parts) - number)
                 left = max(1, int(1000 * (until - time.monotonic())))
@@ -110,7 +111,7 @@ class Pages:
                         said = NotFound(said.what, await meant(session, said, statement.sql) or said.fix)
                     found.append(str(said))
                     continue
-                if number == 0 and session.role.harmful:
+                if number == 0 and (session.role.harmful or session.caller):
                     result.notes.append("each statement saw a moment of its own: the role's statements are judged")
                 page = self._page(result, secrets.token_urlsafe(9), 0, limit, share)
                 max_bytes -= len(page.lines.encode())
@@ -151,7 +152,7 @@ class Pages:
                 result = self._results.get(name)
             case _:
                 name, shown, result = "", 0, None
-        if result is None:
+        if result is None or result.statement.database.role != wanted.role:
             raise Invalid(
                 f"The result behind the `cursor` is gone; the last {_MOST_RESULTS} are kept.", "Run the query again."
             )
@@ -164,7 +165,8 @@ class Pages:
         self._results.move_to_end(name)
         if not result.start <= shown < result.start + len(result.lines):
             notes = [f"read again from row {shown + 1} on: what changed meanwhile may be missing or twice"]
-            async with connections.session(opening(self._limits), seconds=self._limits.seconds) as session:
+            first, role = opening(self._limits), result.statement.database.role
+            async with connections.session(first, seconds=self._limits.seconds, role=role) as session:
                 result = await _read(session, result.statement, limit, max_bytes, result.max_cell, shown)
             result.notes += notes
         return self._page(result, name, shown, limit, max_bytes)

@@ -82,6 +82,8 @@ class Role:
     powers: Sequence[str]
     harmful: Sequence[str]
     path: str
+    callers: bool = False
+    """Whether it stands in for callers, each by a role of their own."""
 
     @classmethod
     def read(cls, text: str) -> Role:
@@ -108,14 +110,18 @@ class Role:
 
     def because(self) -> str:
         """Why what it runs is judged, as the rest of a sentence."""
+        if self.callers:
+            return "stands in for callers of several roles"
         if self.superuser:
             return "is a superuser, or may become one"
         if self.harmful:
             return f"has {', '.join(f'`{word}`' for word in self.harmful[:5])}"
         return "may keep the log quiet, so that queries are judged"
 
-    def sentence(self) -> str:
-        """What it is, in a sentence."""
+    def sentence(self, caller: str | None = None) -> str:
+        """What it is, or in its stead the role of the caller, in a sentence."""
+        if caller is not None:
+            return f"you are the role `{caller}` on PostgreSQL {self.major}; what a query would run is judged first"
         what = f"role `{self.name}` on PostgreSQL {self.major}"
         if self.standby:
             what += " (a standby)"
@@ -124,8 +130,13 @@ class Role:
         powers = f" has {', '.join(self.powers)}" if self.powers else " has no special powers"
         return what + powers
 
-    def report(self, found: dict[str, int], *, trusted: bool) -> str:
-        """All of it, for a person."""
+    def report(self, found: dict[str, int], *, trusted: bool, caller: str | None = None) -> str:
+        """All of it, for a person; of the caller's role no more than what it may do to tables."""
+        if caller is not None:
+            return (
+                f"{self.sentence(caller).capitalize()}.\nTables: {found['tables']}, of which you may change "
+                f"{found['writable']} and own {found['owned']}.\n"
+            )
         lines = [
             f"Role `{self.name}` on PostgreSQL {self.version // 10000}.{self.version % 10000}"
             + (", a standby." if self.standby else "."),

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import anyio.to_thread
 
-from mcp_batteries.errors import Invalid, NotFound, Problem, Unavailable, quote, reason
+from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable, quote, reason
 from mcp_batteries.limits import Cursor
 from mcp_batteries.sql.changes import Change
 from mcp_batteries.sql.rows import Hits, Results, RowPage
@@ -17,7 +17,7 @@ from mcp_postgres.engine import catalog, health, listing, workload
 from mcp_postgres.engine.admission import Limits, admit, opening
 from mcp_postgres.engine.change import change, reaches_far
 from mcp_postgres.engine.cluster import Cluster
-from mcp_postgres.engine.connections import Connections, Session, apart
+from mcp_postgres.engine.connections import ITSELF, Connections, Session, apart
 from mcp_postgres.engine.demo import SCRIPT
 from mcp_postgres.engine.errors import Missing
 from mcp_postgres.engine.pages import Pages
@@ -78,6 +78,7 @@ class Engine:
         password_file: read at each connect, where nothing else has the password.
         demo: start a PostgreSQL for the database `demo`.
         trusted: the operator vouches for all code in the databases.
+        callers: everybody who asks has a role of their own in the databases.
     """
 
     def __init__(
@@ -89,11 +90,13 @@ class Engine:
         password_file: str | None,
         demo: bool,
         trusted: bool = False,
+        callers: bool = False,
     ) -> None:
         self.limits = limits
         self._demo, self._cluster = demo, None
         self._pages = Pages(limits)
-        make = functools.partial(Connections, password=functools.partial(_password, password_file), trusted=trusted)
+        secret = functools.partial(_password, password_file)
+        make = functools.partial(Connections, password=secret, trusted=trusted, callers=callers)
         self._to: dict[str, Connections] = {}
         self.following: dict[str, Connections] = {}
         """A connection of its own for who follows changes: it waits for no query."""
@@ -130,11 +133,12 @@ class Engine:
     async def within(self, database: Database, work: Callable[[Session], Awaitable[T]]) -> T:
         """Do `work` in a read-only transaction."""
 
-        async def do() -> T:
-            async with self._to[database.name].session(opening(self.limits), seconds=self.limits.seconds) as session:
-                return await work(session)
+        return await apart(self._within(database, work, database.role))
 
-        return await apart(do())
+    async def _within(self, database: Database, work: Callable[[Session], Awaitable[T]], role: object) -> T:
+        first, seconds = opening(self.limits), self.limits.seconds
+        async with self._to[database.name].session(first, seconds=seconds, role=role) as session:
+            return await work(session)
 
     async def rows(
         self, wanted: ReadStatement | NextPage, *, limit: int, max_bytes: int, max_cell: int = _CELL
@@ -175,7 +179,13 @@ class Engine:
         Raises:
             Problem: it would refuse it.
         """
-        await self.within(statement.database, lambda session: admit(session, statement))
+        work = self._within(statement.database, lambda session: admit(session, statement), ITSELF)
+        try:
+            await apart(work)
+        except Refused:
+            # Callers may read what the server's own role may not; each is asked anew.
+            if not self._to[statement.database.name].callers:
+                raise
 
     async def catalog(self, wanted: ListOf, *, limit: int) -> Catalog:
         """Schemas and objects of a kind, `limit` of them, of one database after the other."""
@@ -200,7 +210,7 @@ class Engine:
                 offset = 0
                 continue
             role = self._to[database.name].role
-            found.append((database.name, role.sentence() if role else "", held, objects[:limit]))
+            found.append((database.name, role.sentence(database.role) if role else "", held, objects[:limit]))
             position = [database.name, offset + limit] if len(objects) > limit else None
             limit, offset = limit - len(objects), 0
             if position is None and limit <= 0 and place + 1 < len(names):
@@ -287,7 +297,8 @@ class Engine:
         trusted = self._to[database.name].trusted
 
         async def look(session: Session) -> str:
-            return session.role.report(json.loads(await session.value(WRITABLE) or "{}"), trusted=trusted)
+            found = json.loads(await session.value(WRITABLE) or "{}")
+            return session.role.report(found, trusted=trusted, caller=database.role)
 
         return await self.within(database, look)
 

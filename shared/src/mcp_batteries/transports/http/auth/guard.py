@@ -157,7 +157,8 @@ class Guard:
                 now = await self._verify(stream.access.token)
             except Unavailable:
                 continue  # Nothing is known against it, and its end is set.
-            if now is None or now.scopes != stream.access.scopes:
+            then = stream.access
+            if now is None or (now.scopes, now.claims) != (then.scopes, then.claims):
                 stream.end.cancel()
 
     async def _who(self, given: list[str]) -> AccessToken | Response:

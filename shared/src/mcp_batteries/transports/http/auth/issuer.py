@@ -124,7 +124,7 @@ class Issuer:
             expires_at=min(int(claims["exp"]), _LAST_SECOND) + _LEEWAY_SECONDS,
             resource=self._audiences[0],
             subject=str(claims["sub"]),
-            claims={"iss": self._url},
+            claims={**claims, "iss": self._url},
         )
 
     async def _candidates(self, name: Any, algorithm: str) -> list[jwt.PyJWK]:

@@ -2,7 +2,7 @@
 
 One token per line, `#` begins a comment:
 
-    alice sha256:9f86d081884c7d65... read write
+    alice sha256:9f86d081884c7d65... read write role=analyst
     ci    sha256:60303ae22b998861... search.read until=2027-01-31
 
 A token is 256 random bits, so that one round of SHA-256 guards it as well as any slow hash would.
@@ -30,7 +30,7 @@ __all__ = ["Tokens", "new_token"]
 PREFIX = "mcpb_"
 """So that scanners for secrets know one when they see it."""
 _LINE = re.compile(r"([\w.@+-]{1,100})\s+sha256:([0-9a-f]{64})((?:\s+\S+)*)\s*")
-_UNTIL = "until="
+_UNTIL, _ROLE = "until=", "role="
 
 _log = logging.getLogger(__name__)
 
@@ -40,6 +40,7 @@ class _Entry:
     name: str
     digest: bytes
     scopes: tuple[str, ...]
+    role: str | None
     expires_at: int | None
 
 
@@ -47,14 +48,14 @@ def new_token(wanted: str) -> tuple[str, str]:
     """A new token, and the line that lets it in.
 
     Args:
-        wanted: a name, perhaps followed by scopes and `until=DATE`; the scope is `read` if none is given.
+        wanted: a name, perhaps followed by scopes, `role=NAME` and `until=DATE`; the scope is `read` if none is given.
 
     Raises:
         Invalid: `wanted` makes no line that could be read.
     """
     token = PREFIX + secrets.token_urlsafe(32)
     name, *rest = wanted.split() or [""]
-    if all(item.startswith(_UNTIL) for item in rest):
+    if all(item.startswith((_UNTIL, _ROLE)) for item in rest):
         rest = ["read", *rest]
     line = " ".join([name, f"sha256:{_digest(token).hex()}", *rest])
     _entry(line)
@@ -100,6 +101,7 @@ class Tokens:
             scopes=list(found.scopes),
             expires_at=found.expires_at,
             subject=found.name,
+            claims=None if found.role is None else {"role": found.role},
         )
 
     async def follow(self, changed: Callable[[], Awaitable[None]]) -> None:
@@ -144,6 +146,9 @@ def _entry(line: str) -> _Entry:
         raise Invalid("A line of tokens is `NAME sha256:HEX SCOPE...`.", "--new-token NAME prints one.")
     words = found[3].split()
     until = [word.removeprefix(_UNTIL) for word in words if word.startswith(_UNTIL)]
+    roles = [word.removeprefix(_ROLE) for word in words if word.startswith(_ROLE)]
+    if len(roles) > 1 or "" in roles:
+        raise Invalid("A line of tokens names one role at most.", "Write role=NAME once.")
     try:
         # Its last day counts in full, in the time zone that is last to end it.
         ends = [date.fromisoformat(word) + timedelta(days=1, hours=12) for word in until]
@@ -151,9 +156,8 @@ def _entry(line: str) -> _Entry:
         raise Invalid(f"{quote(until[0])} is no date.", "Write until=2027-01-31.") from None
     midnight = [datetime.combine(day, datetime.min.time(), UTC) for day in ends]
     expires_at = min((int(moment.timestamp()) for moment in midnight), default=None)
-    return _Entry(
-        found[1], bytes.fromhex(found[2]), tuple(word for word in words if not word.startswith(_UNTIL)), expires_at
-    )
+    scopes = tuple(word for word in words if not word.startswith((_UNTIL, _ROLE)))
+    return _Entry(found[1], bytes.fromhex(found[2]), scopes, roles[0] if roles else None, expires_at)
 
 
 def _digest(token: str) -> bytes:
