@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[1]
 SECONDS = 55.0
 TESTS = {
     "servers/filesystem": ["tests/filesystem"],
+    "servers/git": ["tests/git_server"],
     "servers/github": ["tests/github_server"],
     "servers/postgres": ["tests/postgres"],
     "servers/sqlite": ["tests/sqlite"],

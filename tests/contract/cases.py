@@ -7,6 +7,7 @@ from contextlib import closing
 from functools import cache
 from pathlib import Path
 
+from git_server.made import Made
 from github_server.oracle import Oracle
 from mcp_batteries.testing.case import Case
 from postgres.serving import make
@@ -40,6 +41,39 @@ def filesystem(scratch: Path) -> Case:
             ("write_file", {"path": "notes.txt", "content": "x"}),
         ],
         foreign=[str(beside), "the secret", "root:"],
+    )
+
+
+def git(scratch: Path) -> Case:
+    made = Made(scratch / "app")
+    made.commit("first", {"notes.txt": "one\n", "folder/more.txt": "two\n"})
+    made.write("notes.txt", "one\nmore\n")
+    (scratch / "secret.txt").write_text("the secret", "utf-8")
+    return Case(
+        package="mcp_git",
+        arguments=[str(made.path)],
+        read=("get_status", {}),
+        uri="git://app/status",
+        refused=[
+            ("get_status", {"repo": "other"}),
+            ("get_status", {"path": "../secret.txt"}),
+            ("list_commits", {"rev": "--output=x"}),
+            ("list_commits", {"rev": "nothing"}),
+            ("list_commits", {"cursor": "garbage"}),
+            ("list_commits", {"regex": True}),
+            ("read_diff", {"rev": "HEAD", "only": "staged"}),
+            ("read_diff", {"rev": "--no-index..HEAD"}),
+            ("read_file", {"path": "../secret.txt"}),
+            ("read_file", {"path": str(scratch / "secret.txt")}),
+            ("read_file", {"path": ".git/config"}),
+            ("read_file", {"path": "missing.txt"}),
+            ("read_file", {"path": "folder"}),
+            ("read_file", {"path": "notes.txt", "rev": "HEAD:notes.txt"}),
+            ("get_blame", {"path": "missing.txt"}),
+            ("list_refs", {"kind": "reflog", "name": "-x"}),
+            ("search_text", {"pattern": "a\nb"}),
+        ],
+        foreign=["the secret", str(scratch)],
     )
 
 
@@ -191,6 +225,6 @@ def example(scratch: Path) -> Case:
 
 
 CASES: dict[str, Callable[[Path], Case]] = {
-    "mcp_fs": filesystem, "mcp_github": github, "mcp_postgres": postgres, "mcp_sqlite": sqlite, "mcp_weather": weather,
-    "mcp_example": example,
+    "mcp_fs": filesystem, "mcp_git": git, "mcp_github": github, "mcp_postgres": postgres, "mcp_sqlite": sqlite,
+    "mcp_weather": weather, "mcp_example": example,
 }  # fmt: skip

@@ -58,7 +58,7 @@ OTHERS = (
     *("psycopg", "pydantic", "pypdfium2", "redis.asyncio", "rich.live", "starlette.applications", "tempfile"),
     *("uvicorn.protocols.http.auto", "watchfiles", "zoneinfo"),
 )
-PACKAGES = ("mcp_batteries", "mcp_fs", "mcp_github", "mcp_postgres", "mcp_sqlite", "mcp_weather")
+PACKAGES = ("mcp_batteries", "mcp_fs", "mcp_git", "mcp_github", "mcp_postgres", "mcp_sqlite", "mcp_weather")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there it is so")

@@ -1,0 +1,1 @@
+"""MCP server for Git repositories."""

@@ -1,0 +1,233 @@
+"""What tells which URIs to refresh: events in the git directory and the work tree, decided by what is really served.
+
+An event only wakes: what was asked for is read again and compared, so that nothing is told that changes no answer.
+While git holds a lock, or more happens during a look, the state is one on its way to another, and is not told.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import logging
+import os
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable
+
+import anyio
+
+from mcp_batteries.errors import NotFound, Problem
+from mcp_batteries.subscriptions.file_watcher import FileWatcher
+from mcp_batteries.subscriptions.journal import Change
+from mcp_git.engine.service import Engine
+from mcp_git.layout import Layout
+from mcp_git.policy import Policy, Repository, Shown
+from mcp_git.settings import Settings
+
+__all__ = ["RepositoryWatcher", "demonstration"]
+
+_log = logging.getLogger(__name__)
+
+_LOCKS = ("index.lock", "HEAD.lock")
+_LOCK_SECONDS = 2.0
+"""For which a lock is waited for; one that a crash left is older."""
+_TRIES = 5
+"""Looks until a state counts although more happened meanwhile."""
+_ROUND_SECONDS = 2.0
+_SHARE = 0.005
+"""Of the time, what looks take at most that no event asked for."""
+_OF_WORK_TREE = ("status", "diff")
+
+
+class _Watched:
+    """One repository, what of it somebody wants to hear of, and how that was at the last look."""
+
+    def __init__(self, repository: Repository) -> None:
+        self.repository = repository
+        self.shown: dict[str, Shown] = {}
+        self.digests: dict[str, str] = {}
+        self.folders: set[str] = set()
+        self.wake = anyio.Event()
+        self.wanted = anyio.Event()
+        self.turn = anyio.Lock()
+        self.events = 0
+
+    @property
+    def of_work_tree(self) -> bool:
+        return any(shown.kind in _OF_WORK_TREE for shown in self.shown.values())
+
+
+class RepositoryWatcher:
+    """The source of changes for `git://` URIs.
+
+    Args:
+        text: what a resource reads as now.
+    """
+
+    list_keys: Collection[Hashable] = ()
+
+    def __init__(
+        self, policy: Policy, engine: Engine, text: Callable[[Shown], Awaitable[str]], settings: Settings
+    ) -> None:
+        self._policy, self._engine, self._text = policy, engine, text
+        self._watched = {name: _Watched(repository) for name, repository in policy.repositories.items()}
+        self._known: dict[str, Shown] = {}
+        self._layouts: dict[str, Layout] = {}
+        self._changed: Callable[[Collection[Hashable]], None] = lambda keys: None
+        ticks = itertools.count()
+        self._files = FileWatcher(
+            _roots(policy),
+            locate=lambda uri: None,
+            probe=lambda path: next(ticks),  # whatever happened there, the repository is what is looked at
+            poll={"auto": None, "poll": True}[settings.watch],
+            inside=True,
+        )
+
+    def key(self, uri: str) -> Hashable | None:
+        shown = self._policy.shown(uri)
+        if shown is None:
+            return None
+        self._known[shown.uri] = shown
+        return shown.uri
+
+    async def add(self, keys: Collection[Hashable]) -> None:
+        new: dict[str, list[Shown]] = {}
+        for key in map(str, keys):
+            new.setdefault(self._known[key].repository.name, []).append(self._known[key])
+        for name, items in new.items():
+            watched = self._watched[name]
+            async with watched.turn:
+                watched.shown |= {shown.uri: shown for shown in items}
+                await self._arm(watched)
+                for shown in items:
+                    watched.digests[shown.uri] = await self._digest(shown)
+            watched.wanted.set()
+
+    def discard(self, keys: Collection[Hashable]) -> None:
+        for key in map(str, keys):
+            if (shown := self._known.pop(key, None)) is None:
+                continue
+            watched = self._watched[shown.repository.name]
+            watched.shown.pop(key, None)
+            watched.digests.pop(key, None)
+            if not watched.shown:
+                self._files.discard(watched.folders)
+                watched.folders = set()
+
+    async def run(self, changed: Callable[[Collection[Hashable]], None]) -> None:
+        self._changed = changed
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._files.run, self._touched)
+                for watched in self._watched.values():
+                    tasks.start_soon(self._follow, watched)
+        finally:
+            for watched in self._watched.values():
+                watched.shown, watched.digests, watched.folders = {}, {}, set()
+
+    def followed(self, uri: str) -> Hashable | None:
+        return self.key(uri)
+
+    async def look(self, keys: Collection[Hashable]) -> None:
+        for name in {self._known[key].repository.name for key in map(str, keys) if key in self._known}:
+            watched = self._watched[name]
+            async with watched.turn:
+                await self._look(watched)
+
+    def news(self, key: Hashable) -> Iterable[Change]:
+        return (Change(),)
+
+    def shown(self, change: Change) -> str:
+        return ""
+
+    def _touched(self, folders: Collection[Hashable]) -> None:
+        for watched in self._watched.values():
+            if not watched.folders.isdisjoint(map(str, folders)):
+                watched.events += 1
+                watched.wake.set()
+
+    async def _follow(self, watched: _Watched) -> None:
+        pause = _ROUND_SECONDS
+        while True:
+            await watched.wanted.wait()
+            if not watched.shown:
+                watched.wanted = anyio.Event()
+                continue
+            with anyio.move_on_after(pause):
+                await watched.wake.wait()
+            watched.wake = anyio.Event()
+            begun = anyio.current_time()
+            async with watched.turn:
+                await self._look(watched)
+            took = anyio.current_time() - begun
+            pause = max(_ROUND_SECONDS, took / _SHARE)
+            # A look that takes long is at most half of the time.
+            await anyio.sleep(min(took, _ROUND_SECONDS))
+
+    async def _look(self, watched: _Watched) -> None:
+        """Tell what has another answer than at the last look."""
+        await self._unlocked(watched)
+        found: dict[str, str] = {}
+        for _ in range(_TRIES):
+            events = watched.events
+            await self._arm(watched)
+            found = {key: await self._digest(shown) for key, shown in list(watched.shown.items())}
+            if events == watched.events:
+                break
+            await self._unlocked(watched)
+        differing = [key for key, digest in found.items() if watched.digests.get(key, digest) != digest]
+        watched.digests |= {key: digest for key, digest in found.items() if key in watched.shown}
+        if differing:
+            self._changed(differing)
+
+    async def _unlocked(self, watched: _Watched) -> None:
+        """Wait until git is done: the end of a lock is an event too."""
+        with anyio.move_on_after(_LOCK_SECONDS):
+            while (layout := self._layouts.get(watched.repository.name)) and _is_locked(layout):
+                await watched.wake.wait()
+                watched.wake = anyio.Event()
+
+    async def _arm(self, watched: _Watched) -> None:
+        """Watch the folders in which something can happen now that changes what is wanted."""
+        try:
+            layout, folders = await self._engine.folders(watched.repository, watched.of_work_tree)
+        except Problem as problem:
+            _log.info("Not followed: %s", problem)
+            return
+        self._layouts[watched.repository.name] = layout
+        new, gone = folders - watched.folders, watched.folders - folders
+        watched.folders = folders
+        self._files.discard(gone)
+        if new:
+            await self._files.add(new)
+
+    async def _digest(self, shown: Shown) -> str:
+        try:
+            text = await self._text(shown)
+        except NotFound as problem:
+            text = f"\0{problem}"
+        except Problem as problem:
+            _log.info("Not looked at: %s", problem)
+            text = f"\0{problem}"
+        return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _roots(policy: Policy) -> list[str]:
+    """The folders below which everything is that may be watched: of a linked worktree its repository too."""
+    roots: dict[str, None] = {}
+    for repository in policy.repositories.values():
+        roots[repository.path] = None
+        try:
+            layout = policy.layout(repository)
+        except Problem as problem:
+            _log.warning("%s", problem)
+        else:
+            roots |= {layout.git_dir: None, layout.common_dir: None}
+    return list(roots)
+
+
+def _is_locked(layout: Layout) -> bool:
+    return any(os.path.lexists(os.path.join(layout.git_dir, name)) for name in _LOCKS)
+
+
+def demonstration(settings: Settings) -> tuple[str, Callable[[], None]] | None:
+    """For `--check`: what changes an answer changes the repository."""
+    return None

@@ -1,0 +1,90 @@
+"""What of a repository's configuration git is told here: the keys of an allow-list, and nothing else.
+
+Git reads a file of ours in the place of the repository's own, so a key that runs a program, includes a file or names a
+folder is not overridden but never seen, also one that a later git will know.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from mcp_batteries.errors import Refused, quote
+
+__all__ = ["HARDENED", "Entry", "allowed", "own", "written"]
+
+Entry = tuple[str, str]
+"""Key and value; git writes the key's section and last part in lower case."""
+
+_ALLOWED = (
+    r"core\.(?:repositoryformatversion|filemode|ignorecase|precomposeunicode|symlinks|autocrlf|eol|safecrlf"
+    r"|sparsecheckout|sparsecheckoutcone|logallrefupdates)",
+    r"index\.sparse",
+    r"extensions\.(?:objectformat|refstorage|compatobjectformat)",
+    r"branch\.[^\n]+\.(?:remote|merge)",
+    r"remote\.[^\n]+\.(?:url|pushurl|fetch)",
+    r"user\.(?:name|email)",
+)
+_KEYS = re.compile("|".join(_ALLOWED))
+
+_OWN = re.compile(r"user\.(?:name|email)|core\.(?:autocrlf|eol|excludesfile)")
+"""Of the operator's own configuration, which no repository can write."""
+
+_HARMLESS_EXTENSIONS = frozenset({"noop", "partialclone", "preciousobjects", "relativeworktrees", "worktreeconfig"})
+"""What only matters to programs that fetch, prune or make worktrees."""
+
+HARDENED: Mapping[str, str] = {
+    "core.hookspath": "/dev/null",
+    "core.fsmonitor": "false",
+    "core.attributesfile": "/dev/null",
+    "core.pager": "cat",
+    "core.editor": "false",
+    "core.quotepath": "false",
+    "core.commitgraph": "true",
+    "protocol.allow": "never",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "submodule.recurse": "false",
+    "fetch.recursesubmodules": "false",
+    "diff.ignoresubmodules": "dirty",
+    "status.submodulesummary": "false",
+    "log.showsignature": "false",
+    "i18n.logoutputencoding": "UTF-8",
+    "color.ui": "false",
+}
+
+
+def allowed(entries: Iterable[Entry]) -> list[Entry]:
+    """Those of a repository's `entries` that git may know.
+
+    Raises:
+        Refused: the repository is of a format that what we know of formats does not cover.
+    """
+    found: list[Entry] = []
+    for key, value in entries:
+        section, _, name = key.partition(".")
+        if section == "extensions" and name not in _HARMLESS_EXTENSIONS and not _KEYS.fullmatch(key):
+            raise Refused(f"This repository needs the extension {quote(name)}, which is not known here.")
+        if _KEYS.fullmatch(key) and "\0" not in value:
+            found.append((key, value))
+    return found
+
+
+def own(entries: Iterable[Entry]) -> list[Entry]:
+    """Those of the operator's `entries` that matter here."""
+    return [(key, value) for key, value in entries if _OWN.fullmatch(key)]
+
+
+def written(entries: Sequence[Entry]) -> str:
+    """The text of a configuration file."""
+    lines: list[str] = []
+    for key, value in entries:
+        section, _, rest = key.partition(".")
+        subsection, _, name = rest.rpartition(".")
+        head = f'{section} "{_escaped(subsection)}"' if subsection else section
+        lines.append(f'[{head}]\n\t{name} = "{_escaped(value)}"\n')
+    return "".join(lines)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")

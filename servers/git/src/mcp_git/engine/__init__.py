@@ -1,0 +1,1 @@
+"""Runs git on trusted types and shapes what it says; knows no MCP."""

@@ -1,0 +1,86 @@
+"""Who changed each line of a file last, the lines of one commit together."""
+
+from __future__ import annotations
+
+from mcp_batteries.errors import Invalid, NotFound
+from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
+from mcp_git.engine.program import Failed, Git
+from mcp_git.engine.runs import clip, explained, items
+from mcp_git.models import Answer
+from mcp_git.names import one_line
+from mcp_git.policy import Place, Repository, Revision
+
+__all__ = ["blame"]
+
+_HEAD = 120
+_LINE = 300
+
+
+def blame(
+    git: Git, repository: Repository, place: Place, revision: Revision | None, first: int, last: int, stop: Stop
+) -> Answer:
+    """The lines from `first` to `last`, as many as a page holds.
+
+    Args:
+        revision: None for the file as it is in the work tree.
+    """
+    if not place.path:
+        raise Invalid("`path` names a folder.", "Name a file; `list_files` has them.")
+    rev = [revision.text] if revision else []
+    words = ["blame", "--porcelain", f"-L{first},{last}", *rev, "--", place.path]
+    lines: list[str] = []
+    heads: dict[str, dict[str, str]] = {}
+    room, number, oid, before = DEFAULT_PAGE_BYTES, first - 1, "", ""
+    following: int | None = None
+    try:
+        with git.pieces(repository, words, stop) as pieces:
+            for item in items(pieces, b"\n"):
+                if not item.startswith(b"\t"):
+                    key, _, value = item.decode("utf-8", "replace").partition(" ")
+                    if len(key) >= 40 and value[:1].isdigit():
+                        oid, number = key, int(value.split()[1])
+                    elif oid:
+                        heads.setdefault(oid, {})[key] = value
+                    continue
+                text = f"{number}: {clip(item[1:].decode('utf-8', 'replace'), _LINE)}"
+                added = [_head(oid, heads.get(oid, {}))] * (oid != before) + [text]
+                room -= sum(len(line.encode("utf-8", "replace")) + 1 for line in added)
+                if room < 0 and lines:
+                    following = number
+                    break
+                lines += added
+                before = oid
+    except Failed as failure:
+        raise _problem(failure, git, repository, place, revision, stop) from None
+    shown_last = number - 1 if following else number
+    facts = [f"{place.display} lines {first}-{shown_last}"]
+    if following or shown_last == last:
+        facts.append(f"for more, start_line={shown_last + 1}")
+    return Answer(facts, lines)
+
+
+def _head(oid: str, known: dict[str, str]) -> str:
+    if not oid.strip("0"):
+        return "not committed yet"
+    date = _day(known.get("author-time", "0"))
+    return clip(one_line(f"{oid[:9]} {date} {known.get('author', '')}: {known.get('summary', '')}"), _HEAD)
+
+
+def _day(seconds: str) -> str:
+    from datetime import UTC, datetime
+
+    try:
+        return datetime.fromtimestamp(int(seconds), UTC).date().isoformat()
+    except (ValueError, OverflowError, OSError):
+        return "?"
+
+
+def _problem(
+    failure: Failed, git: Git, repository: Repository, place: Place, revision: Revision | None, stop: Stop
+) -> Exception:
+    if "has only" in failure.said:
+        return Invalid(f"{failure}".rstrip(), "Name a `start_line` that the file has.")
+    if "no such path" in failure.said:
+        where = f"`{revision.text}`" if revision else "the work tree or `HEAD`"
+        return NotFound(f"There is no file `{place.display}` in {where}.", "`list_files` has those there are.")
+    return explained(failure, git, repository, revision, stop)

@@ -1,0 +1,203 @@
+"""Files as they were: of any commit, or of a side of a conflict."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Generator, Iterable
+
+from mcp_batteries.errors import Invalid, NotFound, TooLarge, quote
+from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop
+from mcp_git.engine.program import Failed, Git
+from mcp_git.engine.runs import clip, explained, items, position
+from mcp_git.models import Answer, counted
+from mcp_git.names import one_line, shown
+from mcp_git.policy import Place, Repository, Revision
+
+__all__ = ["contents", "names", "read", "search", "tree"]
+
+_LINE = 2000
+_MOST_WHOLE = 8 * 1024 * 1024
+_SNIFFED = 8000
+_ROW = 300
+
+
+def _spec(revision: Revision, place: Place) -> str:
+    return f"{revision.text}:{place.path}"
+
+
+def read(
+    git: Git, repository: Repository, revision: Revision, place: Place, first: int, last: int | None, stop: Stop
+) -> Answer:
+    """The lines of a file from `first` on, at most a page."""
+    lines: list[str] = []
+    room, number, size = DEFAULT_PAGE_BYTES, 0, 0
+    cut = False
+    try:
+        with git.pieces(repository, ["cat-file", "blob", _spec(revision, place)], stop) as pieces:
+            for line in items(pieces, b"\n"):
+                number += 1
+                if b"\0" in line and size < _SNIFFED:
+                    return Answer([f"{place.display} at {revision.text} is binary", "its bytes are not shown"])
+                size += len(line) + 1
+                if number < first:
+                    continue
+                if last is not None and number > last:
+                    cut = True
+                    break
+                text = clip(line.decode("utf-8", "replace").rstrip("\r"), _LINE)
+                room -= len(text.encode("utf-8", "replace")) + 1
+                if room < 0 and lines:
+                    cut = True
+                    break
+                lines.append(text)
+    except Failed as failure:
+        raise _problem(failure, git, repository, revision, place, stop) from None
+    end = first + len(lines) - 1
+    if not lines:
+        facts = [f"{place.display} at {one_line(revision.text)} has {counted(number, 'line')}"]
+    else:
+        facts = [f"{place.display} at {one_line(revision.text)}, lines {first}-{end}" + ("" if cut else f" of {end}")]
+    if cut:
+        facts.append(f"continue with start_line={end + 1}")
+    return Answer(facts, lines)
+
+
+def contents(git: Git, repository: Repository, revision: Revision, place: Place, stop: Stop) -> bytes:
+    """All of a file.
+
+    Raises:
+        TooLarge: it is larger than a resource may be.
+    """
+    try:
+        found = git.run(repository, ["cat-file", "blob", _spec(revision, place)], stop, most=_MOST_WHOLE)
+    except Failed as failure:
+        raise _problem(failure, git, repository, revision, place, stop) from None
+    if found.cut:
+        raise TooLarge(f"{quote(place.display)} is larger than 8 MB.", "Read lines of it with `read_file`.")
+    return found.out
+
+
+def tree(
+    git: Git,
+    repository: Repository,
+    revision: Revision,
+    place: Place,
+    *,
+    recursive: bool,
+    limit: int,
+    cursor: str | None,
+    stop: Stop,
+) -> Answer:
+    """A page of the files and folders in a folder; sizes of files in bytes."""
+    scope = [revision.text, place.path, recursive]
+    (skip, _), _ = position("tree", cursor, scope)
+    words = ["ls-tree", "-z", "--long", *(["-r"] if recursive else []), _spec(revision, place)]
+    rows: list[str] = []
+    number = 0
+    more = None
+    try:
+        with git.pieces(repository, words, stop) as pieces:
+            for item in items(pieces):
+                number += 1
+                if number <= skip:
+                    continue
+                if len(rows) == limit:
+                    more = Cursor.encode("tree", [skip + limit, 0, []], scope)
+                    break
+                described, _, name = item.partition(b"\t")
+                mode, kind, _, size = described.split()
+                end = {b"tree": "/", b"commit": " (submodule)"}.get(kind, " (link)" if mode == b"120000" else "")
+                rows.append(f"{'' if size == b'-' else size.decode() + ' '}{shown(name)}{end}")
+    except Failed as failure:
+        raise _problem(failure, git, repository, revision, place, stop) from None
+    what = f"entries {skip + 1:,}-{skip + len(rows):,}" if more or skip else counted(len(rows), "entry")
+    return Answer([f"{place.display} at {one_line(revision.text)}, {what}"], rows, more)
+
+
+def names(git: Git, repository: Repository, start: str, stop: Stop) -> list[str]:
+    """Paths in HEAD and the folders on their way that begin with `start`, one level deep."""
+    above, slash, _ = start.rpartition("/")
+    try:
+        listed = git.run(repository, ["ls-tree", "-z", f"HEAD:{above}"], stop)
+    except Failed:
+        return []
+    found: list[str] = []
+    for item in items([listed.out]):
+        described, _, name = item.partition(b"\t")
+        path = above + slash + os.fsdecode(name) + ("/" if b" tree " in described else "")
+        if path.startswith(start):
+            found.append(shown(os.fsencode(path)))
+    return found
+
+
+def search(
+    git: Git,
+    repository: Repository,
+    revision: Revision,
+    place: Place,
+    pattern: str,
+    *,
+    literal: bool,
+    ignore_case: bool,
+    limit: int,
+    cursor: str | None,
+    stop: Stop,
+) -> Answer:
+    """A page of the lines that match in the files of a commit: `path:line:text`."""
+    if not pattern or re.search(r"[\0\n]", pattern):
+        raise Invalid(f"{quote(pattern)} is not one line to look for.", "Give a pattern without a line end.")
+    scope = [revision.text, place.path, pattern, literal, ignore_case]
+    (skip, _), _ = position("search", cursor, scope)
+    words = ["grep", "-I", "-n", "-z", "--no-color", "-F" if literal else "-E", *(["-i"] if ignore_case else [])]
+    words += ["-e", pattern, revision.text, "--", *([place.path] if place.path else [])]
+    rows: list[str] = []
+    number, room = 0, DEFAULT_PAGE_BYTES
+    more = None
+    prefix = os.fsencode(f"{revision.text}:")
+    try:
+        with git.pieces(repository, words, stop, fine=(0, 1)) as pieces:
+            for name, line, text in _matches(pieces):
+                number += 1
+                if number <= skip:
+                    continue
+                row = f"{shown(name.removeprefix(prefix))}:{line.decode('ascii', 'replace')}:"
+                row += clip(text.decode("utf-8", "replace").rstrip("\r"), _ROW)
+                room -= len(row.encode("utf-8", "replace")) + 1
+                if len(rows) == limit or (room < 0 and rows):
+                    more = Cursor.encode("search", [skip + len(rows), 0, []], scope)
+                    break
+                rows.append(row)
+    except Failed as failure:
+        raise explained(failure, git, repository, revision, stop) from None
+    what = f"matches {skip + 1:,}-{skip + len(rows):,}" if more or skip else counted(len(rows), "match")
+    return Answer([f"{what} in {one_line(revision.text)}"], rows, more)
+
+
+def _matches(pieces: Iterable[bytes]) -> Generator[tuple[bytes, bytes, bytes]]:
+    """Path, number and text of each line; a path may hold line ends, and its end is a NUL."""
+    rest = b""
+    for piece in pieces:
+        rest += piece
+        while len(parts := rest.split(b"\0", 2)) == 3 and b"\n" in parts[2]:
+            text, _, rest = parts[2].partition(b"\n")
+            yield parts[0], parts[1], text
+
+
+def _problem(
+    failure: Failed, git: Git, repository: Repository, revision: Revision, place: Place, stop: Stop
+) -> Exception:
+    told = explained(failure, git, repository, revision, stop)
+    if isinstance(told, NotFound):
+        return told
+    where = quote(revision.text)
+    spec = _spec(revision, place)
+    try:
+        kind = git.run(repository, ["cat-file", "-t", spec], stop).text.strip()
+    except Failed:
+        return NotFound(f"There is no `{place.display}` in {where}.", "`list_files` has what there is.")
+    if kind == "tree":
+        return Invalid(f"`{place.display}` is a folder in {where}.", "Use `list_files` for it.")
+    if kind == "blob":
+        return Invalid(f"`{place.display}` is a file in {where}.", "Use `read_file` for it.")
+    return Invalid(f"`{place.display}` is a submodule in {where}.", "Serve the submodule's folder as well.")

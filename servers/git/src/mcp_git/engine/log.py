@@ -1,0 +1,125 @@
+"""Lists of commits, a line of at most 90 bytes each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_batteries.errors import Invalid
+from mcp_batteries.limits import Cursor, Stop
+from mcp_git.engine.program import Failed, Git
+from mcp_git.engine.runs import clip, commits, explained, has_commits, items, position
+from mcp_git.models import Answer
+from mcp_git.names import one_line
+from mcp_git.policy import Place, Range, Repository, Revision
+
+__all__ = ["Wanted", "head", "log", "reflog"]
+
+_ROW = 89
+"""Bytes of a row, without its line end."""
+_AUTHOR = 12
+_FORMAT = "%x01%h%x00%cs%x00%an%x00%D%x00%s"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which commits.
+
+    Attributes:
+        text: only those that add or remove it; with `regex` those with a changed line that matches.
+        every: of all branches, tags and remotes.
+    """
+
+    revision: Revision | Range
+    place: Place
+    author: str | None = None
+    message: str | None = None
+    text: str | None = None
+    regex: bool = False
+    since: str | None = None
+    until: str | None = None
+    every: bool = False
+    graph: bool = False
+
+    @property
+    def words(self) -> list[str]:
+        found = ["--all"] * self.every + ["--graph"] * self.graph
+        for option, value in (
+            ("--author", self.author), ("--grep", self.message), ("--since", self.since), ("--until", self.until),
+        ):  # fmt: skip
+            if value:
+                found.append(f"{option}={value}")
+        if self.author or self.message:
+            found += ["--regexp-ignore-case", "--extended-regexp"]
+        if self.text:
+            found.append(f"{'-G' if self.regex else '-S'}{self.text}")
+        return found
+
+    @property
+    def scope(self) -> list[Any]:
+        return [self.revision.text, self.place.path, *self.words]
+
+
+def log(git: Git, repository: Repository, wanted: Wanted, limit: int, cursor: str | None, stop: Stop) -> Answer:
+    """A page of commits; the pages behind it go on from the commits that the first one began with."""
+    if any(
+        value and "\0" in value for value in (wanted.author, wanted.message, wanted.text, wanted.since, wanted.until)
+    ):
+        raise Invalid("A `text` to look for holds no NUL.", "Leave it out.")
+    (skip, _), tips = position("log", cursor, wanted.scope)
+    path = [wanted.place.path] if wanted.place.path else []
+    starts = ["HEAD"] * (not wanted.every) if wanted.revision.text == "HEAD" else [wanted.revision.text]
+    words = ["log", f"--format={_FORMAT}", f"--max-count={limit + 1}", f"--skip={skip}", *wanted.words]
+    rows: list[str] = []
+    found = 0
+    try:
+        with git.pieces(repository, [*words, *(tips or starts), "--", *path], stop) as pieces:
+            for line in items(pieces, b"\n"):
+                drawn, mark, fields = line.decode("utf-8", "replace").partition("\x01")
+                found += bool(mark)
+                if found > limit:
+                    break
+                rows.append(_row(drawn, fields.split("\0", 4)) if mark else clip(drawn.rstrip(), _ROW))
+        more = None
+        if found > limit:
+            tips = tips or ([] if wanted.every else commits(git, repository, wanted.revision, stop))
+            more = Cursor.encode("log", [skip + limit, 0, tips], wanted.scope)
+    except Failed as failure:
+        raise explained(failure, git, repository, wanted.revision, stop) from None
+    first, last = skip + 1, skip + min(found, limit)
+    what = f"commits {first:,}-{last:,}" if found else "no more commits" if skip else "no commits"
+    where = "all branches" if wanted.every else one_line(wanted.revision.text)
+    return Answer([f"{what} of {where}" + (f", {wanted.place.display}" if path else "")], rows, more)
+
+
+def _row(drawn: str, fields: Sequence[str]) -> str:
+    if len(fields) != 5:
+        return clip(drawn.rstrip(), _ROW)
+    name, date, author, refs, subject = fields
+    marks = f"({refs.replace('HEAD -> ', '*')}) " if refs else ""
+    author = clip(author, _AUTHOR)
+    return clip(one_line(f"{drawn}{name} {date} {author}: {marks}{subject}"), _ROW)
+
+
+def head(git: Git, repository: Repository, stop: Stop) -> Answer:
+    """The branch that HEAD is, and its commit."""
+    branch = git.run(repository, ["symbolic-ref", "--quiet", "--short", "HEAD"], stop, fine=(0, 1, 128)).text.strip()
+    words = ["log", f"--format={_FORMAT}", "--max-count=1", "HEAD", "--"]
+    found = git.run(repository, words, stop).text.rstrip("\n") if has_commits(git, repository, stop) else ""
+    where = f"HEAD is {one_line(branch)}" if branch else "HEAD is detached"
+    return Answer([where], [_row("", found[1:].split("\0", 4))] if found else ["no commits yet"])
+
+
+def reflog(git: Git, repository: Repository, name: Revision, limit: int, skip: int, stop: Stop) -> list[str]:
+    """Where a branch or HEAD was before, newest first: the revision that leads there, and what moved it."""
+    words = ["log", "--walk-reflogs", "--format=%h%x00%gd%x00%cs%x00%gs", f"--max-count={limit}", f"--skip={skip}"]
+    rows: list[str] = []
+    try:
+        listed = git.run(repository, [*words, name.text, "--"], stop)
+    except Failed as failure:
+        raise explained(failure, git, repository, name, stop) from None
+    for line in listed.text.splitlines():
+        oid, selector, date, what = (line.split("\0") + [""] * 3)[:4]
+        rows.append(clip(one_line(f"{selector} {oid} {date} {what}"), 2 * _ROW))
+    return rows

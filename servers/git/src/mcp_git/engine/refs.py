@@ -1,0 +1,157 @@
+"""Branches, tags, remotes, stashes, worktrees and what a branch was before."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from typing import Literal
+from urllib.parse import urlsplit, urlunsplit
+
+from mcp_batteries.limits import Cursor, Stop
+from mcp_git.engine.log import reflog
+from mcp_git.engine.program import Failed, Git
+from mcp_git.engine.runs import clip, commits, explained, position
+from mcp_git.layout import small_file
+from mcp_git.models import Answer, counted
+from mcp_git.names import one_line
+from mcp_git.policy import Policy, Repository, Revision
+
+__all__ = ["Kind", "list_refs", "merge_base", "names"]
+
+Kind = Literal["branches", "tags", "remotes", "stashes", "worktrees", "reflog"]
+_ROW = 160
+
+
+def list_refs(
+    git: Git,
+    policy: Policy,
+    repository: Repository,
+    kind: Kind,
+    name: Revision,
+    limit: int,
+    cursor: str | None,
+    stop: Stop,
+) -> Answer:
+    """A page of one kind of things that have names.
+
+    Args:
+        name: whose reflog.
+    """
+    scope = [kind, name.text]
+    (skip, _), _ = position("refs", cursor, scope)
+    match kind:
+        case "branches":
+            rows = _branches(git, repository, skip + limit + 1, stop)[skip:]
+        case "tags":
+            words = ["for-each-ref", "--sort=-creatordate", f"--count={skip + limit + 1}", "refs/tags"]
+            form = "%(refname:short)%00%(objectname:short)%00%(creatordate:short)%00%(contents:subject)"
+            listed = git.run(repository, [*words, f"--format={form}"], stop)
+            rows = [_row(*line.split("\0")) for line in listed.text.splitlines()[skip:]]
+        case "remotes":
+            rows = _remotes(git, repository)[skip:]
+        case "worktrees":
+            rows = _worktrees(policy, repository)[skip:]
+        case "stashes":
+            there = git.run(repository, ["rev-parse", "--verify", "--quiet", "refs/stash"], stop, fine=(0, 1)).out
+            rows = reflog(git, repository, policy.ref("stash"), limit + 1, skip, stop) if there else []
+        case "reflog":
+            rows = reflog(git, repository, name, limit + 1, skip, stop)
+    more = Cursor.encode("refs", [skip + limit, 0, []], scope) if len(rows) > limit else None
+    title = f"{kind} of {one_line(name.text)}" if kind == "reflog" else kind
+    if more or skip:
+        title += f" {skip + 1:,}-{skip + len(rows[:limit]):,}"
+    return Answer([title if rows else f"no {kind}"], rows[:limit], more)
+
+
+def _row(name: str, oid: str, date: str, what: str = "") -> str:
+    return clip(one_line(f"{name} {oid} {date} {what}").rstrip(), _ROW)
+
+
+def _branches(git: Git, repository: Repository, most: int, stop: Stop) -> list[str]:
+    form = (
+        "%(HEAD)%00%(refname:short)%00%(objectname:short)%00%(committerdate:short)%00%(upstream:short)"
+        "%00%(upstream:track)%00%(symref:short)%00%(contents:subject)"
+    )
+    words = ["for-each-ref", "--sort=-committerdate", f"--count={most}", f"--format={form}"]
+    rows: list[str] = []
+    for line in git.run(repository, [*words, "refs/heads", "refs/remotes"], stop).text.splitlines():
+        head, name, oid, date, upstream, track, symref, subject = (line.split("\0") + [""] * 8)[:8]
+        if symref:
+            rows.append(clip(one_line(f"{name} -> {symref}"), _ROW))
+            continue
+        follows = f"[{upstream}{': ' + track.strip('[]') if track else ''}] " if upstream else ""
+        rows.append(_row(f"{'* ' if head == '*' else ''}{name}", oid, date, follows + subject))
+    return rows
+
+
+def _remotes(git: Git, repository: Repository) -> list[str]:
+    rows: list[str] = []
+    for key, value in git.configuration(repository):
+        if found := re.fullmatch(r"remote\.(.+)\.(url|pushurl)", key, re.DOTALL):
+            pushes = " (push)" if found[2] == "pushurl" else ""
+            rows.append(clip(one_line(f"{found[1]} {_without_password(value)}{pushes}"), 2 * _ROW))
+    return rows
+
+
+def _without_password(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        if "@" not in parts.netloc or not parts.scheme:
+            return url
+        user, _, host = parts.netloc.rpartition("@")
+        # A token can stand in the place of the user.
+        kept = f"{user}@" if parts.scheme in ("ssh", "git+ssh") and ":" not in user else "…@"
+        return urlunsplit(parts._replace(netloc=kept + host))
+    except ValueError:
+        return "…"
+
+
+def _worktrees(policy: Policy, repository: Repository) -> list[str]:
+    layout = policy.layout(repository)
+    main = os.path.dirname(layout.common_dir) if os.path.basename(layout.common_dir) == ".git" else layout.common_dir
+    rows = [_worktree(os.path.basename(main), os.path.join(layout.common_dir, "HEAD"))]
+    above = os.path.join(layout.common_dir, "worktrees")
+    for name in sorted(os.listdir(above)) if os.path.isdir(above) else ():
+        if (pointer := small_file(os.path.join(above, name, "gitdir"))) is not None:
+            folder = os.path.dirname(os.path.join(above, name, pointer))
+            gone = "" if os.path.lexists(folder) else " (its folder is gone)"
+            rows.append(_worktree(os.path.basename(folder), os.path.join(above, name, "HEAD")) + gone)
+    return rows
+
+
+def _worktree(folder: str, head: str) -> str:
+    at = (small_file(head) or "?").removeprefix("ref: refs/heads/")
+    return clip(one_line(f"{folder} {'detached at ' + at[:9] if re.fullmatch('[0-9a-f]{40,}', at) else at}"), _ROW)
+
+
+def names(git: Git, repository: Repository, start: str, stop: Stop) -> Sequence[str]:
+    """Branches and tags that begin with `start`."""
+    words = ["for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/tags", "refs/remotes"]
+    found = git.run(repository, words, stop, most=1_000_000).text.split("\n")
+    return [name for name in found if name.startswith(start) and name]
+
+
+def merge_base(git: Git, repository: Repository, one: Revision, other: Revision, stop: Stop) -> Answer:
+    """The commit at which two revisions parted, and how far each went since."""
+    try:
+        bases = git.run(repository, ["merge-base", "--all", one.text, other.text], stop, fine=(0, 1)).text.split()
+        words = ["rev-list", "--left-right", "--count", f"{one.text}...{other.text}", "--"]
+        left, right = git.run(repository, words, stop).text.split()
+    except Failed as failure:
+        for revision in (one, other):
+            if not commits_of(git, repository, revision, stop):
+                raise explained(failure, git, repository, revision, stop) from None
+        raise
+    away = f"{one.text} has {counted(int(left), 'commit')} of its own, {other.text} {int(right):,}"
+    if not bases:
+        return Answer([f"{one.text} and {other.text} have no commit in common", away])
+    shown = git.run(repository, ["show", "--no-patch", "--format=%h %cs %an: %s", *bases[:5]], stop).text
+    return Answer([away], [clip(one_line(line), _ROW) for line in shown.splitlines() if line])
+
+
+def commits_of(git: Git, repository: Repository, revision: Revision, stop: Stop) -> list[str]:
+    try:
+        return commits(git, repository, revision, stop)
+    except Failed:
+        return []

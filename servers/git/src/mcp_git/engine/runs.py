@@ -1,0 +1,87 @@
+"""What the commands of this folder share: pages of what git prints, and what a failure means."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Generator, Iterable
+from typing import Any, cast
+
+from mcp_batteries.errors import Invalid, NotFound, Problem, quote
+from mcp_batteries.limits import Cursor, Stop
+from mcp_git.engine.program import Failed, Git
+from mcp_git.policy import Range, Repository, Revision
+
+__all__ = ["EMPTY_TREES", "clip", "commits", "explained", "has_commits", "items", "position"]
+
+_HASH = re.compile(r"\^?[0-9a-f]{40}(?:[0-9a-f]{24})?")
+
+EMPTY_TREES = {40: "4b825dc642cb6eb9a060e54bf8d69288fbee4904"}
+EMPTY_TREES[64] = "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321"
+"""The tree with nothing in it, by the length of a hash."""
+
+
+def items(pieces: Iterable[bytes], end: bytes = b"\0") -> Generator[bytes]:
+    """What stands between the ends in `pieces`, and behind the last one if there is anything."""
+    rest = b""
+    for piece in pieces:
+        *whole, rest = (rest + piece).split(end)
+        yield from whole
+    if rest:
+        yield rest
+
+
+def clip(text: str, most: int) -> str:
+    """`text`, cut to `most` bytes of UTF-8."""
+    if len(text) <= most and text.isascii():
+        return text
+    data = text.encode("utf-8", "replace")
+    return text if len(data) <= most else data[: most - 3].decode("utf-8", "ignore") + "…"
+
+
+def position(kind: str, cursor: str | None, scope: Any) -> tuple[list[int], list[str]]:
+    """The numbers and the hashes in a cursor: whoever can read one can make one, so nothing else comes out of it.
+
+    Raises:
+        Invalid: it is not of this listing.
+    """
+    if cursor is None:
+        return [0, 0], []
+    try:
+        one, other, hashes = cast("list[Any]", Cursor.decode(kind, cursor, scope))
+        numbers, words = [int(one), int(other)], [str(item) for item in hashes]
+    except (TypeError, ValueError):
+        numbers, words = [-1], []
+    if min(numbers) >= 0 and all(map(_HASH.fullmatch, words)):
+        return numbers, words
+    raise Invalid("The `cursor` is not one of this listing.", "Call again without `cursor`.")
+
+
+def commits(git: Git, repository: Repository, revision: Revision | Range, stop: Stop) -> list[str]:
+    """The hashes that `revision` means now, those that a range leaves out with a `^` before them."""
+    return git.run(repository, ["rev-parse", "--revs-only", revision.text, "--"], stop).text.split()
+
+
+def has_commits(git: Git, repository: Repository, stop: Stop) -> bool:
+    """Whether HEAD is a commit."""
+    return bool(git.run(repository, ["rev-parse", "--verify", "--quiet", "HEAD"], stop, fine=(0, 1)).out)
+
+
+def explained(failure: Failed, git: Git, repository: Repository, named: Revision | Range | None, stop: Stop) -> Problem:
+    """What a failure of git means to the caller who named a revision."""
+    revisions = () if named is None else (named.start, named.end) if isinstance(named, Range) else (named,)
+    for revision in revisions:
+        if revision.stage:
+            continue
+        words = ["rev-parse", "--verify", "--quiet", revision.text + "^{object}"]
+        if git.run(repository, words, stop, fine=(0, 1, 128)).out:
+            continue
+        if revision.text == "HEAD":
+            return NotFound("`HEAD` has no commit yet.", "`get_status` has what is there.")
+        listed = git.run(repository, ["for-each-ref", "--format=%(refname:short)", "--count=5000"], stop)
+        near = difflib.get_close_matches(revision.text, listed.text.split(), n=3)
+        fix = f"Did you mean {' or '.join(map(quote, near))}?" if near else "`list_refs` has branches and tags."
+        return NotFound(f"There is no revision {quote(revision.text)}.", fix)
+    if "timed out" in failure.said:
+        return failure
+    return Invalid(str(failure).rstrip(), "`get_status` has the state of the repository.")

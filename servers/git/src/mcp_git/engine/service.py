@@ -1,0 +1,141 @@
+"""The engine: trusted repositories, revisions and paths in, answers out. Git runs beside the event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from mcp_batteries.limits import Stop, in_thread
+from mcp_git.engine import files, refs
+from mcp_git.engine.blame import blame
+from mcp_git.engine.diff import Compared, diff
+from mcp_git.engine.folders import folders_of
+from mcp_git.engine.log import Wanted, head, log
+from mcp_git.engine.program import Git
+from mcp_git.engine.refs import Kind, list_refs
+from mcp_git.engine.status import status
+from mcp_git.layout import Layout
+from mcp_git.models import Answer
+from mcp_git.policy import Place, Policy, Repository, Revision
+
+__all__ = ["Engine"]
+
+T = TypeVar("T")
+
+
+class Engine:
+    """Everything the tools, resources and completions can have done.
+
+    Args:
+        seconds: until a running command is stopped.
+    """
+
+    def __init__(self, policy: Policy, *, seconds: int) -> None:
+        self._policy, self._seconds = policy, seconds
+        self.git = Git(policy)
+
+    async def _run(self, work: Callable[[Stop], T], what: str) -> T:
+        return await in_thread(work, seconds=self._seconds, what=what, long=True)
+
+    async def status(self, repository: Repository, place: Place, limit: int) -> Answer:
+        """The state of the work tree."""
+        return await self._run(
+            lambda stop: status(self.git, self._policy, repository, place, limit, stop), "The status"
+        )
+
+    async def head(self, repository: Repository) -> Answer:
+        """The branch and the commit that HEAD is."""
+        return await self._run(lambda stop: head(self.git, repository, stop), "The look at HEAD")
+
+    async def log(self, repository: Repository, wanted: Wanted, limit: int, cursor: str | None) -> Answer:
+        """A page of commits."""
+        return await self._run(lambda stop: log(self.git, repository, wanted, limit, cursor, stop), "The log")
+
+    async def diff(self, repository: Repository, compared: Compared, cursor: str | None) -> Answer:
+        """A page of what differs."""
+        return await self._run(
+            lambda stop: diff(self.git, self._policy, repository, compared, cursor, stop), "The comparison"
+        )
+
+    async def blame(
+        self, repository: Repository, place: Place, revision: Revision | None, first: int, last: int
+    ) -> Answer:
+        """Who changed lines of a file."""
+        return await self._run(
+            lambda stop: blame(self.git, repository, place, revision, first, last, stop), "The blame"
+        )
+
+    async def refs(self, repository: Repository, kind: Kind, name: Revision, limit: int, cursor: str | None) -> Answer:
+        """A page of branches, tags, remotes, stashes, worktrees or a reflog."""
+        return await self._run(
+            lambda stop: list_refs(self.git, self._policy, repository, kind, name, limit, cursor, stop), "The list"
+        )
+
+    async def merge_base(self, repository: Repository, one: Revision, other: Revision) -> Answer:
+        """Where two revisions parted."""
+        return await self._run(lambda stop: refs.merge_base(self.git, repository, one, other, stop), "The comparison")
+
+    async def read(
+        self, repository: Repository, revision: Revision, place: Place, first: int, last: int | None
+    ) -> Answer:
+        """Lines of a file of a commit."""
+        return await self._run(
+            lambda stop: files.read(self.git, repository, revision, place, first, last, stop), "Reading"
+        )
+
+    async def contents(self, repository: Repository, revision: Revision, place: Place) -> bytes:
+        """A whole file of a commit."""
+        return await self._run(lambda stop: files.contents(self.git, repository, revision, place, stop), "Reading")
+
+    async def tree(
+        self,
+        repository: Repository,
+        revision: Revision,
+        place: Place,
+        *,
+        recursive: bool,
+        limit: int,
+        cursor: str | None,
+    ) -> Answer:
+        """A page of a folder of a commit."""
+        return await self._run(
+            lambda stop: files.tree(
+                self.git, repository, revision, place, recursive=recursive, limit=limit, cursor=cursor, stop=stop
+            ),
+            "The list",
+        )
+
+    async def search(
+        self,
+        repository: Repository,
+        revision: Revision,
+        place: Place,
+        pattern: str,
+        *,
+        literal: bool,
+        ignore_case: bool,
+        limit: int,
+        cursor: str | None,
+    ) -> Answer:
+        """A page of the lines of a commit's files that match."""
+        return await self._run(
+            lambda stop: files.search(
+                self.git, repository, revision, place, pattern,
+                literal=literal, ignore_case=ignore_case, limit=limit, cursor=cursor, stop=stop,
+            ),
+            "The search",
+        )  # fmt: skip
+
+    async def folders(self, repository: Repository, work_tree: bool) -> tuple[Layout, set[str]]:
+        """Where to watch for changes."""
+        return await self._run(
+            lambda stop: folders_of(self.git, self._policy, repository, work_tree, stop), "Looking for folders"
+        )
+
+    async def names(self, repository: Repository, start: str) -> Sequence[str]:
+        """Branches and tags that begin with `start`."""
+        return await self._run(lambda stop: refs.names(self.git, repository, start, stop), "The list")
+
+    async def paths(self, repository: Repository, start: str) -> Sequence[str]:
+        """Paths of HEAD that begin with `start`."""
+        return await self._run(lambda stop: files.names(self.git, repository, start, stop), "The list")

@@ -1,0 +1,185 @@
+"""The state of a work tree: the branch, what is under way, what differs, folded where it is much."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from mcp_batteries.limits import Stop
+from mcp_git.engine.program import Git
+from mcp_git.engine.runs import items
+from mcp_git.layout import small_file
+from mcp_git.models import Answer, counted
+from mcp_git.names import one_line, shown
+from mcp_git.policy import Place, Policy, Repository
+
+__all__ = ["State", "look", "status", "under_way"]
+
+_STATES = {"1": "changed", "2": "changed", "u": "conflict", "?": "untracked"}
+_FOLDED_LINES = 60
+
+
+@dataclass(slots=True)
+class State:
+    """What `git status` says.
+
+    Attributes:
+        head: the branch, or the hash of a detached HEAD.
+        entries: the two letters of `git status --short`, and the path, behind an earlier path and ` -> `.
+    """
+
+    oid: str = ""
+    head: str = ""
+    upstream: str = ""
+    ahead: int = 0
+    behind: int = 0
+    stashes: int = 0
+    entries: list[tuple[str, bytes, bytes]] = field(default_factory=list[tuple[str, bytes, bytes]])
+
+    @property
+    def branch(self) -> str:
+        """One phrase for where HEAD is."""
+        if self.oid == "(initial)":
+            return f"{one_line(self.head)}, no commits yet"
+        where = f"detached at {self.oid[:9]}" if self.head == "(detached)" else f"{one_line(self.head)} {self.oid[:9]}"
+        if not self.upstream:
+            return where
+        parts = [f"{self.ahead} ahead"] * bool(self.ahead) + [f"{self.behind} behind"] * bool(self.behind)
+        return f"{where}, {', '.join(parts) or 'even with'} {one_line(self.upstream)}"
+
+
+def look(git: Git, repository: Repository, stop: Stop, place: Place | None = None) -> State:
+    """Run `git status`."""
+    words = ["status", "--porcelain=v2", "--branch", "--show-stash", "-z", "--ignore-submodules=dirty"]
+    state = State()
+    with git.pieces(repository, [*words, "--", *([place.path] if place and place.path else [])], stop) as pieces:
+        listed = items(pieces)
+        for item in listed:
+            _take(state, item, listed)
+    return state
+
+
+def _take(state: State, item: bytes, following: Iterator[bytes]) -> None:
+    kind = item[:1]
+    if kind == b"#":
+        _, what, *values = item.decode("utf-8", "replace").split(" ")
+        match what:
+            case "branch.oid":
+                state.oid = values[0]
+            case "branch.head":
+                state.head = values[0]
+            case "branch.upstream":
+                state.upstream = values[0]
+            case "branch.ab":
+                state.ahead, state.behind = abs(int(values[0])), abs(int(values[1]))
+            case "stash":
+                state.stashes = int(values[0])
+            case _:
+                pass
+    elif kind == b"1":
+        letters, path = item.split(b" ", 8)[1:9:7]
+        state.entries.append((_letters(letters), path, b""))
+    elif kind == b"2":
+        letters, path = item.split(b" ", 9)[1:10:8]
+        state.entries.append((_letters(letters), path, next(following, b"")))
+    elif kind == b"u":
+        letters, path = item.split(b" ", 10)[1:11:9]
+        state.entries.append((_letters(letters), path, b""))
+    elif kind == b"?":
+        state.entries.append(("??", item[2:], b""))
+
+
+def _letters(two: bytes) -> str:
+    return two.decode("ascii", "replace").replace(".", " ")
+
+
+def status(git: Git, policy: Policy, repository: Repository, place: Place, limit: int, stop: Stop) -> Answer:
+    """The state in one answer: each file, or from `limit` files on the folders with their numbers."""
+    layout = policy.layout(repository)
+    if layout.work_tree is None:
+        head = git.run(repository, ["symbolic-ref", "--short", "HEAD"], stop, fine=(0, 1, 128)).text.strip()
+        return Answer([f"bare repository, HEAD is {one_line(head) or 'detached'}", "there is no work tree"])
+    state = look(git, repository, stop, place)
+    facts = [state.branch, *under_way(layout.git_dir)]
+    numbers = _numbers(entry[0] for entry in state.entries)
+    facts.append(", ".join(f"{number:,} {what}" for what, number in numbers.items()) or "clean")
+    if state.stashes:
+        facts.append(counted(state.stashes, "stash"))
+    if len(state.entries) <= limit:
+        return Answer(facts, [_line(entry) for entry in state.entries])
+    facts.append(f"folded: name a folder as `path`, or a `limit` of {len(state.entries)}, for the files")
+    return Answer(facts, _folded(state.entries, place))
+
+
+def _numbers(letters: Sequence[str] | Iterator[str]) -> Counter[str]:
+    """How many are staged, changed and so on; one file can be both."""
+    found: Counter[str] = Counter()
+    for two in letters:
+        if two == "??":
+            found["untracked"] += 1
+        elif "U" in two or two in ("AA", "DD"):
+            found["in conflict"] += 1
+        else:
+            found["staged"] += two[0] != " "
+            found["changed"] += two[1] != " "
+    return +found
+
+
+def _line(entry: tuple[str, bytes, bytes]) -> str:
+    letters, path, before = entry
+    return f"{letters} {shown(before)} -> {shown(path)}" if before else f"{letters} {shown(path)}"
+
+
+def _folded(entries: Sequence[tuple[str, bytes, bytes]], place: Place) -> list[str]:
+    """A line for each folder, opened as deep as there is room for."""
+    above = os.fsencode(place.path).strip(b"/")
+    groups = _grouped(entries, above + b"/" if above else b"")
+    opened = True
+    while opened:
+        opened = False
+        for name, inside in sorted(groups.items(), key=lambda item: -len(item[1])):
+            if not name.endswith(b"/") or len(inside) < 2:
+                continue
+            smaller = _grouped(inside, name)
+            if len(groups) + len(smaller) - 1 <= _FOLDED_LINES:
+                del groups[name]
+                groups |= smaller
+                opened = True
+                break
+    lines: list[str] = []
+    for name, inside in sorted(groups.items()):
+        if len(inside) == 1 and not name.endswith(b"/"):
+            lines.append(_line(inside[0]))
+        else:
+            numbers = _numbers(letters for letters, _, _ in inside)
+            lines.append(f"{shown(name)} {', '.join(f'{number:,} {what}' for what, number in numbers.items())}")
+    return lines if len(lines) <= 4 * _FOLDED_LINES else [*lines[: 4 * _FOLDED_LINES], f"… {len(lines)} lines in all"]
+
+
+def _grouped(entries: Sequence[tuple[str, bytes, bytes]], above: bytes) -> dict[bytes, list[tuple[str, bytes, bytes]]]:
+    groups: dict[bytes, list[tuple[str, bytes, bytes]]] = {}
+    for entry in entries:
+        name, slash, _ = entry[1][len(above) :].partition(b"/")
+        groups.setdefault(above + name + slash, []).append(entry)
+    return groups
+
+
+def under_way(git_dir: str) -> list[str]:
+    """What was begun in a repository and is not finished."""
+
+    def there(name: str) -> bool:
+        return os.path.exists(os.path.join(git_dir, name))
+
+    found: list[str] = []
+    for folder, number, last in (("rebase-merge", "msgnum", "end"), ("rebase-apply", "next", "last")):
+        if there(folder):
+            step, end = (small_file(os.path.join(git_dir, folder, name)) for name in (number, last))
+            found.append(f"rebase under way, step {one_line(step or '?')[:9]} of {one_line(end or '?')[:9]}")
+    for name, what in {
+        "MERGE_HEAD": "merge", "CHERRY_PICK_HEAD": "cherry-pick", "REVERT_HEAD": "revert", "BISECT_LOG": "bisect",
+    }.items():  # fmt: skip
+        if there(name) and not (name == "CHERRY_PICK_HEAD" and found):
+            found.append(f"{what} under way")
+    return found

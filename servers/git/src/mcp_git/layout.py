@@ -1,0 +1,181 @@
+"""Where a repository's parts lie: all inside what is served, none behind a link, or the repository is refused.
+
+Git itself follows whatever a `.git` file, `commondir`, `alternates` or a symbolic link names, and a repository that
+came as an archive can name anything on the machine. A linked worktree is served although its git directory lies
+elsewhere: that one has to name the worktree in return, which nobody can arrange who may not write there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from mcp_batteries.errors import NotFound, Refused, Unavailable, quote, reason
+
+__all__ = ["Layout", "inspect", "is_inside", "small_file"]
+
+_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+_MOST = 64 * 1024
+_MOST_ALTERNATES = 5
+"""Levels, as many as git follows."""
+_UNUSED = frozenset(
+    {"annex", "branches", "description", "fsmonitor--daemon", "fsmonitor--daemon.ipc", "hooks", "lfs", "modules", "svn"}
+)
+"""What git is never led to here, so that it may be anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where git finds a repository's parts.
+
+    Attributes:
+        work_tree: None for a bare repository.
+        git_dir: HEAD, the index and what is under way; of a linked worktree its own.
+        common_dir: objects, refs and the configuration.
+    """
+
+    work_tree: str | None
+    git_dir: str
+    common_dir: str
+
+    @property
+    def objects(self) -> str:
+        return os.path.join(self.common_dir, "objects")
+
+
+def inspect(folder: str, served: Sequence[str]) -> Layout:
+    """The layout of the repository in `folder`.
+
+    Args:
+        folder: a real path.
+        served: the real paths of all that is served.
+
+    Raises:
+        NotFound: there is no repository.
+        Refused: a part of it lies outside, or is a link or no file at all.
+    """
+    try:
+        layout = _find(folder, served)
+        for part in {layout.git_dir, layout.common_dir}:
+            _refuse_links(part, _UNUSED)
+        for part in (layout.objects, *(os.path.join(layout.objects, name) for name in ("info", "pack"))):
+            _refuse_links(part)
+        _refuse_links(os.path.join(layout.common_dir, "info"))
+        for part in {layout.git_dir, layout.common_dir}:
+            for below in _folders(os.path.join(part, "refs")):
+                _refuse_links(below)
+        _check_alternates(layout.objects, served, _MOST_ALTERNATES)
+    except OSError as error:
+        raise Unavailable(f"The repository can't be read: {reason(error)}.", "The operator can mend that.") from None
+    return layout
+
+
+def _find(folder: str, served: Sequence[str]) -> Layout:
+    dot_git = os.path.join(folder, ".git")
+    try:
+        mode = os.lstat(dot_git).st_mode
+    except FileNotFoundError:
+        parts = (os.path.join(folder, name) for name in ("HEAD", "objects", "refs"))
+        if all(map(os.path.lexists, parts)):
+            return Layout(None, folder, folder)
+        raise NotFound(
+            f"{quote(os.path.basename(folder))} is not a Git repository.",
+            "Serve the top folder of one, with its `.git`.",
+        ) from None
+    if stat.S_ISDIR(mode):
+        git_dir = dot_git
+    elif stat.S_ISREG(mode):
+        git_dir = _pointed_to(folder, dot_git, served)
+    else:
+        raise _refused("`.git`")
+    common = os.path.realpath(os.path.join(git_dir, small_file(os.path.join(git_dir, "commondir")) or "."))
+    if common != os.path.realpath(git_dir) and os.path.dirname(os.path.realpath(git_dir)) != os.path.join(
+        common, "worktrees"
+    ):
+        raise Refused("The `commondir` of this repository leads elsewhere.", "Nothing outside it is read through it.")
+    return Layout(folder, git_dir, git_dir if common == os.path.realpath(git_dir) else common)
+
+
+def _pointed_to(folder: str, dot_git: str, served: Sequence[str]) -> str:
+    pointer = re.fullmatch(r"gitdir: ([^\0\r\n]+)[\r\n]*", small_file(dot_git) or "")
+    if pointer is None:
+        raise Refused(
+            "The `.git` of this folder is not a git directory, nor does it name one.", "`git worktree repair`."
+        )
+    git_dir = os.path.realpath(os.path.join(folder, pointer[1]))
+    back = small_file(os.path.join(git_dir, "gitdir"))
+    if back is not None and os.path.realpath(os.path.join(git_dir, back.rstrip("\r\n"))) == dot_git:
+        return git_dir
+    if not any(is_inside(git_dir, root) for root in served):
+        raise Refused(
+            "The `.git` file of this folder names a git directory outside, which does not name this folder.",
+            "Serve the repository it belongs to.",
+        )
+    return git_dir
+
+
+def _refuse_links(folder: str, but: frozenset[str] = frozenset()) -> None:
+    """Return if all that lies directly in `folder` is a file or a folder.
+
+    Raises:
+        Refused: something is a link, a pipe or a device.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name in but or entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False):
+                    continue
+                raise _refused(quote(entry.name))
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+
+
+def _folders(folder: str) -> Iterator[str]:
+    for above, _, _ in os.walk(folder):
+        yield above
+
+
+def _refused(what: str) -> Refused:
+    return Refused(
+        f"In the git directory {what} is a link or a special file, which may lead anywhere.",
+        "The operator can put the thing itself there.",
+    )
+
+
+def _check_alternates(objects: str, served: Sequence[str], levels: int) -> None:
+    for name in ("alternates", "http-alternates"):
+        for line in (small_file(os.path.join(objects, "info", name)) or "").splitlines():
+            if not line or line.startswith("#"):
+                continue
+            other = os.path.realpath(os.path.join(objects, line.strip('"')))
+            if levels == 0 or not any(is_inside(other, root) for root in served):
+                raise Refused(
+                    "This repository takes objects from another that is not served (`alternates`).",
+                    "The operator can serve that one too, or run `git repack -a -d`.",
+                )
+            _check_alternates(other, served, levels - 1)
+
+
+def is_inside(path: str, root: str) -> bool:
+    """Whether a real path is `root` or lies below it."""
+    return path == root or path.startswith(root.rstrip(os.sep) + os.sep)
+
+
+def small_file(path: str) -> str | None:
+    """The text of a file that git keeps something short in; None if it is none, or too long to be one."""
+    try:
+        file = os.open(path, _FLAGS)
+    except OSError:
+        return None
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            return None
+        text = os.read(file, _MOST + 1)
+    except OSError:
+        return None
+    finally:
+        os.close(file)
+    return None if len(text) > _MOST else os.fsdecode(text).rstrip("\n")

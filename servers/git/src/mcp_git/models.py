@@ -1,0 +1,39 @@
+"""What the tools answer: shapes only, and how each reads as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mcp_batteries.server.results import TextResult
+
+__all__ = ["Answer", "counted"]
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 file`, `2,000 files`, `3 branches`."""
+    if number == 1:
+        return f"1 {noun}"
+    ending = noun[:-1] + "ies" if noun.endswith("y") else f"{noun}es" if noun.endswith(("ch", "sh")) else f"{noun}s"
+    return f"{number:,} {ending}"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(TextResult):
+    """One text, headed by a line that says what it is, what of it is shown and how to go on.
+
+    Attributes:
+        facts: what stands in the first line.
+        lines: the rest.
+        more: the cursor of the next page.
+    """
+
+    facts: Sequence[str]
+    lines: Sequence[str] = ()
+    more: str | None = None
+
+    def text(self) -> str:
+        head = "; ".join(self.facts)
+        if self.more is not None:
+            head += f'; continue with cursor="{self.more}"'
+        return "\n".join([f"[{head}]", *self.lines])

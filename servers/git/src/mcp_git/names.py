@@ -1,0 +1,59 @@
+"""Names of files as one line of text: git's own spelling of those that are none."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from mcp_batteries.errors import Invalid, quote
+
+__all__ = ["one_line", "shown", "spelled"]
+
+_ESCAPES = {7: "a", 8: "b", 9: "t", 10: "n", 11: "v", 12: "f", 13: "r", 34: '"', 92: "\\"}
+_UNESCAPES = {letter: bytes([code]) for code, letter in _ESCAPES.items()}
+_ODD = re.compile('[\x00-\x1f"\\\\\x7f-\x9f\u2028\u2029\ud800-\udfff]')
+_BREAKS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_ESCAPED = re.compile(rb"\\([abtnvfr\"\\]|[0-3][0-7]{2})|[^\\\"]+")
+
+
+def shown(name: bytes) -> str:
+    """A name as answers have it: as it is, or in double quotes with C's escapes, as git writes it."""
+    text = name.decode("utf-8", "surrogateescape")
+    if not _ODD.search(text) and not text.endswith(" "):
+        return text
+    return '"' + "".join(_escaped(character) for character in text) + '"'
+
+
+def _escaped(character: str) -> str:
+    if len(character) == 1 and (letter := _ESCAPES.get(ord(character))):
+        return "\\" + letter
+    if _ODD.match(character):
+        return "".join(f"\\{byte:03o}" for byte in character.encode("utf-8", "surrogateescape"))
+    return character
+
+
+def spelled(text: str) -> str:
+    """The name that a caller's `text` means, undecodable bytes as `os.fsdecode` has them.
+
+    Raises:
+        Invalid: it begins with a double quote and is not what git would write.
+    """
+    if not text.startswith('"'):
+        return text
+    inside = text[1:-1].encode("utf-8", "surrogateescape")
+    pieces = list(_ESCAPED.finditer(inside))
+    if len(text) < 2 or not text.endswith('"') or sum(len(piece[0]) for piece in pieces) != len(inside):
+        raise Invalid(f"{quote(text)} begins with a quote and is no quoted name.", "Take it as an answer shows it.")
+    return os.fsdecode(b"".join(_unescaped(piece) for piece in pieces))
+
+
+def _unescaped(piece: re.Match[bytes]) -> bytes:
+    if piece[1] is None:
+        return piece[0]
+    escape = piece[1].decode("ascii")
+    return _UNESCAPES[escape] if escape in _UNESCAPES else bytes([int(escape, 8)])
+
+
+def one_line(text: str) -> str:
+    """`text` with what could pass for the end of a line, or turn what follows around, escaped."""
+    return _BREAKS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)

@@ -1,0 +1,45 @@
+"""The table of contents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from mcp_batteries.server.assemble import Assembled, assemble
+from mcp_git.changes import RepositoryWatcher
+from mcp_git.completions import Completions
+from mcp_git.engine.service import Engine
+from mcp_git.policy import Policy
+from mcp_git.prompts import Prompts
+from mcp_git.resources import Resources
+from mcp_git.settings import Settings
+from mcp_git.tools.read import ReadTools
+
+__all__ = ["build"]
+
+
+def build(settings: Settings) -> Assembled:
+    """The server for the folders that `settings` name; whether one is a repository is seen when it is asked for."""
+    policy = Policy(settings)
+    engine = Engine(policy, seconds=settings.timeout)
+    resources = Resources(policy, engine)
+    tools = [ReadTools(policy, engine)]
+    followed = [repository.uri(kind) for repository in policy.repositories.values() for kind in ("head", "status")]
+    return assemble(
+        settings.COMMAND,
+        settings,
+        rooms=[*tools, resources, Prompts(policy, resources), Completions(policy, engine)],
+        sources=[RepositoryWatcher(policy, engine, resources.text, settings)],
+        follows=lambda: followed,
+        title="Git",
+        version=version(settings.COMMAND),
+        instructions=_instructions(list(policy.repositories)),
+    )
+
+
+def _instructions(names: Sequence[str]) -> str:
+    which = "" if len(names) == 1 else " Name one of them as `repo`."
+    return (
+        f"Serves the Git repositories {', '.join(names)}.{which} Paths are relative to a repository's top. Begin with "
+        "`get_status`; the first line of an answer says what was cut and how to go on. Hooks and filters are not run."
+    )

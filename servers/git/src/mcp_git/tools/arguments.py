@@ -1,0 +1,14 @@
+"""Arguments that several tools share, described in the same words everywhere."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+__all__ = ["FilePath", "Number", "RepositoryName", "Rev"]
+
+RepositoryName = Annotated[str, Field(description="Needed where several are served.")]
+Rev = Annotated[str, Field(description="Commit, branch, tag, `HEAD~2`; `:2`, `:3` are the sides of a conflict.")]
+FilePath = Annotated[str, Field(description="From the repository's top.")]
+Number = Annotated[int, Field(ge=1)]

@@ -1,0 +1,65 @@
+"""The server in this process, asked as a client asks."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+
+from mcp_batteries.settings import load
+from mcp_git.server import build
+from mcp_git.settings import Settings
+
+__all__ = ["Asking", "everything", "serving"]
+
+
+class Asking:
+    """A client, and what its calls answer as text."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+
+    async def __call__(self, tool: str, **arguments: Any) -> str:
+        """The text of an answer; of a failure behind `failed: `."""
+        result = await self.client.call_tool(tool, arguments)
+        text = "".join(getattr(block, "text", "") for block in result.content)
+        return f"failed: {text}" if result.is_error else text
+
+    async def read(self, uri: str) -> str:
+        try:
+            [contents] = (await self.client.read_resource(uri)).contents
+        except MCPError as error:
+            return f"failed: {error.error.message}"
+        return getattr(contents, "text", "") or getattr(contents, "blob", "")
+
+
+@asynccontextmanager
+async def serving(*arguments: str | Path) -> AsyncGenerator[Asking]:
+    async with Client(build(load(Settings, list(map(str, arguments))))) as client:
+        yield Asking(client)
+
+
+async def everything(asking: Asking, path: str = "notes.txt") -> str:
+    """What all tools and resources say of a repository, one after the other."""
+    said = [
+        await asking("get_status"),
+        await asking("list_commits", graph=True, all_branches=True),
+        await asking("list_commits", path=path, text="o"),
+        await asking("read_diff"),
+        await asking("read_diff", only="staged"),
+        await asking("read_diff", only="unstaged"),
+        await asking("read_diff", rev="HEAD"),
+        await asking("read_diff", rev="HEAD~1..HEAD"),
+        await asking("get_blame", path=path),
+        await asking("get_blame", path=path, rev="HEAD"),
+        await asking("get_merge_base", one="HEAD~1"),
+        await asking("read_file", path=path),
+        await asking("list_files", recursive=True),
+        await asking("search_text", pattern="one"),
+    ]
+    kinds = ("branches", "tags", "remotes", "stashes", "worktrees", "reflog")
+    said += [await asking("list_refs", kind=kind) for kind in kinds]
+    said += [await asking.read(resource.uri) for resource in (await asking.client.list_resources()).resources]
+    return "\n".join(said)

@@ -1,0 +1,228 @@
+"""What the tools answer, beside what git itself says."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from git_server.made import Made
+from git_server.serving import Asking, serving
+
+
+def history(folder: Path) -> Made:
+    """Two branches that parted and met, a tag, a stash, and a file in each of the states."""
+    made = Made(folder)
+    made.commit("Add the notes", {"notes.txt": "one\ntwo\n", "docs/guide.md": "# Guide\n"})
+    made.git("tag", "--annotate", "v1", "--message", "The first")
+    made.git("switch", "--quiet", "--create", "side")
+    made.commit("A side step", {"side.txt": "side\n"})
+    made.git("switch", "--quiet", "main")
+    made.commit("Change a note", {"notes.txt": "one\n2\n"})
+    made.git("merge", "--quiet", "--no-edit", "side")
+    made.write("notes.txt", "stashed\n")
+    made.git("stash", "push", "--quiet", "--message", "for later")
+    made.write("notes.txt", "one\n2\nthree\n")
+    made.write("docs/guide.md", "# The guide\n")
+    made.git("add", "docs/guide.md")
+    made.write("new.txt", "new\n")
+    return made
+
+
+def conflict(made: Made) -> None:
+    made.commit("ground", {"a.txt": "ground\n"})
+    made.git("switch", "--quiet", "--create", "theirs")
+    made.commit("their word", {"a.txt": "theirs\n"})
+    made.git("switch", "--quiet", "main")
+    made.commit("our word", {"a.txt": "ours\n"})
+    with pytest.raises(AssertionError):
+        made.git("merge", "theirs")
+
+
+async def all_pages(asking: Asking, tool: str, **arguments: object) -> list[str]:
+    pages = [await asking(tool, **arguments)]
+    while found := re.search(r'cursor="([^"]+)"', pages[-1].partition("\n")[0]):
+        pages.append(await asking(tool, **arguments, cursor=found[1]))
+        assert not pages[-1].startswith("failed"), pages[-1]
+    return pages
+
+
+@pytest.mark.anyio
+async def test_the_state_and_the_history(tmp_path: Path) -> None:
+    made = history(tmp_path / "app")
+    head, before = (made.git("rev-parse", "--short", name).strip() for name in ("HEAD", "HEAD~1"))
+    async with serving(made.path) as asking:
+        status = (await asking("get_status")).splitlines()
+        assert status[0] == f"[main {made.git('rev-parse', 'HEAD')[:9]}; 1 staged, 1 changed, 1 untracked; 1 stash]"
+        assert status[1:] == ["M  docs/guide.md", " M notes.txt", "?? new.txt"]
+        rows = (await asking("list_commits")).splitlines()
+        assert rows[0] == "[commits 1-4 of HEAD]"
+        assert rows[1] == f"{head} 2026-01-31 Ada Lovelace: (*main) Merge branch 'side'"
+        assert [len(await asking("list_commits", **words)) > 40 for words in ({"author": "ada"}, {"message": "SIDE"})]
+        assert (await asking("list_commits", author="grace")).startswith("[no commits")
+        assert "Change a note" in await asking("list_commits", text="two", path="notes.txt")
+        assert (await asking("list_commits", text="^side$", regex=True)).count("\n") == 2
+        assert (await asking("list_commits", rev="v1..HEAD")).startswith("[commits 1-3 of v1..HEAD]")
+        assert (await asking("list_commits", since="2026-02-01")).startswith("[no commits")
+        drawn = (await asking("list_commits", graph=True)).splitlines()
+        assert drawn[1].startswith("*   ") and "|\\" in drawn[2]
+        shown = await asking("read_diff", rev="HEAD~1")
+        assert shown.startswith("[HEAD~1; 1 file, +1 -1]\n") and "\nChange a note\n" in shown and "-two\n+2\n" in shown
+        assert before in shown.splitlines()[1]
+        assert "merge of" in await asking("read_diff", rev="HEAD")
+        assert "+new" not in await asking("read_diff") and "+three" in await asking("read_diff")
+        assert "guide" not in await asking("read_diff", only="unstaged")
+        assert "+# The guide" in await asking("read_diff", only="staged")
+        assert "side.txt" in await asking("read_diff", rev="v1...side") and "notes" not in await asking(
+            "read_diff", rev="v1...side"
+        )
+        blame = (await asking("get_blame", path="notes.txt")).splitlines()
+        assert [line for line in blame if line[:1].isdigit() and ": " in line[:3]] == ["1: one", "2: 2", "3: three"]
+        assert blame[-2] == "not committed yet" and "Ada Lovelace: Change a note" in blame[3]
+        assert (await asking("get_merge_base", one="side", other="HEAD~1")).endswith(": Add the notes\n")
+        assert "side has 1 commit of its own, HEAD~1 1" in await asking("get_merge_base", one="side", other="HEAD~1")
+        assert (await asking("read_file", path="notes.txt", rev="v1")).endswith("\none\ntwo\n")
+        assert (await asking("list_files")).splitlines()[1:] == ["docs/", "6 notes.txt", "5 side.txt"]
+        assert "8 docs/guide.md" in await asking("list_files", recursive=True)
+        assert "docs/guide.md:1:# Guide" in await asking("search_text", pattern="guide", ignore_case=True)
+
+
+@pytest.mark.anyio
+async def test_refs_of_every_kind(tmp_path: Path) -> None:
+    made = history(tmp_path / "app")
+    made.git("remote", "add", "origin", "https://me:hunter2@example.org/app.git")
+    made.git("remote", "add", "far", "git@example.org:app.git")
+    made.git("update-ref", "refs/remotes/origin/main", "v1")
+    made.git("branch", "--set-upstream-to", "origin/main", "main")
+    made.git("worktree", "add", "--quiet", str(tmp_path / "beside"), "side")
+    async with serving(made.path) as asking:
+        assert "[origin/main: ahead 3]" in await asking("list_refs")
+        assert "3 ahead origin/main" in await asking("get_status")
+        assert "v1 " in await asking("list_refs", kind="tags")
+        remotes = await asking("list_refs", kind="remotes")
+        assert "hunter2" not in remotes and "origin https://…@example.org/app.git" in remotes
+        assert "far git@example.org:app.git" in remotes
+        assert "stash@{0}" in await asking("list_refs", kind="stashes")
+        assert "for later" in await asking("list_refs", kind="stashes")
+        assert (await asking("list_refs", kind="worktrees")).splitlines()[1:] == ["app main", "beside side"]
+        assert "HEAD@{0}" in await asking("list_refs", kind="reflog", limit=1)
+        assert "side@{0}" in await asking("list_refs", kind="reflog", name="side")
+        pages = await all_pages(asking, "list_refs", kind="reflog", limit=2)
+        rows = [row for page in pages for row in page.splitlines()[1:]]
+        assert len(rows) == len(made.git("reflog").splitlines()) == len(set(rows))
+
+
+@pytest.mark.anyio
+async def test_a_conflict_is_seen_from_both_sides(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    conflict(made)
+    async with serving(made.path) as asking:
+        assert "merge under way; 1 in conflict" in await asking("get_status")
+        assert "UU a.txt" in await asking("get_status")
+        sides = [await asking("read_file", path="a.txt", rev=f":{side}") for side in (1, 2, 3)]
+        assert [side.splitlines()[-1] for side in sides] == ["ground", "ours", "theirs"]
+        assert "theirs" in await asking("read_diff", path="a.txt")
+        assert "theirs" in await asking("read_diff", path="a.txt", only="unstaged")
+    made.git("merge", "--abort")
+    with pytest.raises(AssertionError):
+        made.git("rebase", "theirs")
+    async with serving(made.path) as asking:
+        assert "rebase under way, step 1 of 1; 1 in conflict" in await asking("get_status")
+
+
+@pytest.mark.anyio
+async def test_an_empty_a_bare_and_no_repository(tmp_path: Path) -> None:
+    made = Made(tmp_path / "empty")
+    made.write("a.txt", "one\n")
+    made.git("add", "a.txt")
+    async with serving(made.path) as asking:
+        assert "main, no commits yet; 1 staged" in await asking("get_status")
+        assert "+one" in await asking("read_diff")
+        assert "no commit yet" in await asking("list_commits")
+        assert "no commits yet" in await asking.read("git://empty/head")
+    Made(tmp_path / "full").commit("first", {"a.txt": "one\n"})
+    made.git("clone", "--quiet", "--bare", str(tmp_path / "full"), str(tmp_path / "bare.git"))
+    async with serving(tmp_path / "bare.git") as asking:
+        assert "bare repository" in await asking("get_status")
+        assert "first" in await asking("list_commits")
+        assert "one" in await asking("read_file", path="a.txt")
+        assert "`uncommitted`" in await asking("read_diff")
+    (tmp_path / "none").mkdir()
+    async with serving(tmp_path / "none") as asking:
+        assert "`none` is not a Git repository" in await asking("get_status")
+        Made(tmp_path / "none").git("init", "--quiet")
+        assert "no commits yet" in await asking("get_status")
+
+
+@pytest.mark.anyio
+async def test_sha256_and_shallow_and_sparse_repositories(tmp_path: Path) -> None:
+    made = Made(tmp_path / "long", "--object-format=sha256")
+    made.commit("first", {"a.txt": "one\n", "in/b.txt": "b\n"})
+    made.commit("second", {"a.txt": "two\n"})
+    made.git("config", "core.sparseCheckout", "true")
+    async with serving(made.path) as asking:
+        assert "second" in await asking("list_commits") and "+two" in await asking("read_diff", rev="HEAD")
+    made.git("sparse-checkout", "set", "in")
+    made.git("clone", "--quiet", "--depth=1", f"file://{made.path}", str(tmp_path / "shallow"))
+    async with serving(made.path, tmp_path / "shallow") as asking:
+        assert "; clean]" in await asking("get_status", repo="long")
+        assert (await asking("list_commits", repo="shallow")).startswith("[commits 1-1")
+
+
+@pytest.mark.anyio
+async def test_a_large_change_is_read_page_by_page(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    files = {f"d{number % 7}/f{number:03}.txt": f"line {number}\n" * 30 for number in range(150)}
+    made.commit("first", {**files, "bytes.bin": b"\0\1", "turns.txt": "x\n" * 9, "old name.txt": "kept\n" * 20})
+    made.git("mv", "old name.txt", "new name.txt")
+    (made.path / "turns.txt").unlink()
+    (made.path / "turns.txt").symlink_to("bytes.bin")
+    made.commit("second", {**{name: text.replace("line", "row") for name, text in files.items()}, "bytes.bin": b"\0\2"})
+    async with serving(made.path) as asking:
+        pages = await all_pages(asking, "read_diff", rev="HEAD")
+        assert max(len(page.encode()) for page in pages) < 11_000 and len(pages) > 10
+        assert "150 files" not in pages[0] and "[HEAD; 153 files, +" in pages[0]
+        text = "\n".join(page.partition("\n")[2] for page in pages)
+        patch = re.sub(r"(?m)^(diff --git|index) .*\n", "", made.git("show", "--format=", "HEAD"))
+        told = [line for line in text.splitlines() if line[:1] in ("+", "-") and not re.match(r"[+-]\d+ -", line)]
+        assert told == [line for line in patch.splitlines() if line[:1] in ("+", "-")]
+        assert "binary bytes.bin" in text and "rename to new name.txt" in text
+        listed = await all_pages(asking, "list_files", recursive=True, limit=40)
+        assert sum(page.count("\n") - 1 for page in listed) == 153
+        found = await all_pages(asking, "search_text", pattern="row 1[0-9]$", limit=60)
+        assert sum(page.count("\n") - 1 for page in found) == 10 * 30
+
+
+@pytest.mark.anyio
+async def test_rows_are_short_and_a_large_status_is_folded(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    for number in range(30):
+        made.commit(f"{number} A subject that goes on \u00e9\u4e2d for much longer than anybody wants to read" * 2)
+    async with serving(made.path) as asking:
+        pages = await all_pages(asking, "list_commits", limit=7)
+        rows = [row for page in pages for row in page.splitlines()[1:]]
+        assert len(rows) == 30 and max(len(f"{row}\n".encode()) for row in rows) <= 90
+        # What comes meanwhile moves no page.
+        first = await asking("list_commits", limit=7)
+        cursor = re.search(r'cursor="([^"]+)"', first)
+        made.commit("meanwhile")
+        assert cursor and (await asking("list_commits", limit=7, cursor=cursor[1])) == pages[1]
+    for number in range(1000):
+        made.write(f"src/part{number % 20}/f{number}.txt", "x")
+    made.git("add", "src")
+    async with serving(made.path) as asking:
+        status = await asking("get_status")
+        assert len(status) < 3000 and "1,000 staged; folded" in status and "src/part1/ 50 staged" in status
+        assert (await asking("get_status", path="src/part1")).count("A  src/part1/") == 50
+
+
+@pytest.mark.anyio
+async def test_a_revision_that_is_not_there_has_neighbours(tmp_path: Path) -> None:
+    made = history(tmp_path / "app")
+    async with serving(made.path) as asking:
+        for tool in ("list_commits", "read_diff"):
+            assert "There is no revision `sid`. Did you mean `side`?" in await asking(tool, rev="sid")
+        assert "no revision `nope`" in await asking("read_diff", rev="main..nope")
+        assert "no revision `nope`" in await asking("get_merge_base", one="nope")
+        assert "There is no `nope.txt` in `v1`" in await asking("read_file", path="nope.txt", rev="v1")
+        assert "is a folder" in await asking("read_file", path="docs")
+        assert "start_line" in await asking("get_blame", path="notes.txt", start_line=50)
