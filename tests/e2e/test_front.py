@@ -24,11 +24,12 @@ from mcp_batteries.transports.stdio import front
 KEEPING = [server for server in SERVERS if server.command != "mcp-postgres"]
 """The servers whose description of themselves depends on nothing that they find out while they run."""
 LISTS = ("tools/list", "prompts/list", "resources/templates/list")
+HOME = "USERPROFILE" if sys.platform == "win32" else "HOME"
 SECRET = "ghp_thisTokenIsNobodysButMustNeverBeSeen"
 
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc for what a process has loaded"),
+    pytest.mark.skipif(sys.platform == "darwin", reason="asks Linux or Windows what a process has loaded"),
 ]
 
 
@@ -36,9 +37,17 @@ class Starts:
     """Starts of one command that share a folder for what was answered."""
 
     def __init__(self, package: str, words: Sequence[str], folder: Path, **variables: str) -> None:
-        self.command = [sys.executable, "-m", package, *words]
+        # What a virtual environment on Windows calls python.exe starts the real one as a process of its own.
+        python = getattr(sys, "_base_executable", "") if sys.platform == "win32" else sys.executable
+        self.command = [python, "-m", package, *words]
         kept = {name: value for name, value in os.environ.items() if not name.startswith("MCP_")}
-        self.environment: Mapping[str, str] = {**kept, "XDG_CACHE_HOME": str(folder), **variables}
+        cache = "LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME"
+        self.environment: Mapping[str, str] = {
+            **kept,
+            cache: str(folder),
+            "__PYVENV_LAUNCHER__": sys.executable,
+            **variables,
+        }
         self.folder = folder / "mcp-batteries/first-answers"
         self.cwd = folder
 
@@ -73,7 +82,31 @@ class Starts:
 
 def has_server(wire: StdioWire) -> bool:
     """Whether the process has loaded what answers in general."""
+    if sys.platform == "win32":
+        return any("pydantic_core" in name for name in libraries(wire.process.pid))
     return "pydantic_core" in Path(f"/proc/{wire.process.pid}/maps").read_text()
+
+
+if sys.platform == "win32":
+    import _winapi
+    import ctypes
+    from ctypes import wintypes
+
+    def libraries(number: int) -> list[str]:
+        """The files of the libraries that process `number` has loaded."""
+        handle = _winapi.OpenProcess(0x0400 | 0x0010, False, number)  # to ask for what it is, and to read its memory
+        process, modules, size = wintypes.HANDLE(handle), (wintypes.HMODULE * 2048)(), wintypes.DWORD()
+        kernel, name = ctypes.WinDLL("kernel32", use_last_error=True), ctypes.create_unicode_buffer(32_768)
+        found: list[str] = []
+        try:
+            if not kernel.K32EnumProcessModules(process, modules, ctypes.sizeof(modules), ctypes.byref(size)):
+                raise ctypes.WinError(ctypes.get_last_error())
+            for module in modules[: size.value // ctypes.sizeof(wintypes.HMODULE)]:
+                kernel.K32GetModuleFileNameExW(process, wintypes.HMODULE(module), name, len(name))
+                found.append(name.value)
+        finally:
+            _winapi.CloseHandle(handle)
+        return found
 
 
 @pytest.fixture
@@ -171,7 +204,7 @@ async def test_another_configuration_is_not_answered(served: Path, tmp_path: Pat
     starts = files(served, tmp_path)
     await starts.prime()
     assert await starts.is_kept()
-    for variable in ({"MCP_FS_READ_ONLY": "1"}, {"HOME": str(tmp_path)}, {"mcp_fs_read_only": "1"}):
+    for variable in ({"MCP_FS_READ_ONLY": "1"}, {HOME: str(tmp_path)}, {"mcp_fs_read_only": "1"}):
         async with starts.start(env={**starts.environment, **variable}) as wire:
             await wire.open()
             assert has_server(wire), variable
@@ -204,7 +237,11 @@ async def test_a_file_of_settings_that_changed_is_read_again(tmp_path: Path) -> 
     assert not await starts.is_kept()
 
 
-@pytest.mark.parametrize("harm", ["each byte", "cut", "empty", "readable", "writable", "folder", "link", "foreign"])
+HARMS = ["each byte", "cut", "empty", "foreign"]
+MODES = ["readable", "writable", "folder", "link"]
+
+
+@pytest.mark.parametrize("harm", HARMS if sys.platform == "win32" else HARMS + MODES)
 async def test_a_damaged_or_foreign_file_is_ignored(harm: str, served: Path, tmp_path: Path) -> None:
     starts = files(served, tmp_path)
     await starts.prime()
@@ -246,6 +283,7 @@ async def test_nothing_is_kept_of_tools_that_come_and_go(served: Path, tmp_path:
     assert not starts.files
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there a process is terminated, or asked by keys of a console")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_ends_a_front(number: signal.Signals, served: Path, tmp_path: Path) -> None:
     starts = files(served, tmp_path)

@@ -14,6 +14,7 @@ import pytest
 from mcp_types import BlobResourceContents, EmbeddedResource, TextContent
 from PIL import Image
 
+from filesystem.documents import pdf
 from filesystem.reading import fill, on_linux, served
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, TooLarge
 from mcp_batteries.limits import Stop
@@ -477,30 +478,8 @@ def test_a_name_with_a_line_break_can_not_forge_a_line(tmp_path: Path) -> None:
     assert answer.splitlines()[0].startswith(r"=== a\n=== b [line 1 of 1, utf-8] [line 1 of 1, utf-8")
 
 
-def _pdf(*pages: str) -> bytes:
-    """A PDF with one line of text on each page, none for an empty string."""
-    kids = " ".join(f"{3 + 2 * number} 0 R" for number in range(len(pages)))
-    objects = ["<</Type/Catalog/Pages 2 0 R>>", f"<</Type/Pages/Kids[{kids}]/Count {len(pages)}>>"]
-    for number, text in enumerate(pages):
-        font = "<</Font<</F<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>"
-        stream = f"BT /F 24 Tf 20 50 Td ({text}) Tj ET" if text else "0 0 50 50 re f"
-        objects.append(
-            f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 100]/Resources{font}/Contents {4 + 2 * number} 0 R>>"
-        )
-        objects.append(f"<</Length {len(stream)}>>stream\n{stream}\nendstream")
-    body, places = "%PDF-1.4\n", list[int]()
-    for number, item in enumerate(objects, 1):
-        places.append(len(body))
-        body += f"{number} 0 obj{item}endobj\n"
-    table = "".join(f"{place:010} 00000 n \n" for place in places)
-    return (
-        f"{body}xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}"
-        f"trailer<</Size {len(objects) + 1}/Root 1 0 R>>\nstartxref\n{len(body)}\n%%EOF"
-    ).encode()
-
-
 def test_a_pdf_is_read_page_by_page(tmp_path: Path) -> None:
-    fill(tmp_path, {"a.pdf": _pdf("Hello page", ""), "bad.pdf": b"%PDF-1.7 nothing"})
+    fill(tmp_path, {"a.pdf": pdf("Hello page", ""), "bad.pdf": b"%PDF-1.7 nothing"})
     place = served(tmp_path).readable("a.pdf")
     [first] = view(place)
     assert (first.kind, first.body.strip()) == ("text", "Hello page")

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -21,6 +22,7 @@ from mcp_fs.engine import walk
 from mcp_fs.engine.files.read import LineIndex, Part, read_part
 from mcp_fs.engine.listing import list_tree
 from mcp_fs.engine.search import contents as search_module
+from mcp_fs.engine.search import opened as opened_module
 from mcp_fs.engine.search import ripgrep, selection
 from mcp_fs.engine.search.contents import Query, search
 from mcp_fs.engine.search.find import find
@@ -311,14 +313,14 @@ def test_secrets_are_named_and_not_searched(tmp_path: Path, program: str | None)
 
 def test_what_could_not_be_read_is_named(tmp_path: Path, program: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(tmp_path, {"a": "needle", "b": "needle"})
-    opened = search_module._File.open
+    opened = opened_module.File.open
 
-    def denied(self: search_module._File) -> int:
+    def denied(self: opened_module.File, *more: Any) -> int:
         if self.parts == ("b",):
             raise PermissionError(13, "Permission denied")
-        return opened(self)
+        return opened(self, *more)
 
-    monkeypatch.setattr(search_module._File, "open", denied)
+    monkeypatch.setattr(opened_module.File, "open", denied)
     answer = search([served(tmp_path).readable(".")], Query("needle"), None, Stop(), program)
     assert answer.text() == "[1 match in 1 file; permission denied: b]\na:1:needle"
 

@@ -101,6 +101,23 @@ async def test_a_wal_database_on_a_read_only_mount(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("journal", ["delete", "wal"])
+async def test_a_write_to_a_read_only_mount_says_what_it_is(journal: str, tmp_path: Path) -> None:
+    folder = tmp_path / "served"
+    folder.mkdir()
+    path = make(folder / "app.db", journal)
+    async with served_read_only(folder, "--write", "--ddl", path) as wire:
+        for tool, sql in (("write_rows", "DELETE FROM t"), ("edit_schema", "CREATE TABLE n (x)")):
+            result = await wire.call(tool, sql=sql)
+            said = text_of(result)
+            assert result["isError"] and "This server may not write the database" in said, said
+            assert "mounted read-only" in said or "can let the server's user write" in said
+            assert str(folder) not in said
+        # Nothing that failed stands in the way of reading.
+        assert ROWS in text_of(await wire.call("query_rows", **NAMES))
+
+
+@pytest.mark.anyio
 async def test_a_living_writer_is_followed_across_a_read_only_mount(tmp_path: Path) -> None:
     folder = tmp_path / "served"
     folder.mkdir()

@@ -215,7 +215,7 @@ def suite_of(test: str) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("paths", nargs="*", help="suites, or paths below tests/; default: all suites, in parts")
+    parser.add_argument("paths", nargs="*", help="suites, or paths below tests/, run as one part; default: all suites")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "windows", help="where Python and Wine live")
     parser.add_argument("--only", choices=["listed", "rest", "whole"], default="rest", help=ONLY)
     parser.add_argument("--seconds", type=float, default=480, help="what one part may take")
@@ -230,7 +230,7 @@ def main() -> int:
         for package in CASES:
             print(leg.check(package), flush=True)
         return 0
-    parts = [[path.removeprefix("tests/")] for path in options.paths] or PARTS
+    parts = [[path.removeprefix("tests/") for path in options.paths]] if options.paths else PARTS
     rooms = Queue[int]()
     for number in range(options.jobs):
         rooms.put(number)

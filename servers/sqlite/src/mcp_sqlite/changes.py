@@ -27,7 +27,7 @@ __all__ = ["DatabaseWatcher", "demonstration"]
 logger = logging.getLogger(__name__)
 
 _POLL_SECONDS = 1.0
-_AGAIN_SECONDS = (0.02, 0.1)
+_AGAIN_SECONDS = (0.004, 0.02, 0.1)
 """A write-ahead log is written and flushed before its commit can be seen: what woke us may have been too early."""
 _QUIET_SECONDS = 5.0
 """For which `list_changes` waits for a moment in which nobody writes."""
@@ -39,6 +39,8 @@ class _Watched(watching.Watched):
         super().__init__(database)
         self.armed: list[str] = []
         self.schema: str | None = None
+        self.early: float | None = None
+        """In how many seconds to look again, where the last look came while somebody wrote."""
 
     def clear(self) -> None:
         super().clear()
@@ -98,6 +100,7 @@ class DatabaseWatcher(watching.Watcher[_Watched]):
                 async with watched.turn:
                     await self._arm(watched)
                     soon = await self._look(watched)
+                soon = watched.early if soon is None else soon
                 if soon is not None:
                     again.insert(0, soon)
                 # A look that takes long is at most half of the time.
@@ -114,6 +117,7 @@ class DatabaseWatcher(watching.Watcher[_Watched]):
     async def _look(self, watched: _Watched) -> float | None:
         """Tell what changed; in how many seconds to look again for what could not be read now."""
         found = await self._ask(watched.database, watched.readables, new=False)
+        watched.early = found.get("early")
         if found["digests"] is None:
             return found.get("again")
         changed = watched.compare(found["digests"])

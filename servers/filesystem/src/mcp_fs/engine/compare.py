@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import time
 from collections import Counter
 from typing import BinaryIO
 
-from mcp_batteries.errors import Problem
+from mcp_batteries.errors import NotFound, Problem
 from mcp_batteries.limits import Stop
 from mcp_batteries.progress import tell
+from mcp_fs.engine.documents.content import open_content
 from mcp_fs.engine.files.edit import unified_diff
 from mcp_fs.engine.files.handles import open_file, read_link, status
 from mcp_fs.engine.files.text import MOST_BYTES, Decoded, decode, shown
@@ -31,7 +33,7 @@ def compare(one: Readable, other: Readable, max_bytes: int, stop: Stop) -> Compa
         Problem: one of them can't be opened, or only one is a folder.
     """
     names = (spoken(one), spoken(other))
-    if all(stat.S_ISDIR(status(place).st_mode) for place in (one, other)):
+    if _is_folder(one) and _is_folder(other):
         head, lines = _folders(one, other, stop)
     else:
         # Of a folder and a file, opening the folder as a file says what is wrong.
@@ -39,15 +41,22 @@ def compare(one: Readable, other: Readable, max_bytes: int, stop: Stop) -> Compa
     return Compared(names, head, lines, max_bytes)
 
 
+def _is_folder(place: Readable) -> bool:
+    try:
+        return stat.S_ISDIR(status(place).st_mode)
+    except NotFound:
+        return False  # perhaps in an archive
+
+
 def _files(one: Readable, other: Readable, stop: Stop) -> tuple[str, list[str]]:
-    with open_file(one) as first, open_file(other) as second:
+    with open_content(one, stop) as (first, _), open_content(other, stop) as (second, _):
         begins = first.read(MOST_BYTES + 1), second.read(MOST_BYTES + 1)
         if begins[0] == begins[1] and _same_rest(first, second, stop):
             return "same contents", []
+        sizes = [os.fstat(file.fileno()).st_size for file in (first, second)]
     texts = [None if len(data) > MOST_BYTES else decode(data) for data in begins]
     if texts[0] is not None and texts[1] is not None:
         return _diff(texts[0], texts[1], one, other)
-    sizes = [status(place).st_size for place in (one, other)]
     at = next((at for at, pair in enumerate(zip(*begins, strict=False), 1) if pair[0] != pair[1]), None)
     where = min(map(len, begins)) + 1 if at is None else at
     what = "too large for a diff" if max(sizes) > MOST_BYTES else "not text"

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from mcp_batteries.errors import Invalid, quote
-from mcp_batteries.limits import DEFAULT_PAGE_BYTES
-from mcp_fs.engine.files.handles import open_file
+from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
+from mcp_fs.engine.documents.content import is_document, open_content
 from mcp_fs.engine.files.text import SAMPLE_BYTES, sniff
 from mcp_fs.engine.pictures import can_reduce, reduced
 from mcp_fs.engine.walk import spoken
@@ -90,7 +90,7 @@ def mime_type(head: bytes, name: str) -> str:
     return guessed if guessed is not None and guessed.startswith("application/") else "application/octet-stream"
 
 
-def view(place: Readable, page: int = 1) -> list[Media]:
+def view(place: Readable, page: int = 1, stop: Stop | None = None) -> list[Media]:
     """The file at `place` as what can be shown of it; never nothing.
 
     Args:
@@ -101,7 +101,7 @@ def view(place: Readable, page: int = 1) -> list[Media]:
         Invalid: the file is empty or text, or has no such page.
         Problem: it can't be opened.
     """
-    with open_file(place) as file:
+    with open_content(place, stop or Stop(), raw=True) as (file, _):
         size = os.fstat(file.fileno()).st_size
         head = file.read(SAMPLE_BYTES)
         kind = mime_type(head, place.name)
@@ -111,6 +111,8 @@ def view(place: Readable, page: int = 1) -> list[Media]:
             raise Invalid(f"{quote(place.display)} is text ({kind}).", "Use `read_text`.")
         family = kind.partition("/")[0]
         facts = f"{spoken(place)}: {kind}, {size:,} bytes"
+        if is_document(place.name) and kind != "application/pdf":
+            facts += "; its text: `read_text`"
         limit = _MOST_PDF if kind == "application/pdf" else _MOST_SHOWN if family in ("image", "audio") else 0
         if size <= limit:
             data = head + file.read(limit)

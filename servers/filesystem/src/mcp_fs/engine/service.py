@@ -10,6 +10,7 @@ from functools import partial
 from mcp_batteries.errors import Problem, quote
 from mcp_batteries.limits import Stop, in_thread
 from mcp_fs.engine.compare import compare
+from mcp_fs.engine.documents.content import is_document
 from mcp_fs.engine.files import temp_files, tree
 from mcp_fs.engine.files.cached_read import warm
 from mcp_fs.engine.files.edit import Replacement, replace
@@ -68,7 +69,7 @@ class Engine:
 
     async def read_text(self, place: Readable, part: Part) -> TextSlice:
         """The wanted lines of a text file, at most a page."""
-        if warm(place):
+        if warm(place) and not is_document(place.name):
             return read_part(place, part, self._lines, Stop())
         return await in_thread(lambda stop: read_part(place, part, self._lines, stop), what="Reading")
 
@@ -78,7 +79,7 @@ class Engine:
 
     async def read_media(self, place: Readable, page: int) -> Sequence[Media]:
         """A picture, a sound, a page of a PDF, or bytes."""
-        return await in_thread(lambda stop: view(place, page), what="Reading")
+        return await in_thread(lambda stop: view(place, page, stop), what="Reading")
 
     async def read_whole(self, place: Readable) -> Whole:
         """A whole file, or a folder's listing."""

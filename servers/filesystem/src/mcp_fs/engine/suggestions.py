@@ -29,6 +29,9 @@ def advice(place: Readable) -> str:
     names = _names(place.parent)
     if names is not None and place.name in names:
         return "It is a link whose target does not exist."
+    for above in (place, *_above(place)):
+        if above.name.endswith("!") and above.name[:-1] in (_names(above.parent) or ()):
+            return "What is in an archive is read by `read_text` and searched by `search_text`."
     for parts in _readings(place):
         if (meant := _find(place, parts)) is not None:
             return f"Did you mean {quote(meant.display)}?"

@@ -65,6 +65,8 @@ class ReadTools:
     ) -> TextSlice:
         """Read a text file: a range of lines, the first (`head`) or the last (`tail`).
 
+        Documents (docx, pdf, ipynb ...) are read as text, archives by `a.zip!/b.txt`.
+
         The first line of the answer says what is shown and how to continue. To look for something use `search_text`.
         """
         chosen = [name for name, value in (("head", head), ("tail", tail), ("start_line", start_line)) if value]

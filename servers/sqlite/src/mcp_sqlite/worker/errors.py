@@ -28,8 +28,14 @@ def reason(error: OSError) -> str:
     return words if words and not words.startswith("Unknown error") else error.strerror or type(error).__name__
 
 
-def explained(database: Database | None, error: BaseException, sql: str = "") -> Failure:
-    """What went wrong with `sql`, in words for the caller; on `database`, or while it was opened."""
+def explained(
+    database: Database | None, error: BaseException, sql: str = "", *, to_write: str | None = None
+) -> Failure:
+    """What went wrong with `sql`, in words for the caller; on `database`, or while it was opened.
+
+    Args:
+        to_write: the file, if it was opened to be written.
+    """
     said = str(error)
     said = said if len(said) <= _SAID else said[: _SAID - 1] + "…"
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
@@ -47,8 +53,9 @@ def explained(database: Database | None, error: BaseException, sql: str = "") ->
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return Failure("locked", "The database is locked", "Try again in a moment.")
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
-        if database is not None and database.writable:
-            return Failure("refused", f"This server may not write the database: {said}.", _unwritable(database.path))
+        path = database.path if database is not None and database.writable else to_write
+        if path is not None:
+            return Failure("refused", f"This server may not write the database: {said}.", _unwritable(path))
         return Failure(
             "refused", f"SQLite can't do that here: {said}.", "The operator can look at the file's permissions."
         )

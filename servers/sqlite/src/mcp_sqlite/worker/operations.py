@@ -46,7 +46,8 @@ def run(connections: Connections, request: dict[str, Any], send: statements.Send
     except Failure as failure:
         raise _with_holder(failure, request["path"]) from None
     except (sqlite3.Error, sqlite3.Warning, MemoryError) as error:
-        raise _with_holder(errors.explained(None, error), request["path"]) from None
+        to_write = request["path"] if request["do"] in ("change", "import") else None
+        raise _with_holder(errors.explained(None, error, to_write=to_write), request["path"]) from None
     except OSError as error:
         raise Failure("unavailable", f"The disk does not do it: {errors.reason(error)}.", "Ask the operator.") from None
     except Exception as error:  # noqa: BLE001 - a damaged file brings values no schema has; the process lives on

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 from mcp_sqlite.worker.cells import Failure
 from mcp_sqlite.worker.connections import Connections, Database, stamp
 
-__all__ = ["Unlocked", "Written", "rollback_state"]
+__all__ = ["Unlocked", "Written", "rollback_state", "written_since"]
 
 _JOURNAL = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
 """How a journal begins while its transaction is under way (https://sqlite.org/fileformat2.html#the_rollback_journal)."""
@@ -143,8 +143,15 @@ def _header(path: str, identity: tuple[int, ...]) -> bytes:
 
 
 def _is_written(path: str) -> bool:
+    return written_since(path) is not None
+
+
+def written_since(path: str) -> float | None:
+    """Since when the transaction under way has written its journal; None where there is none."""
     try:
         with open(f"{path}-journal", "rb", buffering=0) as journal:
-            return journal.read(len(_JOURNAL)) == _JOURNAL
+            if journal.read(len(_JOURNAL)) != _JOURNAL:
+                return None
+            return os.fstat(journal.fileno()).st_mtime
     except OSError:
-        return False
+        return None

@@ -21,7 +21,7 @@ from typing import Any
 from mcp_sqlite.worker import rows, schema, statements
 from mcp_sqlite.worker.cells import Failure
 from mcp_sqlite.worker.connections import Connections, Database
-from mcp_sqlite.worker.unlocked import Unlocked, Written, rollback_state
+from mcp_sqlite.worker.unlocked import Unlocked, Written, rollback_state, written_since
 
 __all__ = ["look"]
 
@@ -40,6 +40,9 @@ _LONGEST_PAUSE_SECONDS = 8.0
 """How long a subject that takes too long is left alone, twice as long each time."""
 _FRESH_SECONDS = 0.02
 """A file changed this recently may go on changing without its time telling: clocks of file systems are coarse."""
+_EARLY_SECONDS = 0.004
+_EARLY_SHARE = 0.2
+_LONGEST_EARLY_SECONDS = 1.0
 _SCHEMA = "schema"
 """Among the subjects: the names of all tables. Keys of others are URIs."""
 
@@ -82,7 +85,8 @@ def look(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     """Digests of `subjects` (key to request), or None when nothing can have changed since the last look.
 
     `schema` is a digest of the tables' names, or None where that was not read. `again` is in how many seconds to look
-    again, for what this look does not tell; None where it tells all.
+    again, for what this look does not tell; None where it tells all. `early` is the same, where somebody writes who has
+    not committed yet.
     """
     path, new = request["path"], request["new"]
     memory = _memories.setdefault(path, _Memory())
@@ -96,7 +100,7 @@ def look(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
             source = Unlocked(connections, path, _QUIET_SECONDS)
         wanted = {key: item for key, item in subjects.items() if new or memory.states.get(key) != state}
         if not wanted:
-            return {"digests": None}
+            return {"digests": None, "early": None if isinstance(source, _InWal) else _soon_after(path)}
         with source:
             found, left, again = _read(memory, source, wanted, new=new)
     except (Failure, sqlite3.Error, OSError) as error:
@@ -115,6 +119,13 @@ def look(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
         memory.states = {key: read for key, read in memory.states.items() if key in subjects and key not in left}
     names = found.pop(_SCHEMA, None)
     return {"digests": found, "schema": names, "again": again}
+
+
+def _soon_after(path: str) -> float | None:
+    """When to look for the end of a transaction that is under way: the longer it lasts, the later."""
+    since = written_since(path)
+    seconds = 0.0 if since is None else max(_EARLY_SECONDS, _EARLY_SHARE * (time.time() - since))
+    return seconds if 0 < seconds < _LONGEST_EARLY_SECONDS else None
 
 
 def _read(

@@ -10,6 +10,7 @@ import json
 import marshal
 import os
 import secrets
+import stat
 import sys
 import sysconfig
 import zlib
@@ -35,7 +36,7 @@ _CHANGED = {
 }
 _SAVE_SECONDS = 0.25
 _MOST_SESSIONS, _MOST_LISTS, _MOST_FILES = 8, 32, 256
-_COMMON = ["HOME", "PATH", "LANG", "XDG_CACHE_HOME", "PYTHONPATH"]
+_COMMON = ["HOME", "PATH", "LANG", "XDG_CACHE_HOME", "PYTHONPATH", "USERPROFILE", "APPDATA", "LOCALAPPDATA"]
 
 
 class FirstAnswers:
@@ -177,10 +178,11 @@ def _write(path: str, data: bytes) -> None:
     with suppress(FileExistsError):
         os.mkdir(folder, 0o700)
     found = os.lstat(folder)
-    if found.st_uid != os.geteuid() or found.st_mode & 0o77077 != 0o40000:
+    if not (stat.S_ISDIR(found.st_mode) and front.is_private(found)):
         return
     passing = f"{path}.{secrets.token_hex(8)}"
-    handle = os.open(passing, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    binary = os.O_BINARY if sys.platform == "win32" else 0
+    handle = os.open(passing, os.O_WRONLY | os.O_CREAT | os.O_EXCL | binary, 0o600)
     try:
         with open(handle, "wb") as file:
             file.write(data)

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import marshal
 import os
-import select
 import sys
 import zlib
+
+from mcp_batteries.transports.stdio.front_input import Input
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,13 +27,11 @@ else:
     import _signal as signal
     from _blake2 import blake2b
 
-__all__ = ["Handover", "answer", "environment", "identity", "installed", "place", "template"]
+__all__ = ["Handover", "answer", "environment", "identity", "installed", "is_private", "place", "template"]
 
 _FORMAT = 1
 _MOST_BYTES = 4 * 1024 * 1024
 _LONGEST_LINE = 64 * 1024
-_LOOK_MS = 2000
-_CHUNK = 65_536
 
 
 class Handover:
@@ -57,8 +56,6 @@ def answer(package: str) -> Handover | None:
 
     None if standard input or the configuration is nothing to keep answers for. Ends the process when the client leaves.
     """
-    if sys.platform == "win32":
-        return None
     try:
         if os.isatty(0):
             return None
@@ -84,26 +81,22 @@ class _Front:
         self._initialized = False
 
     def run(self) -> None:
-        previous = {number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGINT)}
-        self._run()
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+        # Python on Windows sees a signal once its read has returned: there the system's own way to end it stays.
+        handler = signal.SIG_DFL if sys.platform == "win32" else _leave
+        previous = {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGINT)}
+        source = Input()
+        self._run(source)
+        source.close()
+        for number, handled_before in previous.items():
+            signal.signal(number, handled_before)
 
-    def _run(self) -> None:
-        poll = select.poll()
-        poll.register(0, select.POLLIN)
-        poll.register(1, 0)
-        parent, waiting, rest = os.getppid(), False, b""
+    def _run(self, source: Input) -> None:
+        waiting, rest = False, b""
         while len(rest) + len(self._handover.pending) < _LONGEST_LINE:
             # What came together with the line that needs the server is answered before it is there.
-            ready = dict(poll.poll(0 if waiting else _LOOK_MS))
-            if ready.get(1) or os.getppid() != parent:
-                os._exit(0)
-            if 0 not in ready:
-                if waiting:
-                    break
-                continue
-            chunk = os.read(0, _CHUNK)
+            chunk = source.read(wait=not waiting)
+            if chunk is None:
+                break
             if not chunk:
                 if not (waiting or rest):
                     os._exit(0)
@@ -191,6 +184,8 @@ def _folder() -> str:
     home = os.path.expanduser("~")
     if sys.platform == "darwin":
         base = os.path.join(home, "Library", "Caches")
+    elif sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or os.path.join(home, "AppData", "Local")
     else:
         base = os.environ.get("XDG_CACHE_HOME", "")
         base = base if os.path.isabs(base) else os.path.join(home, ".cache")
@@ -203,6 +198,14 @@ def place(package: str) -> str:
     same = (_FORMAT, package, sys.argv[1:], os.getcwd(), sys.executable, sys.prefix, sys.version)
     text = repr(same).encode("utf-8", "surrogatepass")
     return os.path.join(_folder(), blake2b(text, digest_size=20).hexdigest())
+
+
+def is_private(found: os.stat_result) -> bool:
+    """Whether a file or folder is ours alone, as far as its mode tells; `found` is from `os.stat`.
+
+    On Windows it tells nothing: there the folder is inside the user's profile, which is closed to others.
+    """
+    return sys.platform == "win32" or (found.st_uid == os.geteuid() and not found.st_mode & 0o077)
 
 
 def environment(prefix: str, names: list[str], key: bytes) -> bytes:
@@ -243,13 +246,13 @@ def _holds(kept: dict[str, Any]) -> bool:
 
 def _read(path: str) -> dict[str, Any] | None:
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        handle = os.open(path, os.O_RDONLY | (os.O_BINARY if sys.platform == "win32" else os.O_NOFOLLOW | os.O_CLOEXEC))
     except OSError:
         return None
     with open(handle, "rb") as file:
         for found in (os.fstat(handle), os.stat(os.path.dirname(path))):
             # What others could have written, or may read, is not ours.
-            if found.st_uid != os.geteuid() or found.st_mode & 0o077:
+            if not is_private(found):
                 return None
         data = file.read(_MOST_BYTES + 1)
     if len(data) < 8 or len(data) > _MOST_BYTES or zlib.crc32(data[4:]) != int.from_bytes(data[:4], "big"):

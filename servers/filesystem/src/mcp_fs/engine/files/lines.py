@@ -34,13 +34,14 @@ class Lines:
     Attributes:
         start: where its first line begins, behind a byte order mark.
         binary: whether it is no text as a whole; a page of it may be.
+        taken: what its text was taken out of, if it was: then it is no file that could be edited.
 
     Raises:
         Invalid: no part of it is text.
     """
 
-    def __init__(self, place: Readable, file: BinaryIO, stop: Stop) -> None:
-        self.path, self.file, self.stop = place.display, file, stop
+    def __init__(self, place: Readable, file: BinaryIO, stop: Stop, taken: str | None = None) -> None:
+        self.path, self.file, self.stop, self.taken = place.display, file, stop, taken
         self.status = os.fstat(file.fileno())
         sample = self.at(0, SAMPLE_BYTES)
         encoding = sniff(sample)
@@ -52,6 +53,13 @@ class Lines:
         self.start = len(self.encoding.bom)
         # Files of /proc and the like say 0 and have contents; a file may grow while it is read.
         self.size = max(self.status.st_size, len(sample))
+
+    @property
+    def spelling(self) -> str:
+        """What is shown, for people: the encoding, or what the text was taken out of."""
+        if self.taken is None or self.taken.startswith("unpacked"):
+            return ", ".join(filter(None, (self.taken, str(self.encoding))))
+        return self.taken
 
     def is_binary(self) -> Invalid:
         return Invalid(f"{quote(self.path)} is binary, {self.status.st_size:,} bytes.", "Use `read_media`.")

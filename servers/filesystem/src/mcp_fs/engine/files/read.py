@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from mcp_batteries.errors import Invalid, Problem, TooLarge, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
-from mcp_fs.engine.files.handles import open_file
+from mcp_fs.engine.documents.content import open_content
 from mcp_fs.engine.files.lines import LONGEST_CHARACTER, Lines
 from mcp_fs.engine.files.text import content_hash, is_text
 from mcp_fs.models import FileSlices, TextSlice, counted
@@ -72,10 +72,10 @@ class LineIndex:
     def hash_of(self, lines: Lines) -> str | None:
         """The hash of the whole file, so that a page of it can be edited; None for one too large for that.
 
-        None also when it has changed meanwhile: the page is not of what would be hashed.
+        None also when it has changed meanwhile, or was taken out of another: the page is not of what would be hashed.
         """
         version = _version(lines.status)
-        if lines.size > _MOST_HASHED:
+        if lines.size > _MOST_HASHED or lines.taken is not None:
             return None
         with self._lock:
             known = self._hashes.get(version)
@@ -103,14 +103,14 @@ class LineIndex:
 
 
 def read_part(place: Readable, part: Part, index: LineIndex, stop: Stop) -> TextSlice:
-    """The wanted lines of the text file at `place`, at most a page of them.
+    """The wanted lines of the text file at `place`, or of the text of a document, at most a page of them.
 
     Raises:
         Invalid: the file is binary.
         Problem: it can't be opened.
     """
-    with open_file(place) as file:
-        lines = Lines(place, file, stop)
+    with open_content(place, stop) as (file, taken):
+        lines = Lines(place, file, stop, taken)
         return _page(lines, part, index) if part.tail is None else _tail(lines, part, part.tail, index)
 
 
@@ -165,7 +165,7 @@ def _beyond(lines: Lines, part: Part, total: int, index: LineIndex) -> TextSlice
     return TextSlice(
         path=lines.path,
         body="",
-        encoding=str(lines.encoding),
+        encoding=lines.spelling,
         first=part.start_line,
         last=None,
         total=total,
@@ -261,7 +261,7 @@ def _taken(
     return TextSlice(
         path=lines.path,
         body=_numbered(text, first) if part.numbers and first is not None else text,
-        encoding=str(lines.encoding),
+        encoding=lines.spelling,
         first=first,
         last=last,
         total=total,
@@ -276,7 +276,7 @@ def _taken(
         lines_asked=asked,
         replaced="\ufffd" in text and "\ufffd".encode(lines.encoding.name, "replace") not in data,
         unterminated=to_end and bool(text) and not text.endswith("\n"),
-        hash=content_hash(lines.at(0, lines.start) + data) if whole else index.hash_of(lines),
+        hash=content_hash(lines.at(0, lines.start) + data) if whole and lines.taken is None else index.hash_of(lines),
     )
 
 

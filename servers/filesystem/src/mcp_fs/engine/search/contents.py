@@ -18,14 +18,17 @@ from dataclasses import dataclass, field
 from mcp_batteries.errors import Invalid, NotFound, Problem, reason
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop
 from mcp_batteries.progress import tell
-from mcp_fs.engine.files.handles import Folder, open_file, open_folder, status
+from mcp_fs.engine.documents.content import is_inside, members
+from mcp_fs.engine.documents.kinds import SUFFIXES
+from mcp_fs.engine.files.handles import open_folder, status
 from mcp_fs.engine.filetypes import globs_of
 from mcp_fs.engine.search import ripgrep
 from mcp_fs.engine.search.grep import Hits, clipped, grep, tally
+from mcp_fs.engine.search.opened import Documents, File, why_not
 from mcp_fs.engine.search.prefilter import byte_pattern, wide_pattern
 from mcp_fs.engine.search.regex import LineSearch, byte_search, line_search
 from mcp_fs.engine.search.selection import Chooser, bare_names, chooser, choosers
-from mcp_fs.engine.walk import Filter, Sight, Skipped, Visit, order, page_bytes, shown, spoken, walk
+from mcp_fs.engine.walk import Filter, Sight, Skipped, Visit, order, page_bytes, shown, walk
 from mcp_fs.models import Match, Matches, Tallies
 from mcp_fs.policy import Readable
 
@@ -35,36 +38,9 @@ _OWN_FILES = 400
 _BYTES_PER_MATCH = 100
 _COUNT_SECONDS = 0.5
 """How long what does not fit on a page is counted."""
-_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 # What may hold the letters of a line break without asking for one: a class, a backslash that is itself escaped.
 _CLASS = re.compile(r"\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|\\[^nx0]", re.DOTALL)
 _LINE_BREAK = re.compile(r"\\(?:n|x0[aA]|x\{0*[aA]\}|012)")
-
-
-@dataclass(slots=True)  # not frozen: there is one for every file, and freezing trebles its price
-class _File:
-    """A file to search.
-
-    Attributes:
-        parts: names below the start.
-        place: the folder it lies in, or the file itself when `name` is empty.
-        folder: the same, open; None when it is to be opened anew.
-    """
-
-    parts: tuple[str, ...]
-    place: Readable
-    name: str = ""
-    folder: Folder[Readable] | None = None
-
-    @property
-    def path(self) -> str:
-        return shown(self.place, self.name) if self.name else spoken(self.place)
-
-    def open(self) -> int:
-        if self.folder is not None:
-            return self.folder.open(self.name, _READ)
-        with open_file(self.place / self.name if self.name else self.place) as file:
-            return os.dup(file.fileno())
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +92,7 @@ class _Resume:
     before: int
     total: tuple[int, int, bool]
 
-    def lies_in(self, number: int, file: _File) -> bool:
+    def lies_in(self, number: int, file: File) -> bool:
         return self.line > 0 and (number, [*file.parts]) == (self.number, self.names)
 
 
@@ -172,6 +148,7 @@ class _Search:
         modes = (query.files_only, query.count_only, query.only_matching, query.binary)
         self.scope += [str(value) for value in (query.glob, query.file_type, *modes, query.wanted)]
         self.binaries: list[str] = []
+        self.documents = Documents()
 
     @property
     def names(self) -> list[str]:
@@ -298,7 +275,7 @@ class _Search:
                 for _ in walk(start, self.query.wanted, self.stop, self.skipped):
                     pass
 
-    def count(self, files: Iterable[tuple[int, _File]], total: _Total, *, budget: bool = False) -> None:
+    def count(self, files: Iterable[tuple[int, File]], total: _Total, *, budget: bool = False) -> None:
         """Add to `total` what matches in `files`; with a `budget` of time, as far as that goes."""
         deadline = time.monotonic() + _COUNT_SECONDS
         for _, file in files:
@@ -308,7 +285,7 @@ class _Search:
                 total.at_least = True
                 return
 
-    def count_one(self, file: _File, texts: Counter[bytes] | None) -> int:
+    def count_one(self, file: File, texts: Counter[bytes] | None) -> int:
         if self.query.files_only:
             return len(self.hits(file, 0, 0).lines)
 
@@ -318,7 +295,7 @@ class _Search:
         found = self.opened_as(file, work)
         return 0 if found is None else found[0]
 
-    def hits(self, file: _File, after_line: int, before: int) -> Hits:
+    def hits(self, file: File, after_line: int, before: int) -> Hits:
         self.stop.check()
         self.searched += 1
         if not self.searched % 100:
@@ -333,10 +310,10 @@ class _Search:
         found = self.opened_as(file, work)
         return Hits() if found is None else found[1]
 
-    def opened_as(self, file: _File, work: Callable[[int], tuple[int, Hits]]) -> tuple[int, Hits] | None:
+    def opened_as(self, file: File, work: Callable[[int], tuple[int, Hits]]) -> tuple[int, Hits] | None:
         """What `work` finds in a file, None where it can't be opened; learns what could not be searched."""
         try:
-            fd = file.open()
+            fd = file.open(self.documents, self.stop)
             try:
                 count, found = work(fd)
             finally:
@@ -344,7 +321,7 @@ class _Search:
         except (FileNotFoundError, NotFound):
             return None  # removed since it was listed
         except (OSError, Problem) as error:
-            why = reason(error).lower() if isinstance(error, OSError) else "could not be opened"
+            why = reason(error).lower() if isinstance(error, OSError) else why_not(error)
             self.skipped.add(why, file.path)
             return None
         if found.too_long:
@@ -356,7 +333,7 @@ class _Search:
                 self.skipped.add("binary, not searched: set include_binary, or use read_media", file.path)
         return count, found
 
-    def files(self, resume: _Resume | None) -> Iterator[tuple[int, _File]]:
+    def files(self, resume: _Resume | None) -> Iterator[tuple[int, File]]:
         """The files to search, in order, behind that of `resume`; that one too when part of it is left."""
         for number, start in enumerate(self.starts):
             self.chosen = [*self.by_glob[number], *([chooser(self.of_type)] if self.of_type else [])]
@@ -365,16 +342,23 @@ class _Search:
                     yield number, file
             elif number == resume.number:
                 after = tuple(resume.names)
+                if resume.line and is_inside(start):
+                    for file in self.archived(start, after, again=True):
+                        yield number, file
+                    continue
                 if resume.line:
                     above = start.at(start.root, (*start.parts, *after[:-1]))
-                    yield number, _File(after, above, after[-1]) if after else _File((), start)
+                    yield number, File(after, above, after[-1]) if after else File((), start)
                 for file in self.below(start, after):
                     yield number, file
 
-    def below(self, start: Readable, after: tuple[str, ...] | None) -> Iterator[_File]:
+    def below(self, start: Readable, after: tuple[str, ...] | None) -> Iterator[File]:
+        if is_inside(start):
+            yield from self.archived(start, after)
+            return
         if stat.S_ISREG(status(start).st_mode):
             if after is None:
-                yield _File((), start)
+                yield File((), start)
             return
         own = _OWN_FILES if self.program else None
         for visit in walk(start, self.query.wanted, self.stop, self.skipped, after):
@@ -387,7 +371,15 @@ class _Search:
                     own = None
                 yield file
 
-    def visited(self, visit: Visit) -> Iterator[_File]:
+    def archived(self, start: Readable, after: tuple[str, ...] | None, *, again: bool = False) -> Iterator[File]:
+        """The files in an archive, in order; behind `after`, or from there on."""
+        found = {item.place.parts[len(start.parts) :] or (item.place.name,): item for item in members(start, self.stop)}
+        for parts, member in sorted(found.items(), key=lambda item: order(item[0])):
+            is_next = after is None or order(parts) > order(after) or (again and parts == after)
+            if is_next and self.chooses("/".join(parts)):
+                yield File(parts, member.place, data=member.data)
+
+    def visited(self, visit: Visit) -> Iterator[File]:
         prefix = "".join(part + "/" for part in visit.parts)
         place = visit.folder.place
         for name in visit.files:
@@ -396,12 +388,12 @@ class _Search:
             if place.policy.protected((*place.parts, name)):
                 self.skipped.add("protected", shown(place, name))
                 continue
-            yield _File((*visit.parts, name), place, name, visit.folder)
+            yield File((*visit.parts, name), place, name, visit.folder)
 
     def chooses(self, path: str) -> bool:
         return not self.chosen or all(choose(path) for choose in self.chosen)
 
-    def hinted(self, start: Readable, begin: tuple[str, ...]) -> Iterator[_File] | None:
+    def hinted(self, start: Readable, begin: tuple[str, ...]) -> Iterator[File] | None:
         """The files from `begin` on that ripgrep takes for matching; None when it can't tell."""
         query = self.query
         with open_folder(start) as folder:
@@ -411,6 +403,11 @@ class _Search:
                 return None
             hint = ripgrep.Hint(self.bytes, self.wide, query.ignore_case, query.wanted, self.names)
             told = ripgrep.candidates(self.program, folder.fd, hint, self.stop)
+            # What is in documents ripgrep can't tell.
+            by_name = hint.for_all(SUFFIXES)
+            if told is not None and by_name is not None:
+                documents = ripgrep.candidates(self.program, folder.fd, by_name, self.stop)
+                told = documents and ([*{*told[0], *documents[0]}], told[1])
         if told is None:
             return None
         self.hinted_at = True
@@ -419,12 +416,12 @@ class _Search:
             self.skipped.add("permission denied", shown(top, path))
         return self.opened(top, sorted((p for p in found if order(p) >= order(begin)), key=order), sight)
 
-    def opened(self, top: Readable, found: list[tuple[str, ...]], sight: Sight) -> Iterator[_File]:
+    def opened(self, top: Readable, found: list[tuple[str, ...]], sight: Sight) -> Iterator[File]:
         for parts in found:
             if self.chooses("/".join(parts)):
                 with suppress(Problem):  # removed or protected since
                     if sight.sees(parts):
-                        yield _File(parts, top.at(top.root, (*top.parts, *parts[:-1])), parts[-1])
+                        yield File(parts, top.at(top.root, (*top.parts, *parts[:-1])), parts[-1])
 
 
 def _bytes(path: str, lines: Sequence[Match]) -> int:

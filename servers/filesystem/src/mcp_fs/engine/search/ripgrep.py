@@ -13,8 +13,8 @@ import selectors
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import IO, cast
 
@@ -71,6 +71,13 @@ class Hint:
         if self.names:
             flags += ["--type", "wanted"]
         return [*flags, "-e", f"(?-u:{self.pattern})", "-e", f"(?-u:{self.wide})", "."]
+
+    def for_all(self, suffixes: Collection[str]) -> Hint | None:
+        """The same for files with such suffixes, whatever is in them; None where none of them is asked for."""
+        names = [name for name in self.names if name.rpartition(".")[2] in suffixes or name.endswith(("*", "}"))]
+        if self.names and not names:
+            return None
+        return replace(self, pattern="", wide="", names=names or [f"*.{suffix}" for suffix in suffixes])
 
 
 def candidates(program: str, folder_fd: int, hint: Hint, stop: Stop) -> tuple[list[tuple[str, ...]], list[str]] | None:

@@ -1,0 +1,193 @@
+"""What is in an archive, and one member of it. Nothing is ever written, so no member's name can lead anywhere."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import stat
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import closing
+from typing import BinaryIO, NamedTuple, Protocol, cast
+
+from mcp_fs.engine.documents.kinds import HEAD_BYTES, MOST_BYTES, Kind, kind_of
+
+__all__ = [
+    "Archive",
+    "Entry",
+    "Missing",
+    "TooLarge",
+    "Unreadable",
+    "archive_of",
+    "begun",
+    "head_of",
+    "held",
+    "unpacked",
+]
+
+_BLOCK = 256 * 1024
+
+
+class Unreadable(Exception):
+    """What is wrong with a file, as the end of a sentence that begins with its name."""
+
+
+class Missing(Exception):
+    """There is no such member; what there is instead."""
+
+
+class TooLarge(Exception):
+    """More than `MOST_BYTES`."""
+
+
+class Entry(NamedTuple):
+    """A member.
+
+    Attributes:
+        name: with slashes, as it is asked for; empty for one that can't be.
+        written: as the archive has it.
+        link: where it leads, if it is a link: never followed.
+    """
+
+    name: str
+    written: str
+    size: int
+    is_file: bool = True
+    link: str = ""
+
+
+class Archive(Protocol):
+    """What holds members."""
+
+    def entries(self) -> Iterator[tuple[Entry, BinaryIO | None]]:
+        """All members in order, each with its content as long as it is the latest; None for what is no file."""
+        ...
+
+
+def archive_of(file: BinaryIO, kind: Kind) -> Archive | None:
+    """`file` as an archive; None when it is none."""
+    if kind in ("zip", "word", "slides", "odf", "epub", "sheet"):
+        return Zip(file)
+    return Tar(file) if kind == "tar" else None
+
+
+def head_of(file: BinaryIO) -> bytes:
+    """The first bytes, which are read again next."""
+    head = file.read(HEAD_BYTES)
+    file.seek(0)
+    return head
+
+
+def unpacked(file: BinaryIO, name: str) -> tuple[BinaryIO, str, Kind | None]:
+    """`file` without the compression around it, its name then, and what it is then."""
+    kind = kind_of(name, head_of(file))
+    if kind not in ("gzip", "bzip2", "xz"):
+        return file, name, kind
+    plain = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}[kind](file, "rb")
+    stem, _, suffix = name.rpartition(".")
+    inner = stem + {"tgz": ".tar", "tbz": ".tar", "tbz2": ".tar", "txz": ".tar"}.get(suffix.lower(), "")
+    stream = cast("BinaryIO", plain)
+    kind = kind_of(inner, stream.read(HEAD_BYTES))
+    stream.seek(0)
+    # What is compressed twice is shown as it is inside.
+    return stream, inner, None if kind in ("gzip", "bzip2", "xz") else kind
+
+
+def begun(stream: BinaryIO) -> BinaryIO:
+    """The beginning of what `stream` still has, in memory: a byte more than `MOST_BYTES` tells that there is more."""
+    data = io.BytesIO()
+    while (left := MOST_BYTES + 1 - data.tell()) and (block := stream.read(min(_BLOCK, left))):
+        data.write(block)
+    data.seek(0)
+    return data
+
+
+def held(stream: BinaryIO) -> BinaryIO:
+    """What `stream` still has, in memory.
+
+    Raises:
+        TooLarge: that is more than `MOST_BYTES`.
+    """
+    data = io.BytesIO()
+    while block := stream.read(_BLOCK):
+        data.write(block)
+        if data.tell() > MOST_BYTES:
+            raise TooLarge
+    data.seek(0)
+    return data
+
+
+def _asked_for(written: str) -> str:
+    """The name to ask for a member by; empty where it would lead out of the archive or can't be spelled."""
+    parts = [part for part in written.replace("\\", "/").split("/") if part not in ("", ".")]
+    outside = ".." in parts or written.startswith(("/", "\\")) or "\0" in written
+    return "" if outside else "/".join(parts)
+
+
+class Zip:
+    """A zip archive, which is also what office documents are."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        try:
+            self._zip = zipfile.ZipFile(file)
+        except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
+            raise Unreadable(f"is damaged: {error}") from None
+
+    def entries(self) -> Iterator[tuple[Entry, BinaryIO | None]]:
+        for info in {item.filename: item for item in self._zip.infolist()}.values():
+            is_link = stat.S_ISLNK(info.external_attr >> 16)
+            is_file = not info.is_dir() and not is_link
+            link = "something" if is_link else ""
+            yield (
+                Entry(_asked_for(info.filename), info.filename, info.file_size, is_file, link),
+                cast("BinaryIO", _Later(self._zip, info)) if is_file else None,
+            )
+
+    def names(self) -> list[str]:
+        return self._zip.namelist()
+
+    def member(self, name: str) -> BinaryIO | None:
+        """The content of a member by the name in the archive; None where there is none."""
+        try:
+            return cast("BinaryIO", _Later(self._zip, self._zip.getinfo(name)))
+        except KeyError:
+            return None
+
+
+class _Later:
+    """A member that is opened when it is read: most are only listed."""
+
+    def __init__(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
+        self._archive, self._info = archive, info
+        self._stream: BinaryIO | None = None
+
+    def read(self, size: int) -> bytes:
+        try:
+            if self._stream is None:
+                self._stream = cast("BinaryIO", self._archive.open(self._info))
+            return self._stream.read(size)
+        except NotImplementedError:
+            raise Unreadable("is packed in a way that is not known here") from None
+        except RuntimeError:
+            raise Unreadable("is locked by a password") from None
+
+
+class Tar:
+    """A tar archive, read from one end to the other each time."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def entries(self) -> Iterator[tuple[Entry, BinaryIO | None]]:
+        self._file.seek(0)
+        try:
+            with closing(tarfile.open(fileobj=self._file, mode="r:")) as archive:
+                for info in archive:
+                    link = info.linkname if info.issym() or info.islnk() else ""
+                    entry = Entry(_asked_for(info.name), info.name, info.size, info.isreg(), link)
+                    yield entry, cast("BinaryIO", archive.extractfile(info)) if info.isreg() else None
+        except tarfile.TarError as error:
+            raise Unreadable(f"is damaged: {error}") from None

@@ -1,0 +1,152 @@
+"""The text behind a place: of a document, of a member of an archive as `a.zip!/in/readme.txt`, or the file as it is."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import BinaryIO, cast
+
+from mcp_batteries.errors import NotFound, Problem
+from mcp_batteries.limits import Stop
+from mcp_fs.engine.documents.converter import Taken, taken
+from mcp_fs.engine.documents.kinds import HEAD_BYTES, MOST_BYTES, SUFFIXES, is_document, kind_of
+from mcp_fs.engine.files.handles import open_file, status
+from mcp_fs.policy import Readable
+
+__all__ = ["Member", "as_file", "is_document", "is_inside", "members", "open_content", "text_file"]
+
+_OWN = {"mail": "message.txt", "notebook": "notebook.json"}
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A file of an archive, with its text or its bytes."""
+
+    place: Readable
+    data: bytes
+
+
+@contextmanager
+def open_content(place: Readable, stop: Stop, *, raw: bool = False) -> Generator[tuple[BinaryIO, str | None]]:
+    """What is to be read at `place`, open, and what it is when that is not the file itself.
+
+    Args:
+        raw: whether a document is wanted as it is; a member of an archive is unpacked in any case.
+
+    Raises:
+        Problem: it can't be opened, or its text can't be taken out.
+    """
+    with _opened(place) as (file, inner):
+        found = None
+        if inner is not None:
+            archive = place.parts[len(place.parts) - len(inner) - 1].removesuffix("!")
+            found = taken(file, archive, inner, "bytes" if raw else "text", place.display, stop)
+        elif not raw:
+            head = file.read(HEAD_BYTES)
+            file.seek(0)
+            if kind_of(place.name, head) is not None:
+                found = taken(file, place.name, (), "text", place.display, stop)
+        if found is None:
+            yield file, None
+        else:
+            with as_file(found.data) as copy:
+                yield copy, _label(found, place)
+
+
+def text_file(file: BinaryIO, place: Readable, stop: Stop) -> BinaryIO:
+    """The text of an open document as a file of its own; the file itself where it turns out to be none."""
+    head = file.read(HEAD_BYTES)
+    file.seek(0)
+    if kind_of(place.name, head) is None:
+        return file
+    found = taken(file, place.name, (), "text", place.display, stop)
+    file.close()
+    return as_file(found.data)
+
+
+def is_inside(place: Readable) -> bool:
+    """Whether `place` is an archive, or lies in one."""
+    try:
+        with _opened(place) as (file, inner):
+            return inner is not None or kind_of(place.name, file.read(HEAD_BYTES)) not in (None, *SUFFIXES.values())
+    except Problem:
+        return False
+
+
+def members(place: Readable, stop: Stop) -> Sequence[Member]:
+    """The files of an archive, or of a folder in it, with their text or bytes; nothing that is protected.
+
+    Raises:
+        Problem: it can't be read.
+    """
+    with _opened(place) as (file, inner):
+        above = place.parts if inner is None else place.parts[: len(place.parts) - len(inner)]
+        name = above[-1].removesuffix("!") if inner is not None else place.name
+        found = taken(file, name, inner or (), "all", place.display, stop)
+    top = (*above[:-1], name + "!")
+    listed: list[Member] = []
+    for path, data in found.members:
+        parts = (*top, *path.split("/")) if path else place.parts
+        if not place.policy.protected(parts):
+            listed.append(Member(place.at(place.root, parts), data))
+    return listed
+
+
+@contextmanager
+def _opened(place: Readable) -> Generator[tuple[BinaryIO, tuple[str, ...] | None]]:
+    """The file at `place`, or the archive it lies in and the names in that."""
+    inner = None
+    try:
+        file = open_file(place)
+    except NotFound:
+        above = _archive_above(place)
+        if above is None:
+            raise
+        archive, inner = above
+        file = open_file(archive)
+    with file:
+        yield file, inner
+
+
+def _archive_above(place: Readable) -> tuple[Readable, tuple[str, ...]] | None:
+    for number, part in enumerate(place.parts):
+        if part.endswith("!") and len(part) > 1:
+            archive = place.at(place.root, (*place.parts[:number], part[:-1]))
+            try:
+                if stat.S_ISREG(status(archive).st_mode):
+                    return archive, place.parts[number + 1 :]
+            except NotFound:
+                continue
+    return None
+
+
+def as_file(data: bytes) -> BinaryIO:
+    """`data` as a file that has no name."""
+    if sys.platform == "linux":
+        file = os.fdopen(os.memfd_create("mcp-fs", os.MFD_CLOEXEC), "w+b", buffering=0)
+    else:
+        file = cast("BinaryIO", tempfile.TemporaryFile(buffering=0))  # noqa: SIM115 - whoever asked closes it
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) :]
+    file.seek(0)
+    return cast("BinaryIO", file)
+
+
+def _label(found: Taken, place: Readable) -> str:
+    """What kind of text is shown, and how to get at the rest."""
+    label = found.label or "unpacked"
+    kind = SUFFIXES.get(place.name.rpartition(".")[2].lower(), "")
+    if found.label.startswith("listing"):
+        name = place.display.removesuffix("!")
+        if "folder" in label:
+            name = name.rpartition("!/")[0] or name
+        label += f": read what is in it as `{name}!/NAME`"
+    elif kind in _OWN and found.label:
+        label += f", the file itself is `{place.display}!/{_OWN[kind]}`"
+    return label + (f", cut after {MOST_BYTES:,} bytes" if found.cut else "")

@@ -1,0 +1,79 @@
+"""What both processes know: which files are documents or archives, how they talk, what bounds there are.
+
+Nothing heavy is imported here: this is all that the server needs of the formats.
+"""
+
+from __future__ import annotations
+
+import struct
+
+__all__ = [
+    "FRAME", "HEAD_BYTES", "LABELS", "MOST_BYTES", "RANGE", "SECONDS", "SUFFIXES", "Kind", "is_document", "kind_of",
+]  # fmt: skip
+
+Kind = str
+HEAD_BYTES = 1024
+FRAME, RANGE = struct.Struct(">cI"), struct.Struct(">QI")
+"""The head of what the other process sends: a letter and a length; which bytes of the file it asks for."""
+SECONDS = 2.0
+"""Of processor time, for one request."""
+MOST_BYTES = 64 * 1024 * 1024
+"""Of one answer, and of what is held in memory."""
+
+_NAMES: dict[Kind, str] = {
+    "word": "docx docm dotx",
+    "slides": "pptx pptm ppsx potx",
+    "odf": "odt ott odp otp ods ots",
+    "sheet": "xlsx xlsm xlsb xls",
+    "epub": "epub",
+    "pdf": "pdf",
+    "mail": "eml",
+    "notebook": "ipynb",
+}
+SUFFIXES: dict[str, Kind] = {suffix: kind for kind, names in _NAMES.items() for suffix in names.split()}
+"""Kinds of documents, whose text a search looks through wherever they are; archives are not among them."""
+
+LABELS: dict[Kind, str] = {
+    "word": "text of a document",
+    "slides": "text of slides",
+    "odf": "text of a document",
+    "sheet": "cells of a workbook",
+    "epub": "text of a book",
+    "pdf": "text of a PDF",
+    "mail": "text of a mail",
+    "notebook": "cells of a notebook",
+    "zip": "listing of a zip archive",
+    "tar": "listing of a tar archive",
+}
+
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_COMPRESSED: dict[bytes, Kind] = {b"\x1f\x8b\x08": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
+
+
+def is_document(name: str) -> bool:
+    """Whether a name is that of a document, whatever is in it."""
+    return name.rpartition(".")[2].lower() in SUFFIXES
+
+
+def kind_of(name: str, head: bytes) -> Kind | None:
+    """What a file of this name that begins with `head` is; None for what is read as it is."""
+    kind, is_zip = SUFFIXES.get(name.rpartition(".")[2].lower()), head.startswith(_ZIP)
+    match kind:
+        case "word" | "slides" | "odf" | "epub" if is_zip:
+            return kind
+        case "sheet" if is_zip or head.startswith(_OLE):
+            return kind
+        case "pdf" if b"%PDF-" in head:
+            return kind
+        case "mail" if head and b"\0" not in head:
+            return kind
+        case "notebook" if head.lstrip()[:1] == b"{":
+            return kind
+        case _:
+            pass
+    if is_zip:
+        return "zip"
+    if head[257:262] == b"ustar" or (name.lower().endswith(".tar") and b"\0" in head):
+        return "tar"
+    return next((packed for magic, packed in _COMPRESSED.items() if head.startswith(magic)), None)

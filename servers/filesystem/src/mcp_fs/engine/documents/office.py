@@ -1,0 +1,285 @@
+"""The text of office documents, books and pages: read as a stream of elements, never held as a tree.
+
+Three vocabularies (ECMA-376, ISO/IEC 26300, XHTML) have the same few notions: paragraphs, rows, cells, breaks.
+"""
+
+from __future__ import annotations
+
+import codecs
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from html.parser import HTMLParser
+from typing import BinaryIO
+from urllib.parse import unquote
+from xml.parsers import expat
+
+from mcp_fs.engine.documents.archives import Unreadable, Zip
+
+__all__ = ["book", "open_document", "page_text", "slides", "word"]
+
+_BLOCK = 256 * 1024
+_MOST_PARTS = 8 * 1024 * 1024
+_HEADING = re.compile(r"(?:heading|titre|überschrift) ?(\d)|(title)$", re.IGNORECASE)
+# What is shown a second time for older programs, what was deleted, and codes of fields.
+_PASSED_OVER = frozenset({"Fallback", "delText", "instrText", "moveFrom", "tracked-changes", "binary-data"})
+_MOST_REPEATED = 100
+
+
+def _parser() -> expat.XMLParserType:
+    """A parser of names as `namespace name` that takes no entities: a few bytes of them can become gigabytes."""
+    parser = expat.ParserCreate(namespace_separator=" ")
+    parser.buffer_text = True
+
+    def refuse(*_: object) -> None:
+        raise Unreadable("declares entities of its own, which are not read")
+
+    parser.EntityDeclHandler = refuse
+    return parser
+
+
+def _local(name: str) -> str:
+    return name.rpartition(" ")[2]
+
+
+class _Lines:
+    """Paragraphs and rows of cells as lines of text.
+
+    Args:
+        all_text: whether the text of a paragraph is all that stands in it (ISO/IEC 26300), not only that of `t`.
+    """
+
+    def __init__(self, *, all_text: bool) -> None:
+        self.ready: list[str] = []
+        self._all_text, self._line, self._prefix = all_text, list[str](), ""
+        self._path: list[str] = []
+        self._cells: list[list[str]] = []  # of each open cell its lines
+        self._rows: list[list[str]] = []  # of each open row its cells
+        self._repeated: list[int] = []
+        self._paragraphs = self._texts = self._skipped = 0
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        name = _local(name)
+        if self._skipped or name in _PASSED_OVER:
+            self._skipped += 1
+            return
+        above = self._path[-1] if self._path else ""
+        self._path.append(name)
+        given = {_local(key): value for key, value in attributes.items()}
+        match name:
+            case "p" | "h":
+                self._end_line()
+                self._paragraphs += 1
+                if name == "h":
+                    self._prefix = "#" * min(int(given.get("outline-level", "1") or 1), 6) + " "
+            case "t":
+                self._texts += 1
+            case "tab" if above != "tabs":
+                self._line.append("\t")
+            case "br" | "cr" | "line-break":
+                self._line.append("\n")
+            case "s" if self._all_text:
+                self._line.append(" " * min(int(given.get("c", "1")), 1000))
+            case "pStyle":
+                if found := _HEADING.match(given.get("val", "")):
+                    self._prefix = "#" * int(found[1] or 1) + " "
+            case "numPr" | "list-item":
+                self._prefix = self._prefix or "- "
+            case "tr" | "table-row":
+                self._rows.append([])
+            case "tc" | "table-cell":
+                self._cells.append([])
+                self._repeated.append(int(given.get("number-columns-repeated", "1")))
+            case "page" | "table" if "name" in given and not self._cells:
+                self.ready.append(f"[{given['name']}]\n")
+            case _:
+                pass
+
+    def end(self, name: str) -> None:
+        if self._skipped:
+            self._skipped -= 1
+            return
+        self._path.pop()
+        match _local(name):
+            case "p" | "h":
+                self._end_line(always=True)
+                self._paragraphs -= 1
+            case "t":
+                self._texts -= 1
+            case "tc" | "table-cell":
+                cell = " ".join(filter(None, self._cells.pop()))
+                if self._rows:
+                    self._rows[-1] += [cell] * min(self._repeated.pop(), _MOST_REPEATED)
+            case "tr" | "table-row":
+                row = self._rows.pop()
+                while row and not row[-1]:
+                    row.pop()
+                if row:
+                    self._put(" | ".join(row))
+            case _:
+                pass
+
+    def text(self, data: str) -> None:
+        if not self._skipped and (self._texts or (self._all_text and self._paragraphs)):
+            self._line.append(data)
+
+    def _end_line(self, *, always: bool = False) -> None:
+        if self._line or always:
+            text, self._line = "".join(self._line), []
+            if text or not self._cells:
+                self._put(self._prefix * bool(text) + text)
+        self._prefix = ""
+
+    def _put(self, line: str) -> None:
+        if self._cells:
+            self._cells[-1].append(line.replace("\n", " "))
+        else:
+            self.ready.append(line + "\n")
+
+
+def _xml_lines(stream: BinaryIO, *, all_text: bool) -> Iterator[str]:
+    lines, parser = _Lines(all_text=all_text), _parser()
+    parser.StartElementHandler, parser.EndElementHandler = lines.start, lines.end
+    parser.CharacterDataHandler = lines.text
+    try:
+        while block := stream.read(_BLOCK):
+            parser.Parse(block)
+            yield "".join(lines.ready)
+            lines.ready.clear()
+        parser.Parse(b"", True)
+    except (expat.ExpatError, ValueError) as error:
+        raise Unreadable(f"is damaged: {error}") from None
+    yield "".join(lines.ready)
+
+
+def _elements(stream: BinaryIO | None) -> list[tuple[str, dict[str, str]]]:
+    """The elements of a small part, with their attributes, by their local names."""
+    found: list[tuple[str, dict[str, str]]] = []
+    if stream is None:
+        return found
+    parser = _parser()
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        given = {"r:id" if key.endswith("relationships id") else _local(key): at for key, at in attributes.items()}
+        found.append((_local(name), given))
+
+    parser.StartElementHandler = start
+    try:
+        while len(found) < _MOST_PARTS // 100 and (block := stream.read(_BLOCK)):
+            parser.Parse(block)
+    except expat.ExpatError as error:
+        raise Unreadable(f"is damaged: {error}") from None
+    return found
+
+
+def word(file: Zip) -> Iterator[str]:
+    """A document of ECMA-376: its body, then notes, comments, headers and footers."""
+    body = file.member("word/document.xml")
+    if body is None:
+        raise Unreadable("is damaged: it has no text")
+    yield from _xml_lines(body, all_text=False)
+    for name in sorted(file.names()):
+        found = re.fullmatch(r"word/(footnotes|endnotes|comments|header\d*|footer\d*)\.xml", name)
+        stream = file.member(name) if found else None
+        if found and stream is not None:
+            text = "".join(_xml_lines(stream, all_text=False))
+            if text.strip():
+                yield f"\n[{found[1].rstrip('0123456789')}]\n{text.strip()}\n"
+
+
+def slides(file: Zip) -> Iterator[str]:
+    """Slides of ECMA-376 in their order, each with its notes."""
+    targets = _related(file, "ppt/presentation.xml")
+    show = file.member("ppt/presentation.xml")
+    if show is None:
+        raise Unreadable("is damaged: it has no slides")
+    order = [targets.get(given.get("r:id", ""), "") for name, given in _elements(show) if name == "sldId"]
+    for number, name in enumerate(filter(None, order), 1):
+        yield f"[slide {number}]\n"
+        for part in (name, *(target for target in _related(file, name).values() if "/notesSlide" in target)):
+            if (stream := file.member(part)) is not None:
+                text = "".join(_xml_lines(stream, all_text=False)).strip("\n")
+                yield "[notes]\n" * (part != name) + text + "\n" * bool(text)
+
+
+def _related(file: Zip, part: str) -> dict[str, str]:
+    """The parts that another refers to, by the names it has for them."""
+    folder, name = posixpath.split(part)
+    found = _elements(file.member(f"{folder}/_rels/{name}.rels"))
+    return {
+        given["Id"]: posixpath.normpath(posixpath.join("/" + folder, given["Target"])).lstrip("/")
+        for element, given in found
+        if element == "Relationship" and given.get("TargetMode") != "External" and {"Id", "Target"} <= given.keys()
+    }
+
+
+def open_document(file: Zip) -> Iterator[str]:
+    """A text, sheets or slides of ISO/IEC 26300."""
+    body = file.member("content.xml")
+    if body is None:
+        raise Unreadable("is damaged: it has no text")
+    yield from _xml_lines(body, all_text=True)
+
+
+def book(file: Zip) -> Iterator[str]:
+    """A book of EPUB: its pages in the order of reading."""
+    roots = [given.get("full-path", "") for _, given in _elements(file.member("META-INF/container.xml"))]
+    package = next(filter(None, roots), "")
+    elements = _elements(file.member(package))
+    pages = {given.get("id", ""): given.get("href", "") for name, given in elements if name == "item"}
+    order = [pages.get(given.get("idref", ""), "") for name, given in elements if name == "itemref"]
+    if not order:
+        raise Unreadable("is damaged: it has no pages")
+    for href in filter(None, order):
+        stream = file.member(posixpath.normpath(posixpath.join(posixpath.dirname(package), unquote(href))))
+        if stream is not None:
+            yield from page_text(stream)
+            yield "\n"
+
+
+class _Page(HTMLParser):
+    _BREAKS = frozenset({
+        "address", "article", "blockquote", "br", "dd", "div", "dl", "dt", "figcaption", "footer", "form", "h1", "h2",
+        "h3", "h4", "h5", "h6", "header", "hr", "li", "main", "nav", "ol", "p", "pre", "section", "table", "title",
+        "tr", "ul",
+    })  # fmt: skip
+    _CELLS = frozenset({"td", "th"})
+    _SILENT = frozenset({"script", "style", "template"})
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.parts: list[str] = []
+        self._silent = 0
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag in self._SILENT:
+            self._silent += 1
+        elif tag in self._BREAKS:
+            self.parts.append("\n")
+            if tag[0] == "h" and tag[1:].isdigit():
+                self.parts.append("#" * int(tag[1:]) + " ")
+            elif tag == "li":
+                self.parts.append("- ")
+        elif tag in self._CELLS:
+            self.parts.append("\t")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self._SILENT:
+            self._silent = max(0, self._silent - 1)
+        elif tag in self._BREAKS and tag != "br":
+            self.parts.append("\n")
+
+    def handle_data(self, data: str) -> None:
+        if not self._silent:
+            self.parts.append(re.sub(r"\s+", " ", data))
+
+
+def page_text(stream: BinaryIO) -> Iterator[str]:
+    """A page of HTML as lines of text."""
+    page, decoder = _Page(), codecs.getincrementaldecoder("utf-8-sig")("replace")
+    while block := stream.read(_BLOCK):
+        page.feed(decoder.decode(block))
+    page.close()
+    for line in re.split(r"\n+", "".join(page.parts)):
+        if shown := line.strip(" ").replace("\xa0", " ").lstrip("\t"):
+            yield shown + "\n"

@@ -1,0 +1,308 @@
+"""The process that takes the text out: it has two pipes, reads its file through them, and may be killed at any time.
+
+A request is one line of JSON. Until it is done, the other side answers reads of the file. What comes back is frames,
+each a letter, a length and that many bytes: R asks for bytes of the file, K says what kind of text follows, M names
+the member that follows, T is text as UTF-8, B is bytes as they are, X says that there is more than fits, E is an
+error, D the end.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import struct
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO, cast
+
+from mcp_fs.engine.documents import libraries, office
+from mcp_fs.engine.documents.archives import (
+    Archive,
+    Entry,
+    Missing,
+    TooLarge,
+    Unreadable,
+    Zip,
+    archive_of,
+    begun,
+    head_of,
+    held,
+    unpacked,
+)
+from mcp_fs.engine.documents.kinds import FRAME, LABELS, MOST_BYTES, RANGE, SECONDS, Kind, kind_of
+from mcp_fs.engine.documents.messages import Mail, Notebook
+
+__all__ = ["main"]
+
+_MEMORY = 1 << 30
+_READ = 256 * 1024
+_MOST_LISTED = 100_000
+
+
+class _Pipes:
+    """The two pipes, and how much of an answer is left."""
+
+    def __init__(self, requests: BinaryIO, answers: BinaryIO) -> None:
+        self._requests, self._answers = requests, answers
+        self.left = MOST_BYTES
+
+    def request(self) -> dict[str, Any] | None:
+        line = self._requests.readline()
+        self.left = MOST_BYTES
+        return json.loads(line) if line else None
+
+    def send(self, letter: bytes, payload: bytes = b"") -> None:
+        self._answers.write(FRAME.pack(letter, len(payload)) + payload)
+
+    def flush(self) -> None:
+        self._answers.flush()
+
+    def content(self, letter: bytes, payload: bytes) -> None:
+        """Send some of the answer.
+
+        Raises:
+            TooLarge: there is no room for all of it; what fits was sent.
+        """
+        for begin in range(0, min(len(payload), self.left), _READ):
+            self.send(letter, payload[begin : min(begin + _READ, self.left)])
+        self.left -= len(payload)
+        if self.left < 0:
+            raise TooLarge
+
+    def bytes_at(self, offset: int, size: int) -> bytes:
+        self.send(b"R", RANGE.pack(offset, size))
+        self.flush()
+        (length,) = struct.unpack(">I", self._requests.read(4))
+        return self._requests.read(length)
+
+
+class _Remote(io.RawIOBase):
+    """The file, which the other side has open."""
+
+    def __init__(self, pipes: _Pipes, size: int) -> None:
+        super().__init__()
+        self._pipes, self._size, self._at = pipes, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._at = max(0, offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence])
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        wanted = min(len(buffer), _READ, max(0, self._size - self._at))
+        data = self._pipes.bytes_at(self._at, wanted) if wanted else b""
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+
+def main() -> None:
+    """Answer requests until there are no more."""
+    pipes = _Pipes(os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb"))
+    # What a library prints goes nowhere, least of all between the frames.
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, 0)
+    os.dup2(nowhere, 1)
+    _limit()
+    while (request := pipes.request()) is not None:
+        _timer(SECONDS)
+        try:
+            _answer(pipes, request)
+        except TooLarge:
+            pipes.send(b"X")
+        except Missing as missing:
+            _error(pipes, "missing", str(missing))
+        except libraries.NotInstalled as missing:
+            _error(pipes, "not installed", str(missing))
+        except Unreadable as why:
+            _error(pipes, "unreadable", str(why))
+        except MemoryError:
+            _error(pipes, "unreadable", "takes more memory than it may")
+        except Exception as error:  # noqa: BLE001 - whatever a damaged file makes a library raise
+            _error(pipes, "unreadable", f"is damaged: {type(error).__name__}")
+        _timer(0)
+        pipes.send(b"D")
+        pipes.flush()
+
+
+def _error(pipes: _Pipes, kind: str, what: str) -> None:
+    pipes.send(b"E", json.dumps([kind, what[:1000]]).encode())
+
+
+def _limit() -> None:
+    if sys.platform != "win32":
+        import resource
+
+        for what, value in ((resource.RLIMIT_AS, _MEMORY), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
+            try:
+                resource.setrlimit(what, (value, value))
+            except (ValueError, OSError):  # macOS knows some of them by name only
+                continue
+
+
+def _timer(seconds: float) -> None:
+    if sys.platform != "win32":
+        signal.setitimer(signal.ITIMER_PROF, seconds)  # its signal ends the process
+
+
+def _answer(pipes: _Pipes, request: dict[str, Any]) -> None:
+    name: str = request["name"]
+    file = cast("BinaryIO", io.BufferedReader(_Remote(pipes, request["size"]), _READ))
+    parts: list[str] = request["path"]
+    file, name, kind = unpacked(file, name)
+    if request["want"] == "all":
+        _send_all(pipes, file, name, kind, parts)
+        return
+    if parts:
+        archive = _archive(file, kind)
+        file, name = _member(archive, parts)
+        if name.endswith("/"):
+            _send_text(pipes, _listing(archive, name), "listing of a folder in an archive")
+            return
+        if request["want"] == "text":
+            file, name, kind = unpacked(file, name)
+    if request["want"] == "bytes":
+        _send_bytes(pipes, file)
+    else:
+        _send(pipes, file, name, kind)
+
+
+def _send(pipes: _Pipes, file: BinaryIO, name: str, kind: Kind | None) -> None:
+    """A file as text where it is a document or an archive, else as it is."""
+    texts: Iterable[str]
+    match kind:
+        case "zip" | "tar":
+            texts = _listing(_archive(file, kind), "")
+        case "word" | "slides" | "odf" | "epub":
+            take = {"word": office.word, "slides": office.slides, "odf": office.open_document, "epub": office.book}
+            texts = take[kind](Zip(file))
+        case "sheet":
+            texts = libraries.sheets(file)
+        case "pdf":
+            texts = libraries.pages(file)
+        case "mail":
+            texts = Mail(file).text()
+        case "notebook":
+            texts = Notebook(file).text()
+        case _:
+            _send_bytes(pipes, file)
+            return
+    _send_text(pipes, texts, LABELS[kind])
+
+
+def _send_text(pipes: _Pipes, texts: Iterable[str], label: str) -> None:
+    pipes.send(b"K", label.encode())
+    for text in texts:
+        if text:
+            pipes.content(b"T", text.encode("utf-8", "replace"))
+
+
+def _send_bytes(pipes: _Pipes, file: BinaryIO) -> None:
+    while block := file.read(_READ):
+        pipes.content(b"B", block)
+
+
+def _archive(file: BinaryIO, kind: Kind | None) -> Archive:
+    archive = Mail(file) if kind == "mail" else Notebook(file) if kind == "notebook" else archive_of(file, kind or "")
+    if archive is None:
+        raise Missing("is no archive that can be looked into")
+    return archive
+
+
+def _member(archive: Archive, parts: list[str]) -> tuple[BinaryIO, str]:
+    """The content and the name of what `parts` lead to, through archives in archives; a folder's name has a slash."""
+    while True:
+        found, last = _found(archive, parts)
+        if found is None:
+            return io.BytesIO(), "/".join(last)
+        inner, name, rest = found
+        if not rest:
+            return inner, name
+        inner, name, kind = unpacked(inner, name)
+        archive, parts = _archive(inner, kind), rest
+
+
+def _found(archive: Archive, parts: list[str]) -> tuple[tuple[BinaryIO, str, list[str]] | None, list[str]]:
+    """What `parts` name in an archive: (content, name, what is left to go in it), or None for a folder of it."""
+    wanted = {"/".join(parts): list[str]()}
+    for number, part in enumerate(parts):
+        if part.endswith("!") and len(part) > 1:
+            wanted.setdefault("/".join((*parts[:number], part[:-1])), parts[number + 1 :])
+    inside = "/".join((*parts, ""))
+    best: tuple[str, BinaryIO] | None = None
+    is_folder = not parts
+    names: list[str] = []
+    for entry, content in archive.entries():
+        is_folder = is_folder or entry.name.startswith(inside)
+        if entry.name in wanted:
+            if entry.link:
+                raise Missing(f"is a link in the archive ({entry.link}), which is not followed")
+            # The last of a name is the one that unpacking would leave, and the longest path is the nearest.
+            if content is not None and (best is None or len(entry.name) >= len(best[0])):
+                best = entry.name, content if isinstance(archive, Zip) else begun(content)
+        names.append(entry.name)
+    if best is not None:
+        return (begun(best[1]), best[0].rpartition("/")[2], wanted[best[0]]), []
+    if is_folder:
+        return None, [*parts, ""]
+    near = [name for name in names if name.rpartition("/")[2] == parts[-1]][:3]
+    raise Missing("is not in the archive" + (f"; near it are {', '.join(near)}" if near else ""))
+
+
+def _listing(archive: Archive, folder: str) -> Iterator[str]:
+    for number, (entry, _) in enumerate(archive.entries()):
+        if number >= _MOST_LISTED:
+            yield "[more are not listed]\n"
+            return
+        if entry.name.startswith(folder.lstrip("/")) and (entry.is_file or entry.link or not entry.name):
+            yield _line(entry)
+
+
+def _line(entry: Entry) -> str:
+    # A line of a listing stays one line, whatever a name holds.
+    shown = "".join(char if char.isprintable() else "?" for char in entry.name or entry.written)
+    if entry.link:
+        return f"{shown}\tlink\n"
+    return f"{shown}\t{entry.size:,}\n" if entry.name else f"{shown}\tnot readable: its path leads out\n"
+
+
+def _send_all(pipes: _Pipes, file: BinaryIO, name: str, kind: Kind | None, parts: list[str]) -> None:
+    """Every file of an archive, in a folder of it: documents as text, archives not at all."""
+    if not parts and kind not in ("zip", "tar", "mail", "notebook"):
+        pipes.send(b"M")
+        _send(pipes, file, name, kind)
+        return
+    archive = _archive(file, kind)
+    inner = max((number for number, part in enumerate(parts, 1) if part.endswith("!")), default=0)
+    if inner:
+        file, name = _member(archive, [*parts[: inner - 1], parts[inner - 1].removesuffix("!")])
+        file, name, kind = unpacked(file, name)
+        archive = _archive(file, kind)
+    folder, is_there = "/".join(parts[inner:]), False
+    for entry, content in archive.entries():
+        own = isinstance(archive, Mail | Notebook) and entry.name == archive.OWN and not folder
+        if content is None or not entry.name or own or (folder and not f"{entry.name}/".startswith(f"{folder}/")):
+            continue
+        is_there = True
+        pipes.content(b"M", "/".join((*parts[:inner], entry.name)).encode("utf-8", "replace"))
+        name = entry.name.rpartition("/")[2]
+        try:
+            whole = held(content)
+            kind = kind_of(name, head_of(whole))
+            if kind is None or (kind in LABELS and kind not in ("zip", "tar")):
+                _send(pipes, whole, name, kind)
+        except (Unreadable, libraries.NotInstalled):
+            pipes.content(b"B", b"\0")  # not searched, as a binary file is not
+    if folder and not is_there:
+        raise Missing("is not in the archive")
+
+
+if __name__ == "__main__":
+    main()

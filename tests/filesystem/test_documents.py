@@ -1,0 +1,356 @@
+"""Every file is text: documents that other libraries made, members of archives, and files made to do harm."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import random
+import string
+import struct
+import sys
+import tarfile
+import time
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from filesystem.documents import MAKERS, pdf, zipped
+from filesystem.reading import fill, served
+from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
+from mcp_batteries.limits import Stop
+from mcp_fs.engine.compare import compare
+from mcp_fs.engine.documents import converter
+from mcp_fs.engine.documents.kinds import MOST_BYTES
+from mcp_fs.engine.files.read import LineIndex, Part, read_part
+from mcp_fs.engine.media import view
+from mcp_fs.engine.search import ripgrep
+from mcp_fs.engine.search.contents import Query, search
+from mcp_fs.models import TextSlice
+
+
+def read(folder: Path, path: str, part: Part | None = None) -> TextSlice:
+    return read_part(served(folder).readable(path), part or Part(max_bytes=1_000_000), LineIndex(), Stop())
+
+
+def found(folder: Path, pattern: str, path: str = ".") -> str:
+    return search([served(folder).readable(path)], Query(pattern, literal=True), None, Stop()).text()
+
+
+def words(seed: int, letters: str = string.ascii_letters + "éß漢") -> list[str]:
+    rng = random.Random(seed)
+    return ["".join(rng.choices(letters, k=12)) for _ in range(5)]
+
+
+@pytest.mark.parametrize("suffix", MAKERS)
+@pytest.mark.parametrize("seed", range(3))
+def test_all_words_of_a_document_are_read_and_found_in_the_same_lines(suffix: str, seed: int, tmp_path: Path) -> None:
+    wanted = words(seed, string.ascii_letters if suffix == "pdf" else string.ascii_letters + "éß漢&<")
+    if suffix in ("epub",):
+        wanted = [word.replace("&", "").replace("<", "") for word in wanted]
+    fill(tmp_path, {f"folder/a.{suffix}": MAKERS[suffix](wanted), "folder/other.txt": "nothing\n"})
+    piece = read(tmp_path, f"folder/a.{suffix}")
+    lines = piece.body.split("\n")
+    assert piece.hash is None and piece.status.count(" of ") == 2
+    for word in wanted:
+        (number,) = [number for number, line in enumerate(lines, 1) if word in line]
+        assert f"folder/a.{suffix}:{number}:" in found(tmp_path, word)
+        assert word in read(tmp_path, f"folder/a.{suffix}", Part(start_line=number, end_line=number)).body
+
+
+def test_what_the_text_of_each_kind_looks_like(tmp_path: Path) -> None:
+    five = ["one", "two", "three", "four", "five"]
+    fill(tmp_path, {f"a.{suffix}": make(five) for suffix, make in MAKERS.items()})
+    expected = {
+        "docx": "# one\ntwo\tafter a tab\nan item\nthree | four\n\n[footer]\nfive\n",
+        "xlsx": "[sheet First]\none\t3\t2.5\tTrue\t2026-01-02 03:04:00\n\ttwo\n[sheet Second]\nthree\tfour\tfive\n",
+        "odt": "## one\ntwo\nthree\nfour\nbefore five\n",
+        "ods": "[Sheet]\none | two | three | four | five\n",
+        "eml": "From: a@example.org\nTo: b@example.org\nSubject: one\n\ntwo\nthree\nfour\nfive\n\n[attached]\n"
+        "notes.txt\t14\n",
+        "ipynb": "[cell 1, markdown]\none\n[cell 2, code]\ntwo\n[output]\nthree\n[output]\nfour\n[image/png left out]\n"
+        "[error]\nfive\n",
+    }
+    for suffix, text in expected.items():
+        assert read(tmp_path, f"a.{suffix}").body == text, suffix
+    assert read(tmp_path, "a.pptx").body.startswith("[slide 1]\none\n[notes]\nnote 0\n[slide 2]\ntwo\n")
+    assert read(tmp_path, "a.pdf").body.startswith("[page 1 of 5]\none\n[page 2 of 5]\ntwo\n")
+    assert read(tmp_path, "a.epub").body.startswith("t\n# one\n")
+    assert read(tmp_path, "a.eml!/notes.txt").body == "attached bytes"
+    assert "iVBORw0KGgo" in read(tmp_path, "a.ipynb!/notebook.json").body
+    assert "w:document" in read(tmp_path, "a.docx!/word/document.xml").body
+
+
+def packed(members: dict[str, bytes], mode: Any) -> bytes:
+    if mode == "zip":
+        return zipped(dict(members))
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode=mode) as archive:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("mode", ["zip", "w:", "w:gz", "w:bz2", "w:xz"])
+def test_members_of_archives_are_read_listed_and_searched(mode: str, tmp_path: Path) -> None:
+    inner = packed({"deep/c.txt": b"needle deep\n"}, "w:gz")
+    members = {
+        "in/readme.txt": b"first\nneedle\n", "./in/dotted.txt": b"x",
+        "in/latin.txt": "été needle déjà\n".encode("cp1252"),
+        "in/report.docx": MAKERS["docx"](["needle", "b", "c", "d", "e"]), "in/bin": bytes(range(256)) * 9,
+        "inner.tgz": inner, ".env": b"needle=secret", "../../out.txt": b"needle out", "/abs.txt": b"needle abs",
+    }  # fmt: skip
+    fill(tmp_path, {"a.any": packed(members, mode)})
+    assert read(tmp_path, "a.any!/in/readme.txt").body == "first\nneedle\n"
+    assert read(tmp_path, "a.any!/in/dotted.txt").body == "x"
+    assert "été needle" in read(tmp_path, "a.any!/in/latin.txt").body
+    assert "# needle" in read(tmp_path, "a.any!/in/report.docx").body
+    assert read(tmp_path, "a.any!/inner.tgz").body == "deep/c.txt\t12\n"
+    assert read(tmp_path, "a.any!/inner.tgz!/deep/c.txt").body == "needle deep\n"
+    listing = read(tmp_path, "a.any").body
+    assert read(tmp_path, "a.any!").body == listing and read(tmp_path, "a.any!/").body == listing
+    assert "in/readme.txt\t13\n" in listing and "../../out.txt\tnot readable: its path leads out\n" in listing
+    assert "in/readme.txt" in read(tmp_path, "a.any!/in").body and ".env" not in read(tmp_path, "a.any!/in").body
+    with pytest.raises(Invalid, match="is binary"):
+        read(tmp_path, "a.any!/in/bin")
+    [media] = view(served(tmp_path).readable("a.any!/in/bin"))
+    assert media.data == members["in/bin"]
+    with pytest.raises(NotFound, match=r"is not in the archive; near it are in/readme\.txt"):
+        read(tmp_path, "a.any!/readme.txt")
+    answer = found(tmp_path, "needle", "a.any")
+    lines = sorted(line.partition(":")[0] for line in answer.splitlines()[1:])
+    assert lines == ["a.any!/in/latin.txt", "a.any!/in/readme.txt", "a.any!/in/report.docx"], answer
+    assert "a.any!/in/readme.txt:2:needle" in found(tmp_path, "needle", "a.any!/in")
+    assert "deep/c.txt:1:needle deep" in found(tmp_path, "needle", "a.any!/inner.tgz!")
+
+
+def test_what_a_path_says_outside_archives_stays_as_it_was(tmp_path: Path) -> None:
+    fill(tmp_path, {"odd!/in/a.txt": "in a folder", "odd": "a file", "a.zip": zipped({"b!/c.txt": "odd member"})})
+    assert read(tmp_path, "odd!/in/a.txt").body == "in a folder"
+    assert read(tmp_path, "a.zip!/b!/c.txt").body == "odd member"
+    with pytest.raises(NotFound, match="does not exist"):
+        read(tmp_path, "none.zip!/a")
+    with pytest.raises(NotFound, match="is no archive"):
+        read(tmp_path, "odd!/a")
+    with pytest.raises(Refused, match="outside"):
+        read(tmp_path, "a.zip!/../../x")
+
+
+def test_secrets_in_archives_stay_secrets(tmp_path: Path) -> None:
+    archive = zipped({"ok.txt": "TOKEN fine", "conf/.env": "TOKEN=1", "id_rsa": "TOKEN", ".aws/credentials": "TOKEN"})
+    fill(tmp_path, {"a.zip": archive, "keys.pem": zipped({"x.txt": "TOKEN"}), "b.zip": zipped({"a.zip": archive})})
+    for path in (
+        "a.zip!/conf/.env",
+        "a.zip!/id_rsa",
+        "a.zip!/.aws/credentials",
+        "keys.pem!/x.txt",
+        "b.zip!/a.zip!/id_rsa",
+    ):
+        with pytest.raises(Refused, match="protected"):
+            read(tmp_path, path)
+    assert found(tmp_path, "TOKEN", "a.zip").splitlines()[1:] == ["a.zip!/ok.txt:1:TOKEN fine"]
+    assert found(tmp_path, "TOKEN", "b.zip!/a.zip!").splitlines()[1:] == ["b.zip!/a.zip!/ok.txt:1:TOKEN fine"]
+
+
+def test_links_in_archives_are_not_followed(tmp_path: Path) -> None:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        for name, kind, target in (
+            ("out", tarfile.SYMTYPE, "/etc/passwd"), ("loop", tarfile.SYMTYPE, "loop"),
+            ("hard", tarfile.LNKTYPE, "loop"), ("pipe", tarfile.FIFOTYPE, ""), ("disk", tarfile.BLKTYPE, ""),
+        ):  # fmt: skip
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname = kind, target
+            archive.addfile(info)
+    linked = io.BytesIO()
+    with zipfile.ZipFile(linked, "w") as archive:
+        info = zipfile.ZipInfo("out")
+        info.external_attr = 0o120777 << 16
+        archive.writestr(info, "/etc/passwd")
+    fill(tmp_path, {"a.tar": file.getvalue(), "a.zip": linked.getvalue()})
+    for path in ("a.tar!/out", "a.tar!/loop", "a.tar!/hard", "a.zip!/out"):
+        with pytest.raises(NotFound, match="is a link in the archive"):
+            read(tmp_path, path)
+    for path in ("a.tar!/pipe", "a.tar!/disk"):
+        with pytest.raises(NotFound, match="is not in the archive"):
+            read(tmp_path, path)
+    assert "root:" not in found(tmp_path, "root", "a.tar") + found(tmp_path, "root", "a.zip")
+
+
+ENTITIES = '<!DOCTYPE x [<!ENTITY a "lol">' + "".join(
+    f'<!ENTITY a{n} "{f"&a{n - 1 or str()};" * 10}">' for n in range(1, 12)
+) + ']><x>&a11;</x>'  # fmt: skip
+OUTSIDE = '<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><x><p><t>&a;</t></p></x>'
+
+
+def test_entities_are_neither_expanded_nor_fetched(tmp_path: Path) -> None:
+    for name, part in (("a.docx", "word/document.xml"), ("b.odt", "content.xml"), ("c.pptx", "ppt/presentation.xml")):
+        for text in (ENTITIES, OUTSIDE):
+            fill(tmp_path, {name: zipped({part: text})})
+            with pytest.raises(Invalid, match="declares entities of its own"):
+                read(tmp_path, name)
+
+
+def test_bombs_are_bounded(tmp_path: Path) -> None:
+    """None takes more than its time, and none brings more than 64 MiB."""
+    mega = b"A" * 999_999 + b"\n"
+    with (
+        zipfile.ZipFile(tmp_path / "big.zip", "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("a.txt", "w") as member,
+    ):
+        for _ in range(200):
+            member.write(mega)
+    (tmp_path / "big.log.gz").write_bytes(gzip.compress(mega * 200))
+    for path in ("big.zip!/a.txt", "big.log.gz"):
+        piece = read(tmp_path, path, Part())
+        assert f"cut after {MOST_BYTES:,} bytes" in piece.status and piece.size == MOST_BYTES
+    endless = zlib_of(b"<p>" + b" " * 400_000_000)
+    for name in ("a.docx", "a.odt"):
+        part = "word/document.xml" if name == "a.docx" else "content.xml"
+        (tmp_path / name).write_bytes(raw_zip(part, endless, 400_000_003))
+    begun = time.monotonic()
+    for name in ("a.docx", "a.odt"):
+        with pytest.raises(Problem):
+            read(tmp_path, name)
+    assert time.monotonic() - begun < 60, "the limit is two seconds of work each, however busy the machine"
+    assert read(tmp_path, "big.zip").body == "a.txt\t200,000,000\n", "another process took its place"
+
+
+def zlib_of(data: bytes) -> bytes:
+    import zlib
+
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return packer.compress(data) + packer.flush()
+
+
+def raw_zip(name: str, packed_data: bytes, size: int) -> bytes:
+    """A zip archive with one member as it is packed already; its checksum is wrong, which shows at its end only."""
+    encoded = name.encode()
+    fields = struct.pack("<HHHHHIII", 20, 0, 8, 0, 0, 0, len(packed_data), size)
+    local = b"PK\3\4" + fields + struct.pack("<HH", len(encoded), 0) + encoded + packed_data
+    central = (
+        b"PK\1\2" + struct.pack("<H", 20) + fields + struct.pack("<HHHHHII", len(encoded), 0, 0, 0, 0, 0, 0) + encoded
+    )
+    return local + central + b"PK\5\6" + struct.pack("<HHHHIIH", 0, 0, 1, 1, len(central), len(local), 0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_damaged_documents_are_told_from_good_ones_and_stop_nothing(seed: int, tmp_path: Path) -> None:
+    """Cut, overwritten and mixed up at random: each is read, or refused in a sentence; the next one is read again."""
+    rng = random.Random(seed)
+    good = {suffix: make(words(seed)) for suffix, make in MAKERS.items() if suffix != "pdf"}
+    good |= {"pdf": pdf("page"), "zip": zipped({"a.txt": "x" * 999}), "tar": packed({"a": b"x" * 999}, "w:")}
+    good |= {"tgz": packed({"a": b"x" * 999}, "w:gz"), "gz": gzip.compress(b"x" * 999)}
+    for suffix, data in good.items():
+        for _ in range(4):
+            broken = bytearray(data)
+            for _ in range(rng.choice([1, 3, 30])):
+                at = rng.randrange(len(broken))
+                broken[at : at + rng.randrange(20)] = rng.randbytes(rng.randrange(20))
+            if rng.random() < 0.5:
+                del broken[rng.randrange(len(broken)) :]
+            fill(tmp_path, {f"a.{suffix}": bytes(broken)})
+            for path in (f"a.{suffix}", f"a.{suffix}!/a.txt"):
+                try:
+                    read(tmp_path, path)
+                except Problem as problem:
+                    assert f"`{path}`" in str(problem) and "Traceback" not in str(problem)
+            found(tmp_path, "x")
+    fill(tmp_path, {"good.docx": good["docx"]})
+    assert words(seed)[0] in read(tmp_path, "good.docx").body
+
+
+def test_a_locked_archive_is_said_to_be_locked(tmp_path: Path) -> None:
+    locked = bytearray(zipped({"a.txt": "hidden"}))
+    for mark, offset in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
+        locked[locked.index(mark) + offset] |= 1
+    fill(tmp_path, {"a.zip": bytes(locked)})
+    assert read(tmp_path, "a.zip").body == "a.txt\t6\n"
+    with pytest.raises(Invalid, match="is locked by a password"):
+        read(tmp_path, "a.zip!/a.txt")
+
+
+def test_without_the_libraries_the_error_names_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    block = "import sys; sys.modules['python_calamine'] = sys.modules['pypdfium2'] = None; "
+    monkeypatch.setattr(converter, "_START", block + converter._START)  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(converter, "_workers", converter._Workers())  # pyright: ignore[reportPrivateUsage]
+    fill(tmp_path, {f"a.{suffix}": make(["one", "two", "three", "four", "five"]) for suffix, make in MAKERS.items()})
+    for suffix, what in (("xlsx", "a workbook"), ("pdf", "a PDF")):
+        with pytest.raises(Unavailable, match=rf"`a.{suffix}` is {what}.* mcp-fs\[documents\]"):
+            read(tmp_path, f"a.{suffix}")
+    answer = found(tmp_path, "five")
+    assert "not searched without mcp-fs[documents]: a.pdf, a.xlsx" in answer
+    for suffix in MAKERS.keys() - {"xlsx", "pdf"}:
+        assert f"a.{suffix}:" in answer
+    converter._workers.end()  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.skipif(ripgrep.command() is None, reason="has no ripgrep")
+def test_documents_are_found_beyond_what_ripgrep_can_tell(tmp_path: Path) -> None:
+    fill(tmp_path, {f"d{number % 7}/f{number}.txt": "nothing\n" for number in range(900)})
+    fill(tmp_path, {"z/last.docx": MAKERS["docx"](["needle", "b", "c", "d", "e"]), "z/plain.txt": "needle\n"})
+    fill(tmp_path, {"z/left.docx": MAKERS["docx"](["needle", "b", "c", "d", "e"]), ".gitignore": "left.docx\n"})
+    place = served(tmp_path).readable(".")
+    with_it = search([place], Query("needle"), None, Stop(), ripgrep.command())
+    assert with_it.text() == search([place], Query("needle"), None, Stop()).text()
+    assert [path for path, _, _ in with_it.files] == ["z/last.docx", "z/plain.txt"]  # type: ignore[union-attr]
+
+
+def test_documents_are_compared_by_their_text(tmp_path: Path) -> None:
+    fill(tmp_path, {"a.docx": MAKERS["docx"](["one", "two", "c", "d", "e"]), "b.zip": zipped({"b.txt": "# one\n"})})
+    fill(tmp_path, {"b.docx": MAKERS["docx"](["one", "TWO", "c", "d", "e"])})
+    policy = served(tmp_path)
+    answer = compare(policy.readable("a.docx"), policy.readable("b.docx"), 10_000, Stop()).text()
+    assert "-two\tafter a tab\n+TWO\tafter a tab\n" in answer
+    inside = compare(policy.readable("a.docx"), policy.readable("b.zip!/b.txt"), 10_000, Stop()).text()
+    assert "-two\tafter a tab" in inside
+
+
+def test_pages_of_a_search_in_an_archive_neither_skip_nor_repeat(tmp_path: Path) -> None:
+    fill(tmp_path, {"a.zip": zipped({f"d{n % 5}/f{n}.txt": "needle\n" * 3 for n in range(40)})})
+    place, cursor, seen = served(tmp_path).readable("a.zip"), None, list[str]()
+    while True:
+        page = search([place], Query("needle", limit=7), cursor, Stop())
+        seen += page.text().splitlines()[1:]
+        cursor = page.cursor
+        if cursor is None:
+            break
+    assert len(seen) == len(set(seen)) == 120
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_the_process_that_reads_documents_has_nothing_but_its_pipes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_TOKEN", "visible")
+    monkeypatch.setattr(converter, "_workers", converter._Workers())  # pyright: ignore[reportPrivateUsage]
+    fill(tmp_path, {"a.zip": zipped({"a.txt": "x"})})
+    read(tmp_path, "a.zip")
+    (worker,) = converter._workers._idle  # pyright: ignore[reportPrivateUsage]
+    process = worker._process.pid  # pyright: ignore[reportPrivateUsage]
+    opened = {os.readlink(f"/proc/{process}/fd/{fd}").split(":")[0] for fd in os.listdir(f"/proc/{process}/fd")}
+    assert opened <= {"pipe", "/dev/null"}
+    assert b"SECRET_TOKEN" not in Path(f"/proc/{process}/environ").read_bytes()
+    converter._workers.end()  # pyright: ignore[reportPrivateUsage]
+    assert not Path(f"/proc/{process}").exists()
+
+
+def test_a_file_that_changes_is_taken_out_anew(tmp_path: Path) -> None:
+    fill(tmp_path, {"a.zip": zipped({"a.txt": "old"})})
+    assert read(tmp_path, "a.zip!/a.txt").body == "old"
+    fill(tmp_path, {"new": zipped({"a.txt": "new"})})
+    os.replace(tmp_path / "new", tmp_path / "a.zip")
+    assert read(tmp_path, "a.zip!/a.txt").body == "new"
+
+
+def test_what_is_too_large_to_hold_is_refused_not_shown_in_part(tmp_path: Path) -> None:
+    fill(tmp_path, {"a.xlsx": b""})
+    with open(tmp_path / "a.xlsx", "wb") as file:
+        file.write(b"PK\3\4")
+        file.truncate(MOST_BYTES + 10)
+    with pytest.raises(TooLarge, match="unpacks to more"):
+        read(tmp_path, "a.xlsx")
