@@ -12,15 +12,19 @@ import sys
 import tarfile
 import time
 import zipfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from filesystem.documents import MAKERS, pdf, zipped
 from filesystem.reading import fill, served
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
-from mcp_batteries.limits import Stop
+from mcp_batteries.limits import Stop, Stopped
+from mcp_batteries.testing.wire import StdioWire
 from mcp_fs.engine.compare import compare
 from mcp_fs.engine.documents import converter
 from mcp_fs.engine.documents.kinds import MOST_BYTES
@@ -354,3 +358,118 @@ def test_what_is_too_large_to_hold_is_refused_not_shown_in_part(tmp_path: Path) 
         file.truncate(MOST_BYTES + 10)
     with pytest.raises(TooLarge, match="unpacks to more"):
         read(tmp_path, "a.xlsx")
+
+
+def test_an_archive_that_was_not_searched_is_named_with_the_way_to_search_it(tmp_path: Path) -> None:
+    fill(tmp_path, {"a.zip": zipped({"b.txt": "needle"}), "b.bin": bytes(range(256)) * 9})
+    answer = found(tmp_path, "needle")
+    assert "1 binary not searched (b.bin); set include_binary" in answer
+    assert "1 archives not searched (a.zip); name one as `path`" in answer
+
+
+def sparse() -> bytes:
+    """A tar archive with a file of a terabyte, of which there is one byte (GNU tar, format of sparse files 0.0)."""
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        info = tarfile.TarInfo("a.txt")
+        info.size = 1
+        info.pax_headers = {
+            "GNU.sparse.size": str(10**12), "GNU.sparse.numblocks": "1", "GNU.sparse.offset": str(10**12 - 1),
+            "GNU.sparse.numbytes": "1",
+        }  # fmt: skip
+        archive.addfile(info, io.BytesIO(b"x"))
+    return file.getvalue()
+
+
+def oversized_header() -> bytes:
+    """A compressed tar archive whose first header says that names of two gigabytes follow."""
+    info = tarfile.TarInfo("././@PaxHeader")
+    info.type, info.size = tarfile.XHDTYPE, 2 * 10**9
+    return gzip.compress(info.tobuf(tarfile.USTAR_FORMAT) + bytes(200_000_000), 1)
+
+
+def crowd() -> bytes:
+    """A zip archive that says of itself what it has: 65,000 members, all in the same place."""
+    one = b"PK\1\2" + struct.pack("<H", 20) + struct.pack("<HHHHHIII", 20, 0, 8, 0, 0, 0, 10, 10**9)
+    one += struct.pack("<HHHHHII", 1, 0, 0, 0, 0, 0, 0) + b"a"
+    return one * 65_000 + b"PK\5\6" + struct.pack("<HHHHIIH", 0, 0, 65_000, 65_000, len(one) * 65_000, 0, 0)
+
+
+def nested(levels: int) -> bytes:
+    data = b"inside"
+    for level in range(levels):
+        data = zipped({f"{level}.zip" if level else "a.txt": data})
+    return data
+
+
+CELL = '<r><table-row><table-cell number-columns-repeated="2000000000"/></table-row></r>'
+WIDE = " ".join(f'a{n}=""' for n in range(300_000))
+PARTS = b"Content-Type: multipart/mixed; boundary=a\n\n"
+OUT = '<r><Relationship Id="a" Target="../../../etc/passwd"/></r>'
+HOSTILE: dict[str, Callable[[], bytes]] = {
+    "sparse.tar": sparse,
+    "header.tgz": oversized_header,
+    "crowd.zip": crowd,
+    "nested.zip": lambda: nested(60),
+    "deep.odt": lambda: zipped({"content.xml": "<a>" * 3_000_000}),
+    "deep.ipynb": lambda: b'{"cells": ' + b"[" * 1_000_000,
+    "wide.docx": lambda: zipped({"word/document.xml": f"<x {WIDE}/>"}),
+    "cells.ods": lambda: zipped({"content.xml": CELL}),
+    "spaces.odt": lambda: zipped({"content.xml": '<r xmlns:t="t"><p><t:s c="2000000000"/>x</p></r>'}),
+    "parts.eml": lambda: PARTS + (b"--a\n" + PARTS) * 9000,
+    "many.eml": lambda: b"A: b\n" * 1_000_000 + b"\nbody",
+    "loop.epub": lambda: zipped({"META-INF/container.xml": '<c><r full-path="META-INF/container.xml"/></c>'}),
+    "link.pptx": lambda: zipped({"ppt/presentation.xml": "<p/>", "ppt/_rels/presentation.xml.rels": OUT}),
+    "bytes.xls": lambda: b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\xff" * 100_000,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_file_made_to_do_harm_ends_in_a_bounded_answer(name: str, tmp_path: Path) -> None:
+    """It is read or refused; whatever became of the process that read it, the next file is read."""
+    fill(tmp_path, {name: HOSTILE[name](), "good.zip": zipped({"a.txt": "fine"})})
+    for path in (name, f"{name}!/a.txt"):
+        try:
+            assert read(tmp_path, path, Part()).size <= MOST_BYTES
+        except Problem as problem:
+            assert "`" in str(problem)
+    answer = found(tmp_path, "no such text")
+    assert answer.startswith("[0 files match") and len(answer) < 10_000
+    assert read(tmp_path, "good.zip!/a.txt").body == "fine"
+
+
+def test_many_at_once_are_read_by_a_few_processes(tmp_path: Path) -> None:
+    for number in range(24):
+        fill(tmp_path, {f"a{number}.docx": MAKERS["docx"]([f"word{number}", "b", "c", "d", "e"])})
+    with ThreadPoolExecutor(12) as threads:
+        reads = [threads.submit(read, tmp_path, f"a{number}.docx") for number in range(24)]
+    texts = [done.result().body for done in reads]
+    assert all(text.startswith(f"# word{number}\n") for number, text in enumerate(texts))
+    assert len(converter._workers._idle) <= 2  # pyright: ignore[reportPrivateUsage]
+
+
+def test_work_that_nobody_waits_for_ends_with_its_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(converter, "_workers", converter._Workers())  # pyright: ignore[reportPrivateUsage]
+    fill(tmp_path, {"a.zip": zipped({"a.txt": "fine"})})
+    stop = Stop()
+    stop.set()
+    with pytest.raises(Stopped):
+        read_part(served(tmp_path).readable("a.zip"), Part(), LineIndex(), stop)
+    assert not converter._workers._idle  # pyright: ignore[reportPrivateUsage]
+    assert read(tmp_path, "a.zip!/a.txt").body == "fine"
+    converter._workers.end()  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.anyio
+async def test_a_server_leaves_with_the_process_that_read_for_it(tmp_path: Path) -> None:
+    fill(tmp_path, {"a.docx": MAKERS["docx"](["one", "two", "three", "four", "five"])})
+    async with StdioWire([sys.executable, "-m", "mcp_fs", str(tmp_path)]) as wire:
+        await wire.open()
+        answer = await wire.request("tools/call", {"name": "read_text", "arguments": {"path": "a.docx"}})
+        assert "# one" in answer["content"][0]["text"]
+        found = await wire.request("tools/call", {"name": "search_text", "arguments": {"pattern": "fi.e"}})
+        assert "a.docx:7:five" in found["content"][0]["text"]
+        await wire.close_stdin()
+        with anyio.fail_after(10):
+            assert await wire.wait() == 0
+        assert (wire.garbage, wire.stderr) == ([], "")

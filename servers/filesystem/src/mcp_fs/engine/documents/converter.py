@@ -49,6 +49,10 @@ class Taken:
     members: Sequence[tuple[str, bytes]] = ()
 
 
+class _TooLong:
+    """What takes too long, or too much memory."""
+
+
 def taken(file: BinaryIO, name: str, path: Sequence[str], want: Wanted, shown: str, stop: Stop) -> Taken:
     """What `want` names of an open file, or of a member of it.
 
@@ -66,10 +70,16 @@ def taken(file: BinaryIO, name: str, path: Sequence[str], want: Wanted, shown: s
     status = os.fstat(file.fileno())
     key = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, name, want, *path)
     if (known := _kept.get(key)) is not None:
+        if isinstance(known, _TooLong):
+            raise _too_long(shown)
         return known
     request = json.dumps({"size": status.st_size, "name": name, "want": want, "path": list(path)})
     with _workers.one(stop) as worker:
         found = worker.ask(request, file, shown, stop)
+    if isinstance(found, _TooLong):
+        # Not tried again with every search.
+        _kept.put(key, found)
+        raise _too_long(shown)
     _kept.put(key, found)
     return found
 
@@ -105,7 +115,7 @@ class _Worker:
             except OSError:
                 continue  # what was not sent yet can't be any more
 
-    def ask(self, request: str, file: BinaryIO, shown: str, stop: Stop) -> Taken:
+    def ask(self, request: str, file: BinaryIO, shown: str, stop: Stop) -> Taken | _TooLong:
         self.answered = False
         overdue = threading.Timer(_WALL_SECONDS, self._process.kill)
         overdue.daemon = True
@@ -114,10 +124,7 @@ class _Worker:
             self._send(request.encode() + b"\n")
             return self._answer(file, shown, stop)
         except (EOFError, OSError):
-            raise TooLarge(
-                f"{quote(shown)} can't be read: taking its text out takes more than {SECONDS:g} s or too much memory.",
-                "Name a member of it as `FILE!/MEMBER`, or leave it out.",
-            ) from None
+            return _TooLong()
         finally:
             overdue.cancel()
 
@@ -176,6 +183,13 @@ class _Worker:
         pipe = cast("IO[bytes]", self._process.stdin)
         pipe.write(data)
         pipe.flush()
+
+
+def _too_long(shown: str) -> Problem:
+    return TooLarge(
+        f"{quote(shown)} can't be read: taking its text out takes more than {SECONDS:g} s or too much memory.",
+        "Name a member of it as `FILE!/MEMBER`, or leave it out.",
+    )
 
 
 def _problem(kind: str, what: str, shown: str) -> Problem:
@@ -247,16 +261,16 @@ class _Kept:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._found: OrderedDict[tuple[object, ...], Taken] = OrderedDict()
+        self._found: OrderedDict[tuple[object, ...], Taken | _TooLong] = OrderedDict()
         self._size = 0
 
-    def get(self, key: tuple[object, ...]) -> Taken | None:
+    def get(self, key: tuple[object, ...]) -> Taken | _TooLong | None:
         with self._lock:
             if (found := self._found.get(key)) is not None:
                 self._found.move_to_end(key)
             return found
 
-    def put(self, key: tuple[object, ...], found: Taken) -> None:
+    def put(self, key: tuple[object, ...], found: Taken | _TooLong) -> None:
         with self._lock:
             if key in self._found:
                 return
@@ -266,7 +280,9 @@ class _Kept:
                 self._size -= _weight(self._found.popitem(last=False)[1])
 
 
-def _weight(found: Taken) -> int:
+def _weight(found: Taken | _TooLong) -> int:
+    if isinstance(found, _TooLong):
+        return 1000
     return 1000 + len(found.data) + sum(len(data) for _, data in found.members)
 
 

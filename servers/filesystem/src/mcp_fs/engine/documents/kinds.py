@@ -8,7 +8,8 @@ from __future__ import annotations
 import struct
 
 __all__ = [
-    "FRAME", "HEAD_BYTES", "LABELS", "MOST_BYTES", "RANGE", "SECONDS", "SUFFIXES", "Kind", "is_document", "kind_of",
+    "FRAME", "HEAD_BYTES", "LABELS", "MOST_BYTES", "RANGE", "SECONDS", "SUFFIXES", "Kind", "is_archive",
+    "is_document", "kind_of",
 ]  # fmt: skip
 
 Kind = str
@@ -46,9 +47,15 @@ LABELS: dict[Kind, str] = {
     "tar": "listing of a tar archive",
 }
 
+_ARCHIVES = frozenset({"zip", "jar", "war", "whl", "tar", "tgz", "gz", "tbz", "tbz2", "bz2", "txz", "xz"})
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _COMPRESSED: dict[bytes, Kind] = {b"\x1f\x8b\x08": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
+
+
+def is_archive(name: str) -> bool:
+    """Whether a name is that of an archive, or of something compressed."""
+    return name.rpartition(".")[2].lower() in _ARCHIVES
 
 
 def is_document(name: str) -> bool:

@@ -19,7 +19,7 @@ from mcp_batteries.errors import Invalid, NotFound, Problem, reason
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop
 from mcp_batteries.progress import tell
 from mcp_fs.engine.documents.content import is_inside, members
-from mcp_fs.engine.documents.kinds import SUFFIXES
+from mcp_fs.engine.documents.kinds import SUFFIXES, is_archive
 from mcp_fs.engine.files.handles import open_folder, status
 from mcp_fs.engine.filetypes import globs_of
 from mcp_fs.engine.search import ripgrep
@@ -258,9 +258,15 @@ class _Search:
             return notes
         if self.hinted_at:
             self.leave_out()
-        if self.binaries:
-            named = f"{', '.join(self.binaries[:5])}{', ...' * (len(self.binaries) > 5)}"
-            notes.append(f"{len(self.binaries):,} binary not searched ({named}); set include_binary")
+        archives = [path for path in self.binaries if is_archive(path)]
+        others = [path for path in self.binaries if not is_archive(path)]
+        for paths, what, way in (
+            (others, "binary", "set include_binary"),
+            (archives, "archives", "name one as `path`"),
+        ):
+            if paths:
+                named = f"{', '.join(paths[:5])}{', ...' * (len(paths) > 5)}"
+                notes.append(f"{len(paths):,} {what} not searched ({named}); {way}")
         notes += self.skipped.left_out(named=True)
         if not self.searched and (self.query.glob or self.query.file_type):
             notes.append("no file fits `glob` or `file_type`: a glob is a whole name or path, as `*.py` or `src/**`")
