@@ -15,8 +15,8 @@ import docx
 import odf.opendocument
 import odf.table
 import odf.text
-import openpyxl
 import pptx
+import xlsxwriter
 
 __all__ = ["MAKERS", "pdf", "zipped"]
 
@@ -46,12 +46,15 @@ def _pptx(words: Sequence[str]) -> bytes:
 
 
 def _xlsx(words: Sequence[str]) -> bytes:
-    book: Any = openpyxl.Workbook()
-    book.active.title = "First"
-    book.active.append([words[0], 3, 2.5, True, datetime(2026, 1, 2, 3, 4)])
-    book.active.append([None, words[1]])
-    book.create_sheet("Second").append([words[2], words[3], words[4]])
-    return _saved(book.save)
+    file = io.BytesIO()
+    book: Any = xlsxwriter.Workbook(file, {"in_memory": True})
+    first = book.add_worksheet("First")
+    first.write_row(0, 0, [words[0], 3, 2.5, True])
+    first.write_datetime(0, 4, datetime(2026, 1, 2, 3, 4), book.add_format({"num_format": "yyyy-mm-dd hh:mm"}))
+    first.write(1, 1, words[1])
+    book.add_worksheet("Second").write_row(0, 0, words[2:])
+    book.close()
+    return file.getvalue()
 
 
 def _odt(words: Sequence[str]) -> bytes:

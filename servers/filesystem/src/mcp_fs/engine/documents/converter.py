@@ -26,7 +26,8 @@ _WALL_SECONDS = 10.0
 """A process that waits for its turn on a busy machine is not one that works: five times what it may work."""
 _MOST_IDLE, _MOST_AT_WORK = 2, 4
 _POLL_SECONDS = 0.05
-_START = "from mcp_fs.engine.documents.worker import main; main()"
+# Isolated from the variables and the folder that a Python looks at, it finds what this one found.
+_START = "import sys; sys.path[:] = sys.argv[1:]; from mcp_fs.engine.documents.worker import main; main()"
 # What a system needs to start any program at all.
 _ENVIRONMENT = ("SYSTEMROOT", "PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMP", "TEMP")
 _MOST_KEPT = MOST_BYTES
@@ -92,9 +93,9 @@ class _Worker:
     """
 
     def __init__(self) -> None:
-        self.answered = True
+        self.answered, self._was_late = True, False
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-c", _START],
+            [sys.executable, "-I", "-c", _START, *filter(os.path.isabs, sys.path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -105,6 +106,10 @@ class _Worker:
     @property
     def is_alive(self) -> bool:
         return self._process.poll() is None
+
+    def _kill(self) -> None:
+        self._was_late = True
+        self._process.kill()
 
     def end(self) -> None:
         self._process.kill()
@@ -117,13 +122,19 @@ class _Worker:
 
     def ask(self, request: str, file: BinaryIO, shown: str, stop: Stop) -> Taken | _TooLong:
         self.answered = False
-        overdue = threading.Timer(_WALL_SECONDS, self._process.kill)
+        overdue = threading.Timer(_WALL_SECONDS, self._kill)
         overdue.daemon = True
         overdue.start()
         try:
             self._send(request.encode() + b"\n")
             return self._answer(file, shown, stop)
-        except (EOFError, OSError):
+        except (EOFError, OSError) as error:
+            self._process.kill()
+            if self._process.wait() > 0 and not self._was_late:
+                raise Unavailable(
+                    f"{quote(shown)} can't be read: the process that takes text out could not be used.",
+                    "The operator can look whether this user may start processes, and how many.",
+                ) from error
             return _TooLong()
         finally:
             overdue.cancel()
