@@ -6,8 +6,10 @@ import gzip
 import io
 import os
 import random
+import shutil
 import string
 import struct
+import subprocess
 import sys
 import tarfile
 import time
@@ -117,7 +119,10 @@ def test_members_of_archives_are_read_listed_and_searched(mode: str, tmp_path: P
     assert read(tmp_path, "a.any!/inner.tgz!/deep/c.txt").body == "needle deep\n"
     listing = read(tmp_path, "a.any").body
     assert read(tmp_path, "a.any!").body == listing and read(tmp_path, "a.any!/").body == listing
-    assert "in/readme.txt\t13\n" in listing and "../../out.txt\tnot readable: its path leads out\n" in listing
+    assert (
+        "in/readme.txt\t13\n" in listing
+        and "../../out.txt\tnot readable: its path leads out, or is no text\n" in listing
+    )
     assert "in/readme.txt" in read(tmp_path, "a.any!/in").body and ".env" not in read(tmp_path, "a.any!/in").body
     with pytest.raises(Invalid, match="is binary"):
         read(tmp_path, "a.any!/in/bin")
@@ -130,6 +135,36 @@ def test_members_of_archives_are_read_listed_and_searched(mode: str, tmp_path: P
     assert lines == ["a.any!/in/latin.txt", "a.any!/in/readme.txt", "a.any!/in/report.docx"], answer
     assert "a.any!/in/readme.txt:2:needle" in found(tmp_path, "needle", "a.any!/in")
     assert "deep/c.txt:1:needle deep" in found(tmp_path, "needle", "a.any!/inner.tgz!")
+
+
+TAR = [
+    f"tar --format={form} {packer} -cf" for form in ("v7", "ustar", "gnu", "pax") for packer in ("", "-z", "-j", "-J")
+]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="has no GNU tar")
+@pytest.mark.parametrize("command", [*TAR, "zip -qr", "zip -qr0"])
+def test_archives_of_other_programs_hold_what_their_folder_held(command: str, tmp_path: Path) -> None:
+    if shutil.which(command.split()[0]) is None:
+        pytest.skip(f"has no {command.split()[0]}")
+    rng = random.Random(command)
+    files: dict[str, str | bytes] = {}
+    for number in range(20):
+        folders = rng.choices(
+            ["a", "b c", "ü", "deep-" * (1 if "v7" in command else 15), ".hidden"], k=rng.randrange(3)
+        )
+        name = rng.choice(["plain.txt", "ö, ä.txt", "-dash", "two  blanks.md", "x" * 60])
+        files["/".join([*folders, f"{number}{name}"])] = rng.randbytes(rng.randrange(3)).hex() + f"\nline {number}\n"
+    fill(tmp_path / "in", files)
+    subprocess.run([*command.split(), "../a.any", "."], cwd=tmp_path / "in", check=True, capture_output=True)
+    for name, content in files.items():
+        assert read(tmp_path, f"a.any!/{name}").body == content
+    listed = dict(line.split("\t") for line in read(tmp_path, "a.any").body.splitlines())
+    assert listed == {name: str(len(content)) for name, content in files.items()}
+    hits = found(tmp_path, "line 1", "a.any").splitlines()[1:]
+    assert sorted(line.split(":")[0] for line in hits) == sorted(
+        f"a.any!/{name}" for name, content in files.items() if "line 1" in str(content)
+    )
 
 
 def test_what_a_path_says_outside_archives_stays_as_it_was(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import lzma
+import re
 import stat
 import tarfile
 import zipfile
@@ -29,6 +30,7 @@ __all__ = [
 ]
 
 _BLOCK = 256 * 1024
+_NOT_TEXT = re.compile("[\ud800-\udfff]")
 
 
 class Unreadable(Exception):
@@ -123,7 +125,7 @@ def held(stream: BinaryIO) -> BinaryIO:
 def _asked_for(written: str) -> str:
     """The name to ask for a member by; empty where it would lead out of the archive or can't be spelled."""
     parts = [part for part in written.replace("\\", "/").split("/") if part not in ("", ".")]
-    outside = ".." in parts or written.startswith(("/", "\\")) or "\0" in written
+    outside = ".." in parts or written.startswith(("/", "\\")) or "\0" in written or _NOT_TEXT.search(written)
     return "" if outside else "/".join(parts)
 
 
@@ -135,26 +137,35 @@ class Zip:
             self._zip = zipfile.ZipFile(file)
         except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
             raise Unreadable(f"is damaged: {error}") from None
+        self._members = {_spelled(info): info for info in self._zip.infolist()}
 
     def entries(self) -> Iterator[tuple[Entry, BinaryIO | None]]:
-        for info in {item.filename: item for item in self._zip.infolist()}.values():
+        for written, info in self._members.items():
             is_link = stat.S_ISLNK(info.external_attr >> 16)
             is_file = not info.is_dir() and not is_link
             link = "something" if is_link else ""
             yield (
-                Entry(_asked_for(info.filename), info.filename, info.file_size, is_file, link),
+                Entry(_asked_for(written), written, info.file_size, is_file, link),
                 cast("BinaryIO", _Later(self._zip, info)) if is_file else None,
             )
 
     def names(self) -> list[str]:
-        return self._zip.namelist()
+        return list(self._members)
 
     def member(self, name: str) -> BinaryIO | None:
         """The content of a member by the name in the archive; None where there is none."""
-        try:
-            return cast("BinaryIO", _Later(self._zip, self._zip.getinfo(name)))
-        except KeyError:
-            return None
+        info = self._members.get(name)
+        return None if info is None else cast("BinaryIO", _Later(self._zip, info))
+
+
+def _spelled(info: zipfile.ZipInfo) -> str:
+    """The name of a member: UTF-8 also where that is not said, as zip on Linux has it, else what DOS would read."""
+    if info.flag_bits & 0x800 or info.filename.isascii():
+        return info.filename
+    try:
+        return info.filename.encode("cp437").decode()
+    except UnicodeError:
+        return info.filename
 
 
 class _Later:

@@ -81,6 +81,15 @@ def kind_of(name: str, head: bytes) -> Kind | None:
             pass
     if is_zip:
         return "zip"
-    if head[257:262] == b"ustar" or (name.lower().endswith(".tar") and b"\0" in head):
+    if _is_tar(head):
         return "tar"
     return next((packed for magic, packed in _COMPRESSED.items() if head.startswith(magic)), None)
+
+
+def _is_tar(head: bytes) -> bool:
+    """Whether `head` begins with the header of a member: the oldest form has no mark, all have a sum of its bytes."""
+    try:
+        told = int(head[148:156].strip(b"\0 ") or b"-1", 8)
+    except ValueError:
+        return False
+    return len(head) >= 512 and told == sum(head[:148]) + 8 * 32 + sum(head[156:512])

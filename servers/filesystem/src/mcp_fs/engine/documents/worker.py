@@ -261,7 +261,7 @@ def _listing(archive: Archive, folder: str) -> Iterator[str]:
         if number >= _MOST_LISTED:
             yield "[more are not listed]\n"
             return
-        if entry.name.startswith(folder.lstrip("/")) and (entry.is_file or entry.link or not entry.name):
+        if entry.name.startswith(folder.lstrip("/")) and (entry.is_file or entry.link):
             yield _line(entry)
 
 
@@ -270,7 +270,7 @@ def _line(entry: Entry) -> str:
     shown = "".join(char if char.isprintable() else "?" for char in entry.name or entry.written)
     if entry.link:
         return f"{shown}\tlink\n"
-    return f"{shown}\t{entry.size:,}\n" if entry.name else f"{shown}\tnot readable: its path leads out\n"
+    return f"{shown}\t{entry.size:,}\n" if entry.name else f"{shown}\tnot readable: its path leads out, or is no text\n"
 
 
 def _send_all(pipes: _Pipes, file: BinaryIO, name: str, kind: Kind | None, parts: list[str]) -> None:
