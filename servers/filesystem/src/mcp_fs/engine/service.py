@@ -7,10 +7,10 @@ from collections.abc import Hashable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 
-from mcp_batteries.errors import Problem, quote
+from mcp_batteries.errors import NotFound, Problem, quote
 from mcp_batteries.limits import Stop, in_thread
 from mcp_fs.engine.compare import compare
-from mcp_fs.engine.documents.content import is_document
+from mcp_fs.engine.documents.content import is_document, source_of
 from mcp_fs.engine.files import temp_files, tree
 from mcp_fs.engine.files.cached_read import warm
 from mcp_fs.engine.files.edit import Replacement, replace
@@ -166,7 +166,13 @@ class Engine:
 
         def work(stop: Stop) -> Edited:
             revise = partial(replace, replacements=edits, shown=quote(place.display), stop=stop)
-            return change_files([Change(place, revise, expected_hash=expected_hash)], dry_run=dry_run, stop=stop)
+            try:
+                return change_files([Change(place, revise, expected_hash=expected_hash)], dry_run=dry_run, stop=stop)
+            except NotFound as problem:
+                if (source := source_of(place)) is None or not _exists(place):
+                    raise
+                # What reads as cells or as a mail is edited as it is written.
+                raise NotFound(problem.what, f"Copy the text from {quote(source)}, as the file has it.") from None
 
         return await in_thread(work, what="Editing", long=True)
 

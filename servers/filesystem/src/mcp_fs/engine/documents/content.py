@@ -18,7 +18,7 @@ from mcp_fs.engine.documents.kinds import HEAD_BYTES, MOST_BYTES, SUFFIXES, is_d
 from mcp_fs.engine.files.handles import open_file, status
 from mcp_fs.policy import Readable
 
-__all__ = ["Member", "as_file", "is_document", "is_inside", "members", "open_content", "text_file"]
+__all__ = ["Member", "as_file", "is_document", "is_inside", "members", "open_content", "source_of", "text_file"]
 
 _OWN = {"mail": "message.txt", "notebook": "notebook.json"}
 
@@ -138,15 +138,20 @@ def as_file(data: bytes) -> BinaryIO:
     return cast("BinaryIO", file)
 
 
+def source_of(place: Readable) -> str | None:
+    """The path of a file as it is written, where its text is another; None where the text is all there is to edit."""
+    own = _OWN.get(SUFFIXES.get(place.name.rpartition(".")[2].lower(), ""))
+    return None if own is None else f"{place.display}!/{own}"
+
+
 def _label(found: Taken, place: Readable) -> str:
     """What kind of text is shown, and how to get at the rest."""
     label = found.label or "unpacked"
-    kind = SUFFIXES.get(place.name.rpartition(".")[2].lower(), "")
     if found.label.startswith("listing"):
         name = place.display.removesuffix("!")
         if "folder" in label:
             name = name.rpartition("!/")[0] or name
         label += f": read what is in it as `{name}!/NAME`"
-    elif kind in _OWN and found.label:
-        label += f", the file itself is `{place.display}!/{_OWN[kind]}`"
+    elif found.label and (source := source_of(place)) is not None:
+        label += f", the file itself is `{source}`"
     return label + (f", cut after {MOST_BYTES:,} bytes" if found.cut else "")
