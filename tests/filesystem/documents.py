@@ -12,17 +12,11 @@ from datetime import datetime
 from typing import Any, cast
 
 import docx
-import odf.opendocument
-import odf.table
-import odf.text
+import odfdo
 import pptx
 import xlsxwriter
 
 __all__ = ["MAKERS", "pdf", "zipped"]
-
-# These libraries come without types.
-_text: Any = odf.text
-_table: Any = odf.table
 
 
 def _docx(words: Sequence[str]) -> bytes:
@@ -58,27 +52,24 @@ def _xlsx(words: Sequence[str]) -> bytes:
 
 
 def _odt(words: Sequence[str]) -> bytes:
-    document: Any = odf.opendocument.OpenDocumentText()
-    document.text.addElement(_text.H(outlinelevel=2, text=words[0]))
+    document: Any = odfdo.Document("text")
+    document.body.clear()
+    document.body.append(odfdo.Header(2, words[0]))
     for word in words[1:4]:
-        document.text.addElement(_text.P(text=word))
-    paragraph = _text.P(text="before ")
-    paragraph.addElement(_text.Span(text=words[4]))
-    document.text.addElement(paragraph)
-    return _saved(document.write)
+        document.body.append(odfdo.Paragraph(word))
+    paragraph = odfdo.Paragraph("before ")
+    paragraph.append(odfdo.Span(words[4]))
+    document.body.append(paragraph)
+    return _saved(document.save)
 
 
 def _ods(words: Sequence[str]) -> bytes:
-    document: Any = odf.opendocument.OpenDocumentSpreadsheet()
-    table = _table.Table(name="Sheet")
-    row = _table.TableRow()
-    for word in words:
-        cell = _table.TableCell()
-        cell.addElement(_text.P(text=word))
-        row.addElement(cell)
-    table.addElement(row)
-    document.spreadsheet.addElement(table)
-    return _saved(document.write)
+    document: Any = odfdo.Document("spreadsheet")
+    document.body.clear()
+    table: Any = odfdo.Table("Sheet")
+    table.set_row_values(0, list(words))
+    document.body.append(table)
+    return _saved(document.save)
 
 
 def _epub(words: Sequence[str]) -> bytes:

@@ -53,6 +53,21 @@ async def test_a_query_comes_changes_and_goes_with_its_file(revision: str, tmp_p
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
+    ("chosen", "offered"),
+    [("--tools", {"run_by_name"}), ("--exclude-tools", {"run_check"})],
+)
+async def test_saved_queries_are_a_toolset(chosen: str, offered: set[str], tmp_path: Path) -> None:
+    folder = tmp_path / "queries"
+    folder.mkdir()
+    (folder / "by-name.sql").write_text(GOOD, "utf-8")
+    async with served(chosen, "saved_queries", "--queries", folder, make(tmp_path / "app.db")) as wire:
+        assert set(await tools(wire)) == offered
+        answers = [tool["name"] for tool in (await wire.request("tools/list"))["tools"]]
+        assert ("query_rows" in answers) == (chosen == "--exclude-tools")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
     "text",
     ["SELECT 1", "-- Deletes.\nDELETE FROM t", "-- Two.\nSELECT 1; SELECT 2", "-- Bad.\n-- :a date\nSELECT :a",
      "-- Undeclared.\nSELECT :a", "-- Twice.\n-- :a text\n-- :a text\nSELECT :a", "-- Attaches.\nATTACH 'x' AS y"],
