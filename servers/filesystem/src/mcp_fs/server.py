@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version
 
 from mcp_batteries.server.assemble import Assembled, assemble
+from mcp_batteries.server.skills import PackagedSkills
 from mcp_fs.changes import folder_watcher
 from mcp_fs.client_roots import ClientRoots
 from mcp_fs.completions import Completions
@@ -13,6 +14,7 @@ from mcp_fs.policy import Policy
 from mcp_fs.prompts import Prompts
 from mcp_fs.resources import Resources
 from mcp_fs.settings import Settings
+from mcp_fs.skills import FolderSkills
 from mcp_fs.tools.read import ReadTools
 from mcp_fs.tools.search import SearchTools
 from mcp_fs.tools.write import WriteTools
@@ -45,6 +47,7 @@ def build(settings: Settings) -> Assembled:
         sources=[TreeWatcher(policy, engine, settings), folder_watcher(policy, engine, settings)],
         middleware=[ClientRoots(policy)] if settings.client_roots == "narrow" else [],
         follows=lambda: [root.uri for root in policy.roots],
+        skills=[PackagedSkills(settings.COMMAND, __file__), FolderSkills(engine)],
         title="Files",
         version=version(settings.COMMAND),
         instructions=_instructions(policy),

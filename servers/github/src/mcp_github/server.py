@@ -10,6 +10,7 @@ from mcp_types import TextContent
 
 from mcp_batteries.observability.audit import whose
 from mcp_batteries.server.assemble import Assembled, assemble
+from mcp_batteries.server.skills import PackagedSkills
 from mcp_github.changes import Deliveries, Followed, WatchListFollower
 from mcp_github.completions import Completions
 from mcp_github.engine.actions import Actions
@@ -120,6 +121,7 @@ def build(settings: Settings) -> Assembled:
         explains=api.explained,
         special=frozenset(TOOLSETS) - policy.toolsets,
         withholds=lambda tool: policy.withholds(tool, token=api.client.credentials.possible),
+        skills=[PackagedSkills(settings.COMMAND, __file__)],
         title="GitHub",
         version=version(settings.COMMAND),
         instructions=_instructions(policy),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mcp_batteries.server.assemble import Assembled
+from mcp_batteries.server.skills import PackagedSkills
 from mcp_batteries.sql.server import assemble_sql, saved_queries
 from mcp_postgres.changes import DatabaseWatcher
 from mcp_postgres.completions import Completions
@@ -53,6 +54,7 @@ def build(settings: Settings) -> Assembled:
         opens=[engine, *([offered] if offered else [])],
         tools_change=offered is not None,
         watcher=DatabaseWatcher(policy, engine, resources.readable, seconds=seconds, channel=channel),
+        skills=[PackagedSkills(settings.COMMAND, __file__)],
         title="PostgreSQL",
         begin="`list_objects`, which also says what the role is",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from mcp_batteries.server.assemble import Assembled
+from mcp_batteries.server.skills import PackagedSkills
 from mcp_batteries.sql.server import assemble_sql, saved_queries
 from mcp_sqlite.changes import DatabaseWatcher
 from mcp_sqlite.completions import Completions
@@ -60,6 +61,7 @@ def build(settings: Settings) -> Assembled:
         [InsightTools(insights), resources, Prompts(resources), Completions(policy, engine)],
         opens=[engine],
         watcher=DatabaseWatcher(policy, engine, resources.readable),
+        skills=[PackagedSkills(settings.COMMAND, __file__)],
         title="SQLite",
         begin="`list_tables`",
     )

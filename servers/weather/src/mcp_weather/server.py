@@ -6,6 +6,7 @@ from importlib.metadata import version
 
 from mcp_batteries.remote import Cache, open_store
 from mcp_batteries.server.assemble import Assembled, assemble
+from mcp_batteries.server.skills import PackagedSkills
 from mcp_weather.changes import PlacesWatcher, identity, weather_source
 from mcp_weather.completions import Completions
 from mcp_weather.engine.places import SavedPlaces
@@ -50,6 +51,7 @@ def build(settings: Settings) -> Assembled:
         ],
         opens=[upstream, cache],
         sources=[PlacesWatcher(saved, remote), remote],
+        skills=[PackagedSkills(settings.COMMAND, __file__)],
         title="Weather",
         version=version(settings.COMMAND),
         instructions=(

@@ -33,6 +33,7 @@ from mcp_batteries.server.declare import (
 )
 from mcp_batteries.server.list_changes import ChangeTools
 from mcp_batteries.server.origins import Origins
+from mcp_batteries.server.skills import SkillsExtension, SkillSource
 from mcp_batteries.server.tool import Consent, Explain, StrictTool, strict_tool
 from mcp_batteries.subscriptions.hub import Hub, Source
 
@@ -145,6 +146,7 @@ def assemble(
     later: Collection[str] = (),
     follows: Callable[[], Sequence[str]] = tuple,
     tools_change: bool = False,
+    skills: Sequence[SkillSource] = (),
     title: str,
     version: str,
     instructions: str,
@@ -165,13 +167,14 @@ def assemble(
         later: toolsets whose tools come while the server runs.
         follows: the URIs of which `list_changes` tells a client that names none and is subscribed to none.
         tools_change: whether tools come and go while the server runs.
+        skills: where they come from.
         instructions: for the model: what is served and how to begin, a few sentences.
 
     Raises:
         ValueError: two rooms offer the same name.
         Invalid: `--tools` or `--exclude-tools` names what is not there.
     """
-    catalog = Catalog()
+    catalog = Catalog(skills=skills)
     bus = None
     if settings.bus:
         from mcp_batteries.replicas import connect
@@ -249,7 +252,7 @@ def assemble(
             subscriptions=hub.bus,
             request_state_security=_state_security(settings.state_key_file),
             middleware=[*([audit] if audit else []), *middleware],
-            extensions=[Apps()] if catalog.views else [],
+            extensions=[*([Apps()] if catalog.views else []), *([SkillsExtension(skills)] if skills else [])],
             cache_hints={method: _LASTING for method in _FIXED if not (tools_change and method == "tools/list")},
             lifespan=_lifespan([*([audit] if audit else []), *opens], hub),
         )

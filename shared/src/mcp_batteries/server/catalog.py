@@ -54,6 +54,7 @@ from mcp_batteries.protocol import RESOURCE_NOT_FOUND, VS_CODE
 from mcp_batteries.sdk import lowlevel
 from mcp_batteries.server.declare import DeclaredPrompt, DeclaredResource
 from mcp_batteries.server.results import Lasting
+from mcp_batteries.server.skills import SkillSource
 from mcp_batteries.server.views import View, listed
 
 __all__ = ["PAGE", "Catalog", "entry", "prompt_entry"]
@@ -89,6 +90,7 @@ class Catalog:
     listings: list[_Method] = field(default_factory=list[_Method])
     prompts: dict[str, tuple[Prompt, _Method]] = field(default_factory=dict[str, Any])
     completions: dict[tuple[str, str], _Method] = field(default_factory=dict[tuple[str, str], _Method])
+    skills: Sequence[SkillSource] = ()
 
     def add_resource(self, declared: DeclaredResource, method: _Method) -> None:
         if UriTemplate.is_template(declared.uri):
@@ -141,6 +143,9 @@ class Catalog:
 
     async def _read(self, ctx: ServerRequestContext[Any], params: ReadResourceRequestParams) -> ReadResourceResult:
         uri = str(params.uri)
+        for source in self.skills:
+            if (skill := await source.contents(_one_spelling(uri))) is not None:
+                return ReadResourceResult(contents=[skill], ttl_ms=int(source.seconds * 1000), cache_scope="public")
         try:
             if (found := self._reader(uri)) is None:
                 nothing = self._nothing(uri)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 
@@ -26,6 +26,7 @@ from mcp_fs.engine.replace import Substitution, replace_in_files
 from mcp_fs.engine.search import ripgrep
 from mcp_fs.engine.search.contents import Query, search
 from mcp_fs.engine.search.find import find
+from mcp_fs.engine.skills import skill_folders
 from mcp_fs.engine.walk import Filter
 from mcp_fs.engine.whole import files_in, read_whole
 from mcp_fs.models import (
@@ -123,6 +124,11 @@ class Engine:
         """Each served folder with the files directly in it and their MIME types."""
         policy = self._policy
         return await in_thread(lambda stop: [(root, files_in(policy.top(root), stop)) for root in policy.roots])
+
+    async def skill_folders(self) -> Sequence[tuple[Readable, Mapping[str, tuple[str, bytes]]]]:
+        """The folders of skills in the served folders, with the URI and bytes of each file."""
+        policy = self._policy
+        return await in_thread(lambda stop: skill_folders([policy.top(root) for root in policy.roots], stop))
 
     async def names(self, place: Readable, start: str) -> Sequence[tuple[str, Readable]]:
         """Names in a folder that begin with `start`, a slash behind those of folders; none of what can't be listed."""

@@ -1,0 +1,26 @@
+"""Skills in the served folders, by the same URIs as their files: who subscribes to one hears of every change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mcp_types import TextResourceContents
+
+from mcp_batteries.server.skills import Skill, skill_of
+from mcp_fs.engine.service import Engine
+
+__all__ = ["FolderSkills"]
+
+
+@dataclass(frozen=True)
+class FolderSkills:
+    engine: Engine
+    seconds: float = 0
+
+    async def skills(self) -> Sequence[Skill]:
+        found = [skill_of(place.uri.rstrip("/"), files) for place, files in await self.engine.skill_folders()]
+        return [skill for skill in found if skill is not None]
+
+    async def contents(self, uri: str) -> TextResourceContents | None:
+        return None

@@ -1,0 +1,244 @@
+"""Skills over MCP (`io.modelcontextprotocol/skills`, SEP-2640): how to do a piece of work well, for a model to read.
+
+A skill is a folder with a `SKILL.md`, as agentskills.io describes it; each of its files is a resource. Clients that do
+not know the extension see nothing of it: its methods are its own, and its resources are in no other list.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mimetypes
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol, cast
+from urllib.parse import unquote
+
+from mcp.server.context import ServerRequestContext
+from mcp.server.extension import Extension, MethodBinding
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS, PaginatedRequestParams, RequestParams, TextResourceContents
+
+from mcp_batteries.errors import Invalid, quote
+from mcp_batteries.limits import Cursor, in_thread
+
+__all__ = ["ENTRY", "PackagedSkills", "Skill", "SkillSource", "SkillsExtension", "skill_of"]
+
+ENTRY = "SKILL.md"
+_FOLDER = "inode/directory"
+_MOST_FRONT_MATTER = 16 * 1024
+_FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
+_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_MOST_NAME, _MOST_DESCRIPTION = 64, 1024
+_PAGE = 100
+
+
+@dataclass(frozen=True)
+class SkillFile:
+    """One file of a skill; `path` is relative to the skill's folder."""
+
+    path: str
+    uri: str
+    digest: str
+    size: int
+
+    @property
+    def mime_type(self) -> str:
+        if self.path.endswith(".md"):
+            return "text/markdown"
+        return mimetypes.guess_type(self.path, strict=False)[0] or "application/octet-stream"
+
+
+@dataclass(frozen=True)
+class Skill:
+    """A skill as `skills/list` tells of it.
+
+    Attributes:
+        root: the URI of its folder, without a slash at the end.
+        front_matter: of its `SKILL.md`, as JSON.
+    """
+
+    root: str
+    front_matter: Mapping[str, Any]
+    files: tuple[SkillFile, ...]
+
+    @property
+    def uri(self) -> str:
+        return f"{self.root}/{ENTRY}"
+
+    def entry(self) -> dict[str, Any]:
+        resources = [{"uri": file.uri, "digest": file.digest, "size": file.size} for file in self.files]
+        return {"uri": self.uri, "frontmatter": dict(self.front_matter), "resources": resources}
+
+    def children(self, uri: str) -> list[dict[str, Any]] | None:
+        """What lies directly in the folder at `uri`; None if it is no folder of this skill."""
+        if uri != self.root and not uri.startswith(f"{self.root}/"):
+            return None
+        found: dict[str, dict[str, Any]] = {}
+        for file in self.files:
+            if file.uri.startswith(f"{uri}/"):
+                name, below, _ = file.uri.removeprefix(f"{uri}/").partition("/")
+                entry = {"uri": f"{uri}/{name}", "name": unquote(name)}
+                kind = {"mimeType": _FOLDER} if below else {"mimeType": file.mime_type, "size": file.size}
+                found.setdefault(name, {**entry, **kind})
+        return [found[name] for name in sorted(found)] or None
+
+
+class SkillSource(Protocol):
+    """Where skills come from.
+
+    Attributes:
+        seconds: how long what is told stays true for certain.
+    """
+
+    @property
+    def seconds(self) -> float: ...
+
+    async def skills(self) -> Sequence[Skill]: ...
+
+    async def contents(self, uri: str) -> TextResourceContents | None:
+        """The file at `uri`; None if it is none of a skill here, or a resource of the server anyway."""
+        ...
+
+
+def skill_of(root: str, files: Mapping[str, tuple[str, bytes]]) -> Skill | None:
+    """The skill in the folder `root`; None if its `SKILL.md` is none.
+
+    Args:
+        files: the URI and the bytes of each file, by its path in the folder.
+    """
+    if ENTRY not in files or (front_matter := _front_matter(files[ENTRY][1])) is None:
+        return None
+    return Skill(
+        root,
+        front_matter,
+        tuple(
+            SkillFile(path, uri, f"sha256:{hashlib.sha256(data).hexdigest()}", len(data))
+            for path, (uri, data) in sorted(files.items(), key=lambda item: (item[0] != ENTRY, item[0]))
+        ),
+    )
+
+
+def _front_matter(data: bytes) -> dict[str, Any] | None:
+    import yaml
+
+    found = _FRONT_MATTER.match(data.decode("utf-8", "replace"))
+    if found is None or len(found[1]) > _MOST_FRONT_MATTER:
+        return None
+    try:
+        # Aliases let a few lines become any number of values.
+        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(found[1])):  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+            return None
+        values: Any = json.loads(json.dumps(yaml.safe_load(found[1]), default=str, allow_nan=False))
+    except (yaml.YAMLError, ValueError, TypeError, RecursionError):
+        return None
+    if not isinstance(values, dict):
+        return None
+    front_matter = cast("dict[str, Any]", values)
+    name, description = front_matter.get("name"), front_matter.get("description")
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > _MOST_NAME:
+        return None
+    if not isinstance(description, str) or not 0 < len(description) <= _MOST_DESCRIPTION:
+        return None
+    return front_matter
+
+
+class PackagedSkills:
+    """The skills that a server brings along in its package's folder `skills`, at `skill://<server>/<skill>/`.
+
+    Args:
+        module: the `__file__` of a module beside that folder.
+    """
+
+    seconds = 3600.0
+
+    def __init__(self, server: str, module: str) -> None:
+        self._server, self._folder = server, Path(module).with_name("skills")
+
+    async def skills(self) -> Sequence[Skill]:
+        return (await in_thread(lambda stop: self._found))[0]
+
+    async def contents(self, uri: str) -> TextResourceContents | None:
+        if not uri.startswith(f"skill://{self._server}/"):
+            return None
+        data = (await in_thread(lambda stop: self._found))[1].get(uri)
+        mime_type = SkillFile(uri, uri, "", 0).mime_type
+        return None if data is None else TextResourceContents(uri=uri, mime_type=mime_type, text=data.decode())
+
+    @cached_property
+    def _found(self) -> tuple[Sequence[Skill], dict[str, bytes]]:
+        skills: list[Skill] = []
+        contents: dict[str, bytes] = {}
+        for entry in sorted(self._folder.glob(f"*/{ENTRY}")):
+            root, folder = f"skill://{self._server}/{entry.parent.name}", entry.parent
+            names = [path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*")) if path.is_file()]
+            files = {name: (f"{root}/{name}", (folder / name).read_bytes()) for name in names}
+            if (skill := skill_of(root, files)) is not None:
+                skills.append(skill)
+                contents.update(files.values())
+        return skills, contents
+
+
+class _Get(RequestParams):
+    uri: str
+
+
+class _ReadFolder(PaginatedRequestParams):
+    uri: str
+
+
+class SkillsExtension(Extension):
+    """Serves `skills/list`, `skills/get` and `resources/directory/read` for the skills of `sources`."""
+
+    identifier = "io.modelcontextprotocol/skills"
+
+    def __init__(self, sources: Sequence[SkillSource]) -> None:
+        self._sources = sources
+
+    def settings(self) -> dict[str, Any]:
+        return {"directoryRead": True}
+
+    def methods(self) -> Sequence[MethodBinding]:
+        return (
+            MethodBinding("skills/list", PaginatedRequestParams, self._list),
+            MethodBinding("skills/get", _Get, self._get),
+            MethodBinding("resources/directory/read", _ReadFolder, self._read_folder),
+        )
+
+    async def _list(self, ctx: ServerRequestContext[Any, Any], params: PaginatedRequestParams) -> dict[str, Any]:
+        entries, more = _page("skills", [skill.entry() for skill in await self._skills()], params.cursor)
+        return {"skills": entries, **more, **self._lasting()}
+
+    async def _get(self, ctx: ServerRequestContext[Any, Any], params: _Get) -> dict[str, Any]:
+        for skill in await self._skills():
+            if skill.uri == params.uri:
+                return {"skill": skill.entry(), **self._lasting()}
+        raise MCPError(INVALID_PARAMS, f"There is no skill {quote(params.uri)}. `skills/list` has those there are.")
+
+    async def _read_folder(self, ctx: ServerRequestContext[Any, Any], params: _ReadFolder) -> dict[str, Any]:
+        for skill in await self._skills():
+            if (children := skill.children(params.uri)) is not None:
+                entries, more = _page("skill folder", children, params.cursor, params.uri)
+                return {"resources": entries, **more}
+        raise MCPError(INVALID_PARAMS, f"{quote(params.uri)} is no folder of a skill. `skills/list` has the skills.")
+
+    async def _skills(self) -> Sequence[Skill]:
+        return [skill for source in self._sources for skill in await source.skills()]
+
+    def _lasting(self) -> dict[str, Any]:
+        return {"ttlMs": int(min(source.seconds for source in self._sources) * 1000), "cacheScope": "private"}
+
+
+def _page(
+    kind: str, items: Sequence[dict[str, Any]], cursor: str | None, scope: str | None = None
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    try:
+        start = 0 if cursor is None else int(Cursor.decode(kind, cursor, scope))
+    except Invalid as problem:
+        raise MCPError(INVALID_PARAMS, str(problem)) from problem
+    end = start + _PAGE
+    more = {"nextCursor": Cursor.encode(kind, end, scope)} if end < len(items) else {}
+    return list(items[start:end]), more
