@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from mcp_batteries.server.assemble import Assembled, assemble
+from mcp_batteries.server.skills import PackagedSkills
 from mcp_git.changes import RepositoryWatcher
 from mcp_git.completions import Completions
 from mcp_git.engine.service import Engine
@@ -31,6 +32,7 @@ def build(settings: Settings) -> Assembled:
         rooms=[*tools, resources, Prompts(policy, resources), Completions(policy, engine)],
         sources=[RepositoryWatcher(policy, engine, resources.text, settings)],
         follows=lambda: followed,
+        skills=[PackagedSkills(settings.COMMAND, __file__)],
         title="Git",
         version=version(settings.COMMAND),
         instructions=_instructions(list(policy.repositories)),

@@ -33,8 +33,10 @@ class NotificationTools:
         limit: Limit = 30,
         cursor: Cursor = None,
     ) -> Listing:
-        """List your notifications; `participating` leaves out what you only watch. To settle them:
-        `edit_notification`."""
+        """List your notifications; `participating` leaves out what you only watch.
+
+        To settle them: `edit_notification`.
+        """
         params = {"all": include_read, "participating": participating, "since": since}
         where = self.policy.repo(repo) if repo else None
         return await self.notifications.list(where, params, fields=fields, limit=limit, cursor=cursor)

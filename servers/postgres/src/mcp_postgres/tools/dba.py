@@ -35,16 +35,20 @@ class DbaTools(Room[Policy, Engine]):
         areas: Annotated[list[Area] | None, Field(description="All unless named.")] = None,
         database: DatabaseName = None,
     ) -> Report:
-        """Get what is wrong with a database and what to do about it, the most urgent first. Changes nothing. Slow
-        statements: `list_top_queries`."""
+        """Get what is wrong with a database and what to do about it, the most urgent first. Changes nothing.
+
+        Slow statements: `list_top_queries`.
+        """
         return await self.engine.health(self.policy.health(database, areas or ()))
 
     @tool("Top queries", seconds=LONGEST)
     async def list_top_queries(
         self, order: Order = "total", limit: Limit = 10, database: DatabaseName = None
     ) -> Report:
-        """List the statements that cost most since the counters began. Needs pg_stat_statements. Running now:
-        `list_sessions`."""
+        """List the statements that cost most since the counters began. Needs pg_stat_statements.
+
+        Running now: `list_sessions`.
+        """
         return await self.engine.top(self.policy.database(database), order, limit)
 
     @tool("Sessions", seconds=LONGEST)
@@ -54,8 +58,10 @@ class DbaTools(Room[Policy, Engine]):
         limit: Limit = 50,
         database: DatabaseName = None,
     ) -> Report:
-        """List running statements and open transactions, and who blocks whom, on which lock. Past cost:
-        `list_top_queries`."""
+        """List running statements and open transactions, and who blocks whom, on which lock.
+
+        Past cost: `list_top_queries`.
+        """
         return await self.engine.sessions(self.policy.database(database), which, limit)
 
     @tool("Find indexes", seconds=LONGEST)

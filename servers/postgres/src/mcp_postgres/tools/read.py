@@ -40,8 +40,10 @@ class ListTools(Room[Policy, Engine]):
         limit: Limit = 300,
         cursor: Cursor = None,
     ) -> Catalog:
-        """List databases, schemas and tables with columns, keys (`-> table`), sizes and comments. Begin here; one:
-        `get_table`."""
+        """List databases, schemas and tables with columns, keys (`-> table`), sizes and comments.
+
+        Begin here; one: `get_table`.
+        """
         return await self.engine.catalog(self.policy.listing(database, kind, schema, name, cursor), limit=limit)
 
 
@@ -78,6 +80,8 @@ class ReadTools(tools.ReadTools[Policy, Engine]):
         ] = None,
         database: DatabaseName = None,
     ) -> Plan:
-        """Explain how PostgreSQL would run a statement, and what stands out. Runs nothing unless `analyze`; rows:
-        `query_rows`."""
+        """Explain how PostgreSQL would run a statement, and what stands out.
+
+        Runs nothing unless `analyze`; rows: `query_rows`.
+        """
         return await self.engine.explain(self.policy.plan(database, sql, parameters, indexes or ()), analyze=analyze)

@@ -27,15 +27,16 @@ class FileTools(Room[Policy, Engine]):
     async def copy_to_file(
         self, sql: Sql, file: FileName, parameters: Parameters = None, database: DatabaseName = None
     ) -> Export:
-        """Copy all rows of a query into a new .csv, .jsonl or .parquet file in the export folder; a name that exists
-        is refused."""
+        """Copy all rows of a query into a new .csv, .jsonl or .parquet file; a name that exists is refused."""
         statement = self.policy.read(database, sql, parameters)
         return await self.engine.export(statement, self.policy.new_file(file, _ROWS))
 
     @tool("Back up", effect="write", seconds=LONGEST)
     async def copy_database(self, file: FileName, database: DatabaseName = None) -> Backup:
-        """Copy a database, consistent while others write, into a new .db file in the export folder. Rows only:
-        `copy_to_file`."""
+        """Copy a database, consistent while others write, into a new .db file in the export folder.
+
+        Rows only: `copy_to_file`.
+        """
         target = self.policy.new_file(file, (".db", ".sqlite", ".sqlite3"))
         return await self.engine.back_up(self.policy.database(database), target)
 

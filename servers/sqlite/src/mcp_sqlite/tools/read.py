@@ -31,8 +31,10 @@ class ListTools(Room[Policy, Engine]):
     async def list_tables(
         self, database: DatabaseName = None, name: NamePart = None, limit: Limit = 500, cursor: Cursor = None
     ) -> Catalog:
-        """List databases with their tables, columns, keys (-> table) and row counts. Begin here; one table:
-        `get_table`."""
+        """List databases with their tables, columns, keys (-> table) and row counts.
+
+        Begin here; one table: `get_table`.
+        """
         return await self.engine.catalog(self.policy.listing(database, cursor, name), limit=limit)
 
 
@@ -61,8 +63,10 @@ class ReadTools(tools.ReadTools[Policy, Engine]):
 
     @tool("Explain a query", seconds=LONGEST, view=PLAN)
     async def explain_query(self, sql: Sql, parameters: Parameters = None, database: DatabaseName = None) -> Plan:
-        """Explain how SQLite would run a statement, what it reads whole and which index would help. Runs nothing;
-        rows: `query_rows`."""
+        """Explain how SQLite would run a statement, what it reads whole and which index would help.
+
+        Runs nothing; rows: `query_rows`.
+        """
         return await self.engine.explain(self.policy.read(database, sql, parameters))
 
     @tool("Search text", seconds=LONGEST, view=TABLE)
@@ -73,8 +77,10 @@ class ReadTools(tools.ReadTools[Policy, Engine]):
         database: DatabaseName = None,
         limit: Limit = 20,
     ) -> RowPage:
-        """Search a full-text (FTS) table, the best matches first, with snippets. FTS syntax or plain words. Other
-        tables: LIKE in `query_rows`."""
+        """Search a full-text (FTS) table, the best matches first, with snippets. FTS syntax or plain words.
+
+        Other tables: LIKE in `query_rows`.
+        """
         return await self.engine.search(self.policy.text(database, query, table), limit=limit)
 
     @tool("Check integrity", seconds=LONGEST)

@@ -34,8 +34,10 @@ class ConditionTools:
         place: PlaceText,
         cursor: Cursor = None,
     ) -> Alerts:
-        """Get official warnings of the US, Canada and Europe, worst first; `status` says none, not covered or
-        unavailable."""
+        """Get official warnings of the US, Canada and Europe, worst first.
+
+        `status` says none, not covered or unavailable.
+        """
         where = await self.policy.place(place)
         return await self.engine.alerts_page(where, self.policy.alerts_after(cursor, where))
 

@@ -57,8 +57,10 @@ class ForecastTools:
         source: Annotated[Literal["open-meteo", "nws"], Field(description="nws: official, US only.")] = "open-meteo",
         units: UnitSystem = None,
     ) -> Forecast:
-        """Get a forecast by hour (`hours`) or day (`days`), with sums and extremes; of several models if asked. Now:
-        `get_weather`."""
+        """Get a forecast by hour (`hours`) or day (`days`), with sums and extremes; of several models if asked.
+
+        Now: `get_weather`.
+        """
         where = await self.policy.place(place)
         if day is not None:
             if source == "nws" or models != _BEST or hours or days or step == "daily":
@@ -84,8 +86,10 @@ class ForecastTools:
     async def plot_forecast(
         self, place: PlaceText, hours: Hours = 48, units: UnitSystem = None
     ) -> Picture | CallToolResult:
-        """Plot temperature, precipitation and wind of the next hours as a picture for people. Figures:
-        `get_forecast`."""
+        """Plot temperature, precipitation and wind of the next hours as a picture for people.
+
+        Figures: `get_forecast`.
+        """
         where = await self.policy.place(place)
         found = await self.engine.forecast(where, "hourly", _PLOTTED, hours, ("best_match",), units or self.units)
         table = found.tables["best_match"]
