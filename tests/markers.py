@@ -56,7 +56,7 @@ def backend(item: pytest.Item) -> Any:
 
 @cache
 def named(work: Callable[..., Any]) -> frozenset[str]:
-    """All names in the code of `work` and of what it calls, as far as that lies below `tests`."""
+    """All names in the code of `work` and of what it calls, as far as these are tests or their tools."""
     seen: set[Any] = set()
     names: set[str] = set()
     todo: list[Any] = [work]
@@ -67,7 +67,7 @@ def named(work: Callable[..., Any]) -> frozenset[str]:
             todo += [item for item in vars(found).values() if isinstance(item, types.FunctionType)]
             continue
         code = getattr(found, "__code__", None)
-        if code is None or code in seen or not code.co_filename.startswith(str(TESTS)):
+        if code is None or code in seen or not _is_ours(code.co_filename):
             continue
         seen.add(code)
         inside = set(_names(code))
@@ -75,6 +75,11 @@ def named(work: Callable[..., Any]) -> frozenset[str]:
         reached = found.__globals__
         todo += [reached[name] for name in inside if isinstance(reached.get(name), types.FunctionType | type)]
     return frozenset(names)
+
+
+def _is_ours(file: str) -> bool:
+    """Whether `file` holds tests; those of the contract are part of the common package."""
+    return file.startswith(str(TESTS)) or Path(file).parts[-2:] == ("testing", "contract.py")
 
 
 def _names(code: types.CodeType) -> Iterator[str]:

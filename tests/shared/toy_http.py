@@ -7,7 +7,6 @@ The arguments are fields of `Settings` and of `Limits`, as Python literals where
 
 import ast
 import logging
-import os
 import sys
 import threading
 import time
@@ -27,7 +26,7 @@ from mcp_batteries.sdk import lowlevel
 from mcp_batteries.settings import Settings
 from mcp_batteries.transports.http import serve as http
 
-NOT_UTF8 = os.fsdecode(b"caf\xe9.txt")
+NOT_UTF8 = b"caf\xe9.txt".decode(errors="surrogateescape")
 """Text as `os.listdir` gives it for a name that is not UTF-8."""
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import sqlite3
+import sys
 import threading
 from contextlib import closing
 from pathlib import Path
@@ -96,6 +97,8 @@ async def test_nothing_is_missed_after_vacuum_checkpoint_and_replacement(journal
             await commit(path, between)
             await commit(path, f"UPDATE t SET name = 'v{number}' WHERE id = 1")
             await told(wire, ROW)
+        if sys.platform == "win32" and journal == "wal":
+            return  # nobody can replace there what the server has open
         other = make(tmp_path / "other.db", journal)
         await commit(other, "UPDATE t SET name = 'replaced' WHERE id = 1; PRAGMA wal_checkpoint(TRUNCATE)")
         for leftover in (f"{path}-wal", f"{path}-shm"):

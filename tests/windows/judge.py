@@ -13,7 +13,7 @@ from zlib import crc32
 
 import pytest
 
-from windows.listed import LISTED, NO_LINKS, SAME
+from windows.listed import LISTED, NO_LINKS, NO_POSTGRES, SAME
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -25,8 +25,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--judge") != "listed":
         import _winapi
 
+        from mcp_postgres.engine.cluster import Cluster
+
         os.symlink = _no_links
         _winapi.CreateJunction = _no_links  # pyright: ignore[reportAttributeAccessIssue]
+        Cluster.__init__ = _no_postgres
     config.pluginmanager.register(_Told(Path(str(config.getoption("--report")))))
 
 
@@ -34,6 +37,10 @@ def _no_links(_: Any, link: Any, *__: Any) -> NoReturn:
     if str(link).endswith("current"):  # pytest's own, which it can do without
         raise OSError(NO_LINKS)
     pytest.skip(NO_LINKS)
+
+
+def _no_postgres(*_: Any, **__: Any) -> NoReturn:
+    pytest.skip(NO_POSTGRES)
 
 
 def verdict(item: pytest.Item, only: str) -> tuple[str, str] | None:
@@ -76,7 +83,7 @@ class _Told:
             kind = "failed" if report.passed else "passed"
         elif isinstance(report.longrepr, tuple):
             why = report.longrepr[2].removeprefix("Skipped: ")
-            kind, more = "listed" if why == NO_LINKS else "skipped", {"why": why}
+            kind, more = "listed" if why in (NO_LINKS, NO_POSTGRES) else "skipped", {"why": why}
         elif report.failed:
             more = {"text": report.longreprtext}
         self._tell(kind=kind, test=report.nodeid, seconds=round(report.duration, 2), **more)

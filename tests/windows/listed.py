@@ -1,14 +1,18 @@
 """What Wine cannot judge: a pattern of test names (below `tests/`), and why. The Windows runner runs all of these.
 
-Tests that make a link are found when they try to; they aren't named here.
+Tests that make a link or start a PostgreSQL of their own are found when they try to; they aren't named here.
 """
 
 NO_LINKS = "Wine 8 makes neither symbolic links that Windows calls understand nor junctions"
+NO_POSTGRES = "PostgreSQL's programs ask for NtFlushBuffersFileEx, which Wine 8 lacks"
+_NO_GIT = "mcp-git runs git, which the Windows beneath Wine does not have"
 _SLOW_FOLDERS = "for each new name Wine reads the whole folder, in search of another letter case"
 _NO_CONSOLE = "Wine gives a process on pipes no console, and without one nobody can press Ctrl-Break"
 _LONG_PATHS = "Wine 8 does not tell the path of a handle that is longer than 260 characters"
 _LATE_END = "Wine keeps the name of a removed folder while somebody watches it, NTFS since Windows 10 1809 does not"
-_NO_STAT = "libpq looks at files with NtFlushBuffersFileEx at hand, which Wine 8 lacks"
+_SCRIPTS = "the packages lie in a folder of their own, which has no programs that start them"
+_NO_ROOM = "node.js asks for more room for addresses than Wine 8 can give"
+_NO_STAT = "libpq, too, looks at files only where NtFlushBuffersFileEx is at hand, which Wine 8 lacks"
 
 LISTED: dict[str, str] = {
     "filesystem/test_listing.py::test_a_page_of_a_huge_folder_takes_bounded_memory": _SLOW_FOLDERS,
@@ -16,10 +20,46 @@ LISTED: dict[str, str] = {
     "filesystem/test_search.py::test_a_page_of_paths_ends_where_it_would_be_too_long?own?": _LONG_PATHS,
     "filesystem/test_list_changes.py::test_random_changes*": _LATE_END,
     "filesystem/test_list_changes.py::test_a_subscription_to_a_glob_hears_of_every_file_it_means*": _LATE_END,
+    "e2e/test_login.py*": _NO_ROOM,
+    "git_server/*": _NO_GIT,
+    "*[[]mcp_git[]-]*": _NO_GIT,
+    "*[[]mcp-git[]-]*": _NO_GIT,
+    "shared/test_hosts.py::test_the_command_is_this_installation_not_a_name_from_an_index": _SCRIPTS,
+    "shared/test_file_watcher.py::test_a_parent_made_and_removed_many_times": _LATE_END,
+    "postgres/test_demo.py*": NO_POSTGRES,
     "postgres/test_addresses.py::test_a_password_that_changes_is_found_in_its_file?pgpass?": _NO_STAT,
     "postgres/test_addresses.py::test_a_service_that_moves_is_followed*": _NO_STAT,
     "filesystem/test_windows.py::test_a_long_path_is_written_listed_and_read": _LONG_PATHS,
 }
 
-SAME: dict[str, tuple[int, str]] = {}
-"""What no system can change: a pattern of test names, of how many of them one runs here, and why."""
+
+_PROGRAMS = "starts uv, node.js or Docker, which the Windows beneath Wine does not have"
+LISTED.update(
+    {
+        f"e2e/test_{name}.py*": _PROGRAMS
+        for name in ("bundles", "conformance", "deploy", "foreign_clients", "offline", "vscode", "wheels")
+    }
+)
+
+_SQLITE = "SQLite answers, which is the same code on every system; files, locks and processes have whole modules here"
+_POSTGRES = "the database answers, and it runs on Linux here, too"
+_GITHUB = "asks an imitation of GitHub in the same process: no file, no pipe and no program is involved"
+_HTTP = "bytes that come by a socket meet the same parser on every system"
+_STARTS = "starts each server often to read what the contract reads, too"
+SAME: dict[str, tuple[int, str]] = {
+    **{
+        f"sqlite/test_{name}.py*": (6, _SQLITE)
+        for name in (
+            "across", "advice", "attacks", "endless", "guidance", "mistakes", "pages", "queries", "resources",
+            "several", "virtual",
+        )
+    },
+    **{f"postgres/test_{name}.py*": (1, "") for name in ("policy", "spelling", "urls")},
+    "postgres/*": (8, _POSTGRES),
+    **{f"github_server/test_{name}.py*": (1, "") for name in ("logs", "policy", "settings", "text", "tokens")},
+    "github_server/*": (6, _GITHUB),
+    "e2e/test_bad_input_http.py*": (12, _HTTP),
+    "e2e/test_front.py::test_the_front_says_what_the_server_says*": (4, _STARTS),
+}  # fmt: skip
+"""What no system can change: a pattern of test names (the first that fits counts), of how many of them one runs here,
+and why. `--only whole` runs them all, and so does the job on Windows runners."""

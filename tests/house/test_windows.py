@@ -1,0 +1,36 @@
+"""The run on Windows Python leaves nothing out by mistake: every suite is part of it, every exception means a test."""
+
+import subprocess
+import sys
+from fnmatch import fnmatchcase
+
+import pytest
+
+from markers import TESTS
+from windows.leg import PARTS
+from windows.listed import LISTED, SAME
+
+OF_THE_HOUSE = {"benchmarks", "documents", "house", "mutants", "simulation"}
+"""They look at the repository or at virtual time, which are the same wherever one looks from."""
+
+
+def test_every_suite_is_in_one_part() -> None:
+    suites = {folder.name for folder in TESTS.iterdir() if any(folder.glob("test_*.py"))} - OF_THE_HOUSE
+    assert sorted(suite for part in PARTS for suite in part) == sorted(suites)
+
+
+@pytest.fixture(scope="module")
+def names() -> list[str]:
+    """Of all tests, as the patterns have them."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n0", "-p", "no:cacheprovider"]
+    suites = [f"tests/{suite}" for part in PARTS for suite in part]
+    listed = subprocess.run([*command, *suites], cwd=TESTS.parent, capture_output=True, text=True, timeout=300)
+    assert listed.returncode == 0, listed.stdout + listed.stderr
+    return [line.removeprefix("tests/") for line in listed.stdout.splitlines() if "::" in line]
+
+
+def test_every_exception_means_a_test(names: list[str]) -> None:
+    assert [pattern for pattern in (*LISTED, *SAME) if not any(fnmatchcase(name, pattern) for name in names)] == []
+    # The first pattern that fits counts: none is behind another that has all of its tests.
+    first = {next((pattern for pattern in SAME if fnmatchcase(name, pattern)), None) for name in names}
+    assert set(SAME) <= first
