@@ -10,7 +10,7 @@ from functools import partial
 from mcp_batteries.errors import NotFound, Problem, quote
 from mcp_batteries.limits import Stop, in_thread
 from mcp_fs.engine.compare import compare
-from mcp_fs.engine.documents.content import is_document, source_of
+from mcp_fs.engine.documents.content import source_of, takes_time
 from mcp_fs.engine.files import temp_files, tree
 from mcp_fs.engine.files.cached_read import warm
 from mcp_fs.engine.files.edit import Replacement, replace
@@ -70,13 +70,15 @@ class Engine:
 
     async def read_text(self, place: Readable, part: Part) -> TextSlice:
         """The wanted lines of a text file, at most a page."""
-        if warm(place) and not is_document(place.name):
+        long = takes_time(place)
+        if not long and warm(place):
             return read_part(place, part, self._lines, Stop())
-        return await in_thread(lambda stop: read_part(place, part, self._lines, stop), what="Reading")
+        return await in_thread(lambda stop: read_part(place, part, self._lines, stop), what="Reading", long=long)
 
     async def read_files(self, places: Sequence[tuple[str, Readable | Problem]], part: Part) -> FileSlices:
         """The beginnings of several text files, each with its own outcome."""
-        return await in_thread(lambda stop: read_parts(places, part, self._lines, stop), what="Reading")
+        long = any(isinstance(place, Readable) and takes_time(place) for _, place in places)
+        return await in_thread(lambda stop: read_parts(places, part, self._lines, stop), what="Reading", long=long)
 
     async def read_media(self, place: Readable, page: int) -> Sequence[Media]:
         """A picture, a sound, a page of a PDF, or bytes."""

@@ -14,11 +14,21 @@ from typing import BinaryIO, cast
 from mcp_batteries.errors import NotFound, Problem
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.documents.converter import Taken, taken
-from mcp_fs.engine.documents.kinds import HEAD_BYTES, MOST_BYTES, SUFFIXES, is_document, kind_of
+from mcp_fs.engine.documents.kinds import HEAD_BYTES, MOST_BYTES, SUFFIXES, is_archive, is_document, kind_of
 from mcp_fs.engine.files.handles import open_file, status
 from mcp_fs.policy import Readable
 
-__all__ = ["Member", "as_file", "is_document", "is_inside", "members", "open_content", "source_of", "text_file"]
+__all__ = [
+    "Member",
+    "as_file",
+    "is_document",
+    "is_inside",
+    "members",
+    "open_content",
+    "source_of",
+    "takes_time",
+    "text_file",
+]
 
 _OWN = {"mail": "message.txt", "notebook": "notebook.json"}
 
@@ -67,6 +77,11 @@ def text_file(file: BinaryIO, place: Readable, stop: Stop) -> BinaryIO:
     found = taken(file, place.name, (), "text", place.display, stop)
     file.close()
     return as_file(found.data)
+
+
+def takes_time(place: Readable) -> bool:
+    """Whether reading a place is likely to wait for the process that takes text out."""
+    return is_document(place.name) or is_archive(place.name) or any(part.endswith("!") for part in place.parts)
 
 
 def is_inside(place: Readable) -> bool:
