@@ -143,6 +143,40 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("edit_star", {**O, "starred": False}),
     ("list_issue_options", {"repo": "octo/app", "kind": "custom"}),
     ("edit_issue", {**O, "number": 3, "custom": {"text field": "me"}, "duplicate_of": 8}),
+    ("list_refs", {**O, "kind": "tags", "fields": "name,message,tagger,tagged_at"}),
+    ("list_issues", {**O, "custom": {"text field": "me"}}),
+    ("edit_dependency", {**O, "number": 3, "blocked_by": 8}),
+    ("edit_dependency", {**O, "number": 3, "blocked_by": 8, "action": "remove", "other_repo": "octo/app"}),
+    ("find_duplicates", {**O, "number": 8}),
+    ("find_duplicates", {**O, "title": "Crash on start", "body": "It crashes."}),
+    ("run_copilot", {**O, "number": 3, "base": "main", "instructions": "With tests."}),
+    ("create_review", {**O, "number": 5, "event": "COMMENT", "body": "B", "review_id": 81,
+                       "comments": [{"path": "a.py", "body": "C"}, {"path": "a.py", "line": 3, "body": "C"}]}),
+    ("create_review", {**O, "number": 5, "review_id": 81, "body": "B"}),
+    ("create_review", {**O, "number": 5, "body": "B", "comments": [{"path": "a.py", "body": "C"}]}),
+    ("create_review", {**O, "number": 5, "comments": [{"path": "a.py", "line": 3, "start_line": 1, "start_side": "LEFT",
+                                                       "body": "C"}]}),
+    ("get_usage", {**O, "run_id": 9}),
+    ("get_usage", {**O, "workflow": "ci.yml"}),
+    ("create_discussion", {**O, "title": "T", "body": "B", "category": "some name"}),
+    ("get_subscription", O),
+    *(("edit_subscription", {**O, "state": state}) for state in ("watching", "participating", "ignoring")),
+    *(("list_projects", {"owner": "octo", "kind": kind, "project": 1}) for kind in ("views", "updates")),
+    ("create_project", {"owner": "octo", "title": "T"}),
+    ("create_project_field", {"owner": "octo", "project": 1, "name": "Size", "type": "single_select",
+                              "options": ["S", "M"]}),
+    ("create_project_field", {"owner": "octocat", "project": 1, "name": "Week", "type": "iteration",
+                              "start": "2026-01-05", "days": 7}),
+    ("create_project_view", {"owner": "octo", "project": 1, "name": "Mine", "query": "assignee:@me"}),
+    ("create_project_view", {"owner": "octocat", "project": 1, "name": "Mine", "layout": "board"}),
+    ("write_project_update", {"owner": "octo", "project": 1, "status": "at_risk", "body": "B", "due": "2026-12-31"}),
+    ("write_project_update", {"owner": "octo", "project": 1, "update": "PVTSU_kwDOAAAAAQ", "status": "complete"}),
+    ("list_rules", O),
+    ("list_rules", {**O, "kind": "branch", "branch": "main"}),
+    ("list_rules", {**O, "kind": "properties"}),
+    ("get_ruleset", {**O, "ruleset": 42}),
+    ("write_properties", {**O, "properties": {"environment": "test", "service": None}}),
+    ("list_advisories", {"org": "octo"}),
     ("list_advisories", O),
     ("list_advisories", {"package": "django@4.0", "ecosystem": "pip", "severity": "high"}),
     ("list_advisories", {"advisory": "CVE-2026-0001"}),
@@ -161,7 +195,16 @@ def prepared(oracle: Oracle) -> Oracle:
     here = {"nameWithOwner": "octo/app"}
     thread = {"__typename": "PullRequestReviewThread", "pullRequest": {"number": 5}, "repository": here}
     said = {"__typename": "DiscussionComment", "discussion": {"number": 4, "repository": here}}
-    oracle.graphql("NodePlace", lambda given: {"node": said if given["id"].startswith("DC_") else thread})
+    update = {"__typename": "ProjectV2StatusUpdate", "project": {"number": 1, "owner": {"__typename": "Organization",
+                                                                                    "login": "octo"}}}  # fmt: skip
+    places = {"DC": said, "PV": update}
+    oracle.graphql("NodePlace", lambda given: {"node": places.get(given["id"][:2], thread)})
+    board = {"repositoryOwner": {"__typename": "Organization", "projectV2": {"number": 1}}}
+    oracle.graphql("ProjectViews", board)
+    oracle.graphql("ProjectUpdates", board)
+    oracle.answer("GET", "/repos/octo/app/pulls/5/reviews/81", {**sample("pulls/get-review"), "state": "PENDING"})
+    copilot = {"assignees": [{"login": "Copilot"}]}
+    oracle.answer("POST", "/repos/octo/app/issues/3/assignees", issue(3, **copilot), status=201)
     commit = {"oid": SHA, "blame": {"ranges": [{"startingLine": 1, "endingLine": 9}]}, "__typename": "Commit"}
     oracle.graphql("Blame", {"repository": {"object": commit}})
     oracle.answer("GET", "/users/octo", {**sample("users/get-by-username"), "type": "Organization"})
@@ -196,7 +239,7 @@ async def test_every_tool_asks_github_for_what_github_knows(oracle: Oracle) -> N
                 validator: Any = Draft202012Validator(schema)
                 validator.validate(result.structured_content)
             assert len(text_of(result).encode()) < 15_000
-        assert failed == []
+        assert not failed, "\n".join(failed)
     verbs = {seen.verb for seen in oracle.seen}
     assert verbs == {"GET", "POST", "PATCH", "PUT", "DELETE"}
     assert oracle.violations == []
@@ -214,7 +257,7 @@ async def test_reading_asks_few_questions(oracle: Oracle) -> None:
             await client.call_tool(name, arguments)
             if name in most and "number" in arguments and name == "list_checks":
                 assert len(oracle.seen) - before <= most[name] + 1
-            elif name in most:
+            elif name in most and "custom" not in arguments:
                 assert len(oracle.seen) - before <= most[name], name
 
 

@@ -5,7 +5,7 @@ import pytest
 from github_server.oracle import Oracle
 from github_server.serving import EVERYTHING, refused, served
 
-READING, WRITING, ALL = 14_400, 25_700, 50_100
+READING, WRITING, ALL = 14_700, 26_400, 60_400
 
 
 @pytest.mark.anyio

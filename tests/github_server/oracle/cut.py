@@ -26,6 +26,14 @@ AREAS = {
     "secret-scanning", "security-advisories", "teams", "users",
 }  # fmt: skip
 DATA = Path(__file__).parent / "data"
+AGENT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        name: {"type": "string"}
+        for name in ("target_repo", "base_branch", "custom_instructions", "custom_agent", "model")
+    },
+}
+"""How Copilot is to work on an issue."""
 _PROSE = {"description", "summary", "externalDocs", "title", "example", "examples", "x-github-breaking-changes"}
 
 
@@ -60,6 +68,10 @@ class Cutter:
         # The schema forbids what its own example `deleteFile` does, and the prose says.
         files = paths["/gists/{gist_id}"]["patch"]["body"]["schema"]["anyOf"][0]["properties"]["files"]
         files["additionalProperties"] = {"anyOf": [files["additionalProperties"], {"type": "null"}]}
+        # Only the pages about Copilot have it (changelog of 2025-12-03).
+        for path, verb in (("", "patch"), ("/assignees", "post")):
+            body = paths[f"/repos/{{owner}}/{{repo}}/issues/{{issue_number}}{path}"][verb]["body"]["schema"]
+            body["properties"]["agent_assignment"] = AGENT
         return {"version": self.whole["info"]["version"], "paths": paths, "schemas": self.schemas}
 
     def operation(self, operation: dict[str, Any]) -> dict[str, Any]:

@@ -25,11 +25,14 @@ from mcp_github.engine.inbox import Inbox
 from mcp_github.engine.issues import Issues
 from mcp_github.engine.labels import Labels
 from mcp_github.engine.notifications import Notifications
+from mcp_github.engine.planning import Planning
 from mcp_github.engine.projects import Projects
 from mcp_github.engine.pulls import Pulls
 from mcp_github.engine.releases import Releases
 from mcp_github.engine.remote import Remote
 from mcp_github.engine.repositories import Repositories
+from mcp_github.engine.reviews import Reviews
+from mcp_github.engine.rules import Rules
 from mcp_github.engine.security import Security
 from mcp_github.engine.stars import Stars
 from mcp_github.engine.taint import reader
@@ -47,10 +50,12 @@ from mcp_github.tools.gists import GistTools
 from mcp_github.tools.issues import IssueTools
 from mcp_github.tools.labels import LabelTools
 from mcp_github.tools.notifications import NotificationTools
+from mcp_github.tools.planning import PlanningTools
 from mcp_github.tools.projects import ProjectTools
 from mcp_github.tools.pulls import PullTools
 from mcp_github.tools.releases import ReleaseTools
 from mcp_github.tools.repos import RepoTools
+from mcp_github.tools.rules import RuleTools
 from mcp_github.tools.search import SearchTools
 from mcp_github.tools.security import SecurityTools
 from mcp_github.tools.stars import StarTools
@@ -94,7 +99,7 @@ def build(settings: Settings) -> Assembled:
             RepoTools(policy, repositories, files, pulls, Commits(api, files)),
             ReleaseTools(policy, repositories, Releases(api)),
             IssueTools(policy, issues),
-            PullTools(policy, pulls, Checks(api)),
+            PullTools(policy, pulls, Checks(api), Reviews(api)),
             ActionTools(policy, actions, Artifacts(api)),
             CodeTools(policy, discussions),
             DiscussionTools(policy, discussions),
@@ -104,6 +109,8 @@ def build(settings: Settings) -> Assembled:
             ProjectTools(policy, Projects(api)),
             StarTools(policy, Stars(api)),
             SecurityTools(policy, Security(api)),
+            PlanningTools(policy, Planning(api)),
+            RuleTools(policy, Rules(api)),
             resources,
             *([InboxResources(notifications)] if "notifications" in policy.toolsets else []),
             *([WatchListResources(watch_list)] if settings.watch_list else []),

@@ -15,7 +15,7 @@ __all__ = ["DEFAULT_TOOLSETS", "TOOLSETS", "Settings"]
 DEFAULT_TOOLSETS = ("context", "repos", "issues", "pull_requests")
 TOOLSETS = (
     *DEFAULT_TOOLSETS, "actions", "code", "releases", "discussions", "notifications", "gists", "labels", "projects",
-    "security", "search", "stars",
+    "security", "search", "stars", "planning", "rules",
 )  # fmt: skip
 
 

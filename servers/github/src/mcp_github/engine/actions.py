@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from mcp_batteries.errors import Invalid, NotFound, Refused, TooLarge, Unavailable
+from mcp_batteries.limits import DEFAULT_PAGE_BYTES
 from mcp_github.engine.api import Answer, Api
 from mcp_github.engine.causes import Cause
 from mcp_github.engine.line_pages import Window
@@ -23,6 +24,8 @@ RunAction = Literal["rerun", "rerun_failed", "cancel"]
 
 _LOG_BYTES, _MOST_JOBS = 1_000_000_000, 300
 _CAUSES, _CAUSE_BYTES = 5, 200_000_000
+_LOGS = 6
+"""Failed jobs of a run whose logs share an answer."""
 _FAILED = ("failure", "timed_out")
 
 
@@ -132,28 +135,44 @@ class Actions:
     async def log(
         self, repo: Repo, *, job_id: int | None, run_id: int | None, start_line: int | None, pattern: str | None
     ) -> Text:
-        """Lines of a job's log: its last error or its end, or from `start_line` on; of a run, of its first failed job.
+        """Lines of a job's log: its last error or its end, or from `start_line` on; of a run, of each job that failed.
 
         Raises:
             NotFound: no job failed, or its log was deleted.
             Unavailable: the job is still at work.
         """
-        others = ""
-        if job_id is None:
-            if run_id is None:
-                raise Invalid("One of `job_id` and `run_id` has to be given.")
-            what = f"run `{run_id}` of `{repo.full}`"
-            jobs, _ = await self._jobs(repo, run_id, what)
-            failed = [job for job in jobs if job.get("conclusion") in _FAILED]
-            if not failed:
-                raise _no_failure(jobs, what)
-            job_id, more = int(failed[0]["id"]), [str(job["id"]) for job in failed[1:11]]
-            others = f"; failed too: {', '.join(more)}{' ...' if len(failed) > 11 else ''}" if more else ""
-            what = f"job `{job_id}` ({failed[0]['name']}) of `{repo.full}`"
-        else:
+        if job_id is not None:
             what = f"job `{job_id}` of `{repo.full}`"
+            return await self._log(repo, job_id, what, Window(start_line=start_line, pattern=pattern))
+        if run_id is None:
+            raise Invalid("One of `job_id` and `run_id` has to be given.")
+        what = f"run `{run_id}` of `{repo.full}`"
+        jobs, _ = await self._jobs(repo, run_id, what)
+        failed = [job for job in jobs if job.get("conclusion") in _FAILED]
+        if not failed:
+            raise _no_failure(jobs, what)
+        if len(failed) > 1 and start_line is not None:
+            known = ", ".join(f"{job['id']} {job['name']}" for job in failed[:10])
+            raise Invalid(f"{len(failed)} jobs of {what} failed.", f"Pass the `job_id` of one of them: {known}.")
+        logs = list[Text]()
+        for job in failed[:_LOGS]:
+            window = Window(start_line=start_line, pattern=pattern)
+            named = f"job `{job['id']}` ({job['name']}) of `{repo.full}`"
+            try:
+                logs.append(await self._log(repo, int(job["id"]), named, window, len(failed)))
+            except (NotFound, Refused, TooLarge, Unavailable) as problem:
+                if len(failed) == 1:
+                    raise
+                logs.append(Text(f"the log of {named} is missing", str(problem)))
+        if len(failed) == 1:
+            return logs[0]
+        rest = [str(job["id"]) for job in failed[_LOGS : _LOGS + 20]]
+        more = f"; failed too: {', '.join(rest)}{' ...' if len(failed) > _LOGS + 20 else ''}" if rest else ""
+        return Text(f"{len(failed)} failed jobs of {what}{more}", "\n\n".join(log.text() for log in logs))
+
+    async def _log(self, repo: Repo, job_id: int, what: str, window: Window, sharing: int = 1) -> Text:
+        """The page of a job's log that `window` takes, cut to its share of an answer among so many."""
         where = f"{repo.path}/actions/jobs/{job_id}"
-        window = Window(start_line=start_line, pattern=pattern)
         try:
             await self.api.download(
                 f"{where}/logs", f"log of {what}", repo=repo, max_bytes=_LOG_BYTES, take=window.take
@@ -165,7 +184,24 @@ class Actions:
                     f"The {what} is `{job.get('status')}`; its log comes when it has ended.", "Try again later."
                 ) from None
             raise NotFound(problem.what, "Logs are kept for some weeks; a rerun makes a new one.") from None
-        return window.page(f"log of {what}{others}")
+        return window.page(f"log of {what}", DEFAULT_PAGE_BYTES // min(sharing, _LOGS))
+
+    async def usage(self, repo: Repo, run_id: int | None, workflow: str | None) -> Record:
+        """The minutes that a run took, or a workflow in this month, by the system it ran on."""
+        if (run_id is None) == (workflow is None):
+            raise Invalid("One of `run_id` and `workflow` has to be given.")
+        place = f"runs/{run_id}" if workflow is None else f"workflows/{workflow}"
+        what = f"the minutes of {'run' if workflow is None else 'workflow'} `{run_id or workflow}` of `{repo.full}`"
+        found = (await self.api.get(f"{repo.path}/actions/{place}/timing", what, quiet=True)).data
+        billed = cast("dict[str, dict[str, Any]]", found.get("billable") or {})
+        data: dict[str, Any] = {
+            "billable_minutes": {name.lower(): round(item["total_ms"] / 60_000, 2) for name, item in billed.items()},
+            "jobs": {name.lower(): item["jobs"] for name, item in billed.items() if "jobs" in item},
+        }
+        if (lasted := found.get("run_duration_ms")) is not None:
+            data["lasted_minutes"] = round(lasted / 60_000, 2)
+        note = "GitHub bills only runners of its own in private repositories."
+        return Record(note=note, data={name: value for name, value in data.items() if value != {}})
 
     async def run(self, repo: WriteRepo, workflow: str, ref: Ref, inputs: Mapping[str, Any]) -> Done:
         what = f"workflow `{workflow}` of `{repo.full}`"

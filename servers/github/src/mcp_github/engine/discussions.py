@@ -10,7 +10,7 @@ from mcp_batteries.errors import NotFound, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
 from mcp_github.engine import queries
 from mcp_github.engine.api import Api
-from mcp_github.engine.pages import author, clipped, pick, rows_within, trust
+from mcp_github.engine.pages import author, clipped, pick, rows_within, trust, turned
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import FilePath, Ref, Repo, WriteRepo
 
@@ -25,15 +25,35 @@ class Discussions:
     api: Api
 
     async def categories(self, repo: Repo) -> Listing:
-        nodes, removed = await self._categories(repo)
+        nodes, removed, _ = await self._categories(repo)
         rows = [[node["name"], node["slug"], node.get("description"), node["isAnswerable"]] for node in nodes]
         return Listing(removed=removed or None, columns=["name", "slug", "description", "answerable"], rows=rows)
 
-    async def _categories(self, repo: Repo) -> tuple[list[dict[str, Any]], int]:
+    async def _categories(self, repo: Repo) -> tuple[list[dict[str, Any]], int, str]:
+        """The categories, how many characters were taken out of them, and the repository's id."""
         given = {"owner": repo.owner, "name": repo.name}
         what = f"the discussions of `{repo.full}`"
         answer = await self.api.graphql(queries.CATEGORIES, given, what, repo=repo)
-        return answer.data["repository"]["discussionCategories"]["nodes"], answer.removed
+        found = answer.data["repository"]
+        return found["discussionCategories"]["nodes"], answer.removed, str(found["id"])
+
+    async def _category(self, repo: Repo, name: str) -> tuple[str, str]:
+        """The ids of a category, by its name, and of the repository."""
+        nodes, _, identity = await self._categories(repo)
+        known = {str(node[key]).lower(): str(node["id"]) for node in nodes for key in ("name", "slug")}
+        if (found := known.get(name.lower())) is None:
+            names = ", ".join(quote(str(node["name"])) for node in nodes)
+            raise NotFound(f"There is no category {quote(name)} in `{repo.full}`.", f"There are: {names}.")
+        return found, identity
+
+    async def create(self, repo: WriteRepo, title: str, body: str, category: str) -> Done:
+        """Begin a discussion."""
+        identity, place = await self._category(repo, category)
+        given = {"repositoryId": place, "categoryId": identity, "title": title, "body": body}
+        what = f"the discussions of `{repo.full}`"
+        made = await self.api.graphql(queries.CREATE_DISCUSSION, {"input": given}, what, repo=repo, writes=True)
+        found = made.data["createDiscussion"]["discussion"]
+        return Done(done=f"Created discussion #{found['number']}.", url=found["url"])
 
     async def list(
         self, repo: Repo, *, category: str | None, answered: bool | None, limit: int, cursor: str | None
@@ -41,12 +61,7 @@ class Discussions:
         """Discussions, the last changed first."""
         identity = None
         if category is not None:
-            nodes, _ = await self._categories(repo)
-            known = {str(node[key]).lower(): str(node["id"]) for node in nodes for key in ("name", "slug")}
-            identity = known.get(category.lower())
-            if identity is None:
-                names = ", ".join(quote(str(node["name"])) for node in nodes)
-                raise NotFound(f"There is no category {quote(category)} in `{repo.full}`.", f"There are: {names}.")
+            identity, _ = await self._category(repo, category)
         scope = [repo.key, category, answered]
         first: dict[str, Any] = {"n": limit, "after": None, "skip": 0, "done": 0}
         position: dict[str, Any] = Cursor.decode("discussions", cursor, scope) if cursor else first
@@ -63,7 +78,7 @@ class Discussions:
             ]
             for node in found["nodes"][position["skip"] :]
         ]  # fmt: skip
-        following, fit = _next(found, rows, position)
+        following, fit = turned(found, rows, position)
         return Listing(
             cursor=Cursor.encode("discussions", following, scope) if following else None,
             note=f"{found['totalCount'] - following['done']} more." if following else None, total=found["totalCount"],
@@ -84,7 +99,7 @@ class Discussions:
         found = answer.data["repository"]["discussion"]
         comments = found["comments"]
         rows = [_comment(node) for node in comments["nodes"][position["skip"] :]]
-        following, fit = _next(comments, rows, position)
+        following, fit = turned(comments, rows, position)
         data: dict[str, Any] = {}
         if cursor is None:
             data = {
@@ -175,15 +190,3 @@ def _comment(node: Mapping[str, Any]) -> list[Any]:
         node["id"], author(node), node["authorAssociation"], trust(node), node["createdAt"],
         node["isAnswer"], pick(node, clipped("body")), said,
     ]  # fmt: skip
-
-
-def _next(
-    found: Mapping[str, Any], rows: list[list[Any]], position: dict[str, Any]
-) -> tuple[dict[str, Any] | None, int]:
-    fit = rows_within(rows, DEFAULT_PAGE_BYTES)
-    done = position["done"] + fit
-    if fit < len(rows):
-        return {**position, "skip": position["skip"] + fit, "done": done}, fit
-    if found["pageInfo"]["hasNextPage"]:
-        return {**position, "after": found["pageInfo"]["endCursor"], "skip": 0, "done": done}, fit
-    return None, fit

@@ -9,7 +9,7 @@ from mcp_github.engine.pages import Shape, author, clipped, names, pick, plain, 
 
 __all__ = [
     "BRANCH", "CHECK", "CODE", "COMMENT", "COMMIT", "COMMIT_HIT", "FILE", "ISSUE", "LABEL", "MILESTONE", "PERSON",
-    "PULL", "RELEASE", "REPOSITORY", "REVIEW", "TEAM", "TOPIC", "TREE",
+    "PULL", "RELEASE", "REPOSITORY", "REVIEW", "TAG", "TEAM", "TOPIC", "TREE",
 ]  # fmt: skip
 
 _WHO = {"author": author, "association": "author_association", "trust": trust}
@@ -86,6 +86,14 @@ CODE = Shape(
     ("repo", "path", "matches"),
 )  # fmt: skip
 BRANCH = Shape({"name": "name", "sha": "commit.sha", "protected": "protected"}, ("name", "sha", "protected"))
+TAG = Shape(
+    {
+        "name": "name", "sha": lambda item: pick(item, "target.target.oid") or pick(item, "target.oid"),
+        "message": clipped("target.message"), "tagged_at": "target.tagger.date",
+        "tagger": lambda item: pick(item, "target.tagger.user.login") or pick(item, "target.tagger.name"),
+    },
+    ("name", "sha"),
+)  # fmt: skip
 RELEASE = Shape(
     {
         **plain("id", "tag_name", "name", "draft", "prerelease", "created_at", "published_at"),

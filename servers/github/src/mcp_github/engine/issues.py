@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
@@ -30,16 +31,24 @@ class Issues:
     api: Api
 
     async def list(
-        self, repo: Repo, params: dict[str, Any], *, fields: Sequence[str] | None, limit: int, cursor: str | None
-    ) -> Listing:
-        """Issues, without the pull requests GitHub puts among them."""
+        self, repo: Repo, params: dict[str, Any], *, custom: Mapping[str, Any] | None = None,
+        fields: Sequence[str] | None, limit: int, cursor: str | None,
+    ) -> Listing:  # fmt: skip
+        """Issues, without the pull requests GitHub puts among them.
+
+        Args:
+            custom: values of the organisation's fields, all of which they have.
+        """
+        if custom:
+            values = await self._values(repo, custom)
+            params["issue_field_values"] = ",".join(f"{item['slug']}:{item['value']}" for item in values)
         return await listing(
             self.api, f"{repo.path}/issues", f"the issues of `{repo.full}`", ISSUE, params=params, repo=repo,
             fields=fields, limit=limit, cursor=cursor, keep=_only_issues,
         )  # fmt: skip
 
     async def get(self, repo: Repo, number: int, fields: Sequence[str] | None) -> Record:
-        """One issue, with its parent and sub-issues where it has some."""
+        """One issue, with its parent, sub-issues and dependencies where it has some."""
         where, what = f"{repo.path}/issues/{number}", f"issue #{number} of `{repo.full}`"
         hint = "`list_issues` and `list_pull_requests` have the numbers there are."
         found = await self.api.get(where, what, repo=repo, hint=hint)
@@ -50,6 +59,10 @@ class Issues:
         if pick(found.data, "sub_issues_summary.total") and not fields:
             subs = await self.api.get(f"{where}/sub_issues", what, {"per_page": 50}, repo=repo)
             data["sub_issue_list"] = [self._child(item, repo) for item in subs.data]
+        for kind in ("blocked_by", "blocking"):
+            if pick(found.data, f"issue_dependencies_summary.total_{kind}") and not fields:
+                others = await self.api.get(f"{where}/dependencies/{kind}", what, {"per_page": 50}, repo=repo)
+                data[kind] = [self._child(item, repo) for item in others.data]
         if url := found.data.get("parent_issue_url"):
             parts = str(url).split("/")
             data["parent"] = f"{parts[-4]}/{parts[-3]}#{parts[-1]}"
@@ -111,7 +124,8 @@ class Issues:
         """Change what `changes` names; lists of `+name` and `-name` add and remove, others replace."""
         where, what = f"{repo.path}/issues/{number}", f"issue #{number} of `{repo.full}`"
         if custom:
-            changes["issue_field_values"] = await self._values(repo, custom)
+            values = await self._values(repo, custom)
+            changes["issue_field_values"] = [{key: item[key] for key in ("field_id", "value")} for item in values]
         if duplicate_of is not None:
             of = f"issue #{duplicate_of} of `{repo.full}`"
             first = await self.api.get(f"{repo.path}/issues/{duplicate_of}", of, quiet=True)
@@ -137,7 +151,9 @@ class Issues:
             if (field := known.get(name.lower())) is None:
                 there = ", ".join(quote(str(field["name"]), 60) for field in listed.data) or "none"
                 raise NotFound(f"`{repo.owner}` has no custom field {quote(name)}.", f"There are: {there}.")
-            values.append({"field_id": int(field["id"]), "value": value})
+            # The name in a filter is the field's, written as in an address.
+            slug = str(field.get("slug") or re.sub(r"\W+", "-", str(field["name"]).lower()).strip("-"))
+            values.append({"field_id": int(field["id"]), "value": value, "slug": slug})
         return values
 
     async def comment(self, repo: WriteRepo, number: int, body: str, thread: str | None) -> Done:

@@ -53,7 +53,7 @@ class Window:
                 return True
         return False
 
-    def page(self, what: str) -> Text:
+    def page(self, what: str, max_bytes: int = DEFAULT_PAGE_BYTES) -> Text:
         """The page, once everything was taken; its head says what it is and how to go on."""
         if self._rest and not self._over:
             self._lines(self._rest + b"\n")
@@ -64,7 +64,7 @@ class Window:
                     text, count = self._clean(raw)
                     removed += count
                     lines.append((number, text))
-        shown = _fitting(lines, from_end=self._start is None)
+        shown = _fitting(lines, max_bytes, from_end=self._start is None)
         head = [what, *([] if self._over else [f"{self._count} lines"])]
         head += [f"{removed} invisible characters removed"] if removed else []
         if self._start is not None:
@@ -113,13 +113,13 @@ class Window:
         return scrub_text(raw.rstrip(b"\r").rpartition(b"\r")[2].decode("utf-8", "replace"), code=True)
 
 
-def _fitting(lines: Sequence[tuple[int, str]], *, from_end: bool) -> list[tuple[int, str]]:
+def _fitting(lines: Sequence[tuple[int, str]], max_bytes: int, *, from_end: bool) -> list[tuple[int, str]]:
     shown: list[tuple[int, str]] = []
     size = 0
     for number, line in reversed(lines) if from_end else lines:
         cut = line if len(line) <= _LINE else f"{line[:_LINE]}… [line cut]"
         size += len(cut.encode("utf-8", "surrogatepass")) + 8
-        if size > DEFAULT_PAGE_BYTES:
+        if size > max_bytes:
             break
         shown.append((number, cut))
     return shown[::-1] if from_end else shown

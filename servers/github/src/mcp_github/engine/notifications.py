@@ -6,14 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from mcp_batteries.errors import NotFound
 from mcp_github.engine.api import Api
 from mcp_github.engine.pages import Shape, listing, pick, plain, shown
-from mcp_github.models import Done, Listing
+from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Repo, WriteRepo
 
-__all__ = ["Action", "Notifications"]
+__all__ = ["Action", "Notifications", "Watching"]
 
 Action = Literal["read", "done", "ignore", "unsubscribe"]
+Watching = Literal["watching", "participating", "ignoring"]
 
 
 _REPO = "repository.full_name"
@@ -64,6 +66,26 @@ class Notifications:
         else:
             await self.api.write("DELETE", f"{where}/subscription", what)
         return Done(done=f"Notification {thread}: {action}.")
+
+    async def watching(self, repo: Repo) -> Record:
+        """Whether one hears of everything in a repository."""
+        what = f"your subscription of `{repo.full}`"
+        try:
+            found = (await self.api.get(f"{repo.path}/subscription", what, quiet=True)).data
+        except NotFound:
+            return Record(data={"repo": repo.full, "state": "participating"})
+        state = "ignoring" if found.get("ignored") else "watching" if found.get("subscribed") else "participating"
+        return Record(data={"repo": repo.full, "state": state, "since": found.get("created_at")})
+
+    async def watch(self, repo: WriteRepo, state: Watching) -> Done:
+        """Hear of everything in a repository, of nothing, or of what one takes part in."""
+        where, what = f"{repo.path}/subscription", f"your subscription of `{repo.full}`"
+        if state == "participating":
+            await self.api.write("DELETE", where, what, repo=repo)
+        else:
+            body = {"subscribed": state == "watching", "ignored": state == "ignoring"}
+            await self.api.write("PUT", where, what, body, repo=repo)
+        return Done(done=f"{repo.full}: {state}.")
 
     async def read_all(self, repo: WriteRepo | None, before: str | None) -> Done:
         """Mark everything as read that is older than `before`, of one repository or of all."""

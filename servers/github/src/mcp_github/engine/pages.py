@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from mcp_batteries.errors import Invalid, Unavailable, quote
+from mcp_batteries.errors import Invalid, NotFound, Unavailable, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
 from mcp_github.engine.api import Answer, Api, paging
 from mcp_github.models import Listing
@@ -22,11 +22,13 @@ __all__ = [
     "cut_note",
     "listing",
     "names",
+    "nodes",
     "pick",
     "plain",
     "rows_within",
     "shown",
     "trust",
+    "turned",
 ]
 
 Row = Mapping[str, Any]
@@ -224,6 +226,45 @@ async def listing(
         columns=columns,
         rows=rows,
     )
+
+
+def turned(
+    found: Mapping[str, Any], rows: list[list[Any]], position: Mapping[str, Any]
+) -> tuple[dict[str, Any] | None, int]:
+    """The position after a page of GraphQL's that was shown from `position` on, and how many of its `rows` fit."""
+    fit = rows_within(rows, DEFAULT_PAGE_BYTES)
+    done = position["done"] + fit
+    if fit < len(rows):
+        return {**position, "skip": position["skip"] + fit, "done": done}, fit
+    if found["pageInfo"]["hasNextPage"]:
+        return {**position, "after": found["pageInfo"]["endCursor"], "skip": 0, "done": done}, fit
+    return None, fit
+
+
+async def nodes(
+    api: Api, query: str, given: Mapping[str, Any], what: str, shape: Shape, *, inside: Callable[[Any], Any],
+    repo: Repo | None = None, fields: Sequence[str] | None = None, limit: int = 30, cursor: str | None = None,
+) -> Listing:  # fmt: skip
+    """One page of what a GraphQL query lists.
+
+    Args:
+        inside: finds the connection in the answer; what it lacks is not there.
+    """
+    columns, scope = shape.choose(fields), [query.split("(")[0], dict(given)]
+    first: dict[str, Any] = {"n": limit, "after": None, "skip": 0, "done": 0}
+    position: dict[str, Any] = Cursor.decode("nodes", cursor, scope) if cursor else first
+    answer = await api.graphql(query, {**given, "first": position["n"], "after": position["after"]}, what, repo=repo)
+    try:
+        found = cast("dict[str, Any]", inside(answer.data))
+        items = cast("list[Row]", found["nodes"])[position["skip"] :]
+    except (KeyError, TypeError):
+        raise NotFound(f"GitHub does not find {what}, or hides it from this token.") from None
+    following, fit = turned(found, rows := [shape.row(item, columns) for item in items], position)
+    return Listing(
+        cursor=Cursor.encode("nodes", following, scope) if following else None,
+        note=f"{found['totalCount'] - following['done']} more." if following else None, total=found["totalCount"],
+        removed=answer.removed or None, columns=columns, rows=rows[:fit],
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -7,15 +7,19 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from mcp_batteries.errors import Invalid, NotFound, quote
+from mcp_github.engine import queries
 from mcp_github.engine.api import Api
 from mcp_github.engine.fields import ISSUE
-from mcp_github.engine.pages import Row, Shape, listing, names, pick, plain, shown
+from mcp_github.engine.pages import Row, Shape, clipped, listing, names, nodes, pick, plain, shown
 from mcp_github.models import Done, Listing
 from mcp_github.policy import Owner, Repo
 
-__all__ = ["Kind", "Projects", "place_of"]
+__all__ = ["FieldType", "Kind", "Layout", "Projects", "Status", "place_of"]
 
-Kind = Literal["projects", "fields", "items"]
+Kind = Literal["projects", "fields", "items", "views", "updates"]
+FieldType = Literal["text", "number", "date", "single_select", "iteration"]
+Layout = Literal["table", "board", "roadmap"]
+Status = Literal["inactive", "on_track", "at_risk", "off_track", "complete"]
 
 
 def _text(value: Any) -> Any:
@@ -65,6 +69,18 @@ ITEM = Shape(
 )  # fmt: skip
 
 
+VIEW = Shape(
+    {**plain("number", "name", "filter"), "layout": lambda item: str(item["layout"]).removesuffix("_LAYOUT").lower(),
+     "updated_at": "updatedAt"},
+    ("number", "name", "layout", "filter"),
+)  # fmt: skip
+UPDATE = Shape(
+    {"update": "id", "status": lambda item: str(item["status"] or "").lower() or None, "body": clipped("body"),
+     "author": "creator.login", "created_at": "createdAt", "start": "startDate", "target": "targetDate"},
+    ("update", "status", "author", "created_at", "start", "target", "body"),
+)  # fmt: skip
+
+
 def place_of(owner: Owner) -> str:
     """What flow control knows the boards of `owner` by."""
     return f"the projects of {owner.login}".lower()
@@ -78,7 +94,7 @@ class Projects:
         self, owner: Owner, kind: Kind, project: int | None, query: str | None, *, fields: Sequence[str] | None,
         limit: int, cursor: str | None,
     ) -> Listing:  # fmt: skip
-        """Projects of a user or organisation; the fields or items of one."""
+        """Projects of a user or organisation; the fields, items, views or status updates of one."""
         where, what = await self._where(owner), f"the projects of `{owner.login}`"
         if kind == "projects":
             return await listing(
@@ -89,6 +105,13 @@ class Projects:
             raise Invalid(f"The {kind} are those of a project.", "Pass its number as `project`.")
         where, what = f"{where}/{project}/{kind}", f"project #{project} of `{owner.login}`"
         self._shown(owner, (await self.api.get(where.rpartition("/")[0], what, quiet=True)).data)
+        if kind in ("views", "updates"):
+            query, shape = (queries.PROJECT_VIEWS, VIEW) if kind == "views" else (queries.PROJECT_UPDATES, UPDATE)
+            found = "views" if kind == "views" else "statusUpdates"
+            return await nodes(
+                self.api, query, {"owner": owner.login, "number": project}, what, shape, fields=fields, limit=limit,
+                cursor=cursor, inside=lambda data: data["repositoryOwner"]["projectV2"][found],
+            )  # fmt: skip
         if kind == "fields":
             return await listing(self.api, where, what, FIELD, fields=fields, limit=limit, cursor=cursor)
         ids = await self._field_ids(owner, project)
@@ -131,6 +154,73 @@ class Projects:
         what = f"item `{item}` of project #{project}"
         await self.api.write("DELETE", f"{await self._where(owner)}/{project}/items/{item}", what)
         return Done(done=f"Took item {item} off project #{project}.")
+
+    async def create(self, owner: Owner, title: str) -> Done:
+        """A new, private project."""
+        found = await self.api.get(f"/users/{owner}", f"`{owner.login}`", quiet=True)
+        given = {"ownerId": found.data["node_id"], "title": title}
+        what = f"a project of `{owner.login}`"
+        made = await self.api.graphql(queries.CREATE_PROJECT, {"input": given}, what, writes=True)
+        project = made.data["createProjectV2"]["projectV2"]
+        done = f"Created project #{project['number']}."
+        return Done(done=done, url=project["url"], data={"project": project["number"]})
+
+    async def create_field(
+        self, owner: Owner, project: int, name: str, kind: FieldType, *, options: Sequence[str], start: str | None,
+        days: int,
+    ) -> Done:  # fmt: skip
+        """A new field of the board.
+
+        Args:
+            options: of a field of choices.
+            start: of the first iteration; each lasts `days`.
+        """
+        if (kind == "single_select") != bool(options):
+            raise Invalid("`options` are the choices of a field of the type single_select.", "Pass both or neither.")
+        body: dict[str, Any] = {"name": name, "data_type": kind}
+        if kind == "single_select":
+            body["single_select_options"] = [{"name": item, "color": "GRAY", "description": ""} for item in options]
+        elif kind == "iteration":
+            if start is None:
+                raise Invalid("A field of iterations needs the first one's `start`.", "Write it as 2026-01-31.")
+            body["iteration_configuration"] = {"start_date": start, "duration": days}
+        what = f"a field of project #{project} of `{owner.login}`"
+        made = await self.api.write("POST", f"{await self._where(owner)}/{project}/fields", what, body)
+        return Done(done=f"Added the field {name} to project #{project}.", data={"field_id": made.data["id"]})
+
+    async def create_view(self, owner: Owner, project: int, name: str, layout: Layout, query: str | None) -> Done:
+        """A new view of the board."""
+        who = (await self.api.get(f"/users/{owner}", f"`{owner.login}`", quiet=True)).data
+        place = f"/orgs/{owner}" if who.get("type") == "Organization" else f"/users/{int(who['id'])}"
+        body = {"name": name, "layout": layout, **({"filter": query} if query else {})}
+        what = f"a view of project #{project} of `{owner.login}`"
+        await self.api.write("POST", f"{place}/projectsV2/{project}/views", what, body)
+        return Done(done=f"Added the view {name} to project #{project}.")
+
+    async def update(
+        self, owner: Owner, project: int, update: str | None, *, status: Status | None, body: str | None,
+        start: str | None, target: str | None,
+    ) -> Done:  # fmt: skip
+        """Say how the project stands, or change what was said."""
+        what = f"project #{project} of `{owner.login}`"
+        given: dict[str, Any] = {
+            "status": status and status.upper(), "body": body, "startDate": start, "targetDate": target,
+        }  # fmt: skip
+        given = {name: value for name, value in given.items() if value is not None}
+        if not given:
+            raise Invalid("Nothing was given to say.", "Pass `status` or `body`.")
+        if update is None:
+            found = await self.api.get(f"{await self._where(owner)}/{project}", what, quiet=True)
+            given["projectId"] = found.data["node_id"]
+            await self.api.graphql(queries.CREATE_PROJECT_UPDATE, {"input": given}, what, writes=True)
+            return Done(done=f"Said how project #{project} stands.")
+        found = await self.api.graphql(queries.NODE_PLACE, {"id": update}, what, quiet=True)
+        place: dict[str, Any] = pick(found.data, "node.project") or {}
+        if place.get("number") != project or str(pick(place, "owner.login")).lower() != owner.login.lower():
+            raise NotFound(f"The {what} has no update {quote(update)}.", "`list_projects` with kind=updates has them.")
+        given["statusUpdateId"] = update
+        await self.api.graphql(queries.EDIT_PROJECT_UPDATE, {"input": given}, what, writes=True)
+        return Done(done=f"Changed an update of project #{project}.")
 
     async def _field(self, owner: Owner, project: int, name: str) -> dict[str, Any]:
         found = await self._fields(owner, project)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from mcp_batteries.errors import Conflict, Invalid, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
@@ -18,24 +18,12 @@ from mcp_github.engine.repositories import names_in
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Ref, Repo, WriteRepo
 
-__all__ = ["Event", "Pulls", "ReviewComment"]
+__all__ = ["Pulls"]
 
-Event = Literal["APPROVE", "REQUEST_CHANGES", "COMMENT"]
 
 _BODY = 8000
 _THREAD = ("thread", "path", "line", "resolved", "outdated", "comments")
 _THREAD_PAGE, _THREAD_PAGES = 20, 5
-
-
-@dataclass(frozen=True)
-class ReviewComment:
-    """A comment on lines of the difference."""
-
-    path: str
-    body: str
-    line: int
-    side: Literal["LEFT", "RIGHT"] = "RIGHT"
-    start_line: int | None = None
 
 
 @dataclass(frozen=True)
@@ -198,44 +186,6 @@ class Pulls:
                 break
             params = {**params, **found.following}
         self.api.policy.require_all_listed(listed, changed, what)
-
-    async def review(
-        self, repo: WriteRepo, number: int, *, event: Event | None, body: str | None,
-        comments: Sequence[ReviewComment], commit: str | None,
-    ) -> Done:  # fmt: skip
-        """A whole review at once; without `event` it stays pending, seen by its author only."""
-        given: dict[str, Any] = {
-            "comments": [
-                {
-                    "path": item.path, "body": item.body, "line": item.line, "side": item.side,
-                    **({"start_line": item.start_line, "start_side": item.side} if item.start_line else {}),
-                }
-                for item in comments
-            ]
-        }  # fmt: skip
-        given |= {"event": event} if event else {}
-        given |= {"body": body} if body else {}
-        given |= {"commit_id": commit} if commit else {}
-        what = f"a review of #{number} of `{repo.full}`"
-        made = await self.api.write("POST", f"{repo.path}/pulls/{number}/reviews", what, given, repo=repo)
-        state = str(made.data.get("state", "")).lower()
-        return Done(
-            done=f"Review of #{number}: {state}.", url=made.data.get("html_url"), data={"review": made.data["id"]}
-        )
-
-    async def edit_review(
-        self, repo: WriteRepo, number: int, review: int, *, action: Literal["submit", "delete", "dismiss"],
-        event: Event | None, body: str | None,
-    ) -> Done:  # fmt: skip
-        where, what = f"{repo.path}/pulls/{number}/reviews/{review}", f"review `{review}` of #{number} of `{repo.full}`"
-        if action == "submit":
-            given = {"event": event or "COMMENT", **({"body": body} if body else {})}
-            await self.api.write("POST", f"{where}/events", what, given, repo=repo)
-        elif action == "delete":
-            await self.api.write("DELETE", where, what, repo=repo)
-        else:
-            await self.api.write("PUT", f"{where}/dismissals", what, {"message": body or "Dismissed."}, repo=repo)
-        return Done(done=f"Review {review}: {action}.")
 
     async def resolve(self, repo: WriteRepo, number: int, thread: str, *, resolved: bool) -> Done:
         await check_thread(self.api, repo, number, thread)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 __all__ = [
-    "ADD_DISCUSSION_COMMENT", "BLAME", "CATEGORIES", "COMMIT_ON_BRANCH", "DELETE_DISCUSSION_COMMENT", "DISCUSSION",
-    "DISCUSSIONS", "DRAFT", "EDIT_DISCUSSION_COMMENT", "MARK_ANSWER", "NODE_PLACE", "READY", "REPLY", "RESOLVE",
-    "THREADS", "UNMARK_ANSWER", "UNRESOLVE",
+    "ADD_DISCUSSION_COMMENT", "ADD_THREAD", "BLAME", "CATEGORIES", "COMMIT_ON_BRANCH", "CREATE_DISCUSSION",
+    "CREATE_PROJECT", "CREATE_PROJECT_UPDATE", "DELETE_DISCUSSION_COMMENT", "DISCUSSION", "DISCUSSIONS", "DRAFT",
+    "EDIT_DISCUSSION_COMMENT", "EDIT_PROJECT_UPDATE", "MARK_ANSWER", "NODE_PLACE", "PROJECT_UPDATES", "PROJECT_VIEWS",
+    "READY", "REPLY", "RESOLVE", "TAGS", "THREADS", "UNMARK_ANSWER", "UNRESOLVE",
 ]  # fmt: skip
 
 THREADS = """
@@ -27,6 +28,7 @@ query NodePlace($id: ID!) {
     __typename
     ... on PullRequestReviewThread { pullRequest { number } repository { nameWithOwner } }
     ... on Discussion { number repository { nameWithOwner } }
+    ... on ProjectV2StatusUpdate { project { number owner { ... on User { login } ... on Organization { login } } } }
     ... on DiscussionComment { discussion { number repository { nameWithOwner } } }
   }
 }
@@ -68,6 +70,62 @@ mutation CommitOnBranch($input: CreateCommitOnBranchInput!) {
 }
 """
 
+TAGS = """
+query Tags($owner: String!, $name: String!, $first: Int!, $after: String) {
+  repository(owner: $owner, name: $name) {
+    refs(refPrefix: "refs/tags/", first: $first, after: $after, orderBy: {field: TAG_COMMIT_DATE, direction: DESC}) {
+      totalCount pageInfo { hasNextPage endCursor } nodes {
+        name target { __typename oid ... on Tag { message tagger { name date user { login } } target { oid } } }
+      }
+    }
+  }
+}
+"""
+ADD_THREAD = """
+mutation AddThread($input: AddPullRequestReviewThreadInput!) {
+  addPullRequestReviewThread(input: $input) { thread { id } }
+}
+"""
+PROJECT_VIEWS = """
+query ProjectViews($owner: String!, $number: Int!, $first: Int!, $after: String) {
+  repositoryOwner(login: $owner) { ... on ProjectV2Owner { projectV2(number: $number) { public
+    views(first: $first, after: $after) {
+      totalCount pageInfo { hasNextPage endCursor } nodes { number name layout filter updatedAt }
+    }
+  } } }
+}
+"""
+PROJECT_UPDATES = """
+query ProjectUpdates($owner: String!, $number: Int!, $first: Int!, $after: String) {
+  repositoryOwner(login: $owner) { ... on ProjectV2Owner { projectV2(number: $number) { public
+    statusUpdates(first: $first, after: $after) {
+      totalCount pageInfo { hasNextPage endCursor } nodes {
+        id status body creator { login } createdAt startDate targetDate
+      }
+    }
+  } } }
+}
+"""
+CREATE_PROJECT = """
+mutation CreateProject($input: CreateProjectV2Input!) {
+  createProjectV2(input: $input) { projectV2 { number url } }
+}
+"""
+CREATE_PROJECT_UPDATE = """
+mutation CreateProjectUpdate($input: CreateProjectV2StatusUpdateInput!) {
+  createProjectV2StatusUpdate(input: $input) { statusUpdate { id } }
+}
+"""
+EDIT_PROJECT_UPDATE = """
+mutation EditProjectUpdate($input: UpdateProjectV2StatusUpdateInput!) {
+  updateProjectV2StatusUpdate(input: $input) { statusUpdate { id } }
+}
+"""
+CREATE_DISCUSSION = """
+mutation CreateDiscussion($input: CreateDiscussionInput!) {
+  createDiscussion(input: $input) { discussion { number url } }
+}
+"""
 BLAME = """
 query Blame($owner: String!, $name: String!, $ref: String!, $path: String!) {
   repository(owner: $owner, name: $name) { object(expression: $ref) { __typename
@@ -81,7 +139,7 @@ query Blame($owner: String!, $name: String!, $ref: String!, $path: String!) {
 
 CATEGORIES = """
 query Categories($owner: String!, $name: String!) {
-  repository(owner: $owner, name: $name) { discussionCategories(first: 50) {
+  repository(owner: $owner, name: $name) { id discussionCategories(first: 50) {
     nodes { id name slug description isAnswerable }
   } }
 }

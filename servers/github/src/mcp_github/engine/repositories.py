@@ -18,11 +18,13 @@ from mcp_github.engine.fields import (
     PULL,
     RELEASE,
     REPOSITORY,
+    TAG,
     TEAM,
     TOPIC,
 )
 from mcp_github.engine.files import COMPARED
-from mcp_github.engine.pages import Row, Shape, clipped, listing, pick, shown
+from mcp_github.engine.pages import Row, Shape, clipped, listing, nodes, pick, shown
+from mcp_github.engine.queries import TAGS
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Owner, Ref, Repo, WriteRepo
 
@@ -130,6 +132,13 @@ class Repositories:
         cursor: str | None,
     ) -> Listing:  # fmt: skip
         what = f"the {kind} of `{repo.full}`"
+        if kind == "tags" and fields and set(fields) & (TAG.getters.keys() - BRANCH.getters.keys()):
+            # REST lists tags without their messages.
+            given = {"owner": repo.owner, "name": repo.name}
+            return await nodes(
+                self.api, TAGS, given, what, TAG, inside=lambda data: data["repository"]["refs"], repo=repo,
+                fields=fields, limit=limit, cursor=cursor,
+            )  # fmt: skip
         return await listing(
             self.api, f"{repo.path}/{kind}", what, BRANCH, repo=repo, fields=fields, limit=limit, cursor=cursor
         )

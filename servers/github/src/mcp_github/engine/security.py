@@ -8,9 +8,9 @@ from typing import Any, Literal, cast
 
 from mcp_batteries.errors import Invalid
 from mcp_github.engine.api import Api
-from mcp_github.engine.pages import Shape, clipped, listing, names, pick, plain
+from mcp_github.engine.pages import Row, Shape, clipped, listing, names, pick, plain, shown
 from mcp_github.models import Listing, Record
-from mcp_github.policy import Repo
+from mcp_github.policy import Owner, Repo
 
 __all__ = ["Alerts", "Security"]
 
@@ -50,6 +50,7 @@ ADVISORY = Shape(
     {
         "ghsa": "ghsa_id", "cve": "cve_id", **plain("severity", "summary", "state", "published_at", "withdrawn_at"),
         "score": "cvss.score", "packages": lambda item: _packages(item), "cwes": names("cwes", "cwe_id"),
+        "repo": lambda item: _repo(item),
         "details": clipped("description", 3000), "url": "html_url",
     },
     ("ghsa", "cve", "severity", "summary", "packages", "published_at"),
@@ -69,6 +70,7 @@ class Security:
         fields: Sequence[str] | None, limit: int, cursor: str | None,
     ) -> Listing:  # fmt: skip
         place, shape = _PLACES[kind]
+        self._private(repo)
         params: dict[str, Any] = {"state": state}
         if kind == "secret_scanning":
             params["hide_secret"] = True
@@ -85,21 +87,41 @@ class Security:
 
     async def get(self, repo: Repo, kind: Alerts, number: int) -> Record:
         place, shape = _PLACES[kind]
+        self._private(repo)
         params = {"hide_secret": True} if kind == "secret_scanning" else None
         what = f"{kind} alert #{number} of `{repo.full}`"
         found = await self.api.get(f"{repo.path}/{place}/alerts/{number}", what, params, repo=repo)
         return Record(removed=found.removed or None, data=shape.record(found.data, list(shape.getters)))
 
     async def advisories(
-        self, repo: Repo | None, params: Mapping[str, Any], *, fields: Sequence[str] | None, limit: int,
+        self, place: Repo | Owner | None, params: Mapping[str, Any], *, fields: Sequence[str] | None, limit: int,
         cursor: str | None,
     ) -> Listing:  # fmt: skip
-        """Advisories of a repository, or GitHub's reviewed ones."""
-        where = "/advisories" if repo is None else f"{repo.path}/security-advisories"
+        """Advisories of a repository or of all of an organisation's, or GitHub's reviewed ones."""
+        where, repo, keep = "/advisories", None, None
+        if place is not None:
+            self._private(place)
+        if isinstance(place, Repo):
+            where, repo = f"{place.path}/security-advisories", place
+        elif place is not None:
+            where, keep = f"/orgs/{place}/security-advisories", self._served
         return await listing(
             self.api, where, "the advisories", ADVISORY, params=params, repo=repo, fields=fields, limit=limit,
-            cursor=cursor,
+            cursor=cursor, keep=keep,
         )  # fmt: skip
+
+    def _served(self, items: Sequence[Row]) -> Sequence[Row]:
+        return shown(self.api, items, key=_repo)
+
+    def _private(self, place: Repo | Owner) -> None:
+        """Put down that alerts or unpublished advisories are shown: private ones, whatever their repository is."""
+        key = f"the alerts of {place.full if isinstance(place, Repo) else place.login}"
+        self.api.flow.knows(key, public=False)
+        self.api.flow.saw(key)
+
+
+def _repo(item: Mapping[str, Any]) -> str:
+    return "/".join(str(item.get("html_url") or "").split("/")[3:5])
 
 
 def _packages(item: Mapping[str, Any]) -> list[str]:

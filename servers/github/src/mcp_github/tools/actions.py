@@ -79,9 +79,20 @@ class ActionTools:
         pattern: Annotated[str | None, Field(description="Only lines that contain this")] = None,
         start_line: Annotated[int | None, Field(ge=1)] = None,
     ) -> Text:
-        """Read a job's log: its last error or end, or from `start_line` on; of a run, that of its first failed job."""
+        """Read a job's log: its last error or end, or from `start_line` on; of a run, those of all failed jobs."""
         where = self.policy.repo(repo)
         return await self.actions.log(where, job_id=job_id, run_id=run_id, start_line=start_line, pattern=pattern)
+
+    @tool("Get minutes used", toolset="actions", open_world=True)
+    async def get_usage(
+        self,
+        repo: RepoName,
+        run_id: OptionalNumber = None,
+        workflow: Annotated[str | None, Field(description="File name or id")] = None,
+    ) -> Record:
+        """Get the billable minutes of a run, or of a workflow in this month."""
+        name = self.policy.workflow(workflow) if workflow else None
+        return await self.actions.usage(self.policy.repo(repo), run_id, name)
 
     @tool("Read an artifact", toolset="actions", open_world=True)
     async def read_artifact(

@@ -38,10 +38,14 @@ class Consent:
         """The keys of what a write with these arguments goes to."""
         if tool == "write_gist":
             return [GISTS]
-        if tool == "edit_notification":
+        if tool in ("edit_notification", "edit_subscription"):
             # It tells nobody anything: the inbox is the user's own.
             return []
-        places = [values.get("target") or values.get("repo"), values.get("sub_repo")]
+        places = [
+            values.get("target") or values.get("repo"),
+            values.get("sub_repo"),
+            values.get("other_repo") if tool == "edit_dependency" else None,
+        ]
         repos = [self.policy.repo(place).key for place in places if isinstance(place, str)]
         return repos + ([place_of(self.policy.owner(values["owner"]))] if "owner" in values else [])
 
@@ -50,4 +54,4 @@ def _acts(tool: str, values: Mapping[str, Any]) -> bool:
     """Whether a call runs or publishes something, which is more than a text that a person may read."""
     if tool in ("create_release", "edit_release"):
         return values.get("draft") is False
-    return tool == "run_workflow"
+    return tool in ("run_workflow", "run_copilot")

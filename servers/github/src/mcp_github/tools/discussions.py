@@ -12,7 +12,7 @@ from mcp_batteries.server.declare import tool
 from mcp_github.engine.discussions import Discussions
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Policy
-from mcp_github.tools.arguments import Body, Cursor, Limit, Number, OptionalBody, RepoName
+from mcp_github.tools.arguments import Body, Cursor, Limit, Number, OptionalBody, RepoName, Title
 
 __all__ = ["DiscussionTools"]
 
@@ -44,6 +44,13 @@ class DiscussionTools:
     async def get_discussion(self, repo: RepoName, number: Number, limit: Limit = 20, cursor: Cursor = None) -> Record:
         """Get a discussion with its comments and replies; `limit` counts comments."""
         return await self.discussions.get(self.policy.repo(repo), number, limit=limit, cursor=cursor)
+
+    @tool("Create a discussion", toolset="discussions", effect="write", open_world=True)
+    async def create_discussion(
+        self, repo: RepoName, title: Title, body: Body, category: Annotated[str, Field(description="Name")]
+    ) -> Done:
+        """Begin a discussion. `list_discussions` with kind=categories shows where."""
+        return await self.discussions.create(self.policy.write_repo(repo), title, body, category)
 
     @tool("Comment on a discussion", toolset="discussions", effect="write", open_world=True)
     async def create_discussion_comment(

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from mcp_batteries.server.declare import tool
 from mcp_github.engine.issues import Issues, Options, SubIssue
+from mcp_github.engine.planning import COPILOT
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Policy
 from mcp_github.tools.arguments import (
@@ -45,7 +46,6 @@ def _milestone(given: object) -> object:
 
 
 _sorts = AfterValidator(one_of("created", "updated", "comments"))
-COPILOT = "copilot-swe-agent[bot]"
 Login = Annotated[str | None, Field(description="Login")]
 Type = Annotated[str | None, Field(description="Issue type")]
 Milestone = Annotated[int | None, BeforeValidator(_milestone), AfterValidator(_from_0)]
@@ -68,6 +68,7 @@ class IssueTools:
         creator: Login = None,
         milestone: Milestone = None,
         type: Type = None,  # noqa: A002 - the word GitHub uses
+        custom: Custom = None,
         since: Since = None,
         sort: Annotated[str | None, _sorts, Field(description="created, updated, comments")] = None,
         order: Literal["asc", "desc"] | None = None,
@@ -80,7 +81,9 @@ class IssueTools:
             "state": state, "labels": ",".join(labels) if labels else None, "assignee": assignee, "creator": creator,
             "milestone": milestone, "type": type, "since": since, "sort": sort, "direction": order,
         }  # fmt: skip
-        return await self.issues.list(self.policy.repo(repo), params, fields=fields, limit=limit, cursor=cursor)
+        return await self.issues.list(
+            self.policy.repo(repo), params, custom=custom, fields=fields, limit=limit, cursor=cursor
+        )
 
     @tool("Get an issue", toolset="issues", open_world=True)
     async def get_issue(self, repo: RepoName, number: Number, fields: Fields = None) -> Record:

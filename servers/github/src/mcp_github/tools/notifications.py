@@ -9,10 +9,10 @@ from pydantic import Field
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declare import tool
-from mcp_github.engine.notifications import Action, Notifications
-from mcp_github.models import Done, Listing
+from mcp_github.engine.notifications import Action, Notifications, Watching
+from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Policy
-from mcp_github.tools.arguments import Cursor, Fields, Limit, OptionalRepo, Since
+from mcp_github.tools.arguments import Cursor, Fields, Limit, OptionalRepo, RepoName, Since
 
 __all__ = ["NotificationTools"]
 
@@ -60,3 +60,13 @@ class NotificationTools:
             policy.require_everything("Notifications of all repositories")
         where = policy.write_repo(repo) if repo else None
         return await self.notifications.read_all(where, before)
+
+    @tool("Get a subscription", toolset="notifications", open_world=True)
+    async def get_subscription(self, repo: RepoName) -> Record:
+        """Get whether you watch a repository."""
+        return await self.notifications.watching(self.policy.repo(repo))
+
+    @tool("Watch a repository", toolset="notifications", effect="write", idempotent=True, open_world=True)
+    async def edit_subscription(self, repo: RepoName, state: Watching) -> Done:
+        """Hear of everything in a repository, of what you take part in, or of nothing."""
+        return await self.notifications.watch(self.policy.write_repo(repo), state)

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from mcp_batteries.server.declare import tool
-from mcp_github.engine.projects import Kind, Projects
+from mcp_github.engine.projects import FieldType, Kind, Layout, Projects, Status
 from mcp_github.models import Done, Listing
 from mcp_github.policy import Policy
-from mcp_github.tools.arguments import Cursor, Fields, Limit, Number, RepoName
+from mcp_github.tools.arguments import Cursor, Fields, Limit, Listed, Number, OptionalBody, RepoName, Title
 
 __all__ = ["ProjectTools"]
 
+
+def _day(given: str | None) -> str | None:
+    try:
+        return given and date.fromisoformat(given).isoformat()
+    except ValueError:
+        raise ValueError("must be a day such as 2026-01-31") from None
+
+
+Day = Annotated[str | None, AfterValidator(_day), Field(description="ISO 8601")]
+FieldName = Annotated[str, Field(min_length=1, max_length=200, description="Name")]
 OwnerName = Annotated[str, Field(description="User or organisation of the project")]
 
 
@@ -34,9 +45,63 @@ class ProjectTools:
         limit: Limit = 30,
         cursor: Cursor = None,
     ) -> Listing:
-        """List projects, or the fields or items (with their values) of one."""
+        """List projects, or of one its fields, items (with their values), views or status updates."""
         whose = self.policy.owner(owner)
         return await self.projects.list(whose, kind, project, query, fields=fields, limit=limit, cursor=cursor)
+
+    @tool("Create a project", toolset="projects", effect="write", open_world=True)
+    async def create_project(self, owner: OwnerName, title: Title) -> Done:
+        """Create a private project."""
+        self.policy.require_write()
+        self.policy.require_everything("New projects")
+        return await self.projects.create(self.policy.owner(owner), title)
+
+    @tool("Create a project's field", toolset="projects", effect="write", open_world=True)
+    async def create_project_field(
+        self,
+        owner: OwnerName,
+        project: Number,
+        name: FieldName,
+        type: FieldType,  # noqa: A002 - the word GitHub uses
+        options: Annotated[Listed, Field(description="Of single_select")] = None,
+        start: Annotated[Day, Field(description="Of the first iteration")] = None,
+        days: Annotated[int, Field(ge=1, le=365, description="Of an iteration")] = 14,
+    ) -> Done:
+        """Create a field of a project."""
+        self.policy.require_write()
+        whose = self.policy.owner(owner)
+        return await self.projects.create_field(
+            whose, project, name, type, options=options or [], start=start, days=days
+        )
+
+    @tool("Create a project's view", toolset="projects", effect="write", open_world=True)
+    async def create_project_view(
+        self,
+        owner: OwnerName,
+        project: Number,
+        name: FieldName,
+        layout: Layout = "table",
+        query: Annotated[str | None, Field(description="Filter, as on the board")] = None,
+    ) -> Done:
+        """Create a view of a project."""
+        self.policy.require_write()
+        return await self.projects.create_view(self.policy.owner(owner), project, name, layout, query)
+
+    @tool("Write a status update", toolset="projects", effect="destroy", open_world=True)
+    async def write_project_update(
+        self,
+        owner: OwnerName,
+        project: Number,
+        status: Status | None = None,
+        body: OptionalBody = None,
+        start: Day = None,
+        due: Day = None,
+        update: Annotated[str | None, Field(description="Id of the one to change")] = None,
+    ) -> Done:
+        """Say how a project stands, or change what was said."""
+        self.policy.require_write()
+        whose, known = self.policy.owner(owner), self.policy.node(update) if update else None
+        return await self.projects.update(whose, project, known, status=status, body=body, start=start, target=due)
 
     @tool("Add to a project", toolset="projects", effect="write", idempotent=True, open_world=True)
     async def create_project_item(self, owner: OwnerName, project: Number, repo: RepoName, number: Number) -> Done:

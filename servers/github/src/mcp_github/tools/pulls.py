@@ -10,7 +10,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from mcp_batteries.server.declare import tool
 from mcp_github.engine.checks import Checks
-from mcp_github.engine.pulls import Event, Pulls, ReviewComment
+from mcp_github.engine.pulls import Pulls
+from mcp_github.engine.reviews import Event, ReviewComment, Reviews
 from mcp_github.engine.waiting import LONGEST, Wait
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Policy
@@ -46,13 +47,17 @@ def _sha(given: str) -> str:
     return given
 
 
+Side = Literal["LEFT", "RIGHT"]
+
+
 class LineComment(BaseModel):
     model_config = ConfigDict(extra="forbid")
     path: str
-    line: Number
     body: str
-    side: Literal["LEFT", "RIGHT"] = "RIGHT"
+    line: OptionalNumber = Field(None, description="None: the file")
+    side: Side = "RIGHT"
     start_line: OptionalNumber = None
+    start_side: Side | None = None
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,7 @@ class PullTools:
     policy: Policy
     pulls: Pulls
     checks: Checks
+    reviews: Reviews
 
     @tool("List pull requests", toolset="pull_requests", open_world=True, view=ISSUES)
     async def list_pull_requests(
@@ -160,15 +166,20 @@ class PullTools:
         body: OptionalBody = None,
         comments: Annotated[list[LineComment], Field(description="On lines")] = [],  # noqa: B006
         commit: Annotated[str | None, Field(description="Head as reviewed")] = None,
+        review_id: Annotated[OptionalNumber, Field(description="Pending one to add to")] = None,
     ) -> Done:
         """Review a pull request: a verdict and comments on its lines, sent at once."""
         where = self.policy.write_repo(repo)
         said = [
-            ReviewComment(self.policy.file(item.path).name, item.body, item.line, item.side, item.start_line)
+            ReviewComment(
+                self.policy.file(item.path).name, item.body, item.line, item.side, item.start_line, item.start_side
+            )
             for item in comments
         ]
         at = self.policy.ref(commit).name if commit else None
-        return await self.pulls.review(where, number, event=event, body=body, comments=said, commit=at)
+        return await self.reviews.create(
+            where, number, event=event, body=body, comments=said, commit=at, review=review_id
+        )
 
     @tool("Finish a review", toolset="pull_requests", effect="destroy", open_world=True)
     async def edit_review(
@@ -182,7 +193,7 @@ class PullTools:
     ) -> Done:
         """Submit or delete a pending review, or dismiss one."""
         where = self.policy.write_repo(repo)
-        return await self.pulls.edit_review(where, number, review_id, action=action, event=event, body=body)
+        return await self.reviews.edit(where, number, review_id, action=action, event=event, body=body)
 
     @tool("Resolve a thread", toolset="pull_requests", effect="write", idempotent=True, open_world=True)
     async def edit_thread(

@@ -157,7 +157,10 @@ class RepoTools:
         limit: Limit = 30,
         cursor: Cursor = None,
     ) -> Listing:
-        """List a repository's branches or tags with their commits. History of one: `list_commits`."""
+        """List a repository's branches or tags with their commits. History of one: `list_commits`.
+
+        Tags have the fields message, tagger and tagged_at too.
+        """
         where = self.policy.repo(repo)
         return await self.repositories.refs(where, kind, fields=fields, limit=limit, cursor=cursor)
 

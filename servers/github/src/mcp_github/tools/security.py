@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declare import tool
 from mcp_github.engine.security import Alerts, Security
 from mcp_github.models import Listing, Record
@@ -51,6 +52,7 @@ class SecurityTools:
     async def list_advisories(
         self,
         repo: OptionalRepo = None,
+        org: Annotated[str | None, Field(description="All of its repositories")] = None,
         package: Annotated[str | None, Field(description="Affected package, as name or name@version")] = None,
         ecosystem: Annotated[str | None, Field(description="Such as pip or npm")] = None,
         severity: Severity = None,
@@ -59,10 +61,12 @@ class SecurityTools:
         limit: Limit = 20,
         cursor: Cursor = None,
     ) -> Listing:
-        """List a repository's security advisories, or search GitHub's database of them."""
-        if repo is not None:
-            where = self.policy.repo(repo)
-            return await self.security.advisories(where, {}, fields=fields, limit=limit, cursor=cursor)
+        """List security advisories of a repository or organisation, or search GitHub's database of them."""
+        if repo is not None and org is not None:
+            raise Invalid("Only one of `repo` and `org` can be given.")
+        if repo is not None or org is not None:
+            place = self.policy.repo(repo) if repo is not None else self.policy.owner(org or "")
+            return await self.security.advisories(place, {}, fields=fields, limit=limit, cursor=cursor)
         params: dict[str, Any] = {"affects": package, "ecosystem": ecosystem, "severity": severity}
         if advisory:
             params["cve_id" if advisory.upper().startswith("CVE") else "ghsa_id"] = advisory
