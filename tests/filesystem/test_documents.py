@@ -290,10 +290,10 @@ def test_damaged_documents_are_told_from_good_ones_and_stop_nothing(seed: int, t
         for _ in range(4):
             broken = bytearray(data)
             for _ in range(rng.choice([1, 3, 30])):
-                at = rng.randrange(len(broken))
+                at = rng.randrange(len(broken) or 1)
                 broken[at : at + rng.randrange(20)] = rng.randbytes(rng.randrange(20))
             if rng.random() < 0.5:
-                del broken[rng.randrange(len(broken)) :]
+                del broken[rng.randrange(len(broken) or 1) :]
             fill(tmp_path, {f"a.{suffix}": bytes(broken)})
             for path in (f"a.{suffix}", f"a.{suffix}!/a.txt"):
                 try:
