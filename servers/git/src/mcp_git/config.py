@@ -38,7 +38,6 @@ HARDENED: Mapping[str, str] = {
     "core.fsmonitor": "false",
     "core.attributesfile": "/dev/null",
     "core.pager": "cat",
-    "core.editor": "false",
     "core.quotepath": "false",
     "core.commitgraph": "true",
     "protocol.allow": "never",
@@ -49,6 +48,9 @@ HARDENED: Mapping[str, str] = {
     "diff.ignoresubmodules": "dirty",
     "status.submodulesummary": "false",
     "log.showsignature": "false",
+    "commit.gpgsign": "false",
+    "user.useconfigonly": "true",
+    "rerere.enabled": "false",
     "i18n.logoutputencoding": "UTF-8",
     "color.ui": "false",
 }

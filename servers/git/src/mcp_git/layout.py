@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from mcp_batteries.errors import NotFound, Refused, Unavailable, quote, reason
 
-__all__ = ["Layout", "inspect", "is_inside", "small_file"]
+__all__ = ["Layout", "inspect", "is_inside", "refuse_links_below", "small_file"]
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _MOST = 64 * 1024
@@ -131,6 +131,19 @@ def _refuse_links(folder: str, but: frozenset[str] = frozenset()) -> None:
                 raise _refused(quote(entry.name))
     except (FileNotFoundError, NotADirectoryError):
         pass
+
+
+def refuse_links_below(layout: Layout) -> None:
+    """Return if all that git could write to in its directories is a file or a folder, however deep.
+
+    Raises:
+        Refused: something is a link, through which a commit's message or a log would be written elsewhere.
+    """
+    for part in {layout.git_dir, layout.common_dir}:
+        for above, folders, _ in os.walk(part):
+            if above == part:
+                folders[:] = [name for name in folders if name not in _UNUSED]
+            _refuse_links(above, _UNUSED if above == part else frozenset())
 
 
 def _folders(folder: str) -> Iterator[str]:

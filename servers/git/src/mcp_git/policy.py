@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import sys
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,10 +17,21 @@ from typing import Protocol
 from urllib.parse import quote_from_bytes, unquote, unquote_to_bytes
 
 from mcp_batteries.errors import Invalid, NotFound, Refused, Unavailable, quote, reason
-from mcp_git.layout import Layout, inspect
+from mcp_git.layout import Layout, inspect, refuse_links_below
 from mcp_git.names import shown, spelled
 
-__all__ = ["KINDS", "Place", "Policy", "PolicySettings", "Range", "Repository", "Revision", "Shown"]
+__all__ = [
+    "KINDS",
+    "Changeable",
+    "NewName",
+    "Place",
+    "Policy",
+    "PolicySettings",
+    "Range",
+    "Repository",
+    "Revision",
+    "Shown",
+]
 
 KINDS = ("status", "head", "branches", "log", "diff", "stash")
 """What a repository has one of, as the last part of a URI."""
@@ -36,6 +48,10 @@ class PolicySettings(Protocol):
 
     @property
     def repositories(self) -> Sequence[str]: ...
+    @property
+    def read_only(self) -> bool: ...
+    @property
+    def write(self) -> bool: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +76,20 @@ class Repository:
 
     def uri(self, what: str) -> str:
         return f"git://{self.name}/{what}"
+
+
+@dataclass(frozen=True)
+class Changeable:
+    """A served folder that may also be changed."""
+
+    repository: Repository
+
+
+@dataclass(frozen=True)
+class NewName:
+    """A name that a branch or tag may get."""
+
+    text: str
 
 
 @dataclass(frozen=True)
@@ -133,6 +163,7 @@ class Policy:
     def __init__(self, settings: PolicySettings) -> None:
         if not settings.repositories:
             raise Unavailable("There is no repository to serve.", "Name one, such as `mcp-git .`.")
+        self._write = settings.write and not settings.read_only
         self.repositories: dict[str, Repository] = {}
         failed: list[str] = []
         for folder in settings.repositories:
@@ -164,8 +195,23 @@ class Policy:
             raise NotFound(f"No repository {quote(name)} is served.", f"Use one of: {names}.")
         return self.repositories[name]
 
-    def layout(self, repository: Repository) -> Layout:
+    def changeable(self, name: str) -> Changeable:
+        """The same as `repository`, to be changed.
+
+        Raises:
+            Refused: changes are not open, or not possible here.
+        """
+        if not self._write:
+            raise Refused("This server changes nothing.", "Only the operator can open that, with `--write`.")
+        if sys.platform == "win32":
+            raise Refused("On Windows this server only reads yet.", "Use `git` itself.")
+        return Changeable(self.repository(name))
+
+    def layout(self, repository: Repository, *, changes: bool = False) -> Layout:
         """Where the parts of a repository are now; blocks, and is asked before each run of git.
+
+        Args:
+            changes: whether git will write, for which more is looked at.
 
         Raises:
             Refused: something leads out of it, or another folder stands at its path.
@@ -180,7 +226,10 @@ class Policy:
                 f"The folder {quote(repository.name)} was moved or replaced.",
                 "The operator can start the server again.",
             )
-        return inspect(repository.path, self._served)
+        layout = inspect(repository.path, self._served)
+        if changes:
+            refuse_links_below(layout)
+        return layout
 
     def revision(self, text: str) -> Revision:
         """The revision that `text` names: a hash, branch, tag, `HEAD~2`, `stash@{1}`.
@@ -260,6 +309,16 @@ class Policy:
         if not _NAME.fullmatch(name) or name.startswith("-") or ".." in name or "@{" in name:
             raise Invalid(f"{quote(name)} can't be the name of a branch or tag.", "`list_refs` has those there are.")
         return Revision(name)
+
+    def new_name(self, name: str) -> NewName:
+        """A name for a branch or tag; git has more rules, and says so.
+
+        Raises:
+            Invalid: it can't be one.
+        """
+        if name == "HEAD" or name.startswith("refs/"):
+            raise Invalid(f"{quote(name)} is a name that git keeps for itself.", "Use another.")
+        return NewName(self.ref(name).text)
 
 
 def _refuse_options(text: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from mcp_batteries.server.assemble import Assembled, assemble
+from mcp_batteries.server.choice import Missing
 from mcp_batteries.server.skills import PackagedSkills
 from mcp_git.changes import RepositoryWatcher
 from mcp_git.completions import Completions
@@ -15,6 +16,7 @@ from mcp_git.prompts import Prompts
 from mcp_git.resources import Resources
 from mcp_git.settings import Settings
 from mcp_git.tools.read import ReadTools
+from mcp_git.tools.write import WriteTools
 
 __all__ = ["build"]
 
@@ -24,13 +26,14 @@ def build(settings: Settings) -> Assembled:
     policy = Policy(settings)
     engine = Engine(policy, seconds=settings.timeout)
     resources = Resources(policy, engine)
-    tools = [ReadTools(policy, engine)]
+    tools = [ReadTools(policy, engine), WriteTools(policy, engine)]
     followed = [repository.uri(kind) for repository in policy.repositories.values() for kind in ("head", "status")]
     return assemble(
         settings.COMMAND,
         settings,
         rooms=[*tools, resources, Prompts(policy, resources), Completions(policy, engine)],
         sources=[RepositoryWatcher(policy, engine, resources.text, settings)],
+        withholds=lambda declared: Missing([f"--{gate}" for gate in declared.gates if not settings.write]),
         follows=lambda: followed,
         skills=[PackagedSkills(settings.COMMAND, __file__)],
         title="Git",

@@ -21,11 +21,18 @@ class Settings(Common):
         Asked("repository", "Repository to serve", "/path/to/folder", "directory", multiple=True),
     )
 
-    EXAMPLES: ClassVar[tuple[str, ...]] = ("/path/to/folder", "--check /path/to/folder /path/to/another")
+    DOCUMENTED: ClassVar[tuple[str, ...]] = ("--write", "{folder}")
+
+    EXAMPLES: ClassVar[tuple[str, ...]] = (
+        "/path/to/folder",
+        "--write /path/to/folder",
+        "--check /path/to/folder /path/to/another",
+    )
 
     repositories: Annotated[tuple[str, ...], Positional()] = Field(
         (), description="Top folders of the repositories to serve, each named after its folder."
     )
+    write: bool = Field(False, description="Offer tools that change the index, commits, branches and the work tree.")
     timeout: int = Field(30, ge=1, le=600, description="Seconds until a running git command is stopped.")
     watch: Literal["auto", "poll"] = Field(
         "auto",

@@ -8,10 +8,8 @@ the repository's. This is how `git new-workdir` shares a repository, but for the
 from __future__ import annotations
 
 import os
-import queue
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -21,11 +19,11 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import IO
 
 from mcp_batteries.errors import Problem, Refused, Unavailable
 from mcp_batteries.limits import Stop
 from mcp_git import config
+from mcp_git.engine.process import Pipe, end, limit_memory
 from mcp_git.layout import Layout, is_inside
 from mcp_git.policy import Policy, Repository
 
@@ -33,13 +31,8 @@ __all__ = ["Failed", "Git", "Output"]
 
 _OLDEST = (2, 32)
 """The first that can leave out the user's configuration (GIT_CONFIG_GLOBAL)."""
-_PIECE = 64 * 1024
-_MOST_PIECES = 16
-"""Read ahead of what is taken."""
 _MOST_OUTPUT = 64 * 1024 * 1024
 _MOST_SAID = 4000
-_MOST_MEMORY = 4 * 1024**3
-_TICK_SECONDS = 0.05
 _INDEX_SECONDS = 60
 _MOST_CONFIGURATION = 1024 * 1024
 _BAD_INDEX = re.compile(rb"(?:^|\0)/|(?:^|[\0/])(?:\.\.?|\.git)?(?:/|\0)", re.I)
@@ -159,19 +152,23 @@ class Git:
         given: bytes = b"",
         most: int = _MOST_OUTPUT,
         fine: Iterable[int] = (0,),
+        changes: bool = False,
+        literal: bool = True,
     ) -> Output:
         """Run git and return what it prints, its first `most` bytes.
 
         Args:
             given: what it reads.
             fine: how it may end.
+            changes: whether it writes, so that no link may lie where it does.
+            literal: whether paths are no patterns; a pattern is never a caller's.
 
         Raises:
             Failed: it ended otherwise.
         """
         pieces: list[bytes] = []
         size = 0
-        with self.pieces(repository, words, stop, given=given, fine=fine) as found:
+        with self.pieces(repository, words, stop, given=given, fine=fine, changes=changes, literal=literal) as found:
             for piece in found:
                 pieces.append(piece)
                 size += len(piece)
@@ -189,20 +186,22 @@ class Git:
         *,
         given: bytes = b"",
         fine: Iterable[int] = (0,),
+        changes: bool = False,
+        literal: bool = True,
     ) -> Generator[Generator[bytes]]:
         """Run git for a block that takes what it prints piece by piece, and may leave before its end.
 
         Raises:
             Failed: it ended otherwise than `fine`, and was read to its end.
         """
-        layout = self._policy.layout(repository)
+        layout = self._policy.layout(repository, changes=changes)
         environment = self._environment(layout, stop)
         with tempfile.TemporaryFile(dir=self.scratch) as said, tempfile.TemporaryFile(dir=self.scratch) as reads:
             if given:
                 reads.write(given)
                 reads.seek(0)
             process = subprocess.Popen(
-                [self.program, "--literal-pathspecs", *words],
+                [self.program, *(["--literal-pathspecs"] if literal else []), *words],
                 cwd=layout.work_tree or layout.git_dir,
                 env=environment,
                 stdin=reads if given else subprocess.DEVNULL,
@@ -211,7 +210,7 @@ class Git:
                 start_new_session=True,
             )
             assert process.stdout is not None
-            pipe, ended = _Pipe(process.stdout), False
+            pipe, ended = Pipe(process.stdout), False
 
             def found() -> Generator[bytes]:
                 nonlocal ended
@@ -219,13 +218,13 @@ class Git:
                 ended = True
 
             try:
-                _limit_memory(process.pid)
+                limit_memory(process.pid)
                 yield found()
                 if ended and process.wait() not in fine:
                     said.seek(0)
                     raise Failed(self._without_places(said.read(_MOST_SAID), layout), process.returncode)
             finally:
-                _end(process)
+                end(process)
                 pipe.leave()
 
     def _without_places(self, said: bytes, layout: Layout) -> str:
@@ -270,8 +269,8 @@ class Git:
             "GIT_PROTOCOL_FROM_USER": "0",
             "GIT_TERMINAL_PROMPT": "0",
             "GIT_PAGER": "cat",
-            "GIT_EDITOR": "false",
-            "GIT_SEQUENCE_EDITOR": "false",
+            "GIT_EDITOR": ":",
+            "GIT_SEQUENCE_EDITOR": ":",
             "GIT_ADVICE": "0",
         }
 
@@ -392,59 +391,3 @@ def _link_on_windows(target: str, place: str) -> None:
         shutil.copy2(target, place)
     elif os.path.isfile(place):
         os.unlink(place)
-
-
-class _Pipe:
-    """Reads a pipe on a thread of its own, so that a stop is heeded meanwhile on every system."""
-
-    def __init__(self, pipe: IO[bytes]) -> None:
-        self._pipe = pipe
-        self._pieces: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        self._room = threading.Semaphore(_MOST_PIECES)
-        self._left = False
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
-
-    def _read(self) -> None:
-        piece = b"more"
-        while piece and not self._left:
-            piece = os.read(self._pipe.fileno(), _PIECE)
-            self._pieces.put(piece)
-            self._room.acquire()
-        self._pipe.close()
-
-    def pieces(self, stop: Stop) -> Generator[bytes]:
-        while True:
-            stop.check()
-            try:
-                piece = self._pieces.get(timeout=_TICK_SECONDS)
-            except queue.Empty:
-                continue
-            if not piece:
-                return
-            self._room.release()
-            yield piece
-
-    def leave(self) -> None:
-        """Read no more; what writes has ended."""
-        self._left = True
-        self._room.release()
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End git and what it started, unless it has ended."""
-    if process.poll() is None:
-        with suppress(ProcessLookupError, PermissionError):
-            if sys.platform == "win32":
-                process.kill()
-            else:
-                os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-def _limit_memory(process: int) -> None:
-    if sys.platform == "linux":
-        import resource
-
-        with suppress(OSError, ValueError):
-            resource.prlimit(process, resource.RLIMIT_DATA, (_MOST_MEMORY, _MOST_MEMORY))

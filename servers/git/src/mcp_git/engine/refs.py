@@ -17,7 +17,7 @@ from mcp_git.models import Answer, counted
 from mcp_git.names import one_line
 from mcp_git.policy import Policy, Repository, Revision
 
-__all__ = ["Kind", "list_refs", "merge_base", "names"]
+__all__ = ["Kind", "commits_of", "list_refs", "merge_base", "names"]
 
 Kind = Literal["branches", "tags", "remotes", "stashes", "worktrees", "reflog"]
 _ROW = 160
@@ -151,6 +151,7 @@ def merge_base(git: Git, repository: Repository, one: Revision, other: Revision,
 
 
 def commits_of(git: Git, repository: Repository, revision: Revision, stop: Stop) -> list[str]:
+    """The hash that a revision is, in a list that is empty if it is none."""
     try:
         return commits(git, repository, revision, stop)
     except Failed:

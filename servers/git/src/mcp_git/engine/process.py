@@ -1,0 +1,85 @@
+"""A process that is read from, stopped at once with all it started, and bounded in its memory."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Generator
+from contextlib import suppress
+from typing import IO
+
+from mcp_batteries.limits import Stop
+
+__all__ = ["Pipe", "end", "limit_memory"]
+
+_PIECE = 64 * 1024
+_MOST_PIECES = 16
+"""Read ahead of what is taken."""
+_MOST_MEMORY = 4 * 1024**3
+_TICK_SECONDS = 0.05
+
+
+class Pipe:
+    """Reads a pipe on a thread of its own, so that a stop is heeded meanwhile on every system."""
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        self._pipe = pipe
+        self._pieces: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._room = threading.Semaphore(_MOST_PIECES)
+        self._left = False
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        piece = b"more"
+        while piece and not self._left:
+            piece = os.read(self._pipe.fileno(), _PIECE)
+            self._pieces.put(piece)
+            self._room.acquire()
+        self._pipe.close()
+
+    def pieces(self, stop: Stop) -> Generator[bytes]:
+        """What is read, until the end of the pipe.
+
+        Raises:
+            Stopped: nobody waits for it any more.
+        """
+        while True:
+            stop.check()
+            try:
+                piece = self._pieces.get(timeout=_TICK_SECONDS)
+            except queue.Empty:
+                continue
+            if not piece:
+                return
+            self._room.release()
+            yield piece
+
+    def leave(self) -> None:
+        """Read no more; what writes has ended."""
+        self._left = True
+        self._room.release()
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End git and what it started, unless it has ended."""
+    if process.poll() is None:
+        with suppress(ProcessLookupError, PermissionError):
+            if sys.platform == "win32":
+                process.kill()
+            else:
+                os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def limit_memory(process: int) -> None:
+    """Bound what a process may take, where the system can."""
+    if sys.platform == "linux":
+        import resource
+
+        with suppress(OSError, ValueError):
+            resource.prlimit(process, resource.RLIMIT_DATA, (_MOST_MEMORY, _MOST_MEMORY))

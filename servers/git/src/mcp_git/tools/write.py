@@ -1,0 +1,194 @@
+"""What changes a repository; offered with `--write`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from mcp_batteries.errors import Invalid
+from mcp_batteries.server.declare import renames, tool
+from mcp_git.engine.change import Change
+from mcp_git.engine.service import Engine
+from mcp_git.models import Answer
+from mcp_git.policy import Policy
+from mcp_git.tools.arguments import RepositoryName
+
+__all__ = ["WriteTools"]
+
+Paths = Annotated[list[str], Field(max_length=1000, description="From the repository's top; `.` is all.")]
+NewRef = Annotated[str, Field(description="Name to give.")]
+Target = Annotated[str, Field(description="Commit, branch or tag.")]
+_adapt = renames(repo_path="repo", repository="repo", revision="rev", branch_name="name", files="paths")
+
+
+@dataclass(frozen=True)
+class WriteTools:
+    policy: Policy
+    engine: Engine
+
+    @tool("Edit the index", effect="destroy", gate="write", adapt=_adapt)
+    async def edit_index(
+        self,
+        paths: Paths = [],  # noqa: B006 - read only, and in the schema it reads as what it is
+        patch: Annotated[str, Field(description="Unified diff of single hunks, in place of `paths`.")] = "",
+        unstage: bool = False,
+        repo: RepositoryName = "",
+    ) -> Answer:
+        """Stage files or single hunks for the next commit, or unstage them."""
+        if bool(paths) == bool(patch):
+            raise Invalid("Either `paths` or a `patch` is needed.", "Give one of them.")
+        if patch:
+            words = ["apply", "--cached", "--whitespace=nowarn", *(["--reverse"] if unstage else []), "-"]
+            given = patch if patch.endswith("\n") else patch + "\n"
+            return await self._made(repo, Change(words, given.encode("utf-8", "surrogateescape"), undo=_STAGED))
+        places = [self.policy.place(path).path or "." for path in paths]
+        words = ["reset", "--quiet", "--"] if unstage else ["add", "--all", "--"]
+        return await self._made(repo, Change([*words, *places], undo=_UNSTAGE if not unstage else _STAGED))
+
+    @tool("Create commit", effect="destroy", gate="write", adapt=_adapt)
+    async def create_commit(
+        self,
+        message: Annotated[str, Field(min_length=1, description="Subject, empty line, body.")],
+        all_tracked: Annotated[bool, Field(description="Stage what changed in tracked files first.")] = False,
+        amend: Annotated[bool, Field(description="Replace the last commit.")] = False,
+        repo: RepositoryName = "",
+    ) -> Answer:
+        """Commit what is staged. Hooks are not run."""
+        words = ["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--cleanup=whitespace", "--file=-"]
+        words += ["--all"] * all_tracked + ["--amend"] * amend
+        return await self._made(repo, Change(words, message.encode("utf-8", "replace"), undo=_SOFT))
+
+    @tool("Create branch", effect="write", gate="write", adapt=_adapt)
+    async def create_branch(
+        self, name: NewRef, rev: Target = "HEAD", switch: bool = False, repo: RepositoryName = ""
+    ) -> Answer:
+        """Create a branch at a commit, and switch to it if asked."""
+        new, start = self.policy.new_name(name), self.policy.revision(rev)
+        words = ["switch", "--quiet", "--no-track", "--create"] if switch else ["branch", "--no-track"]
+        undo = f'`delete_ref` with name="{new.text}"' + (" after `run_switch`" if switch else "")
+        return await self._made(repo, Change([*words, new.text, start.text], named=start, undo=undo, files=switch))
+
+    @tool("Create tag", effect="write", gate="write", adapt=_adapt)
+    async def create_tag(
+        self,
+        name: NewRef,
+        rev: Target = "HEAD",
+        message: Annotated[str, Field(description="Makes an annotated tag.")] = "",
+        repo: RepositoryName = "",
+    ) -> Answer:
+        """Create a tag at a commit."""
+        new, start = self.policy.new_name(name), self.policy.revision(rev)
+        words = ["tag", "--no-sign", *(["--annotate", "--file=-"] if message else []), new.text, start.text]
+        undo = f'`delete_ref` with name="{new.text}", kind="tag"'
+        return await self._made(
+            repo, Change(words, message.encode("utf-8", "replace"), named=start, undo=undo, files=False)
+        )
+
+    @tool("Delete a ref", effect="destroy", gate="write", adapt=_adapt)
+    async def delete_ref(
+        self,
+        name: Annotated[str, Field(description="Branch or tag.")],
+        kind: Literal["branch", "tag"] = "branch",
+        force: Annotated[bool, Field(description="Also a branch that is merged nowhere.")] = False,
+        repo: RepositoryName = "",
+    ) -> Answer:
+        """Delete a branch or tag."""
+        ref = self.policy.new_name(name)
+        words = ["tag", "--delete"] if kind == "tag" else ["branch", "--quiet", "-D" if force else "-d"]
+        return await self.engine.delete_ref(
+            self.policy.changeable(repo), Change([*words, ref.text], files=False), ref, kind
+        )
+
+    @tool("Switch", effect="destroy", gate="write", adapt=_adapt)
+    async def run_switch(self, rev: Target, repo: RepositoryName = "") -> Answer:
+        """Switch the work tree to a branch; to another commit with HEAD detached. Uncommitted changes come along."""
+        return await self.engine.switch(self.policy.changeable(repo), self.policy.revision(rev))
+
+    @tool("Restore files", effect="destroy", gate="write", adapt=_adapt)
+    async def run_restore(self, paths: Paths, rev: Target = "HEAD", repo: RepositoryName = "") -> Answer:
+        """Put files back as a commit has them, in the work tree and the index."""
+        source = self.policy.revision(rev)
+        places = [self.policy.place(path).path or "." for path in paths]
+        if not places:
+            raise Invalid("`paths` is empty.", "Name files, or `.` for all.")
+        words = ["restore", f"--source={source.text}", "--staged", "--worktree", "--", *places]
+        return await self._made(repo, Change(words, named=source, loses=True))
+
+    @tool("Stash", effect="destroy", gate="write", adapt=_adapt)
+    async def run_stash(
+        self,
+        action: Literal["push", "pop", "apply", "drop"] = "push",
+        rev: Annotated[str, Field(description="Which, other than to push.")] = "stash@{0}",
+        message: Annotated[str, Field(description="To push with.")] = "",
+        untracked: bool = False,
+        repo: RepositoryName = "",
+    ) -> Answer:
+        """Put uncommitted changes aside, or bring them back."""
+        if action == "push":
+            words = ["stash", "push", "--quiet", *(["--include-untracked"] if untracked else [])]
+            words += ["--message", message] if message else []
+            return await self._made(repo, Change(words, undo='`run_stash` with action="pop"'))
+        return await self.engine.stash(self.policy.changeable(repo), action, self.policy.revision(rev))
+
+    @tool("Merge", effect="destroy", gate="write", adapt=_adapt)
+    async def run_merge(
+        self,
+        rev: Target,
+        message: Annotated[str, Field(description="Of the merge commit.")] = "",
+        squash: bool = False,
+        repo: RepositoryName = "",
+    ) -> Answer:
+        """Merge a branch into the current one; stops at conflicts."""
+        named = self.policy.revision(rev)
+        words = ["merge", "--quiet", "--no-edit", "--no-verify", "--no-gpg-sign", "--no-autostash"]
+        words += (["--squash"] if squash else []) + (["--file=-"] if message else [])
+        return await self._made(repo, Change([*words, named.text], message.encode("utf-8", "replace"), named=named))
+
+    @tool("Rebase", effect="destroy", gate="write", adapt=_adapt)
+    async def run_rebase(self, rev: Target, repo: RepositoryName = "") -> Answer:
+        """Put the commits of the current branch on top of another; stops at conflicts."""
+        named = self.policy.revision(rev)
+        words = ["rebase", "--quiet", "--no-verify", "--no-gpg-sign", "--no-autostash", "--no-autosquash"]
+        return await self._made(repo, Change([*words, named.text], named=named))
+
+    @tool("Cherry-pick", effect="destroy", gate="write", adapt=_adapt)
+    async def run_cherry_pick(
+        self,
+        rev: Target,
+        revert: Annotated[bool, Field(description="The opposite of the commit instead.")] = False,
+        repo: RepositoryName = "",
+    ) -> Answer:
+        """Do what a commit did once more on the current branch, or revert it; stops at conflicts."""
+        named = self.policy.revision(rev)
+        words = ["revert", "--no-edit"] if revert else ["cherry-pick"]
+        return await self._made(repo, Change([*words, "--no-gpg-sign", named.text], named=named))
+
+    @tool("Go on or give up", effect="destroy", gate="write", adapt=_adapt)
+    async def run_step(self, action: Literal["continue", "skip", "abort"], repo: RepositoryName = "") -> Answer:
+        """Continue a merge, rebase, cherry-pick or revert once its conflicts are staged, or abort it."""
+        return await self.engine.step(self.policy.changeable(repo), action)
+
+    @tool("Reset", effect="destroy", gate="write", adapt=_adapt)
+    async def run_reset(
+        self,
+        rev: Target,
+        mode: Annotated[
+            Literal["soft", "mixed", "keep", "hard"],
+            Field(description="Keep index and files, files, only what is not committed, or nothing."),
+        ] = "keep",
+        repo: RepositoryName = "",
+    ) -> Answer:
+        """Move the current branch to another commit, such as one of the reflog to undo what was done."""
+        named = self.policy.revision(rev)
+        change = Change(["reset", "--quiet", f"--{mode}", named.text, "--"], named=named, loses=mode == "hard")
+        return await self._made(repo, change)
+
+    async def _made(self, repo: str, change: Change) -> Answer:
+        return await self.engine.change(self.policy.changeable(repo), change)
+
+
+_STAGED = "`edit_index` with the opposite `unstage`"
+_UNSTAGE = "`edit_index` with `unstage`"
+_SOFT = '`run_reset` with rev="HEAD@{1}", mode="soft"'

@@ -1,0 +1,299 @@
+"""Changes: what they do, how they stop, and that the way back which an answer names leads back."""
+
+import os
+import re
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from git_server.made import Made
+from git_server.serving import Asking, serving
+from git_server.test_hostile import Trap
+from mcp_batteries.errors import Unavailable
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it only reads there yet")
+
+
+def made_app(folder: Path) -> Made:
+    made = Made(folder / "app")
+    made.git("config", "user.name", "Grace Hopper")
+    made.git("config", "user.email", "grace@example.org")
+    made.commit("first", {"notes.txt": "".join(f"line {number}\n" for number in range(30)), "side.txt": "side\n"})
+    made.git("branch", "topic")
+    return made
+
+
+async def undone(asking: Asking, answer: str) -> None:
+    """Do what an answer says would undo it."""
+    ways = re.findall(r"(?m)^undo: (.*)$", answer)
+    assert ways, answer
+    for way in ways:
+        tool, *_ = re.findall(r"`((?:run|create|delete|edit)_\w+)`", way)
+        arguments = dict(re.findall(r'(\w+)="([^"]+)"', way))
+        said = await asking(tool, **arguments)
+        assert not said.startswith("failed"), (way, said)
+
+
+def state(made: Made) -> tuple[str, ...]:
+    words = (
+        ["status", "--porcelain", "-b"],
+        ["rev-parse", "HEAD"],
+        ["for-each-ref", "refs/heads", "refs/tags"],
+        ["diff"],
+    )
+    return tuple(made.git(*word) for word in words)
+
+
+@pytest.mark.anyio
+async def test_a_change_is_made_and_its_way_back_leads_back(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.git("switch", "--quiet", "topic")
+    picked = made.commit("a word of the topic", {"topic.txt": "topic\n"})
+    made.git("switch", "--quiet", "main")
+    made.commit("second", {"side.txt": "more\n"})
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("create_commit", {"message": "A commit\n\n# with a body", "all_tracked": True}),
+        ("run_merge", {"rev": "topic"}),
+        ("run_rebase", {"rev": "topic"}),
+        ("run_cherry_pick", {"rev": picked[:10]}),
+        ("run_cherry_pick", {"rev": "HEAD", "revert": True}),
+        ("run_reset", {"rev": "HEAD~1"}),
+        ("create_branch", {"name": "new"}),
+        ("create_tag", {"name": "v1", "message": "The first"}),
+        ("run_switch", {"rev": "topic"}),
+        ("run_switch", {"rev": "HEAD~1"}),
+        ("delete_ref", {"name": "topic", "force": True}),
+    ]
+    async with serving("--write", made.path) as asking:
+        for tool, arguments in calls:
+            if tool == "create_commit":
+                made.write("notes.txt", "changed\n")
+            before = state(made)
+            answer = await asking(tool, **arguments)
+            assert not answer.startswith("failed"), (tool, answer)
+            assert state(made) != before, (tool, answer)
+            await undone(asking, answer)
+            if tool == "create_commit":
+                assert (
+                    made.git("log", "-1", "--format=%an %B", "HEAD@{1}") == "Grace Hopper A commit\n\n# with a body\n\n"
+                )
+                made.git("reset", "--quiet", "--hard")
+                continue
+            assert state(made) == before, (tool, answer)
+
+
+@pytest.mark.anyio
+async def test_files_and_single_hunks_are_staged(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.write(
+        "notes.txt", (made.path / "notes.txt").read_text().replace("line 1\n", "LINE 1\n").replace("line 28", "LINE 28")
+    )
+    made.write("new.txt", "new\n")
+    async with serving("--write", made.path) as asking:
+        shown = await asking("read_diff", path="notes.txt", only="unstaged")
+        head, _, second = re.split(r"(?m)^(?=@@)", shown[shown.index("--- a/") :])
+        assert not (await asking("edit_index", patch=head + second)).startswith("failed")
+        assert "+LINE 28" in made.git("diff", "--cached") and "+LINE 1\n" not in made.git("diff", "--cached")
+        assert not (await asking("edit_index", patch=head + second, unstage=True)).startswith("failed")
+        assert made.git("diff", "--cached") == ""
+        await asking("edit_index", paths=["."])
+        assert made.git("status", "--porcelain") == "A  new.txt\nM  notes.txt\n"
+        await asking("edit_index", paths=["new.txt"], unstage=True)
+        assert made.git("status", "--porcelain") == "M  notes.txt\n?? new.txt\n"
+        assert "failed: " in await asking("edit_index", patch="not a patch")
+        assert "failed: " in await asking("edit_index", paths=["missing.txt"])
+
+
+@pytest.mark.anyio
+async def test_what_was_not_committed_can_be_brought_back(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.write("side.txt", "precious\n")
+    before = made.git("diff")
+    async with serving("--write", made.path) as asking:
+        for tool, arguments in (
+            ("run_restore", {"paths": ["side.txt"]}),
+            ("run_reset", {"rev": "HEAD", "mode": "hard"}),
+        ):
+            answer = await asking(tool, **arguments)
+            assert made.git("diff") == "", answer
+            await undone(asking, answer)
+            assert made.git("diff") == before, tool
+        answer = await asking("run_stash", message="for later")
+        assert made.git("diff") == "" and "for later" in made.git("stash", "list")
+        await undone(asking, answer)
+        assert made.git("diff") == before and made.git("stash", "list") == ""
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("tool", ["run_merge", "run_rebase", "run_cherry_pick"])
+async def test_a_conflict_stops_is_solved_or_given_up(tool: str, tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.git("switch", "--quiet", "topic")
+    made.commit("their word", {"side.txt": "theirs\n"})
+    made.git("switch", "--quiet", "main")
+    made.commit("our word", {"side.txt": "ours\n"})
+    async with serving("--write", made.path) as asking:
+        before = state(made)
+        answer = await asking(tool, rev="topic")
+        assert "1 in conflict" in answer and "conflict: side.txt" in answer and "`run_step`" in answer
+        assert "failed: " in await asking("run_step", action="continue")
+        assert not (await asking("run_step", action="abort")).startswith("failed")
+        assert state(made) == before
+        await asking(tool, rev="topic")
+        made.write("side.txt", "both\n")
+        await asking("edit_index", paths=["side.txt"])
+        answer = await asking("run_step", action="continue")
+        assert "under way" not in answer and made.git("status", "--porcelain") == "", answer
+        assert "both" in made.git("show", "HEAD:side.txt")
+        assert "`under way`" in await asking("run_step", action="abort")
+
+
+HOOKS = (
+    "pre-commit", "commit-msg", "prepare-commit-msg", "post-commit", "post-checkout", "post-merge", "pre-merge-commit",
+    "pre-rebase", "post-rewrite", "reference-transaction", "post-index-change", "applypatch-msg",
+)  # fmt: skip
+
+
+def signing(trap: Trap) -> None:
+    trap.configure("commit.gpgSign", "true")
+    trap.configure("tag.gpgSign", "true")
+    trap.configure("gpg.program", trap.program())
+
+
+def editors(trap: Trap) -> None:
+    for key in ("core.editor", "sequence.editor"):
+        trap.configure(key, trap.program())
+
+
+def merge_driver(trap: Trap) -> None:
+    (trap.dot_git / "info").mkdir(exist_ok=True)
+    (trap.dot_git / "info/attributes").write_text("*.txt merge=evil\n", "utf-8")
+    trap.configure("merge.evil.driver", trap.program())
+
+
+def every_hook(trap: Trap) -> None:
+    for name in HOOKS:
+        trap.hook(name)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("arm", [every_hook, signing, editors, merge_driver], ids=lambda arm: arm.__name__)
+async def test_a_change_runs_nothing_either(arm: Callable[[Trap], None], tmp_path: Path) -> None:
+    trap = Trap(tmp_path)
+    made = trap.made
+    for key, value in (("name", "Ada"), ("email", "ada@example.org")):
+        trap.configure(f"user.{key}", value)
+    made.git("branch", "topic", "HEAD~1")
+    arm(trap)
+    async with serving("--write", made.path) as asking:
+        assert not (await asking("create_commit", message="all", all_tracked=True)).startswith("failed")
+        await asking("run_switch", rev="topic")
+        made.write("notes.txt", "theirs\n")
+        for tool, arguments in (
+            ("edit_index", {"paths": ["."]}), ("create_commit", {"message": "theirs"}), ("run_merge", {"rev": "main"}),
+            ("run_step", {"action": "abort"}), ("run_rebase", {"rev": "main"}), ("run_step", {"action": "abort"}),
+            ("create_tag", {"name": "v1", "message": "one"}), ("run_stash", {}), ("run_switch", {"rev": "main"}),
+            ("run_cherry_pick", {"rev": "HEAD", "revert": True}), ("create_commit", {"message": "x", "amend": True}),
+        ):  # fmt: skip
+            said = await asking(tool, **arguments)
+            assert "inside the server" not in said and os.listdir(trap.canaries) == [], (tool, said)
+    plainly: list[Callable[[], str]] = [
+        lambda: made.git("commit", "--allow-empty", "--edit", "--message", "x"),
+        lambda: made.commit("ours", {"notes.txt": "ours\n"}),
+        lambda: made.git("merge", "topic"),
+    ]
+    for plain in plainly:
+        with suppress(AssertionError):  # What ran fails.
+            plain()
+    assert os.listdir(trap.canaries) == ["ran"], "the case is not armed"
+
+
+@pytest.mark.anyio
+async def test_a_list_of_steps_that_somebody_else_wrote_is_not_followed(tmp_path: Path) -> None:
+    trap = Trap(tmp_path)
+    made = trap.made
+    made.git("reset", "--quiet", "--hard")
+    made.git("switch", "--quiet", "--create", "topic", "HEAD~1")
+    made.commit("theirs", {"notes.txt": "theirs\n"})
+    with pytest.raises(AssertionError):
+        made.git("rebase", "main")
+    todo = trap.dot_git / "rebase-merge/git-rebase-todo"
+    todo.write_text(f"exec {trap.program()}\n", "utf-8")
+    made.write("notes.txt", "both\n")
+    async with serving("--write", made.path) as asking:
+        await asking("edit_index", paths=["notes.txt"])
+        for action in ("continue", "skip"):
+            assert "`exec`" in await asking("run_step", action=action)
+        assert os.listdir(trap.canaries) == []
+    with pytest.raises(AssertionError):
+        made.git("-c", "core.editor=true", "rebase", "--continue")
+    assert os.listdir(trap.canaries) == ["ran"], "the case is not armed"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "name", ["COMMIT_EDITMSG", "logs/HEAD", "logs/refs/heads/main", "ORIG_HEAD", "index", "MERGE_MSG"]
+)
+async def test_a_change_does_not_write_through_a_link(name: str, tmp_path: Path) -> None:
+    trap = Trap(tmp_path)
+    for key, value in (("name", "Ada"), ("email", "ada@example.org")):
+        trap.configure(f"user.{key}", value)
+    (trap.dot_git / name).unlink(missing_ok=True)
+    (trap.dot_git / name).symlink_to(trap.outside)
+    before = trap.outside.read_bytes()
+    async with serving("--write", trap.made.path) as asking:
+        said = await asking("create_commit", message="echo owned", all_tracked=True)
+        assert said.startswith("failed: ") and "is a link" in said
+        for tool in ("edit_index", "run_restore"):
+            assert "is a link" in await asking(tool, paths=["."])
+        assert "is a link" in await asking("run_stash")
+    assert trap.outside.read_bytes() == before
+
+
+@pytest.mark.anyio
+async def test_paths_outside_and_filters_are_refused(tmp_path: Path) -> None:
+    """CVE-2026-27735: a file outside that is staged is read by whoever reads the index."""
+    trap = Trap(tmp_path)
+    async with serving("--write", trap.made.path) as asking:
+        for path in ("../outside.txt", str(trap.outside), "a/../../outside.txt", ".git/config"):
+            assert (await asking("edit_index", paths=[path])).startswith("failed: ")
+        (trap.made.path / "link").symlink_to(trap.folder)
+        assert (await asking("edit_index", paths=["link/outside.txt"])).startswith("failed: ")
+        assert "outside" not in trap.made.git("ls-files")
+        for tool, name in (
+            ("create_branch", "-D"),
+            ("create_tag", "--force"),
+            ("create_branch", "HEAD"),
+            ("create_tag", "a..b"),
+        ):
+            assert (await asking(tool, name=name)).startswith("failed: ")
+        trap.attributes("*.bin filter=lfs diff=lfs merge=lfs -text\n")
+        for tool, arguments in (("edit_index", {"paths": ["."]}), ("run_switch", {"rev": "HEAD"}), ("run_stash", {})):
+            assert "`filter=`" in await asking(tool, **arguments)
+
+
+@pytest.mark.anyio
+async def test_nobody_to_commit_as_and_another_git_at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Made(tmp_path / "app")
+    made.commit("first", {"a.txt": "a\n"})
+    made.write("a.txt", "b\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    async with serving("--write", made.path) as asking:
+        assert "`user.name`" in await asking("create_commit", message="x", all_tracked=True)
+        (made.path / ".git/index.lock").touch()
+        assert "Another `git` is at work" in await asking("edit_index", paths=["."])
+
+
+@pytest.mark.anyio
+async def test_writing_is_closed_by_default(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    async with serving(made.path) as asking:
+        tools = {tool.name for tool in (await asking.client.list_tools()).tools}
+    assert not {name for name in tools if name.split("_")[0] in ("run", "create", "edit", "delete")}
+    with pytest.raises(Unavailable):
+        async with serving(tmp_path / "missing"):
+            pass
