@@ -548,7 +548,7 @@ def test_a_backslash_parts_names_on_windows(
         find([top], r"Q:\nowhere\*.py", Stop())
 
 
-@pytest.mark.parametrize("glob", ["", "/", "../*", "a/../b", "/no-such-folder/**", "file:///etc/*"])
+@pytest.mark.parametrize("glob", ["", "/", "../*", "a/../b", "/no-such-folder/**", "file:///etc/*", "/\0", "a\0b"])
 def test_a_glob_that_means_nothing_below_the_folder_is_refused(tmp_path: Path, grep: Grep, glob: str) -> None:
     fill(tmp_path, {"a": "x"})
     with pytest.raises(Invalid) as raised:

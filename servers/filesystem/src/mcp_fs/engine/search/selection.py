@@ -37,6 +37,8 @@ def choosers(starts: Sequence[Readable], glob: str) -> list[Chooser]:
     glob = _with_slashes(folded(glob))
     if not glob.strip("/"):
         raise Invalid(f"The glob {quote(glob)} names nothing.", "Use `*` for everything.")
+    if "\0" in glob:
+        raise Invalid("The glob holds a NUL, which no name does.", "Leave it out.")
     if glob[:6].lower() == "file:/":
         raise Invalid(f"The glob {quote(glob)} is a URI.", "Use the path alone.")
     if ".." in glob.split("/"):
