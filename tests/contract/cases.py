@@ -13,14 +13,16 @@ from mcp_batteries.testing.case import Case
 from postgres.serving import make
 from weather.upstream import Upstream
 
+SECRET = "canary-of-the-contract"
+
 
 def filesystem(scratch: Path) -> Case:
     served, beside = scratch / "served", scratch / "served_not"
     (served / "folder").mkdir(parents=True)
     beside.mkdir()
-    (beside / "secret.txt").write_text("the secret", "utf-8")
+    (beside / "secret.txt").write_text(SECRET, "utf-8")
     (served / "notes.txt").write_text("first\nsecond\nthird\n", "utf-8")
-    (served / ".env").write_text("TOKEN=the secret", "utf-8")
+    (served / ".env").write_text(f"TOKEN={SECRET}", "utf-8")
     if sys.platform != "win32":  # where not everybody may make links
         (served / "way_out").symlink_to(beside)
     return Case(
@@ -40,7 +42,7 @@ def filesystem(scratch: Path) -> Case:
             ("write_file", {"path": "../served_not/new.txt", "content": "x"}),
             ("write_file", {"path": "notes.txt", "content": "x"}),
         ],
-        foreign=[str(beside), "the secret", "root:"],
+        foreign=[str(beside), SECRET, "root:"],
     )
 
 
@@ -85,7 +87,7 @@ def sqlite(scratch: Path) -> Case:
         database.executescript(
             "CREATE TABLE people (id INTEGER PRIMARY KEY, name); INSERT INTO people VALUES (1, 'Ada')"
         )
-    (scratch / "secret.txt").write_text("the secret", "utf-8")
+    (scratch / "secret.txt").write_text(SECRET, "utf-8")
     return Case(
         package="mcp_sqlite",
         arguments=["--write", "--ddl", "--files", str(files), str(served / "app.db")],
@@ -106,14 +108,14 @@ def sqlite(scratch: Path) -> Case:
             ("copy_from_file", {"table": "people", "file": "secret.txt"}),
             ("copy_database", {"file": "missing/copy.db"}),
         ],
-        foreign=["the secret", str(served)],
+        foreign=[SECRET, str(served)],
     )
 
 
 def github(scratch: Path) -> Case:
     oracle = _github()
     key = scratch / "app.pem"
-    key.write_text("the secret", "utf-8")
+    key.write_text(SECRET, "utf-8")
     token = scratch / "token"
     token.write_text("ghp_contractsOwnToken", "utf-8")
     return Case(
@@ -140,7 +142,7 @@ def github(scratch: Path) -> Case:
                              "files": [{"path": ".github/workflows/x.yml", "content": "x"}]}),
             ("edit_thread", {"repo": "octo/app", "number": 1, "thread": "no id"}),
         ],
-        foreign=["ghp_contractsOwnToken", "the secret", str(scratch)],
+        foreign=["ghp_contractsOwnToken", SECRET, str(scratch)],
     )  # fmt: skip
 
 
@@ -181,7 +183,7 @@ def _weather_upstream() -> Upstream:
 
 
 def postgres(scratch: Path) -> Case:
-    (scratch / "secret.txt").write_text("the secret", "utf-8")
+    (scratch / "secret.txt").write_text(SECRET, "utf-8")
     base = make()
     return Case(
         package="mcp_postgres",
@@ -205,7 +207,7 @@ def postgres(scratch: Path) -> Case:
             ("list_top_queries", {}),
             ("find_indexes", {}),
         ],
-        foreign=["the secret", str(scratch), "owner:owner"],
+        foreign=[SECRET, str(scratch), "owner:owner"],
     )
 
 

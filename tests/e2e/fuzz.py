@@ -8,10 +8,14 @@ answer that is not JSON-RPC, that says of itself that it is a defect, that has a
 comes; a traceback; an end of the process; or memory that is not given back. It is printed with its seed.
 """
 
+import os
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+if __name__ == "__main__":
+    # For a start beside whatever else runs for so long; read as the wires are imported.
+    os.environ.setdefault("MCP_TEST_SECONDS", "120")
 
 import argparse
 import copy
@@ -20,7 +24,7 @@ import random
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
@@ -204,6 +208,8 @@ class Judge:
     def __init__(self, case: Case) -> None:
         self._foreign = case.foreign
         self.tally = Counter[str]()
+        self.said: Callable[[], str] = str
+        """What the server has logged."""
 
     def message(self, answer: Any) -> None:
         for item in cast("list[Any]", answer) if isinstance(answer, list) else [answer]:
@@ -221,16 +227,16 @@ class Judge:
             kind = "errors" if "error" in said or said.get("result", {}).get("isError") else "answers"
             self.tally["notices" if "method" in said else kind] += 1
 
-    def log(self, text: str) -> None:
-        if "Traceback" in text:
-            raise Finding(f"a traceback: {text[text.index('Traceback') :][:3000]}")
-
-    def turn(self, wire: Wire, log: str) -> None:
+    def turn(self, wire: Wire) -> None:
         """Judge what came beside the answers, and what the server has logged."""
         for message in wire.messages:
             self.message(message)
         wire.messages.clear()
-        self.log(log)
+        self.log()
+
+    def log(self) -> None:
+        if "Traceback" in self.said():
+            raise Finding("a traceback")
 
 
 async def lists(wire: Wire) -> dict[str, list[Any]]:
@@ -250,6 +256,7 @@ def memory(pid: int) -> float:
 async def over_stdio(case: Case, revision: str, seconds: float, dice: random.Random, judge: Judge) -> float:
     """Megabytes that the server grew by after the first rounds."""
     async with StdioWire(case.command, revision=revision) as wire:
+        judge.said = lambda: wire.stderr
         await wire.open()
         maker, warm = Maker(dice, case, await lists(wire)), 0.0
         until = time.monotonic() + seconds
@@ -276,7 +283,7 @@ async def over_stdio(case: Case, revision: str, seconds: float, dice: random.Ran
                     judge.message(message)
             if waiting:
                 raise Finding(f"no answer to {sorted(waiting)}")
-            judge.turn(wire, wire.stderr)
+            judge.turn(wire)
             if turn == 20:
                 warm = memory(wire.process.pid)
         return memory(wire.process.pid) - warm if warm else 0.0
@@ -293,6 +300,7 @@ async def listening(case: Case) -> AsyncGenerator[tuple[Any, str]]:
 async def over_http(case: Case, revision: str, seconds: float, dice: random.Random, judge: Judge) -> float:
     """Megabytes that the server grew by after the first rounds."""
     async with listening(case) as (subject, url), HttpWire(url, revision=revision) as wire:
+        judge.said = lambda: subject.said
         await wire.open()
         maker, warm = Maker(dice, case, await lists(wire)), 0.0
 
@@ -333,13 +341,15 @@ async def over_http(case: Case, revision: str, seconds: float, dice: random.Rand
                         headers[name] = dice.choice(
                             ("", "x" * 3000, "=?base64?!?=", "text/plain", "2024-11-05", "\x7f")
                         )
-                    headers = {name: "".join(filter(_is_sendable, str(value))) for name, value in headers.items()}
+                    headers = {
+                        name: "".join(filter(_is_sendable, str(value))).strip() for name, value in headers.items()
+                    }
                     data = json.dumps(message).encode() if must else maker.text(message)
                     tasks.start_soon(post, data, headers, must, held)
                     judge.tally["sent"] += 1
             with anyio.fail_after(SECONDS):
                 await wire.request("tools/list", seconds=SECONDS)
-            judge.turn(wire, subject.said)
+            judge.turn(wire)
             if turn == 20:
                 warm = memory(subject.process.pid)
         return memory(subject.process.pid) - warm if warm else 0.0
@@ -363,7 +373,8 @@ async def fuzz(package: str, seconds: float, seed: int) -> list[str]:
                 while isinstance(reason, BaseExceptionGroup):
                     reason = cast("BaseExceptionGroup[BaseException]", reason).exceptions[0]
                 found.append(f"{name}: {type(reason).__name__}: {reason} after {dict(judge.tally)}")
-                print(f"FOUND {found[-1]}", flush=True)
+                log = judge.said()
+                print(f"FOUND {found[-1]}\n{log[max(0, log.find('Traceback')) :][:6000]}", flush=True)
     return found
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from contract.cases import CASES
+from contract.cases import CASES, SECRET
 from e2e.fuzz import Finding, Judge, fuzz
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads what a process holds under /proc")
@@ -25,7 +25,7 @@ async def test_messages_made_by_chance_find_nothing() -> None:
         {"jsonrpc": "2.0", "id": 1, "result": {}, "error": {"code": 1, "message": ""}},
         {"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "Internal error"}},
         {"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": "It failed inside the server."}]}},
-        {"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": "here: the secret"}]}},
+        {"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": f"here: {SECRET}"}]}},
         "words",
     ],
 )
@@ -34,5 +34,6 @@ def test_what_no_server_may_say_is_found(said: Any, tmp_path: Path) -> None:
     judge.message({"jsonrpc": "2.0", "id": 1, "result": {}})
     with pytest.raises(Finding):
         judge.message(said)
+    judge.said = lambda: 'INFO x\nTraceback (most recent call last):\n  File "x"'
     with pytest.raises(Finding):
-        judge.log('INFO x\nTraceback (most recent call last):\n  File "x"')
+        judge.log()
