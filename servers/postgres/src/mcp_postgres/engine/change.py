@@ -20,7 +20,7 @@ from mcp_postgres.engine.alone import ALONE, run_alone
 from mcp_postgres.engine.cells import Column, Lines
 from mcp_postgres.engine.connections import Connections, Session
 from mcp_postgres.engine.effects import Effects
-from mcp_postgres.engine.errors import placed, problem
+from mcp_postgres.engine.errors import in_doubt, placed, problem
 from mcp_postgres.engine.pages import Pages
 from mcp_postgres.policy import Changes, Migration, ReadStatement, Writes
 from mcp_postgres.split import begin_of
@@ -118,7 +118,7 @@ async def change(
             try:
                 return await work.end(steps)
             except psycopg.Error as error:
-                raise problem(error, name) from error
+                raise (in_doubt(name) if session.in_doubt else problem(error, name)) from error
     return await run_alone(connections, wanted.parts[0], limits, alone)
 
 
@@ -183,13 +183,13 @@ class _Work:
                 "Make it a lasting one, or write the query with WITH.",
             )
         if self.effects is None:
-            await session.simple(_COMMIT)
+            await session.commit(_COMMIT)
             return Change(steps, dry_run)
         objects, findings = await self.effects.end()
         told = objects if objects or not all(step.what in _TENDED for step in steps) else None
         told = told if self.reshapes else None
         if not dry_run:
-            await session.simple(_COMMIT)
+            await session.commit(_COMMIT)
             return Change(steps, dry_run, told)
         samples = () if session.world.closed else await self.effects.samples(keep="mcp_before")
         back: list[str] = []

@@ -28,7 +28,7 @@ from psycopg.types.string import StrDumperUnknown, TextLoader
 
 from mcp_batteries.errors import Problem, Refused, Unavailable, quote
 from mcp_postgres.engine.closed_world import World
-from mcp_postgres.engine.errors import problem, unreachable
+from mcp_postgres.engine.errors import in_doubt, problem, unreachable
 from mcp_postgres.engine.role import ROLE, Role
 from mcp_postgres.policy import Database
 
@@ -100,6 +100,8 @@ class Session:
         """The role, as SQL spells it, as which the statements of others run."""
         self.spent = False
         """Whether something was left in it that the next caller must not meet."""
+        self.in_doubt = False
+        """Whether a commit was sent that nobody has answered."""
 
     def cursor(self) -> AsyncRawCursor[Any]:
         return self.raw.cursor()  # pyright: ignore[reportReturnType] - its factory is set at connect
@@ -112,6 +114,16 @@ class Session:
     async def simple(self, sql: str) -> None:
         """Run statements of our own, several in one trip."""
         await self.cursor().execute(sql.encode())
+
+    async def commit(self, sql: str) -> None:
+        """Run statements of our own, the last of which is COMMIT."""
+        self.in_doubt = True
+        try:
+            await self.simple(sql)
+        except psycopg.Error:
+            self.in_doubt = self.raw.broken
+            raise
+        self.in_doubt = False
 
     async def last(self, sql: str) -> str | None:
         """Run statements of our own in one trip; the one value that the last of them finds."""
@@ -194,6 +206,8 @@ class Connections:
                     yield session
             except TimeoutError:
                 await self._drop(session)
+                if session.in_doubt:
+                    raise in_doubt(self.database.name) from None
                 raise Unavailable(
                     f"The database `{self.database.name}` does not answer any more: `timeout`.",
                     "Call again.",
@@ -242,8 +256,12 @@ class Connections:
             except Refused:
                 await self._give_back(session)
                 raise
-            except (psycopg.Error, TimeoutError):
+            except psycopg.Error:
                 await self._drop(session)
+            except TimeoutError:
+                await self._drop(session)
+                while self._idle:  # To wait for each of them would take as long.
+                    await self._drop(self._idle.pop())
             except BaseException:
                 await self._drop(session)
                 raise

@@ -8,7 +8,7 @@ import psycopg
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote
 
-__all__ = ["Missing", "placed", "problem", "unreachable"]
+__all__ = ["Missing", "in_doubt", "placed", "problem", "unreachable"]
 
 _GONE = ("57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "25P04")
 """The backend was ended: by an administrator, a crash, a shutdown, or for idling."""
@@ -68,6 +68,14 @@ def unreachable(database: str, error: Exception) -> Unavailable:
         if re.search(words, said):
             return Unavailable(what, f"The operator can {remedy}.")
     return Unavailable(what, "Try again later: the server connects as soon as that works.", retry_after=5)
+
+
+def in_doubt(database: str) -> Unavailable:
+    """The problem for a commit whose answer did not come: to call again could do it twice."""
+    return Unavailable(
+        f"The database `{database}` did not answer the commit: the change may have been made.",
+        "Look whether it is there before you call again.",
+    )
 
 
 def problem(error: psycopg.Error, database: str, *, before: int = 0) -> Problem:
