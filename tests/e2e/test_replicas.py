@@ -1,5 +1,6 @@
 """Several replicas of one server: what one announces all hear, over each kind of bus, whatever dies meanwhile."""
 
+import json
 import secrets
 import sys
 from collections.abc import AsyncGenerator, Callable
@@ -7,9 +8,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import anyio
+import httpx2
 import pytest
 from mcp.shared.subscriptions import ResourceUpdated
 
+from benchmarks.bench_http import Client
 from e2e.services import KINDS, serving
 from mcp_batteries.replicas import bus as module
 from mcp_batteries.replicas import connect
@@ -162,6 +165,40 @@ async def _connected(caller: Wire, far: list[HttpWire]) -> None:
                 await caller.call("announce", uri="test://template/last/data")
                 await anyio.sleep(0.05)
         wire.messages.clear()
+
+
+@pytest.mark.parametrize("resumed", [{}, {"last-event-id": "7"}])
+async def test_a_stream_that_was_cut_begins_with_all_that_may_have_changed(resumed: dict[str, str]) -> None:
+    uri = "test://template/x/data"
+    async with running(DIAGNOSTIC) as subject, httpx2.AsyncClient(trust_env=False, timeout=30) as client:
+        older = Client(subject.url, LEGACY)
+        await older.open()
+        headers = {"mcp-session-id": older.session, "mcp-protocol-version": LEGACY, "accept": "text/event-stream"}
+
+        async def hears_all(**more: str) -> bool:
+            """Whether a new stream could be had; it tells of both."""
+            found: set[str] = set()
+            async with client.stream("GET", subject.url, headers=headers | more) as response:
+                if response.status_code == 409:  # The server has yet to see that the last one was cut.
+                    return False
+                async for event in httpx2.EventSource(response.raise_for_status()):
+                    message = json.loads(event.data or "{}")
+                    found.add(message.get("params", {}).get("uri", message.get("method")))
+                    if found == {uri, TOOLS}:
+                        break
+            return True
+
+        for method, params in (("resources/subscribe", {"uri": uri}), ("tools/list", {})):
+            await older.post(older.request({"id": 3, "method": method, "params": params}))
+        # Nothing is announced from here on: it may have been while there was no stream.
+        with anyio.fail_after(30):
+            for _ in range(2):
+                while not await hears_all(**resumed):
+                    pass
+        # Another replica does not know the session, so its client begins anew.
+        async with running(DIAGNOSTIC) as other:
+            assert (await client.get(other.url, headers=headers | resumed)).status_code == 404
+        older.writer.close()
 
 
 async def test_a_bus_that_never_was_holds_nothing_up(tmp_path: Path) -> None:

@@ -178,6 +178,12 @@ class Hub:
         """Tell this process's subscribers that whatever they watch may have changed."""
         self._subscribers.announce_everything()
 
+    def stream_opened(self, session_id: str) -> None:
+        """Tell a legacy session that all it watches may have changed: without a stream it was told nothing."""
+        for connection, subscriber in self._connections.items():
+            if connection.session_id == session_id:
+                subscriber.look_again()
+
     async def updated(self, uri: str) -> None:
         """Announce that the resource at `uri` changed, for what no source notices."""
         await self.bus.publish(ResourceUpdated(uri))

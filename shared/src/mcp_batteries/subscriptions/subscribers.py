@@ -101,6 +101,12 @@ class Subscriber:
             self._echoes[event] = anyio.current_time() + self._echo
         self._wake.set()
 
+    def look_again(self) -> None:
+        """Tell of everything that is subscribed to, for what may have been told to nobody."""
+        for topic in self.topics:
+            for event in topic.audience[self]:
+                self.push(event)
+
     def forget(self, event: ServerEvent) -> None:
         self._pending.pop(event, None)
         self._echoes.pop(event, None)

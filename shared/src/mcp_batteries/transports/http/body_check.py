@@ -74,8 +74,8 @@ class BodyCheck(RequestBodyLimitMiddleware):
         """By caller, session and id; set once the call is cancelled."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # The SDK answers nothing at all when asked for a history of events, which is not kept, and knows media
-        # types in small letters only.
+        # The SDK answers nothing at all when asked for a history of events, which is not kept: every stream begins with
+        # a notice of all that is watched. And it knows media types in small letters only.
         kept = [item for item in scope["headers"] if item[0] != b"last-event-id"]
         kept = [(name, value.lower() if name == b"content-type" else value) for name, value in kept]
         scope, headers = {**scope, "headers": kept}, Headers(raw=kept)

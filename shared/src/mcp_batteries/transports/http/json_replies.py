@@ -4,16 +4,21 @@ The SDK opens a stream of events for every request of the revisions before 2026-
 costs as much as the call it carries, and proxies that gather answers hold it back. Since 2026-07-28 it waits first;
 so is done here for all of them. What a request was told besides its result, and what the client is asked in between,
 makes a stream of it as ever.
+
+The stream on which a session hears of changes may be cut and opened again, with or without `Last-Event-ID`. What was
+announced meanwhile is not kept, so whoever announces is told of each that is opened.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterable, Generator
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Generator
 from contextlib import aclosing, contextmanager
-from typing import cast
+from functools import partial
+from typing import Any, cast
 
 import anyio
+import anyio.lowlevel
 from mcp.server import streamable_http
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from sse_starlette import EventSourceResponse
@@ -31,9 +36,15 @@ _RESULT = re.compile(r'\{"jsonrpc":"2\.0","id":(?:-?\d+|"(?:[^"\\]|\\.)*+"),"(?:
 
 
 class _Deferred(EventSourceResponse):
+    def __init__(self, opened: Callable[[str], None], *args: Any, **kwargs: Any) -> None:
+        cast("Any", super()).__init__(*args, **kwargs)
+        self._opened = opened
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         sender = self.data_sender_callable
         if scope["method"] != "POST" or sender is None:
+            if scope["method"] == "GET" and sender is not None:
+                self.data_sender_callable = partial(self._sending, sender)
             await super().__call__(scope, receive, send)
             return
         self.data_sender_callable = None
@@ -56,6 +67,13 @@ class _Deferred(EventSourceResponse):
         headers = {MCP_SESSION_ID_HEADER: session} if session else None
         await Response(first["data"], headers=headers, media_type="application/json")(scope, receive, send)
 
+    async def _sending(self, sender: Callable[[], Coroutine[None, None, None]]) -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(sender)
+            # With its first step it is the stream of its session.
+            await anyio.lowlevel.checkpoint()
+            self._opened(self.headers.get(MCP_SESSION_ID_HEADER, ""))
+
 
 async def _from(first: dict[str, str], rest: AsyncIterable[dict[str, str]]) -> AsyncGenerator[dict[str, str]]:
     if first:
@@ -65,9 +83,13 @@ async def _from(first: dict[str, str], rest: AsyncIterable[dict[str, str]]) -> A
 
 
 @contextmanager
-def json_replies() -> Generator[None]:
-    """Have the SDK's sessions answer with JSON where they can, for as long as the block lasts."""
-    setattr(streamable_http, SSE_RESPONSE, _Deferred)
+def json_replies(opened: Callable[[str], None]) -> Generator[None]:
+    """Have the SDK's sessions answer with JSON where they can, for as long as the block lasts.
+
+    Args:
+        opened: told the session of each stream of changes that was opened.
+    """
+    setattr(streamable_http, SSE_RESPONSE, partial(_Deferred, opened))
     try:
         yield
     finally:

@@ -94,7 +94,7 @@ async def serve(
     guarded = bool(settings.auth_file or settings.auth_tokens or settings.auth_issuer)
     asks = guarded or server.settings.auth is not None
     with (
-        json_replies(),
+        json_replies(server.hub.stream_opened if isinstance(server, Assembled) else lambda _: None),
         closing(bind(settings.host, settings.port, public=asks or settings.allow_anonymous)) as listener,
     ):
         address, port = listener.getsockname()[:2]
