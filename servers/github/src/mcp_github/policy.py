@@ -63,6 +63,8 @@ class PolicySettings(Protocol):
     @property
     def flow(self) -> Literal["ask", "strict", "off"]: ...
     @property
+    def lockdown(self) -> bool: ...
+    @property
     def trusted_owner(self) -> Sequence[str]: ...
     @property
     def api_url(self) -> str: ...
@@ -73,6 +75,8 @@ class Offered(Protocol):
 
     @property
     def effect(self) -> str: ...
+    @property
+    def toolsets(self) -> Sequence[str]: ...
     @property
     def gates(self) -> Sequence[str]: ...
 
@@ -199,7 +203,7 @@ class Policy:
             "runs": settings.runs, "releases": settings.releases, "force": settings.force,
         }  # fmt: skip
         self._gates: dict[Gate, bool] = {name: self.can_write and is_open for name, is_open in opened.items()}
-        self.flow = settings.flow
+        self.flow, self.lockdown = settings.flow, settings.lockdown
         self._trusted = frozenset(self._owner(login, "--trusted-owner") for login in settings.trusted_owner)
         self.api_url = _api_url(settings.api_url)
         self.allowed = tuple(_pattern(item) for item in settings.repos)
@@ -218,7 +222,10 @@ class Policy:
         """
         missing = ["--write"] if tool.effect != "read" and not self.can_write else []
         missing += [_flag(gate) for gate in tool.gates if gate not in self.may]
-        return Missing(missing, _NO_TOKEN if tool.effect != "read" and not token else "")
+        why = _NO_TOKEN if tool.effect != "read" and not token else ""
+        if self.lockdown and "gists" in tool.toolsets:
+            why = f"The server was started with `--lockdown`, and anybody may write gists. {why}".strip()
+        return Missing(missing, why)
 
     def require_token(self, token: bool) -> None:
         """Raise `Refused` for a write without a token."""
@@ -487,6 +494,14 @@ class Policy:
             raise Refused(
                 f"The {what} is one of `{run['event']}`: with the repository's secrets, on what others sent.",
                 "A person can rerun it on GitHub, or the operator can open `--workflow-files`.",
+            )
+
+    def require_insider(self, what: str, *, outsider: bool) -> None:
+        """Raise `Refused` with `--lockdown` for `what` somebody made who does not belong to the repository."""
+        if self.lockdown and outsider:
+            raise Refused(
+                f"The {what} is of somebody who does not belong to the repository, and `--lockdown` hides it.",
+                "A person can look at it on GitHub.",
             )
 
     def require_own_commit(self, status: object, what: str) -> None:

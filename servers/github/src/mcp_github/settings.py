@@ -54,6 +54,9 @@ class Settings(Common):
         "ask",
         description="Before a write that could carry text between repositories: ask the user, refuse or go on.",
     )
+    lockdown: bool = Field(
+        False, description="Hide what people wrote who do not belong to the repository; logs may still repeat it."
+    )
     trusted_owner: tuple[str, ...] = Field(
         (), description="Owner whose public repositories may be read before a write elsewhere; repeatable."
     )

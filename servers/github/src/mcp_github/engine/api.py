@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl, urlsplit
 from mcp_batteries.errors import NotFound, Problem, Unavailable
 from mcp_github.engine import failures
 from mcp_github.engine.http import GRAPHQL, Client, ClientSettings, Request
+from mcp_github.engine.lockdown import hidden, is_outsiders
 from mcp_github.engine.taint import Flow
 from mcp_github.engine.text import scrub
 from mcp_github.policy import Policy, Repo, WriteRepo
@@ -92,7 +93,7 @@ class Api:
         if repo is not None and not quiet:
             self.flow.saw(repo.key)
         if from_cache.get() and (body := await self.kept(path, params or {}, accept)) is not None:
-            data, removed = scrub(_parsed(body, what))
+            data, removed = self._shown(_parsed(body, what))
             return Answer(data, removed)
         key = json.dumps([path, params, accept], sort_keys=True)
         kept = self._kept.get(key)
@@ -106,7 +107,7 @@ class Api:
         if reply.status == 304 and kept is not None:
             self._kept.move_to_end(key)
             return kept[1]
-        data, removed = scrub(_parsed(reply.body, what))
+        data, removed = self._shown(_parsed(reply.body, what))
         answer = Answer(data, removed, _linked(reply.headers.get("link", ""), "next"), reply.headers)
         if (etag := reply.headers.get("etag")) and len(reply.body) <= _CACHED_BYTES:
             self._kept[key] = (etag, answer)
@@ -121,7 +122,8 @@ class Api:
         reply = await self.client.send(Request(verb, path, what, False, body=body))
         self._tell_rename(repo)
         _wrote.set(True)
-        data, removed = scrub(_parsed(reply.body, what, wrote=True)) if reply.body.strip() else (None, 0)
+        parsed = _parsed(reply.body, what, wrote=True) if reply.body.strip() else None
+        data, removed = self._shown(parsed)
         return Answer(data, removed, headers=reply.headers)
 
     async def graphql(
@@ -143,7 +145,7 @@ class Api:
         errors = cast("list[Any]", parsed.get("errors") or [])
         if errors and (not isinstance(data, dict) or _misses_all(cast("dict[str, Any]", data), errors)):
             raise failures.graphql_problem(errors, reply, what, self.client.limits)
-        data, removed = scrub(data)
+        data, removed = self._shown(data)
         return Answer(data, removed, headers=reply.headers)
 
     async def raw(
@@ -186,6 +188,17 @@ class Api:
         finally:
             _notes.reset(before)
             _wrote.reset(wrote)
+
+    def _shown(self, data: Any) -> tuple[Any, int]:
+        """What is shown of an answer, and how many characters nobody could have seen were taken out of it."""
+        data, removed = scrub(data)
+        return (hidden(data) if self.policy.lockdown else data), removed
+
+    async def require_insiders(self, path: str, what: str) -> None:
+        """Raise `Refused` with `--lockdown` for the changes of the pull request at `path` if it is an outsider's."""
+        if self.policy.lockdown:
+            found = await self.get(path, what, quiet=True)
+            self.policy.require_insider(what, outsider=is_outsiders(found.data))
 
     def _tell_rename(self, repo: Repo | None) -> None:
         if repo is None or repo.key not in self.client.renamed:

@@ -214,6 +214,8 @@ class Files:
         max_bytes: int = DEFAULT_PAGE_BYTES,
     ) -> Text:  # fmt: skip
         """Differences file by file, each whole if it fits, as many as fit."""
+        if of.total:
+            await self.api.require_insiders(of.total, of.what)
         scope = [of.path, path, summary]
         first: dict[str, Any] = {"q": {}, "skip": 0, "line": 0}
         position: dict[str, Any] = Cursor.decode("diff", cursor, scope) if cursor else first

@@ -10,6 +10,7 @@ from typing import Any, cast
 from mcp_batteries.errors import Invalid, NotFound, Unavailable, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
 from mcp_github.engine.api import Answer, Api, paging
+from mcp_github.engine.lockdown import INSIDERS
 from mcp_github.models import Listing
 from mcp_github.policy import Repo
 
@@ -39,7 +40,6 @@ _PAGES = 4
 _BODY = 1500
 """Characters of a text inside a list."""
 _CUT = " more characters]"
-_INSIDERS = {"OWNER", "MEMBER", "COLLABORATOR"}
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def trust(item: Mapping[str, Any]) -> str | None:
     association = item.get("author_association") or item.get("authorAssociation")
     if association is None:
         return None
-    return "insider" if association in _INSIDERS else "outsider"
+    return "insider" if association in INSIDERS else "outsider"
 
 
 def plain(*columns: str) -> dict[str, Getter]:

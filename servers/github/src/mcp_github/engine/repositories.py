@@ -151,6 +151,7 @@ class Repositories:
         if number is not None:
             where, what = f"{repo.path}/pulls/{number}/commits", f"pull request #{number} of `{repo.full}`"
             params: dict[str, Any] = {}
+            await self.api.require_insiders(f"{repo.path}/pulls/{number}", what)
         else:
             where, what = f"{repo.path}/commits", f"the commits of `{repo.full}`"
             params = {"sha": ref.name if ref else None, "path": path, "author": author, "since": since, "until": until}
