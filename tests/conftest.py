@@ -1,8 +1,11 @@
 """What all tests share."""
 
+import atexit
 import logging
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Generator
 from functools import partialmethod
 from pathlib import Path
@@ -15,6 +18,11 @@ from markers import mark
 
 # The programs of the development group (ripgrep, uv ...), whichever way pytest was started.
 os.environ["PATH"] = str(Path(sys.executable).parent) + os.pathsep + os.environ.get("PATH", "")
+
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    # What servers keep for their user is not kept for who runs the tests.
+    os.environ["XDG_STATE_HOME"] = state = tempfile.mkdtemp(prefix="mcp-tests-")
+    atexit.register(shutil.rmtree, state, ignore_errors=True)
 
 if sys.platform == "win32":
     # Files have the line ends that the tests spell.

@@ -16,18 +16,22 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
 from filesystem.places import Told
-from mcp_batteries.errors import Problem
+from mcp_batteries.errors import Problem, Unavailable
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.files import belongings, handles_posix, syscalls, temp_files, tree, write
 from mcp_fs.engine.files.edit import Replacement, replace
 from mcp_fs.engine.files.patch import apply_hunks, parse
 from mcp_fs.engine.files.transaction import Change, change_files
 from mcp_fs.engine.replace import Substitution, replace_in_files
+from mcp_fs.engine.undo import store as undo_store
+from mcp_fs.engine.undo import taking_back
+from mcp_fs.engine.undo.step import Step
+from mcp_fs.engine.undo.store import Store
 from mcp_fs.engine.walk import Filter
 from mcp_fs.policy import Policy
 
@@ -81,7 +85,7 @@ class Faulty:
 
 
 def installed(faulty: Faulty) -> None:
-    for module in (handles_posix, write, tree, syscalls, belongings):
+    for module in (handles_posix, write, tree, syscalls, belongings, undo_store):
         module.os = faulty  # type: ignore[attr-defined]
     if _rename_exclusive is not None:
         syscalls._rename_exclusive = partial(faulty.rename_exclusive, _rename_exclusive)
@@ -97,15 +101,15 @@ class Scenario:
     name: str
     old: State
     new: State
-    run: Callable[[Policy], object]
+    run: Callable[[Policy, Step | None], object]
 
 
-def _edit(policy: Policy) -> object:
+def _edit(policy: Policy, step: Step | None) -> object:
     revise = partial(replace, replacements=[Replacement("old", NEW)], shown="f", stop=Stop())
-    return change_files([Change(policy.writable("f"), revise)], dry_run=False, stop=Stop())
+    return change_files([Change(policy.writable("f"), revise)], dry_run=False, stop=Stop(), step=step)
 
 
-def _patch(policy: Policy) -> object:
+def _patch(policy: Policy, step: Step | None) -> object:
     patches = parse(
         "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-old\n\\ No newline at end of file\n+new\n\\ No newline at end of file\n"
         "--- a/g\n+++ b/g\n@@ -1 +1 @@\n-G\n\\ No newline at end of file\n+H\n\\ No newline at end of file\n"
@@ -121,36 +125,29 @@ def _patch(policy: Policy) -> object:
         )
         for patch in patches
     ]
-    return change_files(changes, dry_run=False, stop=Stop())
+    return change_files(changes, dry_run=False, stop=Stop(), step=step)
 
 
-def _write(policy: Policy) -> object:
-    return write.write_file(policy.writable("f"), NEW, overwrite=True, stop=Stop())
+def _write(policy: Policy, step: Step | None) -> object:
+    return write.write_file(policy.writable("f"), NEW, overwrite=True, stop=Stop(), step=step)
 
 
-def _append(policy: Policy) -> object:
-    return change_files([Change(policy.writable("f"), lambda text: text + NEW)], dry_run=False, stop=Stop())
+def _append(policy: Policy, step: Step | None) -> object:
+    return change_files([Change(policy.writable("f"), lambda text: text + NEW)], dry_run=False, stop=Stop(), step=step)
 
 
-def _replace(policy: Policy) -> object:
+def _replace(policy: Policy, step: Step | None) -> object:
     wanted, substitution = Filter(), Substitution("old", NEW)
-    return replace_in_files(policy.writable("."), "*", wanted, substitution, dry_run=False, stop=Stop())
+    return replace_in_files(policy.writable("."), "*", wanted, substitution, dry_run=False, stop=Stop(), step=step)
 
 
-def _move_across(policy: Policy) -> object:
-    """A move to another file system, where a rename of what is no temporary file fails."""
-    real = handles_posix.Folder.rename_new
-
-    def rename_new(self: Any, name: str, folder: Any, new: str) -> None:
-        if not name.startswith(".~"):
-            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
-        real(self, name, folder, new)
-
-    handles_posix.Folder.rename_new = rename_new  # type: ignore[method-assign]
+def _move_across(policy: Policy, step: Step | None) -> object:
+    """A move to another file system."""
+    real, tree._are_apart = tree._are_apart, lambda *_: True
     try:
-        return tree.move(policy.writable("a"), policy.writable("b"), overwrite=False, stop=Stop())
+        return tree.move(policy.writable("a"), policy.writable("b"), overwrite=False, stop=Stop(), step=step)
     finally:
-        handles_posix.Folder.rename_new = real  # type: ignore[method-assign]
+        tree._are_apart = real
 
 
 SCENARIOS = [
@@ -175,37 +172,52 @@ SCENARIOS = [
         "copy",
         {"f": NEW, "a/x": "x", "a/b/y": "y"},
         {"f": NEW, "a/x": "x", "a/b/y": "y", "c/x": "x", "c/b/y": "y"},
-        lambda policy: tree.copy(policy.readable("a"), policy.writable("c"), overwrite=False, stop=Stop()),
+        lambda policy, step: tree.copy(
+            policy.readable("a"), policy.writable("c"), overwrite=False, stop=Stop(), step=step
+        ),
     ),
     Scenario(
         "copy over",
         {"f": NEW, "g": "old"},
         {"f": NEW, "g": NEW},
-        lambda policy: tree.copy(policy.readable("f"), policy.writable("g"), overwrite=True, stop=Stop()),
+        lambda policy, step: tree.copy(
+            policy.readable("f"), policy.writable("g"), overwrite=True, stop=Stop(), step=step
+        ),
     ),
     Scenario(
         "move",
         {"a/f": "f"},
         {"b/f": "f"},
-        lambda policy: tree.move(policy.writable("a"), policy.writable("b"), overwrite=False, stop=Stop()),
+        lambda policy, step: tree.move(
+            policy.writable("a"), policy.writable("b"), overwrite=False, stop=Stop(), step=step
+        ),
     ),
     Scenario(
         "move over",
         {"f": "f", "g": "g"},
         {"g": "f"},
-        lambda policy: tree.move(policy.writable("f"), policy.writable("g"), overwrite=True, stop=Stop()),
+        lambda policy, step: tree.move(
+            policy.writable("f"), policy.writable("g"), overwrite=True, stop=Stop(), step=step
+        ),
+    ),
+    Scenario(
+        "delete folder",
+        {"a/x": "x", "a/b/y": "y", "g": "g"},
+        {"g": "g"},
+        lambda policy, step: tree.delete(policy.writable("a"), recursive=True, trash=False, stop=Stop(), step=step),
     ),
     Scenario(
         "delete",
         {"f": "f", "g": "g"},
         {"g": "g"},
-        lambda policy: tree.delete(policy.writable("f"), recursive=False, trash=False, stop=Stop()),
+        lambda policy, step: tree.delete(policy.writable("f"), recursive=False, trash=False, stop=Stop(), step=step),
     ),
 ]
 
 
 def build(root: Path, state: State) -> Policy:
     shutil.rmtree(root, ignore_errors=True)
+    shutil.rmtree(root.with_name("undo"), ignore_errors=True)
     root.mkdir()
     for name, text in state.items():
         (root / name).parent.mkdir(exist_ok=True, parents=True)
@@ -230,40 +242,93 @@ def after_next_start(root: Path, scenario: Scenario) -> list[str]:
     return [path.name for path in left if not path.name.startswith(temp_files.OLD) or path.read_text() not in only]
 
 
-def killed(root: Path, scenario: Scenario, at: int, kind: str) -> tuple[bool, str | None]:
+Run = Callable[[Policy], object]
+"""What meets the fault: a scenario by itself, one that is written down, or taking that back."""
+
+
+def plain(root: Path, scenario: Scenario) -> Run:
+    return lambda policy: scenario.run(policy, None)
+
+
+def written_down(root: Path, scenario: Scenario) -> Run:
+    not_kept.clear()
+
+    def run(policy: Policy) -> object:
+        with Step(kept(root), Stop()) as step:
+            try:
+                return scenario.run(policy, step)
+            finally:
+                not_kept.extend(step.notes)
+
+    return run
+
+
+not_kept: list[str] = []
+"""What the answer said that can't be taken back."""
+
+
+def taken_back(root: Path, scenario: Scenario) -> Run:
+    written_down(root, scenario)(Policy(Told((str(root),))))
+    return lambda policy: take_back(root, policy)
+
+
+def kept(root: Path) -> Store:
+    return Store(str(root.with_name("undo")), most_bytes=1_000_000, days=1)
+
+
+def take_back(root: Path, policy: Policy) -> object:
+    """Take back all there is to take back, if anything."""
+    steps = taking_back.list_steps(policy, kept(root), Stop())
+    if steps.unread:
+        raise Unavailable(steps.text())
+    forward = [step for step in steps.steps if not step.tool.startswith("undo")]
+    if not forward:
+        return None
+    return taking_back.take_back(policy, kept(root), forward[-1].id, later=True, dry_run=False, stop=Stop())
+
+
+def killed(root: Path, scenario: Scenario, prepare: Prepare, at: int, kind: str) -> tuple[bool, str | None]:
     """(whether the fault was met, what is wrong)"""
     policy = build(root, scenario.old)
+    run = prepare(root, scenario)
     child = os.fork()
     if child == 0:
         installed(Faulty(at, kind))
-        scenario.run(policy)
+        run(policy)
         os._exit(0)
     met = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0
     state = found(root)
     for name in scenario.old | scenario.new:
         if state.get(name) not in (scenario.old.get(name), scenario.new.get(name)):
             return met, f"{name} holds {state.get(name)!r:.60}"
-    if not met and state != scenario.new:
+    if not met and state != (scenario.old if prepare is taken_back else scenario.new):
         return met, f"success, but {state!r:.80}"
     return met, None
 
 
-def failed(root: Path, scenario: Scenario, at: int, kind: str) -> tuple[bool, str | None]:
+def failed(root: Path, scenario: Scenario, prepare: Prepare, at: int, kind: str) -> tuple[bool, str | None]:
     policy = build(root, scenario.old)
+    run = prepare(root, scenario)
+    before, after = (scenario.new, scenario.old) if prepare is taken_back else (scenario.old, scenario.new)
     faulty = Faulty(at, kind)
     installed(faulty)
     try:
-        notes: list[str] = getattr(scenario.run(policy), "notes", [])
+        notes: list[str] = getattr(run(policy), "notes", [])
         # A file that could not be read stays as it is, and the answer names it.
-        named = {name: text for name, text in scenario.old.items() if any(note.endswith(f": {name}") for note in notes)}
-        answer, expected = "success", [scenario.new | named]
+        named = {name: text for name, text in before.items() if any(note.endswith(f": {name}") for note in notes)}
+        answer, expected = "success", [after | named]
     except Problem as problem:
         answer = str(problem)
-        expected = [scenario.new if "does not confirm" in answer else scenario.old]
+        expected = [after if "does not confirm" in answer else before]
         if "was copied to, but the disk" in answer:
-            expected = [scenario.old | scenario.new]
-        if "not all of it could be removed" in answer:
-            expected = [scenario.new | left for left in _parts(scenario.old)]
+            expected = [before | after]
+        not_kept.extend([answer] if "not all of it could be removed" in answer else [])
+        if "not all of it could be removed" in answer or "part of it is gone" in answer:
+            expected = [after | left for left in _parts(before)]
+        if prepare is taken_back:  # whole files may mix: the rest of them is taken back by the next call
+            expected = [
+                {name: text for name, text in mixed.items() if text} for mixed in _mixtures(scenario.old, scenario.new)
+            ]
     except OSError as error:
         return True, f"raised {error!r}"
     finally:
@@ -272,8 +337,19 @@ def failed(root: Path, scenario: Scenario, at: int, kind: str) -> tuple[bool, st
     state = found(root)
     return (
         met,
-        None if state in expected else f"{answer!r} at {faulty.log[at - 1]!r}, but {sorted(state.items())!r:.120}",
+        None if state in expected else f"{answer!r} at {faulty.log[at - 1 : at]}, but {sorted(state.items())!r:.120}",
     )
+
+
+def _mixtures(old: State, new: State) -> list[State]:
+    names = sorted(old | new)
+    return [
+        {name: state.get(name, "") for name, state in zip(names, states, strict=True)}
+        for states in product((old, new), repeat=len(names))
+    ]
+
+
+Prepare = Callable[[Path, Scenario], Run]
 
 
 def _parts(state: State) -> list[State]:
@@ -281,9 +357,11 @@ def _parts(state: State) -> list[State]:
     return [dict(some) for size in range(len(state) + 1) for some in combinations(state.items(), size)]
 
 
-def main(folder: str) -> None:
+def main(folder: str, only: str = "") -> None:
     root = Path(folder) / "root"
-    for scenario in SCENARIOS:
+    for scenario, prepare in product(SCENARIOS, (plain, written_down, taken_back)):
+        if only not in ("", scenario.name):
+            continue
         tried, wrong = 0, list[str]()
         for kind in ("kill", "half kill", "error", "half error", "full"):
             trial = killed if kind.endswith("kill") else failed
@@ -291,19 +369,33 @@ def main(folder: str) -> None:
             while met:
                 at += 1
                 assert at < 1000, f"{scenario.name} fails by itself"
-                met, mistake = trial(root, scenario, at, kind)
+                met, mistake = trial(root, scenario, prepare, at, kind)
                 tried += met
                 if mistake is None and (left := after_next_start(root, scenario)):
                     mistake = f"left {left}"
+                if mistake is None and prepare is not plain and not not_kept:
+                    mistake = not_back(root, scenario)
                 if mistake is not None:
                     wrong.append(f"{kind} at {at}: {mistake}")
         build(root, scenario.old)
+        run = prepare(root, scenario)
         faulty = Faulty(0, "")
         installed(faulty)
-        scenario.run(Policy(Told((str(root),))))
+        run(Policy(Told((str(root),))))
         installed(Faulty(0, ""))
-        print(json.dumps({"scenario": scenario.name, "tried": tried, "wrong": wrong, "log": faulty.log}), flush=True)
+        name = f"{scenario.name}, {prepare.__name__}".replace("_", " ").removesuffix(", plain")
+        print(json.dumps({"scenario": name, "tried": tried, "wrong": wrong, "log": faulty.log}), flush=True)
+
+
+def not_back(root: Path, scenario: Scenario) -> str | None:
+    """What is wrong once another process has taken back what there is to take back."""
+    try:
+        take_back(root, Policy(Told((str(root),))))
+    except Problem as problem:
+        return f"can't be taken back: {problem}"
+    state = found(root)
+    return None if state == scenario.old else f"taken back to {sorted(state.items())!r:.120}"
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

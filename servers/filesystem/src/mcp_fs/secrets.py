@@ -22,6 +22,7 @@ _SECRET = """
     .ssh .gnupg .password-store
     .npmrc .yarnrc.yml .pypirc .netrc _netrc .pgpass pgpass.conf .my.cnf .mylogin.cnf .htpasswd
     credentials.json service-account*.json *.tfstate *.tfstate.backup id_rsa.* id_ed25519.* *.key.bak *.pem.bak
+    mcp-fs-undo
     .git-credentials .vault-token .s3cfg .boto .dockercfg kubeconfig *.kubeconfig
     .aws/sso .m2/settings.xml .config/rclone .aws/credentials .azure/* .docker/config.json .kube/config
     .config/gcloud .config/gh

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
+from platformdirs import user_state_path
+
 from mcp_batteries.server.assemble import Assembled, assemble
 from mcp_batteries.server.skills import PackagedSkills
 from mcp_fs.changes import folder_watcher
 from mcp_fs.client_roots import ClientRoots
 from mcp_fs.completions import Completions
 from mcp_fs.engine.service import Engine
+from mcp_fs.engine.undo.store import Store
 from mcp_fs.policy import Policy
 from mcp_fs.prompts import Prompts
 from mcp_fs.resources import Resources
@@ -17,6 +20,7 @@ from mcp_fs.settings import Settings
 from mcp_fs.skills import FolderSkills
 from mcp_fs.tools.read import ReadTools
 from mcp_fs.tools.search import SearchTools
+from mcp_fs.tools.undo import UndoTools, told_who_calls
 from mcp_fs.tools.write import WriteTools
 from mcp_fs.tree_changes import TreeWatcher
 
@@ -30,7 +34,8 @@ def build(settings: Settings) -> Assembled:
         Unavailable: none of the folders can be served.
     """
     policy = Policy(settings)
-    engine = Engine(policy)
+    undo = _undo(settings)
+    engine = Engine(policy, undo)
     resources = Resources(policy, engine)
     return assemble(
         settings.COMMAND,
@@ -39,19 +44,30 @@ def build(settings: Settings) -> Assembled:
             ReadTools(policy, engine),
             SearchTools(policy, engine),
             WriteTools(policy, engine),
+            *([UndoTools(engine)] if undo else []),
             resources,
             Prompts(policy, resources),
             Completions(policy, engine),
         ],
         opens=[engine.cleaning()],
         sources=[TreeWatcher(policy, engine, settings), folder_watcher(policy, engine, settings)],
-        middleware=[ClientRoots(policy)] if settings.client_roots == "narrow" else [],
+        middleware=[
+            *([ClientRoots(policy)] if settings.client_roots == "narrow" else []),
+            *([told_who_calls] if undo else []),
+        ],
         follows=lambda: [root.uri for root in policy.roots],
         skills=[PackagedSkills(settings.COMMAND, __file__), FolderSkills(engine)],
         title="Files",
         version=version(settings.COMMAND),
         instructions=_instructions(policy),
     )
+
+
+def _undo(settings: Settings) -> Store | None:
+    if settings.read_only or not settings.undo_megabytes:
+        return None
+    where = user_state_path("mcp-fs-undo", appauthor=False)
+    return Store(str(where), most_bytes=settings.undo_megabytes * 1_000_000, days=settings.undo_days)
 
 
 def _instructions(policy: Policy) -> str:

@@ -42,6 +42,11 @@ class Settings(Common):
         description="How to notice changes; use poll for folders whose changes the kernel does not report.",
     )
 
+    undo_megabytes: int = Field(
+        512, ge=0, description="Megabytes of old contents to keep for undo_changes, in the user's folder; 0 keeps none."
+    )
+    undo_days: int = Field(7, ge=1, le=3650, description="Days to keep them.")
+
     @field_validator("folders")
     @classmethod
     def _absolute(cls, folders: tuple[str, ...]) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from starlette.types import Scope
 
 from mcp_batteries.sdk import connection_of
 
-__all__ = ["Audit", "caller_in", "claim", "identity", "whose"]
+__all__ = ["Audit", "caller", "caller_in", "claim", "identity", "whose"]
 
 _AUDITED = frozenset({"tools/call", "resources/read", "resources/subscribe", "subscriptions/listen", "prompts/get"})
 _UNKNOWN = "unknown"

@@ -25,7 +25,7 @@ from mcp_batteries.testing.wire import StdioWire
 
 VERBS = {
     "list", "get", "read", "search", "query", "explain", "create", "write", "edit", "move", "copy", "delete", "run",
-    "watch", "find", "plot", "replace",
+    "watch", "find", "plot", "replace", "undo",
 }  # fmt: skip
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 VIEWS = advertise("io.modelcontextprotocol/ui", {"mimeTypes": ["text/html;profile=mcp-app"]})

@@ -17,6 +17,7 @@ from mcp_fs.engine.files.text import MOST_BYTES, decode, shown
 from mcp_fs.engine.files.transaction import Change, change_files
 from mcp_fs.engine.search.regex import text_substitute
 from mcp_fs.engine.search.selection import choosers
+from mcp_fs.engine.undo.step import Step
 from mcp_fs.engine.walk import Filter, Skipped, walk
 from mcp_fs.engine.walk import shown as shown_path
 from mcp_fs.models import Replaced
@@ -66,7 +67,14 @@ class _Tried:
 
 
 def replace_in_files(
-    start: Writable, glob: str, wanted: Filter, substitution: Substitution, *, dry_run: bool, stop: Stop
+    start: Writable,
+    glob: str,
+    wanted: Filter,
+    substitution: Substitution,
+    *,
+    dry_run: bool,
+    stop: Stop,
+    step: Step | None = None,
 ) -> Replaced:
     """Replace in the text files below `start` whose path fits `glob`, all or none.
 
@@ -90,7 +98,7 @@ def replace_in_files(
     notes: list[str] = []
     if tried and not dry_run:
         changes = [Change(one.place, lambda text: substitute(text)[0]) for one in tried]
-        notes += change_files(changes, dry_run=False, stop=stop).notes
+        notes += change_files(changes, dry_run=False, stop=stop, step=step).notes
     notes += [*skipped.notes(), *skipped.left_out(named=not tried)]
     files = [(one.place.display, one.number) for one in tried]
     return Replaced(files, _page(tried) if dry_run else (), dry_run, notes)

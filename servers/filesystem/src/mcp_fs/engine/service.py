@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
-from mcp_batteries.errors import NotFound, Problem, quote
+from mcp_batteries.errors import NotFound, Problem, Refused, quote
 from mcp_batteries.limits import Stop, in_thread
 from mcp_fs.engine.compare import compare
 from mcp_fs.engine.documents.content import source_of, takes_time
 from mcp_fs.engine.files import temp_files, tree
 from mcp_fs.engine.files.cached_read import warm
-from mcp_fs.engine.files.edit import Replacement, replace
+from mcp_fs.engine.files.edit import Replacement
+from mcp_fs.engine.files.edit import replace as replace_text
 from mcp_fs.engine.files.handles import resolve, spelled_names, status
 from mcp_fs.engine.files.patch import FilePatch, apply_hunks
 from mcp_fs.engine.files.read import LineIndex, Part, read_part, read_parts
@@ -27,6 +30,9 @@ from mcp_fs.engine.search import ripgrep
 from mcp_fs.engine.search.contents import Query, search
 from mcp_fs.engine.search.find import find
 from mcp_fs.engine.skills import skill_folders
+from mcp_fs.engine.undo.step import Step
+from mcp_fs.engine.undo.store import Store
+from mcp_fs.engine.undo.taking_back import list_steps, take_back
 from mcp_fs.engine.walk import Filter
 from mcp_fs.engine.whole import files_in, read_whole
 from mcp_fs.models import (
@@ -40,9 +46,11 @@ from mcp_fs.models import (
     Media,
     Moved,
     Replaced,
+    Steps,
     Tallies,
     TextSlice,
     Tree,
+    Undone,
     Whole,
     Written,
 )
@@ -50,16 +58,19 @@ from mcp_fs.policy import Policy, Readable, Root, Writable
 
 __all__ = ["Engine"]
 
+_Changed = TypeVar("_Changed", Edited, Moved, Replaced, Written, Edited | Written)
+
 
 class Engine:
     """Everything the tools, resources and completions can have done.
 
     Args:
         policy: names the served folders, for what concerns all of them.
+        undo: where old contents are kept; None keeps nothing.
     """
 
-    def __init__(self, policy: Policy) -> None:
-        self._policy = policy
+    def __init__(self, policy: Policy, undo: Store | None = None) -> None:
+        self._policy, self._undo = policy, undo
         self._lines = LineIndex()
 
     def cleaning(self) -> AbstractAsyncContextManager[None]:
@@ -165,29 +176,34 @@ class Engine:
 
     async def write(self, place: Writable, content: str, *, overwrite: bool) -> Written:
         """Create or replace a text file."""
-        return await in_thread(lambda stop: write_file(place, content, overwrite=overwrite, stop=stop), what="Writing")
+        return await self._change(
+            lambda stop, step: write_file(place, content, overwrite=overwrite, stop=stop, step=step),
+            what="Writing",
+            long=False,
+        )
 
     async def edit(
         self, place: Writable, edits: Sequence[Replacement], *, dry_run: bool, expected_hash: str | None
     ) -> Edited:
         """Replace pieces of a text file, all or none."""
 
-        def work(stop: Stop) -> Edited:
-            revise = partial(replace, replacements=edits, shown=quote(place.display), stop=stop)
+        def work(stop: Stop, step: Step | None) -> Edited:
+            revise = partial(replace_text, replacements=edits, shown=quote(place.display), stop=stop)
+            change = Change(place, revise, expected_hash=expected_hash)
             try:
-                return change_files([Change(place, revise, expected_hash=expected_hash)], dry_run=dry_run, stop=stop)
+                return change_files([change], dry_run=dry_run, stop=stop, step=step)
             except NotFound as problem:
                 if (source := source_of(place)) is None or not _exists(place):
                     raise
                 # What reads as cells or as a mail is edited as it is written.
                 raise NotFound(problem.what, f"Copy the text from {quote(source)}, as the file has it.") from None
 
-        return await in_thread(work, what="Editing", long=True)
+        return await self._change(work, what="Editing")
 
     async def patch(self, files: Sequence[tuple[Writable, FilePatch]], *, dry_run: bool) -> Edited:
         """Apply a diff to its files, all or none."""
 
-        def work(stop: Stop) -> Edited:
+        def work(stop: Stop, step: Step | None) -> Edited:
             changes = [
                 Change(
                     place,
@@ -197,28 +213,29 @@ class Engine:
                 )
                 for place, patch in files
             ]
-            return change_files(changes, dry_run=dry_run, stop=stop)
+            return change_files(changes, dry_run=dry_run, stop=stop, step=step)
 
-        return await in_thread(work, what="Patching", long=True)
+        return await self._change(work, what="Patching")
 
     async def append(self, place: Writable, content: str) -> Edited | Written:
         """Add text to the end of a file, in its encoding; create it when there is none."""
 
-        def work(stop: Stop) -> Edited | Written:
+        def work(stop: Stop, step: Step | None) -> Edited | Written:
             if not _exists(place):
-                return write_file(place, content, overwrite=False, stop=stop)
-            return change_files([Change(place, lambda text: text + content)], dry_run=False, stop=stop)
+                return write_file(place, content, overwrite=False, stop=stop, step=step)
+            return change_files([Change(place, lambda text: text + content)], dry_run=False, stop=stop, step=step)
 
-        return await in_thread(work, what="Writing", long=True)
+        return await self._change(work, what="Writing")
 
     async def replace(
         self, start: Writable, glob: str, wanted: Filter, substitution: Substitution, *, dry_run: bool
     ) -> Replaced:
         """Replace a text in many files, all or none."""
-        return await in_thread(
-            lambda stop: replace_in_files(start, glob, wanted, substitution, dry_run=dry_run, stop=stop),
+        return await self._change(
+            lambda stop, step: replace_in_files(
+                start, glob, wanted, substitution, dry_run=dry_run, stop=stop, step=step
+            ),
             what="Replacing",
-            long=True,
         )
 
     async def exists(self, place: Readable) -> bool:
@@ -227,25 +244,58 @@ class Engine:
 
     async def create_folder(self, place: Writable) -> Moved:
         """Create a folder and those above it."""
-        return await in_thread(lambda stop: tree.create_folder(place, stop), what="Creating the folder")
+        return await self._change(
+            lambda stop, step: tree.create_folder(place, stop, step), what="Creating the folder", long=False
+        )
 
     async def copy(self, source: Readable, target: Writable, *, overwrite: bool) -> Moved:
         """Copy a file, a folder or a link."""
-        return await in_thread(
-            lambda stop: tree.copy(source, target, overwrite=overwrite, stop=stop), what="Copying", long=True
+        return await self._change(
+            lambda stop, step: tree.copy(source, target, overwrite=overwrite, stop=stop, step=step), what="Copying"
         )
 
     async def move(self, source: Writable, target: Writable, *, overwrite: bool) -> Moved:
         """Rename a file, a folder or a link."""
-        return await in_thread(
-            lambda stop: tree.move(source, target, overwrite=overwrite, stop=stop), what="Moving", long=True
+        return await self._change(
+            lambda stop, step: tree.move(source, target, overwrite=overwrite, stop=stop, step=step), what="Moving"
         )
 
     async def delete(self, place: Writable, *, recursive: bool, trash: bool) -> Moved:
         """Delete a file, a folder or a link, or put it into the trash."""
-        return await in_thread(
-            lambda stop: tree.delete(place, recursive=recursive, trash=trash, stop=stop), what="Deleting", long=True
+        return await self._change(
+            lambda stop, step: tree.delete(place, recursive=recursive, trash=trash, stop=stop, step=step),
+            what="Deleting",
         )
+
+    async def steps(self) -> Steps:
+        """What the caller's calls changed, as far as it can be taken back."""
+        undo = self._undo
+        return Steps((), 0) if undo is None else await in_thread(lambda stop: list_steps(self._policy, undo, stop))
+
+    async def undo(self, step: str, *, later: bool, dry_run: bool) -> Undone:
+        """Take back one of these steps, or all from that one on."""
+        undo = self._undo
+        if undo is None:
+            raise Refused(
+                "Old contents are not kept here.", "The operator can start the server with `--undo-megabytes`."
+            )
+        return await in_thread(
+            lambda stop: take_back(self._policy, undo, step, later=later, dry_run=dry_run, stop=stop),
+            what="Taking it back",
+            long=True,
+        )
+
+    async def _change(self, work: Callable[[Stop, Step | None], _Changed], *, what: str, long: bool = True) -> _Changed:
+        """Do what changes something, with what was there before kept."""
+
+        def kept(stop: Stop) -> _Changed:
+            if self._undo is None:
+                return work(stop, None)
+            with Step(self._undo, stop) as step:
+                result = work(stop, step)
+            return replace(result, notes=[*result.notes, *step.notes]) if step.notes else result
+
+        return await in_thread(kept, what=what, long=long)
 
     # Watching
 

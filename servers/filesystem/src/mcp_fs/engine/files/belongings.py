@@ -10,7 +10,10 @@ from contextlib import suppress
 from mcp_fs.engine.files.handles import Folder
 from mcp_fs.policy import Writable
 
-__all__ = ["Belongings"]
+if sys.platform == "darwin":
+    from mcp_fs.engine.files.syscalls import copy_metadata
+
+__all__ = ["Belongings", "copy_attributes"]
 
 
 class Belongings:
@@ -81,3 +84,23 @@ class Belongings:
 
     def _lose(self, what: str) -> None:
         self._lost[what] = self._lost.get(what, 0) + 1
+
+
+def copy_attributes(source: int, target: int) -> bool:
+    """Give one open file the extended attributes of another; False when one is lost."""
+    if sys.platform == "darwin":
+        return copy_metadata(source, target)
+    if sys.platform != "linux":
+        return True
+    kept = True
+    try:
+        names = os.listxattr(source)
+    except OSError:
+        return True  # this file system knows none
+    for name in names:
+        try:
+            os.setxattr(target, name, os.getxattr(source, name))
+        except OSError:
+            # A label the system gives by itself is no loss.
+            kept = kept and name.startswith(("security.", "trusted."))
+    return kept

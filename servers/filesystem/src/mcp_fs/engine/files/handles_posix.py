@@ -95,9 +95,9 @@ class Folder(Generic[P_co]):
     def remove_folder(self, name: str) -> None:
         os.rmdir(name, dir_fd=self.fd)
 
-    def add_name(self, name: str, new: str) -> None:
-        """Give the file `name` a second name in this folder; link(2)."""
-        os.link(name, new, src_dir_fd=self.fd, dst_dir_fd=self.fd, follow_symlinks=False)
+    def add_name(self, name: str, folder: Folder[Any], new: str) -> None:
+        """Give the file `name` a second name in `folder`; link(2)."""
+        os.link(name, new, src_dir_fd=self.fd, dst_dir_fd=folder.fd, follow_symlinks=False)
 
     def rename(self, name: str, folder: Folder[Any], new: str) -> None:
         """Rename into `folder`, replacing what rename(2) replaces."""

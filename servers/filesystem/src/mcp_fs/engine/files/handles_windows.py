@@ -122,8 +122,8 @@ class Folder(Generic[P_co]):
     def remove_folder(self, name: str) -> None:
         os.rmdir(self._at(name))
 
-    def add_name(self, name: str, new: str) -> None:
-        os.link(self._at(name), self._at(new))
+    def add_name(self, name: str, folder: Folder[Any], new: str) -> None:
+        os.link(self._at(name), folder._at(new))
 
     def rename(self, name: str, folder: Folder[Any], new: str) -> None:
         source, target = self._at(name), folder._at(new)

@@ -6,9 +6,11 @@ import ctypes
 import errno
 import os
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
-__all__ = ["copy_metadata", "file_system", "open_beneath", "open_cached", "rename_new"]
+__all__ = ["copy_blocks", "copy_metadata", "file_system", "open_beneath", "open_cached", "rename_new", "write_all"]
 
 # Windows has no handle for "the process itself" here, and none of these calls: there `handles_windows` does the work.
 _libc: Any = None if sys.platform == "win32" else ctypes.CDLL(None, use_errno=True)
@@ -17,6 +19,7 @@ _libc: Any = None if sys.platform == "win32" else ctypes.CDLL(None, use_errno=Tr
 _SYS_OPENAT2 = 437
 _RESOLVE = 0x02 | 0x04 | 0x08  # RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH
 _LONG = 1000
+_BLOCK = 1 << 23
 _PIECE = 16  # names of at most 255 bytes
 _CACHED = 0x20 | 0x01  # RESOLVE_CACHED, RESOLVE_NO_XDEV
 _RENAME_NOREPLACE = 1  # renameat2(2)
@@ -101,6 +104,29 @@ def rename_new(source: str, source_fd: int, target: str, target_fd: int) -> None
             raise
     else:
         os.unlink(source, dir_fd=source_fd)
+
+
+def copy_blocks(source_fd: int, target_fd: int, check: Callable[[], None]) -> None:
+    """Copy what follows in one open file to another; shared until either is written to where the file system can.
+
+    Args:
+        check: called between blocks; what it raises ends the copy.
+    """
+    if sys.platform == "linux":
+        with suppress(OSError):  # two file systems, or one that can't
+            while os.copy_file_range(source_fd, target_fd, _BLOCK):
+                check()
+    # The rest, none of it as a rule; file systems made of other things than files say that they copied nothing.
+    while block := os.read(source_fd, _BLOCK):
+        check()
+        write_all(target_fd, block)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """All of `data`, in as many writes as the kernel makes of it."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
 
 
 def copy_metadata(source_fd: int, target_fd: int) -> bool:

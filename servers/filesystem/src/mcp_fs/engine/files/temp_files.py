@@ -35,6 +35,7 @@ __all__ = [
     "clean_once",
     "cleaning",
     "hold",
+    "is_held",
     "remove_all",
     "remove_quietly",
     "temporary_name",
@@ -60,6 +61,23 @@ def hold(fd: int) -> None:
     if sys.platform != "win32":  # there what is open can't be renamed or removed
         with suppress(OSError):
             flock(fd, LOCK_EX | LOCK_NB)
+
+
+def is_held(folder: Folder[Any], name: str) -> bool:
+    """Whether a process is at work on the entry `name`."""
+    if sys.platform == "win32":
+        return False
+    try:
+        fd = folder.open(name, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        flock(fd, LOCK_EX | LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(fd)
+    return False
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mcp_batteries.errors import Conflict, Invalid, Refused, TooLarge, Unavailable, quote
 from mcp_batteries.limits import Stop
@@ -23,6 +23,7 @@ from mcp_fs.engine.files.temp_files import OLD, temporary_name
 from mcp_fs.engine.files.text import MOST_BYTES, Decoded, content_hash, decode, encode, sniff
 from mcp_fs.engine.files.text import shown as readable
 from mcp_fs.engine.files.write import Staged, regular_status, stage, writing_to
+from mcp_fs.engine.undo.step import Step
 from mcp_fs.models import Edited
 from mcp_fs.policy import Writable
 
@@ -65,8 +66,11 @@ class _Prepared:
         return self.change.place.display, did, None if self.data is None else content_hash(self.data)
 
 
-def change_files(changes: Sequence[Change], *, dry_run: bool, stop: Stop) -> Edited:
+def change_files(changes: Sequence[Change], *, dry_run: bool, stop: Stop, step: Step | None = None) -> Edited:
     """Make all changes or none.
+
+    Args:
+        step: is told what changes before it does, so that it can be taken back.
 
     Raises:
         Conflict: a hash differs, a file exists that is to be created, or one changed while it was edited.
@@ -89,6 +93,14 @@ def change_files(changes: Sequence[Change], *, dry_run: bool, stop: Stop) -> Edi
             stop.check()
             for item in staged:
                 item.check_unchanged()
+            if step is not None:
+                intents = [new.intent() for new in staged]
+                step.record(
+                    [
+                        intent if item.data is not None else replace(intent, after=None)
+                        for item, intent in zip(prepared, intents, strict=True)
+                    ]
+                )
             _commit(prepared, staged)
             notes = [f"{item.shown.display}: {note}" for item in staged for note in item.notes]
         before = prepared[0].hash if len(prepared) == 1 else None
@@ -165,7 +177,7 @@ def _put(item: _Prepared, new: Staged, backups: ExitStack) -> _Back:
         if item.data is None:
             folder.rename(name, folder, backup)
         else:
-            folder.add_name(name, backup)
+            folder.add_name(name, folder, backup)
     except OSError as error:
         raise problem(error, new.shown, "it was not changed") from error
     restore = _Back(new, backup)

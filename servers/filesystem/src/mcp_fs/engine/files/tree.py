@@ -12,12 +12,13 @@ import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 
-from mcp_batteries.errors import Conflict, Invalid, Refused, TooLarge, Unavailable, quote, reason
+from mcp_batteries.errors import Conflict, Invalid, Problem, Refused, TooLarge, Unavailable, quote, reason
 from mcp_batteries.limits import Stop
 from mcp_batteries.progress import tell
 from mcp_fs.engine.files.belongings import Belongings
 from mcp_fs.engine.files.handles import Folder, Spot, not_a_file, open_regular, problem, resolve, told
 from mcp_fs.engine.files.locks import locked
+from mcp_fs.engine.files.syscalls import write_all
 from mcp_fs.engine.files.temp_files import hold, remove_all, remove_quietly, temporary_name
 from mcp_fs.engine.files.write import (
     confirm,
@@ -26,24 +27,26 @@ from mcp_fs.engine.files.write import (
     regular_status,
     stage,
     sync,
-    write_all,
     writing_to,
 )
 from mcp_fs.engine.names import folded
+from mcp_fs.engine.undo.states import MADE, state_of
+from mcp_fs.engine.undo.step import Arrival, Intent, Step
 from mcp_fs.models import Moved, counted
 from mcp_fs.paths import for_system
 from mcp_fs.policy import Readable, Writable
 
-__all__ = ["MOST_ENTRIES", "copy", "create_folder", "delete", "move"]
+__all__ = ["MOST_ENTRIES", "copy", "create_folder", "delete", "move", "relocate", "weight"]
 
 MOST_ENTRIES = 100_000
 """Entries that one call copies."""
 
 _BLOCK = 1 << 20
+_ENTRY = 512  # bytes that a name and an inode take, about
 _MOST_DEPTH = 200  # one open descriptor each
 
 
-def create_folder(place: Writable, stop: Stop) -> Moved:
+def create_folder(place: Writable, stop: Stop, step: Step | None = None) -> Moved:
     """Create the folder at `place` and those above it that are missing; one that exists is fine.
 
     Raises:
@@ -52,21 +55,25 @@ def create_folder(place: Writable, stop: Stop) -> Moved:
     created, there = False, place
     for depth in range(1, len(place.parts) + 1):
         stop.check()
-        step = place.at(place.root, place.parts[:depth])
-        with writing_to(step) as spot:
+        level = place.at(place.root, place.parts[:depth])
+        with writing_to(level) as spot:
             there = spot.place  # an existing name may be spelled another way
+            if step is not None and not created and state_of(spot.folder, spot.name) is None:
+                rest = [place.parts[depth:end] for end in range(depth, len(place.parts) + 1)]
+                below = [there.at(there.root, (*there.parts, *parts)) for parts in rest]
+                step.record([Intent(made, None, MADE) for made in below])
             try:
                 spot.folder.make_folder(spot.name)
             except FileExistsError:
                 if not stat.S_ISDIR(spot.folder.stat(spot.name).st_mode):
-                    raise Conflict(f"{quote(step.display)} exists and is not a folder.") from None
+                    raise Conflict(f"{quote(level.display)} exists and is not a folder.") from None
             else:
                 created = True
-                confirm(spot.folder, step, "created")
+                confirm(spot.folder, level, "created")
     return Moved("created" if created else "already there:", there.display, uri=there.uri)
 
 
-def copy(source: Readable, target: Writable, *, overwrite: bool, stop: Stop) -> Moved:
+def copy(source: Readable, target: Writable, *, overwrite: bool, stop: Stop, step: Step | None = None) -> Moved:
     """Copy a file, a folder with all that is in it, or a link as a link.
 
     A folder appears whole or not at all. Protected secrets in it are left out, and the answer says so.
@@ -82,16 +89,16 @@ def copy(source: Readable, target: Writable, *, overwrite: bool, stop: Stop) -> 
         with told(source):
             found = start.folder.stat(start.name)
         if stat.S_ISREG(found.st_mode):
-            notes = _copy_file(start, source, end, target, overwrite, stop)
+            notes = _copy_file(start, source, end, target, overwrite, stop, Arrival(end, step))
         else:
-            skipped = _copy_other(start, source, end, target, found, stop)
+            skipped = _copy_other(start, source, end, target, found, stop, Arrival(end, step))
             more = f" and {len(skipped) - 10} more" if len(skipped) > 10 else ""
             notes = [f"without {', '.join(skipped[:10])}{more}"] if skipped else []
         confirm(end.folder, target, "copied to")
     return Moved("copied", source.display, target.display, target.uri, notes)
 
 
-def move(source: Writable, target: Writable, *, overwrite: bool, stop: Stop) -> Moved:
+def move(source: Writable, target: Writable, *, overwrite: bool, stop: Stop, step: Step | None = None) -> Moved:
     """Rename a file, a folder or a link, also to another served folder or file system.
 
     Args:
@@ -110,26 +117,56 @@ def move(source: Writable, target: Writable, *, overwrite: bool, stop: Stop) -> 
         _refuse_root(start.place)
         with told(source):
             found = start.folder.stat(start.name)
-        respelled = _is_same(start, end)
         notes: list[str] = []
         try:
-            if respelled:
+            if _is_same(start, end):
                 start.folder.rename(start.name, end.folder, target.name)
-            elif overwrite:
-                refuse_read_only(end, target)
-                start.folder.rename(start.name, end.folder, end.name)
             else:
-                start.folder.rename_new(start.name, end.folder, end.name)
+                if overwrite:
+                    refuse_read_only(end, target)
+                notes = relocate(start, source, end, target, overwrite, stop, Arrival(end, step, start))
         except OSError as error:
-            if error.errno != errno.EXDEV:
-                raise _move_problem(error, source, target, found, end, overwrite) from error
-            notes = _move_across(start, source, end, target, overwrite, stop)
+            raise _move_problem(error, source, target, found, end, overwrite) from error
         for folder in (end.folder, start.folder):
             confirm(folder, target, "moved to")
     return Moved("moved", source.display, target.display, target.uri, notes)
 
 
-def delete(place: Writable, *, recursive: bool, trash: bool, stop: Stop) -> Moved:
+def relocate(
+    start: Spot[Writable],
+    source: Writable,
+    end: Spot[Writable],
+    target: Writable,
+    overwrite: bool,
+    stop: Stop,
+    arrival: Arrival | None = None,
+) -> list[str]:
+    """Rename, or between file systems copy and delete, what is at `start`; what could not be kept, in words.
+
+    Raises:
+        OSError: as rename(2).
+    """
+    if _are_apart(start, end):
+        return _move_across(start, source, end, target, overwrite, stop, arrival)
+    try:
+        if arrival is not None:
+            arrival.expect(start.folder, start.name)
+        if overwrite:
+            start.folder.rename(start.name, end.folder, end.name)
+        else:
+            start.folder.rename_new(start.name, end.folder, end.name)
+    except OSError as error:
+        if error.errno != errno.EXDEV:  # what is mounted twice is one file system and yet two
+            raise
+        return _move_across(start, source, end, target, overwrite, stop, arrival)
+    return []
+
+
+def _are_apart(start: Spot[Writable], end: Spot[Writable]) -> bool:
+    return start.folder.stat(".").st_dev != end.folder.stat(".").st_dev
+
+
+def delete(place: Writable, *, recursive: bool, trash: bool, stop: Stop, step: Step | None = None) -> Moved:
     """Delete a file, a link (never what it points to), or a folder.
 
     Args:
@@ -144,7 +181,9 @@ def delete(place: Writable, *, recursive: bool, trash: bool, stop: Stop) -> Move
     with resolve(place, follow=False) as spot, locked([spot], stop):
         _refuse_root(spot.place)
         count = protected = 0
-        if stat.S_ISDIR(spot.folder.stat(spot.name).st_mode):
+        found = spot.folder.stat(spot.name)
+        size = found.st_size
+        if stat.S_ISDIR(found.st_mode):
             with spot.folder.folder(spot.name) as folder:
                 if not recursive and any(True for _ in folder.scan()):
                     raise Conflict(
@@ -152,7 +191,7 @@ def delete(place: Writable, *, recursive: bool, trash: bool, stop: Stop) -> Move
                         "Set `recursive` to delete it with all that is in it.",
                     )
                 doomed = _Doomed(stop)
-                count, protected = doomed.count(folder), doomed.protected
+                count, protected, size = doomed.count(folder), doomed.protected, doomed.size
         notes = [f"with {counted(count, 'entry')}"] if count else []
         if protected:
             notes.append(f"{protected:,} of them protected")
@@ -160,11 +199,37 @@ def delete(place: Writable, *, recursive: bool, trash: bool, stop: Stop) -> Move
             _to_trash(spot, place)
             return Moved("moved to the trash:", place.display, notes=notes)
         try:
-            remove_all(spot.folder, spot.name, stop)
+            if step is None or not _give(step, spot, place, size, stop):
+                remove_all(spot.folder, spot.name, stop)
         except OSError as error:
             raise problem(error, place, "part of it is gone" if count else "") from error
         confirm(spot.folder, place, "deleted")
     return Moved("deleted", place.display, notes=notes)
+
+
+def weight(spot: Spot[Writable], stop: Stop) -> int:
+    """Bytes of what is at a spot, with all that is in it."""
+    found = spot.folder.stat(spot.name)
+    if not stat.S_ISDIR(found.st_mode):
+        return found.st_size
+    with spot.folder.folder(spot.name) as folder:
+        doomed = _Doomed(stop)
+        doomed.count(folder)
+    return doomed.size
+
+
+def _give(step: Step, spot: Spot[Writable], place: Writable, size: int, stop: Stop) -> bool:
+    """Move what is to be deleted to where old contents are kept; False when it can't be and is still there."""
+    (kept,) = step.record([Intent(spot.place, spot.folder, None, gives=size)])
+    if kept is None:
+        return False
+    try:
+        with resolve(kept, follow=False) as end:
+            relocate(spot, place, end, kept, overwrite=False, stop=stop)
+    except (OSError, Problem) as failure:
+        step.drop(failure)
+        return False
+    return True
 
 
 def _refuse_root(place: Readable) -> None:
@@ -225,6 +290,7 @@ def _copy_file(
     target: Writable,
     overwrite: bool,
     stop: Stop,
+    arrival: Arrival | None = None,
     belongings: Belongings | None = None,
 ) -> list[str]:
     old = regular_status(end, target)
@@ -239,6 +305,8 @@ def _copy_file(
         with stage(end, _blocks(file.fileno(), source, stop), old, target, like=file.fileno()) as staged:
             if belongings is not None:
                 belongings.keep(end.folder, staged.temporary, found)
+            if arrival is not None:
+                arrival.expect(end.folder, staged.temporary)
             staged.put(replace=overwrite)
     return staged.notes
 
@@ -250,6 +318,7 @@ def _copy_other(
     target: Writable,
     found: os.stat_result,
     stop: Stop,
+    arrival: Arrival | None = None,
     belongings: Belongings | None = None,
 ) -> list[str]:
     """Copy a link or a folder: under a temporary name first, so that it appears in one step."""
@@ -275,6 +344,8 @@ def _copy_other(
                 belongings.keep(end.folder, temporary, found)
         else:
             raise not_a_file(source, stat.S_IFMT(found.st_mode))
+        if arrival is not None:
+            arrival.expect(end.folder, temporary)
         try:
             end.folder.rename_new(temporary, end.folder, end.name)
         except FileExistsError as error:
@@ -320,6 +391,7 @@ class _Doomed(_Census):
     bring certificates with them."""
 
     protected = 0
+    size = 0
 
     def count(self, folder: Folder[Writable], depth: int = 0) -> int:
         for entry in folder.scan():
@@ -327,6 +399,7 @@ class _Doomed(_Census):
             self.seen += 1
             tell(self.seen, None, f"{self.seen:,} entries")
             self.protected += folder.place.policy.protected((*folder.place.parts, entry.name))
+            self.size += entry.stat(follow_symlinks=False).st_size + _ENTRY
             if entry.is_dir(follow_symlinks=False):
                 if depth > _MOST_DEPTH:
                     raise TooLarge(f"{quote(folder.place.display)} has more than {_MOST_DEPTH} levels below it.")
@@ -398,23 +471,36 @@ def _blocks(fd: int, source: Readable, stop: Stop) -> Iterator[bytes]:
 
 
 def _move_across(
-    start: Spot[Writable], source: Writable, end: Spot[Writable], target: Writable, overwrite: bool, stop: Stop
+    start: Spot[Writable],
+    source: Writable,
+    end: Spot[Writable],
+    target: Writable,
+    overwrite: bool,
+    stop: Stop,
+    arrival: Arrival | None,
 ) -> list[str]:
     """Move between file systems: copy all of it as mv(1) does, then delete the old one; what was not kept, in words."""
     found = start.folder.stat(start.name)
     belongings = Belongings()
     if stat.S_ISREG(found.st_mode):
-        _copy_file(start, source, end, target, overwrite, stop, belongings)
+        _copy_file(start, source, end, target, overwrite, stop, arrival, belongings)
     else:
         if stat.S_ISDIR(found.st_mode):
             with start.folder.folder(start.name) as folder:
                 _Census(stop).count(folder)  # refuses what would be left out of the copy, and lost
-        if skipped := _copy_other(start, source, end, target, found, stop, belongings):
+        if skipped := _copy_other(start, source, end, target, found, stop, arrival, belongings):
             remove_all(end.folder, end.name)
             raise Refused(f"{quote(source.display)} holds what can't be copied: {', '.join(skipped[:5])}.")
     confirm(end.folder, target, "copied to")
+    doomed = temporary_name()
     try:
-        remove_all(start.folder, start.name, stop)
+        start.folder.rename(start.name, start.folder, doomed)  # from here on it is there no more, whatever happens
+        try:
+            remove_all(start.folder, doomed, stop)
+        except BaseException:
+            with suppress(OSError):
+                start.folder.rename_new(doomed, start.folder, start.name)
+            raise
     except OSError as error:
         raise Unavailable(
             f"{quote(source.display)} was copied to {quote(target.display)}, but not all of it could be removed: "

@@ -17,10 +17,14 @@ from typing import Any
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, Unavailable, quote, reason
 from mcp_batteries.limits import Stop
+from mcp_fs.engine.files.belongings import copy_attributes
 from mcp_fs.engine.files.handles import Folder, Spot, not_a_file, problem, resolve
 from mcp_fs.engine.files.locks import locked
+from mcp_fs.engine.files.syscalls import write_all
 from mcp_fs.engine.files.temp_files import clean_once, hold, remove_quietly, temporary_name
 from mcp_fs.engine.files.text import content_hash
+from mcp_fs.engine.undo.states import state_of
+from mcp_fs.engine.undo.step import Intent, Step
 from mcp_fs.models import Written
 from mcp_fs.policy import Readable, Writable
 
@@ -29,18 +33,14 @@ if sys.platform == "darwin":
     from fcntl import F_FULLFSYNC as _FULL_SYNC
     from fcntl import fcntl
 
-    from mcp_fs.engine.files.syscalls import copy_metadata
-
 __all__ = [
     "Staged",
     "confirm",
-    "copy_attributes",
     "inherit_new",
     "refuse_read_only",
     "regular_status",
     "stage",
     "sync",
-    "write_all",
     "write_file",
     "writing_to",
 ]
@@ -50,10 +50,15 @@ os.umask(_UMASK)
 _BINARY = getattr(os, "O_BINARY", 0)
 
 
-def write_file(place: Writable, content: str | bytes, *, overwrite: bool, stop: Stop) -> Written:
+def write_file(
+    place: Writable, content: str | bytes, *, overwrite: bool, stop: Stop, step: Step | None = None
+) -> Written:
     """Create the file at `place`, or with `overwrite` replace what it holds; text is written as UTF-8.
 
     A link is followed beneath the served folders and stays a link.
+
+    Args:
+        step: is told what changes before it does, so that it can be taken back.
 
     Raises:
         Conflict: the file exists and `overwrite` is not set.
@@ -72,6 +77,8 @@ def write_file(place: Writable, content: str | bytes, *, overwrite: bool, stop: 
                 "Change it with `edit_file`, or set `overwrite` to replace all of it.",
             )
         with stage(spot, data, old, place) as staged:
+            if step is not None:
+                step.record([staged.intent()])
             staged.commit(replace=overwrite)
         there = spot.place  # an existing name may be spelled another way
     return Written(there.display, there.uri, old is None, len(data), content_hash(data), tuple(staged.notes))
@@ -165,6 +172,11 @@ class Staged:
     old: os.stat_result | None
     shown: Readable
     notes: list[str] = field(default_factory=list[str])
+
+    def intent(self) -> Intent:
+        """What `put` will do, for who writes it down."""
+        new = state_of(self.folder, self.temporary, thorough=True)
+        return Intent(self.folder.place / self.name, self.folder, new)
 
     def commit(self, *, replace: bool) -> None:
         """Rename over the old file and make the folder durable.
@@ -284,13 +296,6 @@ def sync(fd: int) -> None:
     os.fsync(fd)
 
 
-def write_all(fd: int, data: bytes) -> None:
-    """All of `data`, in as many writes as the kernel makes of it."""
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
-
-
 def _inherit(fd: int, spot: Spot[Writable], old: os.stat_result | None, like: int | None) -> list[str]:
     """Give the new file what the old one had, on its handle; what could not be kept, in words."""
     if sys.platform == "win32":
@@ -336,26 +341,6 @@ def _copy_attributes(fd: int, spot: Spot[Writable]) -> bool:
         return copy_attributes(source, fd)
     finally:
         os.close(source)
-
-
-def copy_attributes(source: int, target: int) -> bool:
-    """Give one open file the extended attributes of another; False when one is lost."""
-    if sys.platform == "darwin":
-        return copy_metadata(source, target)
-    if sys.platform != "linux":
-        return True
-    kept = True
-    try:
-        names = os.listxattr(source)
-    except OSError:
-        return True  # this file system knows none
-    for name in names:
-        try:
-            os.setxattr(target, name, os.getxattr(source, name))
-        except OSError:
-            # A label the system gives by itself is no loss.
-            kept = kept and name.startswith(("security.", "trusted."))
-    return kept
 
 
 def _kind(place: Readable) -> int | None:

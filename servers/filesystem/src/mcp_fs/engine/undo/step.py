@@ -1,0 +1,225 @@
+"""What one call changes, written down before each change, with what was there before.
+
+Old contents are the same file by another name where that costs nothing and nobody can write to it by a third; else a
+copy, which shares its blocks with the original where the file system can. Nothing here stops a change: what can't be
+kept is said in the answer.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+from contextlib import ExitStack
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from mcp_batteries.errors import NotFound, Problem, TooLarge, reason
+from mcp_batteries.limits import Stop
+from mcp_fs.engine.files.belongings import Belongings, copy_attributes
+from mcp_fs.engine.files.handles import Folder, Spot, open_regular, resolve
+from mcp_fs.engine.files.syscalls import copy_blocks
+from mcp_fs.engine.files.temp_files import hold, remove_quietly
+from mcp_fs.engine.undo.states import State, is_still, state_of
+from mcp_fs.engine.undo.store import Item, Kept, Record, Store
+from mcp_fs.paths import file_uri
+from mcp_fs.policy import Readable, Writable
+
+__all__ = ["CALL", "Arrival", "Intent", "Step", "uri_of"]
+
+CALL: ContextVar[tuple[str, str]] = ContextVar("call", default=("", ""))
+"""The tool that is being called, and by whom."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What is about to happen to one entry.
+
+    Attributes:
+        place: of the entry, links resolved.
+        folder: the open folder it is in; None while there is none, nor anything to keep.
+        before: what is there, if that is not to be looked at but to be made again by itself.
+        source: where what will be there is moved from.
+        origin: what is there, if it is copied first and deleted then.
+        gives: the bytes of what is there, if the caller moves it to the place that `record` returns; else it is
+            kept by another name, or copied.
+    """
+
+    place: Readable
+    folder: Folder[Any] | None
+    after: State | None
+    before: State | None = None
+    source: Readable | None = None
+    origin: State | None = None
+    gives: int | None = None
+
+
+class Step:
+    """What one call changes, a context manager; as long as it is open nobody forgets it.
+
+    Args:
+        undoes: the tool whose call is being taken back.
+    """
+
+    def __init__(self, store: Store, stop: Stop, undoes: str | None = None) -> None:
+        self._store, self._stop, self._undoes = store, stop, undoes
+        self._stack = ExitStack()
+        self._last: Kept | None = None
+        self._intents: Sequence[Intent] = ()
+        self._items: Sequence[Item] = ()
+        self.notes: list[str] = []
+        """What can't be taken back, and why, for the answer."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, failure: object, *_: object) -> None:
+        if failure is not None and self._last is not None and all(map(_is_as_before, self._intents, self._items)):
+            self.drop()  # or else it would be one more name of a file, and a step that nobody made
+        self._stack.close()
+
+    def is_far(self, folder: Folder[Any]) -> bool:
+        """Whether what is in `folder` would have to be copied, and comes back as another file."""
+        try:
+            with self._store.top() as top:
+                return top.stat(".").st_dev != folder.stat(".").st_dev
+        except (OSError, Problem):
+            return True
+
+    def record(self, intents: Sequence[Intent]) -> Sequence[Writable | None]:
+        """Write down what is about to happen, which is one step; for each entry the place for what `gives` tells of."""
+        try:
+            return self._record(intents)
+        except (OSError, Problem) as failure:
+            self._say(failure)
+            return [None] * len(intents)
+
+    def drop(self, failure: OSError | Problem | None = None) -> None:
+        """Forget what was recorded last, which is not what happens; with a failure, say that nothing can be kept."""
+        self._stack.close()
+        if self._last is not None:
+            self._store.remove(self._last)
+            self._last = None
+        if failure is not None:
+            self._say(failure)
+
+    def _say(self, failure: OSError | Problem) -> None:
+        why = reason(failure) if isinstance(failure, OSError) else failure.what.rstrip(".")
+        self.notes.append(f"undo_changes can't take this back: {why}")
+
+    def _record(self, intents: Sequence[Intent]) -> Sequence[Writable | None]:
+        items: list[Item] = []
+        size = 0
+        with ExitStack() as stack:
+            top = stack.enter_context(self._store.top())
+            name = self._store.draft(top)
+            try:
+                draft = stack.enter_context(top.folder(name))
+                hold(draft.fd)
+                for number, intent in enumerate(intents):
+                    self._stop.check()
+                    before, kept, bytes_kept = self._before(intent, draft, str(number))
+                    size += bytes_kept
+                    items.append(_item(intent, before, kept))
+                if size > self._store.most_bytes:
+                    raise TooLarge(f"{size:,} bytes are more than the operator lets it keep")
+                tool, by = CALL.get()
+                record = Record(Kept(name, 0, size, ""), self._undoes or tool, by, self._undoes is not None, items)
+                self._last = self._store.publish(top, draft, record)
+            except BaseException:
+                remove_quietly(top, name)
+                raise
+            self._intents, self._items = intents, items
+            self._stack.push(stack.pop_all())
+        return [
+            None if intent.gives is None else self._store.place(f"{self._last.name}/{number}")
+            for number, intent in enumerate(intents)
+        ]
+
+    def _before(self, intent: Intent, into: Folder[Writable], name: str) -> tuple[State | None, str | None, int]:
+        if intent.before is not None or intent.folder is None:
+            return intent.before, None, 0
+        before = state_of(intent.folder, intent.place.name, thorough=intent.gives is None)
+        if before is None:
+            return None, None, 0
+        if intent.gives is not None:
+            return before, name, intent.gives
+        if before.size > self._store.most_bytes:
+            raise TooLarge(f"{before.size:,} bytes are more than the operator lets it keep")
+        _keep(intent.folder, intent.place.name, before, into, name, self._stop)
+        return before, name, before.size
+
+
+def _is_as_before(intent: Intent, item: Item) -> bool:
+    try:
+        with resolve(intent.place, follow=False) as spot:
+            return is_still(spot.folder, spot.name, item.before)
+    except NotFound:
+        return item.before is None
+    except Problem:
+        return False
+
+
+class Arrival:
+    """What tells a step of the one thing that will stand at a spot, as soon as that is known.
+
+    Args:
+        source: where it is moved from.
+    """
+
+    def __init__(self, end: Spot[Writable], step: Step | None, source: Spot[Writable] | None = None) -> None:
+        self._end, self._step, self._source = end, step, source
+
+    def expect(self, folder: Folder[Any], name: str) -> None:
+        """Record that it will be what is `name` in `folder` now; in place of what was expected before."""
+        step, source = self._step, self._source
+        if step is None:
+            return
+        step.drop()
+        place, into = self._end.place, self._end.folder
+        if source is None:
+            step.record([Intent(place, into, state_of(folder, name, thorough=True))])
+            return
+        new = state_of(folder, name, thorough=step.is_far(folder))
+        if new is not None and new.kind == "folder":
+            new = replace(new, kind="tree")
+        origin = None if folder is source.folder else state_of(source.folder, source.name, thorough=True)
+        step.record([Intent(place, into, new, source=source.place, origin=origin)])
+
+
+def uri_of(place: Readable) -> str:
+    """The URI of a place by the real path of its served folder: how any server of this user finds it."""
+    return file_uri(os.path.join(place.root.real, *place.parts))
+
+
+def _item(intent: Intent, before: State | None, kept: str | None) -> Item:
+    source = None if intent.source is None else uri_of(intent.source)
+    return Item(uri_of(intent.place), before, intent.after, kept, source, intent.origin)
+
+
+def _keep(folder: Folder[Any], name: str, before: State, into: Folder[Writable], kept: str, stop: Stop) -> None:
+    """Keep what is at `name`."""
+    found = folder.stat(name)
+    if before.kind == "file" and found.st_nlink == 1:
+        try:
+            folder.add_name(name, into, kept)
+        except OSError:  # another file system, or one without such names
+            pass
+        else:
+            return
+    if before.kind == "file":
+        with open_regular(folder, name) as file:
+            fd = into.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+            try:
+                copy_blocks(file.fileno(), fd, stop.check)
+                copy_attributes(file.fileno(), fd)
+            finally:
+                os.close(fd)
+    elif before.kind == "link":
+        into.make_link(folder.read_link(name), kept)
+    elif before.kind == "folder":
+        into.make_folder(kept, stat.S_IMODE(found.st_mode))
+    else:
+        raise TooLarge("what was there is no file, folder or link")
+    Belongings().keep(into, kept, found)

@@ -1,0 +1,48 @@
+"""Taking back what the other tools changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from pydantic import Field
+
+from mcp_batteries.observability.audit import caller
+from mcp_batteries.server.declare import tool
+from mcp_batteries.server.fields import DryRun
+from mcp_fs.engine.service import Engine
+from mcp_fs.engine.undo.step import CALL
+from mcp_fs.models import Steps, Undone
+
+__all__ = ["UndoTools", "told_who_calls"]
+
+
+@dataclass(frozen=True)
+class UndoTools:
+    engine: Engine
+
+    @tool("Undo changes", effect="destroy", seconds=3600.0)
+    async def undo_changes(
+        self,
+        step: Annotated[str | None, Field(description="From the list, which a call without it gives.")] = None,
+        later: Annotated[bool, Field(description="With all steps after it.")] = False,
+        dry_run: DryRun = True,
+    ) -> Steps | Undone:
+        """List or take back what these tools changed, one step a call. What somebody changed since is refused."""
+        if step is None:
+            return await self.engine.steps()
+        return await self.engine.undo(step, later=later, dry_run=dry_run)
+
+
+async def told_who_calls(ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
+    """Middleware that tells the engine whose step a call is: callers over HTTP are kept apart, by token or address."""
+    if ctx.method != "tools/call":
+        return await call_next(ctx)
+    who = caller(ctx)
+    kind = "identity" if "identity" in who else "address"
+    token = CALL.set((str((ctx.params or {}).get("name", "")), f"{kind} {who[kind]}" if who else ""))
+    try:
+        return await call_next(ctx)
+    finally:
+        CALL.reset(token)

@@ -1,0 +1,342 @@
+"""What the tools changed is taken back exactly; what somebody changed since is not touched."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable, Generator
+from pathlib import Path
+
+import anyio
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from filesystem.places import Told
+from mcp_batteries.errors import Conflict, NotFound, Problem
+from mcp_batteries.testing.wire import StdioWire
+from mcp_fs.engine.files.edit import Replacement
+from mcp_fs.engine.files.patch import parse
+from mcp_fs.engine.replace import Substitution
+from mcp_fs.engine.service import Engine
+from mcp_fs.engine.undo.step import CALL
+from mcp_fs.engine.undo.store import Store
+from mcp_fs.engine.walk import Filter
+from mcp_fs.policy import Policy, Writable
+
+pytestmark = pytest.mark.anyio
+
+
+class Ground:
+    """A served folder with some files, and an engine that keeps what it changes."""
+
+    def __init__(self, base: Path, store: Path | None = None, **bounds: float) -> None:
+        self.root = base / "root"
+        self.root.mkdir()
+        self.files = {"f": "one\n", "g": "one two\n", "d/h": "one\n", "d/e/i": "i\n"}
+        for name, text in self.files.items():
+            (self.root / name).parent.mkdir(exist_ok=True, parents=True)
+            (self.root / name).write_text(text)
+        os.utime(self.root / "f", (1, 1))
+        self.where = store or base / "mcp-fs-undo"
+        self.store = Store(
+            str(self.where), most_bytes=int(bounds.get("most_bytes", 1_000_000)), days=bounds.get("days", 7)
+        )
+        self.policy = Policy(Told((str(self.root),)))
+        self.engine = Engine(self.policy, self.store)
+
+    def at(self, path: str) -> Writable:
+        return self.policy.writable(path)
+
+    def state(self) -> dict[str, tuple[object, ...]]:
+        """All there is, with its mode and, but for folders, its time."""
+        found: dict[str, tuple[object, ...]] = {}
+        for path in self.root.rglob("*"):
+            status = path.lstat()
+            what = path.read_bytes() if path.is_file() else "folder"
+            facts = (status.st_mode, status.st_mtime_ns if path.is_file() else 0)
+            found[path.relative_to(self.root).as_posix()] = (what, *facts)
+        return found
+
+    def contents(self) -> dict[str, object]:
+        return {path: what for path, (what, *_) in self.state().items()}
+
+    async def write(self, path: str, text: str, overwrite: bool = True) -> None:
+        await self.engine.write(self.at(path), text, overwrite=overwrite)
+
+    async def edit(self, path: str, old: str, new: str) -> None:
+        await self.engine.edit(self.at(path), [Replacement(old, new)], dry_run=False, expected_hash=None)
+
+    async def last(self) -> str:
+        return (await self.engine.steps()).steps[0].id
+
+    async def undo(self, step: str | None = None, later: bool = False) -> str:
+        done = await self.engine.undo(step or await self.last(), later=later, dry_run=False)
+        return done.text()
+
+
+@pytest.fixture
+def ground(tmp_path: Path) -> Ground:
+    return Ground(tmp_path)
+
+
+@pytest.fixture
+def far(tmp_path: Path) -> Generator[Ground]:
+    """A ground whose old contents are kept on another file system."""
+    if not os.path.isdir("/dev/shm") or os.stat("/dev/shm").st_dev == tmp_path.stat().st_dev:
+        pytest.skip("has no second file system")
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        yield Ground(tmp_path, Path(folder) / "mcp-fs-undo")
+
+
+PATCH = "--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-one\n--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+n\n"
+
+CHANGES: dict[str, Callable[[Ground], Awaitable[object]]] = {
+    "create": lambda ground: ground.write("n", "new"),
+    "overwrite": lambda ground: ground.write("f", "new"),
+    "edit": lambda ground: ground.edit("g", "two", "three"),
+    "append": lambda ground: ground.engine.append(ground.at("f"), "more"),
+    "patch": lambda ground: ground.engine.patch(
+        [(ground.at(patch.path), patch) for patch in parse(PATCH)], dry_run=False
+    ),
+    "replace": lambda ground: ground.engine.replace(
+        ground.at("."), "**", Filter(), Substitution("one", "uno"), dry_run=False
+    ),
+    "create folders": lambda ground: ground.engine.create_folder(ground.at("d/x/y/z")),
+    "copy": lambda ground: ground.engine.copy(ground.at("f"), ground.at("n"), overwrite=False),
+    "copy over": lambda ground: ground.engine.copy(ground.at("f"), ground.at("g"), overwrite=True),
+    "copy folder": lambda ground: ground.engine.copy(ground.at("d"), ground.at("n"), overwrite=False),
+    "move": lambda ground: ground.engine.move(ground.at("f"), ground.at("d/n"), overwrite=False),
+    "move over": lambda ground: ground.engine.move(ground.at("f"), ground.at("g"), overwrite=True),
+    "move folder": lambda ground: ground.engine.move(ground.at("d"), ground.at("n"), overwrite=False),
+    "delete": lambda ground: ground.engine.delete(ground.at("f"), recursive=False, trash=False),
+    "delete folder": lambda ground: ground.engine.delete(ground.at("d"), recursive=True, trash=False),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("where", ["ground", "far"])
+async def test_each_change_is_taken_back_and_made_again(
+    change: str, where: str, request: pytest.FixtureRequest
+) -> None:
+    ground: Ground = request.getfixturevalue(where)
+    before = ground.state()
+    await CHANGES[change](ground)
+    after = ground.state()
+    assert after != before
+    dry = await ground.engine.undo(await ground.last(), later=False, dry_run=True)
+    assert dry.lines and "repeat with dry_run=false" in dry.text()
+    assert ground.state() == after
+    assert "taken back" in await ground.undo()
+    assert ground.state() == before
+    if change != "move over":  # what it replaced is in the way, which the next test is about
+        await ground.undo()
+        assert ground.state() == after
+        await ground.undo()
+        assert ground.state() == before
+
+
+names = st.sampled_from(["f", "g", "n", "d/h", "d/n", "x"])
+folders = st.sampled_from(["d", "d/e", "x", "d/x"])
+changes = st.one_of(
+    st.tuples(st.just("write"), names, st.text("ab\n", max_size=4)),
+    st.tuples(st.just("copy"), names | folders, names | folders),
+    st.tuples(st.just("move"), names | folders, names | folders),
+    st.tuples(st.just("delete"), names | folders, st.just("")),
+    st.tuples(st.just("folder"), folders, st.just("")),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(made=st.lists(changes, min_size=1, max_size=8), back=st.integers(0, 7))
+def test_whatever_was_done_all_of_it_is_taken_back(made: list[tuple[str, str, str]], back: int) -> None:
+    async def run(base: Path) -> None:
+        ground = Ground(base)
+        before: dict[str, dict[str, object]] = {}
+        for what, path, other in made:
+            state = ground.contents()
+            try:
+                match what:
+                    case "write":
+                        await ground.write(path, other)
+                    case "copy":
+                        await ground.engine.copy(ground.at(path), ground.at(other), overwrite=True)
+                    case "move":
+                        await ground.engine.move(ground.at(path), ground.at(other), overwrite=True)
+                    case "delete":
+                        await ground.engine.delete(ground.at(path), recursive=True, trash=False)
+                    case _:
+                        await ground.engine.create_folder(ground.at(path))
+            except Problem:
+                assert ground.contents() == state
+            for step in (await ground.engine.steps()).steps[:1]:
+                before.setdefault(step.id, state)
+        steps = (await ground.engine.steps()).steps
+        if steps:
+            step = steps[back % len(steps)]
+            await ground.undo(step.id, later=True)
+            assert ground.contents() == before.get(step.id, ground.contents())
+
+    with tempfile.TemporaryDirectory() as folder:
+        anyio.run(run, Path(folder))
+
+
+async def test_what_changed_since_is_refused_with_the_way_on(ground: Ground) -> None:
+    await ground.engine.replace(ground.at("."), "*", Filter(), Substitution("one", "uno"), dry_run=False)
+    (ground.root / "g").write_text("somebody's")
+    before = ground.state()
+    with pytest.raises(Conflict, match=r"`g` changed since .* nothing was taken back\. Move what is there"):
+        await ground.undo()
+    assert ground.state() == before
+    await ground.engine.move(ground.at("g"), ground.at("mine"), overwrite=False)
+    step = (await ground.engine.steps()).steps[1]
+    await ground.undo(step.id)
+    assert [(ground.root / name).read_text() for name in ("f", "g", "mine")] == ["one\n", "one two\n", "somebody's"]
+
+
+async def test_a_later_step_in_the_way_is_named(ground: Ground) -> None:
+    await ground.edit("f", "one", "two")
+    first = await ground.last()
+    await ground.edit("f", "two", "three")
+    with pytest.raises(Conflict, match=f"Step {await ground.last()} came later"):
+        await ground.undo(first)
+    await ground.undo(first, later=True)
+    assert (ground.root / "f").read_text() == "one\n"
+
+
+async def test_a_folder_is_taken_back_only_with_what_was_copied_into_it(ground: Ground) -> None:
+    await ground.engine.copy(ground.at("d"), ground.at("n"), overwrite=False)
+    (ground.root / "n/e/mine").write_text("mine")
+    with pytest.raises(Conflict, match="`n` changed since"):
+        await ground.undo()
+    await ground.engine.create_folder(ground.at("x/y"))
+    (ground.root / "x/mine").write_text("mine")
+    with pytest.raises(Conflict, match="`x` changed since"):
+        await ground.undo()
+    assert (ground.root / "n/e/mine").exists() and (ground.root / "x/y").is_dir()
+
+
+async def test_what_came_back_by_other_means_is_no_step_any_more(ground: Ground) -> None:
+    await ground.engine.move(ground.at("f"), ground.at("n"), overwrite=False)
+    (ground.root / "n").rename(ground.root / "f")
+    assert (await ground.engine.steps()).text() == "[no steps that could be taken back]"
+    with pytest.raises(NotFound, match="no step `1234`"):
+        await ground.undo("1234")
+
+
+async def test_hard_linked_and_executable_files_come_back_as_they_were(ground: Ground) -> None:
+    if sys.platform == "win32":
+        pytest.skip("has no such modes")
+    os.link(ground.root / "f", ground.root / "other")
+    (ground.root / "f").chmod(0o751)
+    before = ground.state()
+    await ground.write("f", "new")
+    (ground.root / "other").write_text("written to by its other name")
+    await ground.undo()
+    os.utime(ground.root / "other", (1, 1))
+    assert ground.state()["f"] == before["f"]
+
+
+async def test_callers_and_other_servers_see_their_own_steps(ground: Ground, tmp_path: Path) -> None:
+    CALL.set(("write_file", "identity ada"))
+    await ground.write("f", "ada's")
+    step = await ground.last()
+    CALL.set(("write_file", "identity bob"))
+    assert (await ground.engine.steps()).total == 0
+    with pytest.raises(NotFound):
+        await ground.undo(step)
+    CALL.set(("undo_changes", "identity ada"))
+    (tmp_path / "beside").mkdir()
+    elsewhere = Engine(Policy(Told((str(tmp_path / "beside"),))), ground.store)
+    assert (await elsewhere.steps()).total == 0
+    inside = Engine(Policy(Told((str(ground.root / "d"),))), ground.store)
+    assert (await inside.steps()).total == 0
+    above = Engine(Policy(Told((str(tmp_path),))), ground.store)
+    assert [step.paths for step in (await above.steps()).steps] == [["root/f"]]
+
+
+async def test_what_is_kept_is_private_and_within_its_bounds(tmp_path: Path) -> None:
+    ground = Ground(tmp_path, most_bytes=1000)
+    if sys.platform != "win32":
+        await ground.write("n", "n")
+        assert ground.where.stat().st_mode & 0o077 == 0
+    for number in range(6):
+        await ground.write("f", str(number) * 300)
+    await anyio.to_thread.run_sync(ground.store.tidy)
+    kept = [path.stat().st_size for path in ground.where.rglob("*") if path.is_file() and path.name != "step.json"]
+    assert sum(kept) <= 1000 and (await ground.engine.steps()).total == 3
+    await ground.write("f", "x" * 2000)
+    result = await ground.engine.write(ground.at("f"), "y", overwrite=True)
+    assert "undo_changes can't take this back: 2,000 bytes are more than the operator lets it keep" in result.text()
+    assert (ground.root / "f").read_text() == "y"
+    large = await ground.engine.delete(ground.at("d"), recursive=True, trash=False)
+    assert "can't take this back" in large.text() and not (ground.root / "d").exists()
+
+
+async def test_old_steps_are_forgotten(tmp_path: Path) -> None:
+    ground = Ground(tmp_path, days=1e-9)
+    await ground.write("f", "new")
+    assert (await ground.engine.steps()).total == 0
+    assert [path.name for path in ground.where.iterdir()] == []
+
+
+async def test_a_store_of_others_is_not_used(tmp_path: Path) -> None:
+    if sys.platform == "win32":
+        pytest.skip("has no such modes")
+    ground = Ground(tmp_path)
+    ground.where.mkdir(mode=0o755)
+    result = await ground.engine.write(ground.at("f"), "new", overwrite=True)
+    assert "undo_changes can't take this back: The folder for old contents is not private" in result.text()
+    ground.where.chmod(0o700)
+    await ground.write("f", "newer")
+    shutil.rmtree(ground.where)
+    await ground.write("f", "newest")
+    assert (await ground.engine.steps()).total == 1
+
+
+async def test_the_store_is_protected_where_it_is_served(tmp_path: Path) -> None:
+    ground = Ground(tmp_path, tmp_path / "root" / ".local" / "state" / "mcp-fs-undo")
+    await ground.write("f", "new")
+    with pytest.raises(Problem, match="protected"):
+        ground.policy.readable(".local/state/mcp-fs-undo")
+    await ground.undo()
+    assert (ground.root / "f").read_text() == "one\n"
+
+
+def served(tmp_path: Path, *options: str) -> list[str]:
+    return [sys.executable, "-m", "mcp_fs", *options, str(tmp_path / "root")]
+
+
+async def test_another_process_takes_back_what_a_killed_one_did(tmp_path: Path) -> None:
+    ground = Ground(tmp_path)
+    before = ground.state()
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "LOCALAPPDATA": str(tmp_path / "state")}
+    async with StdioWire(served(tmp_path), env=environment) as wire:
+        await wire.open()
+        await wire.call("edit_file", path="f", edits=[{"old_text": "one", "new_text": "two"}])
+        await wire.call("delete_file", path="d", recursive=True)
+        wire.process.kill()
+        await wire.wait()
+    async with StdioWire(served(tmp_path), env=environment) as wire:
+        await wire.open()
+        (listed,) = (await wire.call("undo_changes"))["content"]
+        lines = listed["text"].splitlines()
+        assert [line.split("\t")[2:] for line in lines[1:]] == [["delete_file", "d"], ["edit_file", "f"]]
+        await wire.call("undo_changes", step=lines[2].split("\t")[0], later=True, dry_run=False)
+    assert ground.state() == before
+
+
+@pytest.mark.parametrize("option", ["--undo-megabytes=0", "--read-only"])
+async def test_it_is_off_where_the_operator_says_so(tmp_path: Path, option: str) -> None:
+    ground = Ground(tmp_path)
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "LOCALAPPDATA": str(tmp_path / "state")}
+    async with StdioWire(served(tmp_path, option), env=environment) as wire:
+        await wire.open()
+        tools = {tool["name"] for tool in (await wire.request("tools/list"))["tools"]}
+        assert "undo_changes" not in tools
+        if option != "--read-only":
+            await wire.call("write_file", path="f", content="new", overwrite=True)
+            assert (ground.root / "f").read_text() == "new"
+    assert not (tmp_path / "state").exists()
