@@ -25,11 +25,11 @@ class UndoTools:
     @tool("Undo changes", effect="destroy", seconds=3600.0)
     async def undo_changes(
         self,
-        step: Annotated[str | None, Field(description="From the list, which a call without it gives.")] = None,
-        later: Annotated[bool, Field(description="With all steps after it.")] = False,
+        step: Annotated[str | None, Field(description="From the list; without it, lists.")] = None,
+        later: Annotated[bool, Field(description="All after it too.")] = False,
         dry_run: DryRun = True,
     ) -> Steps | Undone:
-        """List or take back what these tools changed, one step a call. What somebody changed since is refused."""
+        """List or take back what these tools changed."""
         if step is None:
             return await self.engine.steps()
         return await self.engine.undo(step, later=later, dry_run=dry_run)
