@@ -170,6 +170,8 @@ class Plan:
     indexes: Sequence[str]
     then: str = ""
     """The tree with `indexes`."""
+    tried: int = 0
+    """Candidates for indexes."""
 
     def text(self) -> str:
         lines = [self.tree or "Nothing to plan: the statement reads no table."]
@@ -179,7 +181,12 @@ class Plan:
             lines += ["With these indexes the planner would use them:", *self.indexes]
             lines += ["The plan then, tried on a copy of the schema and its statistics:", self.then]
         elif self.scans:
-            lines.append("No further index on one or two columns would change the plan; others were not tried.")
+            lines.append(
+                f"None of the {self.tried} indexes that were tried would help: over what is compared and ordered by, "
+                "alone and together."
+                if self.tried
+                else "No index was found to try."
+            )
         return clip("\n".join(lines), _LONGEST, "explain a part of the statement")
 
 

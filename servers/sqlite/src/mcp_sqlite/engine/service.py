@@ -163,7 +163,7 @@ class Engine:
     async def explain(self, statement: ReadStatement) -> Plan:
         """What SQLite would do for `statement`, which may be one that changes rows."""
         found = await self.pool.call({"do": "explain", **told(statement)})
-        return Plan(found["tree"], found["scans"], found["indexes"], found["then"])
+        return Plan(found["tree"], found["scans"], found["indexes"], found["then"], found["tried"])
 
     async def compile(self, statement: ReadStatement) -> None:
         """Have SQLite compile `statement`, and run nothing.
