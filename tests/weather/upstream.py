@@ -43,7 +43,43 @@ GEOMET = [
     {"name": "offset", "in": "query", "schema": {"type": "integer", "minimum": 0}},
     {"name": "lang", "in": "query", "schema": {"enum": ["en", "fr"]}},
 ]
-SERVICES = ("forecast", "geocoding", "air-quality", "marine", "archive", "flood")
+# As their pages describe them: the description at hand is older than these.
+_WHERE = [
+    {"name": name, "in": "query", "required": True, "schema": {"type": "string"}} for name in ("latitude", "longitude")
+]
+_TIMES = [
+    {"name": "timezone", "in": "query", "schema": {"type": "string"}},
+    {"name": "timeformat", "in": "query", "schema": {"enum": ["iso8601", "unixtime"]}},
+    {"name": "forecast_days", "in": "query", "schema": {"type": "integer", "minimum": 0, "maximum": 35}},
+]
+_UNSURE = ["temperature_2m", "precipitation", "wind_speed_10m", "wind_gusts_10m", "cloud_cover", "snowfall"]
+OPEN_METEO["/v1/ensemble"] = [
+    *_WHERE,
+    *_TIMES,
+    {"name": "hourly", "in": "query", "schema": {"type": "array", "items": {"enum": _UNSURE}}},
+    {
+        "name": "models",
+        "in": "query",
+        "required": True,
+        "schema": {"type": "array", "items": {"enum": ["icon_seamless", "gfs_seamless", "ecmwf_ifs025"]}},
+    },
+]
+OPEN_METEO["/v1/forecast"].append(
+    {"name": "forecast_minutely_15", "in": "query", "schema": {"type": "integer", "minimum": 1, "maximum": 1536}}
+)
+AVIATION = [
+    {"name": "ids", "in": "query", "schema": {"type": "string", "pattern": "^[A-Z0-9]{4}(,[A-Z0-9]{4})*$"}},
+    {"name": "bbox", "in": "query", "schema": {"type": "string", "pattern": r"^(-?\d+(\.\d+)?,){3}-?\d+(\.\d+)?$"}},
+    {"name": "format", "in": "query", "required": True, "schema": {"enum": ["raw", "json", "geojson", "xml", "html"]}},
+    {"name": "taf", "in": "query", "schema": {"enum": ["true", "false"]}},
+]
+AIRPORTS = [
+    ("LSZH", "Zurich-Kloten, ZH, CH", 47.48, 8.536, "LSZH 221450Z 24008KT 9999 FEW030 M01/M03 Q1018 NOSIG", "VFR"),
+    ("LSMD", "Dubendorf AB, ZH, CH", 47.4, 8.65, "LSMD 221450Z VRB02KT 9999 SCT040 01/M02 Q1018", "VFR"),
+    ("KBHM", "Birmingham Intl, AL, US", 33.564, -86.754, "KBHM 221453Z 18010G20KT 10SM BKN250 21/09 A3024", "VFR"),
+]
+SERVICES = ("forecast", "geocoding", "air-quality", "marine", "archive", "flood", "ensemble")
+MEMBERS = 51
 BIRMINGHAM = "33.521,-86.812"
 METEOALARM = json.loads((MATERIAL / "meteoalarm/countries.json").read_text("utf-8"))
 UNITS = {
@@ -79,7 +115,7 @@ _GB = {"country": "United Kingdom", "country_code": "GB"}
 _DE = {"country": "Germany", "country_code": "DE"}
 _CN = {"country": "China", "country_code": "CN"}
 GAZETTEER = [
-    place("Zürich", 47.36667, 8.55, "Europe/Zurich", 341730, admin1="Zurich", **_CH),
+    place("Zürich", 47.36667, 8.55, "Europe/Zurich", 341730, admin1="Zurich", elevation=408.0, **_CH),
     place("Paris", 48.85341, 2.3488, "Europe/Paris", 2138551, admin1="Île-de-France", **_FR),
     place("Paris", 33.66094, -95.55551, "America/Chicago", 24171, admin1="Texas", **_US),
     place("Springfield", 37.21533, -93.29824, "America/Chicago", 166810, admin1="Missouri", **_US),
@@ -204,7 +240,7 @@ class Upstream:
     @property
     def arguments(self) -> list[str]:
         urls = [word for service in SERVICES for word in (f"--{service}-url", self.url)]
-        urls += ["--meteoalarm-url", self.url, "--geomet-url", self.url]
+        urls += ["--aviation-url", self.url, "--meteoalarm-url", self.url, "--geomet-url", self.url]
         return [*urls, "--nws-url", self.url, "--contact", "tests@example.org"]
 
     def count(self, where: str) -> int:
@@ -244,10 +280,15 @@ class Upstream:
         if parts.path.startswith("/v1/search"):
             return send(handler, 200, dump(self.found(query)), *())
         if parts.path in OPEN_METEO:
-            document = self.open_meteo(query)
+            document = self.open_meteo(query, parts.path)
             if fault is not None and fault.change is not None:
                 fault.change(document)
             return send(handler, 200, dump(document))
+        if parts.path == "/api/data/metar":
+            listed = self.airports(query)
+            if fault is not None and fault.change is not None:
+                fault.change({"reports": listed})
+            return send(handler, 200, json.dumps(listed).encode()) if listed else send(handler, 204, b"")
         if parts.path.startswith(("/api/v1/warnings/", "/collections/")):
             document = self.warnings(parts.path) if parts.path.startswith("/api") else self.canada(query)
             if fault is not None and fault.change is not None:
@@ -274,7 +315,30 @@ class Upstream:
         # No match is an answer without results.
         return {"generationtime_ms": time.perf_counter(), **({"results": hits[: int(query["count"])]} if hits else {})}
 
-    def open_meteo(self, query: dict[str, str]) -> dict[str, Any]:
+    def airports(self, query: dict[str, str]) -> list[dict[str, Any]]:
+        """Reports in the Aviation Weather Center's shape; of two airports only the first has a forecast."""
+        found: list[dict[str, Any]] = []
+        for code, name, latitude, longitude, report, category in AIRPORTS:
+            if "bbox" in query:
+                south, west, north, east = map(float, query["bbox"].split(","))
+                if not (south <= latitude <= north and west <= longitude <= east):
+                    continue
+            elif code not in query["ids"].split(","):
+                continue
+            variable = "VRB" in report
+            item: dict[str, Any] = {
+                "icaoId": code, "obsTime": int(self.now()) - 600, "reportTime": "2026-11-22T15:00:00.000Z",
+                "temp": -1, "dewp": -3.0, "wdir": "VRB" if variable else 240, "wspd": 2 if variable else 8,
+                "visib": "6+" if "9999" in report else "10+", "altim": 1018, "qcField": 0, "metarType": "METAR",
+                "rawOb": report, "lat": latitude, "lon": longitude, "elev": 424, "name": name, "clouds": [],
+                "fltCat": category,
+            }  # fmt: skip
+            if code != "LSMD":
+                item["rawTaf"] = f"TAF {code} 221125Z 2212/2318 25008KT 9999 FEW030"
+            found.append(item)
+        return found
+
+    def open_meteo(self, query: dict[str, str], path: str = "") -> dict[str, Any]:
         latitude, longitude = float(query["latitude"]), float(query["longitude"])
         near = (
             item
@@ -301,12 +365,14 @@ class Upstream:
             }
             at = int(now) // 900 * 900
             document["current"] = {"time": at, "interval": 900, **{name: self.value(name, 0) for name in names}}
-        for step, length in (("hourly", 3600), ("daily", 86400)):
+        for step, length in (("hourly", 3600), ("daily", 86400), ("minutely_15", 900)):
             if step not in query:
                 continue
             begin, count = midnight, int(query.get("forecast_days", 7)) * 86400 // length
             if "forecast_hours" in query:
                 begin, count = int(now) // 3600 * 3600, int(query["forecast_hours"])
+            if step == "minutely_15":
+                begin, count = int(now) // 900 * 900, int(query["forecast_minutely_15"])
             if "start_date" in query:
                 first, last = (
                     datetime.fromisoformat(query[name]).replace(tzinfo=UTC) for name in ("start_date", "end_date")
@@ -314,6 +380,9 @@ class Upstream:
                 begin, count = int(first.timestamp()) - seconds, (last - first).days + 1
             names = query[step].split(",")
             document[f"{step}_units"] = {"time": "unixtime", **{name: unit(name) for name in names}}
+            if query.get("models") == "ecmwf_ifs025" and path == "/v1/ensemble":
+                names = [f"{name}_member{number:02}" if number else name for name in names for number in range(MEMBERS)]
+                document[f"{step}_units"] = {"time": "unixtime", **{name: unit(name) for name in names}}
             series = {name: [self.value(name, index) for index in range(count)] for name in names}
             document[step] = {"time": [begin + index * length for index in range(count)], **series}
         return document
@@ -321,7 +390,8 @@ class Upstream:
     def value(self, name: str, index: int) -> float:
         if "weather_code" in name:
             return 3
-        return round(10 + self.shift + index * 0.1, 2)
+        member = int(name.partition("_member")[2] or 0)
+        return round(10 + self.shift + index * 0.1 + member, 2)
 
     def warnings(self, path: str) -> dict[str, Any]:
         """MeteoAlarm's list for a country: that of the Netherlands is recorded, with one warning among all-clears."""
@@ -379,6 +449,9 @@ def judge(target: str, agent: str) -> list[str]:
     if found := re.fullmatch(r"/api/v1/warnings/feeds-([a-z-]+)", path):
         known = found[1] in METEOALARM and not query
         return [] if known else [f"{path}: no such list, or one with parameters"]
+    if path == "/api/data/metar":
+        wrong = [] if ("ids" in dict(query)) != ("bbox" in dict(query)) else [f"{path}: neither ids nor bbox, or both"]
+        return wrong + _judge(f"{path}:", AVIATION, query, {})
     if path == "/v1/search":
         return _judge(f"{path}:", GEOCODER, query, {})
     for template, parameters in NWS.items():

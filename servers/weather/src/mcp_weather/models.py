@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from mcp_batteries.server.results import DataResult
 
 __all__ = [
-    "AirQuality", "Alert", "Alerts", "Astronomy", "Forecast", "History", "Marine", "Origin", "Picture", "PlaceInfo",
-    "Places", "Reading", "Table", "Weather",
+    "AirQuality", "Airport", "Alert", "Alerts", "Astronomy", "Forecast", "History", "Marine", "Origin", "Picture",
+    "PlaceInfo", "Places", "Reading", "Table", "Weather",
 ]  # fmt: skip
 
 _ROWS = 200
@@ -39,12 +39,14 @@ class PlaceInfo(_Part):
     latitude: float
     longitude: float
     timezone: str | None = None
+    elevation_m: float | None = None
     resolved: str
     """How the argument became this place."""
 
     def text(self) -> str:
         zone = f", {self.timezone}" if self.timezone else ""
-        return f"{self.name} ({self.latitude:.4f},{self.longitude:.4f}{zone}; {self.resolved})"
+        height = "" if self.elevation_m is None else f", {self.elevation_m:g} m above the sea"
+        return f"{self.name} ({self.latitude:.4f},{self.longitude:.4f}{zone}{height}; {self.resolved})"
 
 
 class Origin(_Part):
@@ -174,7 +176,7 @@ class Weather(DataResult):
 
 class Forecast(DataResult):
     place: PlaceInfo
-    step: Literal["hourly", "daily"]
+    step: Literal["hourly", "daily", "15-minute"]
     tables: dict[str, Table]
     """By model."""
     summary: Sequence[str] = ()
@@ -198,6 +200,24 @@ class AirQuality(DataResult):
     def text(self) -> str:
         category = f"European air quality index: {self.category or 'unknown'}"
         return _sourced_once(f"Air for {self.place.text()}", category, self.now.text("Now"), self.hourly.text())
+
+
+class Airport(DataResult):
+    place: PlaceInfo
+    distance_km: float | None = None
+    metar: str
+    taf: str | None = None
+    """Both as they were issued."""
+    decoded: Reading
+    beside: list[str]
+    notes: Sequence[str] = ()
+
+    def text(self) -> str:
+        away = "" if self.distance_km is None else f", {self.distance_km:g} km away"
+        parts = [f"Airport {self.place.text()}{away}", *self.notes, f"METAR: {self.metar}"]
+        parts += [f"TAF: {self.taf}"] if self.taf else []
+        parts += [self.decoded.text("Decoded"), *([f"Also near: {', '.join(self.beside)}"] if self.beside else [])]
+        return "\n".join(parts)
 
 
 class Marine(DataResult):

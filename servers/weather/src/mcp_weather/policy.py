@@ -7,7 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote as percent
 from urllib.parse import unquote
 
@@ -26,12 +26,30 @@ __all__ = [
     "Days",
     "LookUp",
     "Name",
+    "OwnUnits",
     "Place",
     "Policy",
+    "Station",
     "Subject",
+    "System",
+    "Units",
     "place_scope",
     "point_at",
 ]
+
+System = Literal["metric", "imperial", "nautical"]
+"""Nautical is metric with knots."""
+
+_SYSTEMS: dict[str, System] = {"metric": "metric", "imperial": "imperial", "nautical": "nautical"}
+_UNITS = {
+    "temperature": {"c": "°C", "°c": "°C", "celsius": "°C", "f": "°F", "°f": "°F", "fahrenheit": "°F", "k": "K"},
+    "wind": {
+        "km/h": "km/h", "kmh": "km/h", "m/s": "m/s", "ms": "m/s", "mph": "mph", "kn": "kn", "kt": "kn", "knots": "kn",
+    },
+    "precipitation": {"mm": "mm", "in": "inch", "inch": "inch"},
+    "pressure": {"hpa": "hPa", "mbar": "hPa", "inhg": "inHg", "mmhg": "mmHg"},
+    "distance": {"m": "m", "ft": "ft", "km": "km", "mi": "mi"},
+}  # fmt: skip
 
 LookUp = Callable[[str, Sequence[str | None]], Awaitable[Sequence[Sequence[Mapping[str, Any]]]]]
 """The geocoder: what it has for a name in each of some languages of two letters; None is the server's own."""
@@ -82,18 +100,23 @@ class Place:
     country: str | None
     """ISO 3166-1 code in capitals, if known."""
     resolved: str
+    elevation: float | None = None
+    """Metres above the sea, if known."""
 
     @property
     def point(self) -> str:
         """`lat,lon` as the National Weather Service wants it: at most four decimals, no trailing zeros."""
         return f"{_plain(self.latitude)},{_plain(self.longitude)}"
 
-    def info(self, timezone: str | None = None) -> PlaceInfo:
+    def info(self, timezone: str | None = None, *, elevation: Any = None) -> PlaceInfo:
+        """The place as results tell it; `elevation` is what a service says of it."""
+        known = isinstance(elevation, int | float) and math.isfinite(elevation)
         return PlaceInfo(
             name=self.name,
             latitude=self.latitude,
             longitude=self.longitude,
             timezone=timezone or self.timezone,
+            elevation_m=self.elevation if self.elevation is not None or not known else elevation,
             resolved=self.resolved,
         )
 
@@ -146,6 +169,24 @@ class Days:
 
 
 @dataclass(frozen=True)
+class Station:
+    """The code of an airport, as the International Civil Aviation Organization gives them."""
+
+    code: str
+
+
+@dataclass(frozen=True)
+class OwnUnits:
+    """A system of units, and quantities that have another than it: pairs of the quantity and the unit."""
+
+    system: System
+    own: tuple[tuple[str, str], ...]
+
+
+Units = System | OwnUnits
+
+
+@dataclass(frozen=True)
 class Subject:
     """What a `weather://` URI shows."""
 
@@ -161,6 +202,7 @@ def point_at(
     name: str | None = None,
     timezone: str | None = None,
     country: str | None = None,
+    elevation: float | None = None,
     resolved: str,
 ) -> Place:
     """The place at these degrees.
@@ -181,7 +223,7 @@ def point_at(
         longitude = 180.0  # The date line has one name, so that it has one cache entry.
     if abs(latitude) == 90:
         longitude = 0.0  # So has each pole.
-    return Place(name or f"{latitude:g},{longitude:g}", latitude, longitude, timezone, country, resolved)
+    return Place(name or f"{latitude:g},{longitude:g}", latitude, longitude, timezone, country, resolved, elevation)
 
 
 class Policy:
@@ -322,13 +364,15 @@ class Policy:
 
     def of(self, hit: Mapping[str, Any], resolved: str) -> Place:
         """The place a geocoder's hit is."""
-        zone, country = hit.get("timezone"), hit.get("country_code")
+        zone, country, height = hit.get("timezone"), hit.get("country_code"), hit.get("elevation")
         return point_at(
             float(hit["latitude"]),
             float(hit["longitude"]),
             name=full_name(hit),
             timezone=str(zone) if zone else None,
             country=str(country).upper() if country else None,
+            # Its source writes -9999 where it knows nothing.
+            elevation=float(height) if isinstance(height, int | float) and height > -500 else None,
             resolved=resolved,
         )
 
@@ -340,6 +384,37 @@ class Policy:
         """
         scope = place_scope(place.latitude, place.longitude)
         return After(tuple(Cursor.decode("alerts", cursor, scope)) if cursor else ())
+
+    def units(self, text: str | None, default: Units) -> Units:
+        """The units that `text` asks for: a system, quantities with a unit of their own, or both.
+
+        Raises:
+            Invalid: a quantity or a unit is not known.
+        """
+        if text is None:
+            return default
+        system: System = default.system if isinstance(default, OwnUnits) else default
+        own = dict(default.own) if isinstance(default, OwnUnits) else dict[str, str]()
+        for part in filter(None, (item.strip().casefold() for item in text.split(","))):
+            quantity, _, unit = (word.strip() for word in part.partition("="))
+            if part in _SYSTEMS:
+                system, own = _SYSTEMS[part], {}
+            elif quantity not in _UNITS:
+                raise Invalid(
+                    f"{quote(part)} is no system of units and no quantity.",
+                    f"Pass {', '.join(_SYSTEMS)}, or {', '.join(_UNITS)} with a unit: `metric,wind=kn`.",
+                )
+            elif unit not in _UNITS[quantity]:
+                known = ", ".join(dict.fromkeys(_UNITS[quantity].values()))
+                raise Invalid(f"{quote(unit)} is no unit of {quantity} here.", f"It can be {known}.")
+            else:
+                own[quantity] = _UNITS[quantity][unit]
+        return OwnUnits(system, tuple(own.items())) if own else system
+
+    def station(self, text: str) -> Station | None:
+        """The airport whose code `text` may be; None where it must be a place."""
+        code = text.strip()
+        return Station(code) if re.fullmatch("[A-Z]{4}", code) and code.casefold() not in self.saved() else None
 
     def forecast_day(self, text: str, today: date) -> Day:
         """The day of the next two weeks that `text` means.

@@ -28,7 +28,7 @@ def build(settings: Settings) -> Assembled:
     """The server for the upstreams in `settings`.
 
     Raises:
-        Problem: the cache folder can't be used.
+        Problem: the cache folder can't be used, or `units` are none.
     """
     saved = SavedPlaces(settings.places)
     store = open_store(settings.cache, settings.COMMAND, identity(settings))
@@ -36,14 +36,15 @@ def build(settings: Settings) -> Assembled:
     cache = Cache(store, upstream.fetch, scope=scope_of)
     engine = Engine(cache, language=settings.language)
     policy = Policy(saved.all, engine.hits)
-    resources = Resources(policy, engine, saved, settings.units)
+    units = policy.units(settings.units, "metric")
+    resources = Resources(policy, engine, saved, units)
     remote = weather_source(resources)
     return assemble(
         settings.COMMAND,
         settings,
         rooms=[
-            ForecastTools(policy, engine, settings.units),
-            ConditionTools(policy, engine, settings.units),
+            ForecastTools(policy, engine, units),
+            ConditionTools(policy, engine, units),
             PlaceTools(policy, saved, settings.language),
             resources,
             Prompts(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
@@ -13,7 +13,15 @@ from mcp_batteries.settings import Settings as Common
 __all__ = ["Settings"]
 
 
-_OPEN_METEO = ("forecast_url", "geocoding_url", "air_quality_url", "marine_url", "archive_url", "flood_url")
+_OPEN_METEO = (
+    "forecast_url",
+    "geocoding_url",
+    "air_quality_url",
+    "marine_url",
+    "archive_url",
+    "flood_url",
+    "ensemble_url",
+)
 
 
 class Settings(Common):
@@ -24,8 +32,11 @@ class Settings(Common):
     DOCUMENTED: ClassVar[tuple[str, ...]] = ()
 
     places: str | None = Field(None, description="TOML file of saved places; reloaded when it changes.")
-    units: Literal["metric", "imperial", "nautical"] = Field(
-        "metric", description="Units of answers unless a call says otherwise."
+    units: str = Field(
+        "metric",
+        max_length=100,
+        description="Units of answers unless a call says otherwise: metric, imperial, nautical, or as "
+        "`metric,wind=kn,pressure=inHg`.",
     )
     language: str = Field("en", pattern="^[a-z]{2}$", description="Language of place names and alerts, as two letters.")
     cache: str | None = Field(
@@ -52,6 +63,9 @@ class Settings(Common):
     marine_url: str = Field("https://marine-api.open-meteo.com", description="URL of Open-Meteo's marine forecasts.")
     archive_url: str = Field("https://archive-api.open-meteo.com", description="URL of Open-Meteo's past weather.")
     flood_url: str = Field("https://flood-api.open-meteo.com", description="URL of Open-Meteo's river discharge.")
+    ensemble_url: str = Field(
+        "https://ensemble-api.open-meteo.com", description="URL of Open-Meteo's ensemble forecasts."
+    )
     nws_url: str = Field("https://api.weather.gov", description="URL of the US National Weather Service.")
 
     meteoalarm_url: str = Field(
@@ -59,6 +73,9 @@ class Settings(Common):
     )
     geomet_url: str = Field(
         "https://api.weather.gc.ca", description="URL of MSC GeoMet, which has the alerts of Canada."
+    )
+    aviation_url: str = Field(
+        "https://aviationweather.gov", description="URL of NOAA's Aviation Weather Center, which has METAR and TAF."
     )
 
     @model_validator(mode="before")
@@ -101,9 +118,11 @@ class Settings(Common):
             "marine": self.marine_url,
             "archive": self.archive_url,
             "flood": self.flood_url,
+            "ensemble": self.ensemble_url,
             "nws": self.nws_url,
             "meteoalarm": self.meteoalarm_url,
             "canada": self.geomet_url,
+            "aviation": self.aviation_url,
         }
 
     def depends_on(self) -> Dependencies | None:

@@ -9,9 +9,9 @@ from typing import Any, cast
 
 from mcp_batteries.errors import Unavailable
 from mcp_weather.engine.cap import NOT_ACTUAL, local, moment, words
-from mcp_weather.engine.series import Units, convert
+from mcp_weather.engine.series import convert
 from mcp_weather.models import Alert, Origin, Reading, Table, Value
-from mcp_weather.policy import Place
+from mcp_weather.policy import Place, Units
 
 __all__ = ["COUNTRIES", "NWS", "alerts", "forecast", "may_cover", "observation", "observed_at"]
 

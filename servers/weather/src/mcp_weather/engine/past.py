@@ -11,10 +11,10 @@ import anyio
 from mcp_batteries.errors import Problem
 from mcp_batteries.remote import Cache, Snapshot
 from mcp_weather.engine import queries as ask
-from mcp_weather.engine.series import Units, convert, origin, table
+from mcp_weather.engine.series import convert, origin, table
 from mcp_weather.engine.together import attempt, together
 from mcp_weather.models import History, Table
-from mcp_weather.policy import Days, Place
+from mcp_weather.policy import Days, Place, Units
 
 __all__ = ["history"]
 

@@ -18,11 +18,14 @@ __all__ = [
     "Group",
     "Model",
     "air_key",
+    "airport_key",
+    "airports_key",
     "alerts_key",
     "archive_key",
     "canada_key",
     "current_key",
     "daily_key",
+    "ensemble_key",
     "flood_key",
     "geocoding_key",
     "grid_key",
@@ -32,6 +35,7 @@ __all__ = [
     "meteoalarm_key",
     "observation_key",
     "points_key",
+    "quarters_key",
     "scope_of",
     "service_of",
     "stations_key",
@@ -112,6 +116,12 @@ PAST = (
 NORMAL = ("temperature_2m_mean", "temperature_2m_max", "temperature_2m_min", "precipitation_sum", "wind_speed_10m_max")
 
 
+QUARTERS = ("precipitation", "rain", "snowfall", "weather_code", "wind_gusts_10m")
+UNSURE = ("temperature_2m", "precipitation", "wind_speed_10m")
+ENSEMBLE = "ecmwf_ifs025"
+"""51 members, all the world."""
+
+
 def service_of(key: str) -> str:
     return key.partition("/")[0]
 
@@ -122,7 +132,7 @@ def scope_of(key: str) -> str:
 
 
 def is_open_meteo(key: str) -> bool:
-    return service_of(key) not in ("nws", "canada", "meteoalarm")
+    return service_of(key) not in ("nws", "canada", "meteoalarm", "aviation")
 
 
 def current_key(place: Place) -> str:
@@ -135,6 +145,27 @@ def hourly_key(place: Place, groups: Sequence[Group], hours: int, model: Model) 
 
 def daily_key(place: Place, groups: Sequence[Group], days: int, model: Model) -> str:
     return _key("forecast/v1/forecast", place, daily=_variables(DAILY, groups), forecast_days=days, **_model(model))
+
+
+def quarters_key(place: Place, quarters: int) -> str:
+    return _key("forecast/v1/forecast", place, minutely_15=QUARTERS, forecast_minutely_15=quarters)
+
+
+def ensemble_key(place: Place, days: int) -> str:
+    return _key("ensemble/v1/ensemble", place, hourly=UNSURE, models=ENSEMBLE, forecast_days=days)
+
+
+def airport_key(code: str) -> str:
+    return "aviation/api/data/metar?" + urlencode({"ids": code, "format": "json", "taf": "true"})
+
+
+def airports_key(place: Place) -> str:
+    """Airports in a box of some hundred kilometres round a place, whose corners do not tell where in it that is."""
+    latitude, longitude = round(place.latitude), round(place.longitude)
+    south, north = max(-90, latitude - 1), min(90, latitude + 1)
+    wide = 1 if abs(latitude) < 45 else 2 if abs(latitude) < 65 else 5
+    box = f"{south},{max(-180, longitude - wide)},{north},{min(180, longitude + wide)}"
+    return "aviation/api/data/metar?" + urlencode({"bbox": box, "format": "json", "taf": "true"}, safe=",")
 
 
 def air_key(place: Place, days: int, *, pollen: bool) -> str:

@@ -11,10 +11,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.remote import Snapshot
 from mcp_weather.models import Origin, Reading, Table, Value
+from mcp_weather.policy import OwnUnits, System, Units
 
 __all__ = [
     "OPEN_METEO",
-    "Units",
     "convert",
     "dates",
     "has_values",
@@ -28,20 +28,27 @@ __all__ = [
     "zone_of",
 ]
 
-Units = Literal["metric", "imperial", "nautical"]
-"""Nautical is metric with knots."""
-
 OPEN_METEO = ("Open-Meteo.com", "CC BY 4.0")
 
-_IMPERIAL: dict[str, tuple[str, float, float]] = {
-    "°C": ("°F", 1.8, 32.0),
-    "km/h": ("mph", 0.621371, 0.0),
-    "mm": ("inch", 1 / 25.4, 0.0),
-    "cm": ("inch", 1 / 2.54, 0.0),
-    "m": ("ft", 3.28084, 0.0),
-    "m³/s": ("ft³/s", 35.3147, 0.0),
+_INTO: dict[str, dict[str, tuple[float, float]]] = {
+    "°C": {"°F": (1.8, 32.0), "K": (1.0, 273.15)},
+    "km/h": {"mph": (0.621371, 0.0), "kn": (1 / 1.852, 0.0), "m/s": (1 / 3.6, 0.0)},
+    "mm": {"inch": (1 / 25.4, 0.0)},
+    "cm": {"inch": (1 / 2.54, 0.0)},
+    "m": {"ft": (3.28084, 0.0), "km": (0.001, 0.0), "mi": (1 / 1609.344, 0.0)},
+    "hPa": {"inHg": (0.0295299831, 0.0), "mmHg": (0.750061683, 0.0)},
+    "m³/s": {"ft³/s": (35.3147, 0.0)},
 }
-_KNOTS = ("kn", 1 / 1.852, 0.0)
+"""By the unit that a service tells: factor and offset of others."""
+_OF_SYSTEM: dict[System, dict[str, str]] = {
+    "metric": {},
+    "nautical": {"km/h": "kn"},
+    "imperial": {"°C": "°F", "km/h": "mph", "mm": "inch", "cm": "inch", "m": "ft", "m³/s": "ft³/s"},
+}
+_QUANTITY = {
+    "°C": "temperature", "km/h": "wind", "mm": "precipitation", "cm": "precipitation", "m": "distance",
+    "hPa": "pressure",
+}  # fmt: skip
 _MISSING = (-999.0, -9999.0)
 """What some sources write where they have nothing."""
 _UNKNOWN = "undefined"
@@ -105,7 +112,7 @@ def reading(document: dict[str, Any], units: Units, from_: Origin) -> Reading | 
 
 def table(
     document: dict[str, Any],
-    step: Literal["hourly", "daily"],
+    step: Literal["hourly", "daily", "minutely_15"],
     units: Units,
     from_: Origin,
     *,
@@ -124,7 +131,7 @@ def table(
     names = [name for name in part if name != "time"]
     if any(not isinstance(part[name], list) or len(part[name]) != len(seconds) for name in names):
         raise Unavailable("Open-Meteo sent series of different lengths.", "Try again in a moment.")
-    labels = moments(seconds, document) if step == "hourly" else dates(seconds, document)
+    labels = dates(seconds, document) if step == "daily" else moments(seconds, document)
     # What has no time, or one that was there before, says nothing: two days that are one.
     seen: set[str] = set()
     kept: list[int] = []
@@ -179,14 +186,22 @@ def convert(name: str, values: Sequence[Any], unit: str, units: Units) -> tuple[
         return "", [None if number is None else weather(number) for number in numbers]
     if unit == _UNKNOWN:
         return "", [None] * len(numbers)  # A number whose unit is not known says nothing.
-    other = _IMPERIAL.get(unit) if units == "imperial" else _KNOTS if (units, unit) == ("nautical", "km/h") else None
-    if other:
-        unit, factor, offset = other
-        return unit, [None if number is None else round(number * factor + offset, 2) + 0.0 for number in numbers]
+    other = _other(unit, units)
+    if other in _INTO.get(unit, {}):
+        factor, offset = _INTO[unit][other]
+        return other, [None if number is None else round(number * factor + offset, 2) + 0.0 for number in numbers]
     return unit, [
         None if number is None else (int(number) if number == int(number) else round(number, 3) + 0.0)
         for number in numbers
     ]
+
+
+def _other(unit: str, units: Units) -> str:
+    """The unit that is wanted for numbers in `unit`."""
+    if isinstance(units, OwnUnits):
+        wanted = dict(units.own).get(_QUANTITY.get(unit, ""))
+        return wanted if wanted is not None else _OF_SYSTEM[units.system].get(unit, unit)
+    return _OF_SYSTEM[units].get(unit, unit)
 
 
 def weather(code: float) -> str:

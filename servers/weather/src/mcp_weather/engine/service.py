@@ -17,13 +17,16 @@ from mcp_weather.engine import queries as ask
 from mcp_weather.engine.alert_services import AlertServices
 from mcp_weather.engine.alerts import page
 from mcp_weather.engine.astronomy import sky
+from mcp_weather.engine.aviation import airport
+from mcp_weather.engine.ensemble import spread
 from mcp_weather.engine.past import history
 from mcp_weather.engine.queries import Group, Model
-from mcp_weather.engine.series import Units, has_values, origin, reading, table, today, zone_of
+from mcp_weather.engine.series import has_values, origin, reading, table, today, zone_of
 from mcp_weather.engine.summary import summary
 from mcp_weather.engine.together import attempt, together
 from mcp_weather.engine.weather_service import WeatherService
 from mcp_weather.models import (
+    Airport,
     AirQuality,
     Alerts,
     Astronomy,
@@ -34,7 +37,7 @@ from mcp_weather.models import (
     Table,
     Weather,
 )
-from mcp_weather.policy import DIRECTIONS, After, Day, Days, Place
+from mcp_weather.policy import DIRECTIONS, After, Day, Days, Place, Station, Units
 
 __all__ = ["Engine", "LocalTime"]
 
@@ -104,8 +107,9 @@ class Engine:
         Raises:
             Problem: none of them can be had.
         """
+        heights: list[Any] = []
         now, daily, alerts, observed = await together(
-            partial(attempt, lambda: self.now(place, units)),
+            partial(attempt, lambda: self.now(place, units, heights)),
             partial(attempt, lambda: self._daily(place, ("basic",), days, "best_match", units)),
             lambda: self.alerts(place),
             partial(attempt, lambda: self.nws.observation(place, units)),
@@ -139,7 +143,7 @@ class Engine:
             notes.append(f"[{len(alerts.alerts) - len(brief)} more alerts: `get_alerts`]")
         zone = str(zones[0]) if zones else alerts.place.timezone
         return Weather(
-            place=place.info(zone),
+            place=place.info(zone, elevation=next(iter(heights), None)),
             notes=notes,
             alerts=alerts.model_copy(update={"alerts": brief}),
             resources=[place.uri(kind) for kind in ("now", "daily", "alerts")],
@@ -150,9 +154,12 @@ class Engine:
         """What the services that cover `place` warn of."""
         return await self._alerts.alerts(place)
 
-    async def now(self, place: Place, units: Units) -> tuple[Reading, tzinfo]:
+    async def now(self, place: Place, units: Units, heights: list[Any] | None = None) -> tuple[Reading, tzinfo]:
+        """The present; the height of the model's ground there is added to `heights`."""
         found = await self.cache.get(ask.current_key(place))
         document = found.json()
+        if heights is not None:
+            heights.append(document.get("elevation"))
         now = reading(document, units, origin(found))
         if now is None:
             raise Unavailable("Open-Meteo sent an answer without the present.", "Try again in a moment.")
@@ -183,6 +190,36 @@ class Engine:
         found = await self.forecast(place, "hourly", groups, hours, ("best_match",), units)
         tables = {name: _of_day(shown, day.date.isoformat()) for name, shown in found.tables.items()}
         return found.model_copy(update={"tables": tables, "summary": summary(next(iter(tables.values())))})
+
+    async def quarters(self, place: Place, hours: int, units: Units) -> Forecast:
+        """Rain and wind by quarters of an hour."""
+        found = await self.cache.get(ask.quarters_key(place, 96))
+        document = found.json()
+        now = self.cache.clock()
+        whole = table(document, "minutely_15", units, origin(found), since=now - now % 900)
+        shown = _first(whole, 4 * hours)
+        return Forecast(
+            place=place.info(str(zone_of(document)), elevation=document.get("elevation")),
+            step="15-minute",
+            tables={"best_match": shown},
+            summary=summary(shown, "quarters of an hour"),
+            notes=["[Quarters are computed in Central Europe and North America, and elsewhere between hours.]"],
+        )
+
+    async def with_spread(self, found: Forecast, place: Place, hours: int, units: Units) -> Forecast:
+        """A forecast by hour, and how sure it is."""
+        try:
+            answer = await self.cache.get(ask.ensemble_key(place, 2 if hours <= 24 else 8))
+            shown = _first(spread(answer.json(), units, origin(answer), since=self._hour()), hours)
+        except Problem as problem:
+            return found.model_copy(update={"notes": [*found.notes, f"[The ensemble is missing: {problem}]"]})
+        said = f"[Eight in ten of the members of the ensemble {ask.ENSEMBLE} are between p10 and p90.]"
+        tables = {**found.tables, "ensemble": shown}
+        return found.model_copy(update={"tables": tables, "notes": [*found.notes, said]})
+
+    async def airport(self, where: Place | Station, units: Units) -> Airport:
+        """See `aviation.airport`."""
+        return await airport(self.cache, where, units)
 
     async def official(self, place: Place, step: str, span: int, units: Units) -> Forecast:
         """See `WeatherService.official`."""

@@ -12,8 +12,12 @@ _WET = {"mm": 0.1, "cm": 0.1, "inch": 0.004}
 """In an hour, from where it counts; the WMO's trace is less."""
 
 
-def summary(table: Table) -> list[str]:
-    """One line for each quantity that can be summed up; what is partly unknown says so."""
+def summary(table: Table, steps: str = "hours") -> list[str]:
+    """One line for each quantity that can be summed up; what is partly unknown says so.
+
+    Args:
+        steps: what the rows of the table are.
+    """
     lines: list[str] = []
     for name, unit, values in zip(table.names, table.units, table.values, strict=True):
         known = [
@@ -21,10 +25,10 @@ def summary(table: Table) -> list[str]:
         ]
         if not known or name not in (*_SUMS, *_EXTREMES):
             continue
-        missing = f"; {len(values) - len(known)} of {len(values)} hours unknown" if len(known) < len(values) else ""
+        missing = f"; {len(values) - len(known)} of {len(values)} {steps} unknown" if len(known) < len(values) else ""
         if name in _SUMS:
             wet = [time for value, time in known if value >= _WET.get(unit, 0.1)]
-            first = f", first {wet[0]}, {len(wet)} hours" if wet else ""
+            first = f", first {wet[0]}, {len(wet)} {steps}" if wet else ""
             lines.append(f"{name}: sum {_text(sum(value for value, _ in known))} {unit}{first}{missing}")
         else:
             low, high = min(known), max(known, key=lambda item: item[0])

@@ -31,7 +31,10 @@ __all__ = ["NAMES", "Upstream"]
 
 logger = logging.getLogger(__name__)
 
-NAMES = {"nws": "The National Weather Service", "canada": "Environment Canada", "meteoalarm": "MeteoAlarm"}
+NAMES = {
+    "nws": "The National Weather Service", "canada": "Environment Canada", "meteoalarm": "MeteoAlarm",
+    "aviation": "The Aviation Weather Center",
+}  # fmt: skip
 _OPEN_METEO = "Open-Meteo"
 
 _MOST_BYTES = 16 * 1024 * 1024
@@ -43,7 +46,7 @@ _ALERTS_MOST = 120.0
 """Seconds for which "none in effect" may be repeated, whatever a proxy says of the answer's age."""
 _STEPS = {
     "air": _HOUR, "marine": _HOUR, "flood": 6 * _HOUR, "archive": 6 * _HOUR, "geocoding": 30 * _DAY, "canada": 120.0,
-    "meteoalarm": 300.0,
+    "meteoalarm": 300.0, "aviation": 300.0, "ensemble": _HOUR,
 }  # fmt: skip
 """Seconds for which a service is known to have nothing newer; forecasts say their step themselves."""
 
@@ -130,6 +133,8 @@ class Upstream:
                 # Outside its coverage: an answer, and one that lasts. Any other 404 is one of its bad moments.
                 return Fresh(b"null", _DAY)
             return Failed(f"{name} has nothing there just now: it answered 404.", _MINUTE)
+        if service == "aviation" and status == 204:
+            return Fresh(b'{"reports":[]}', self._pace(service, key, answer, None))
         try:
             found: Any = json.loads(body)
         except (ValueError, RecursionError):
@@ -142,6 +147,8 @@ class Upstream:
             raise Invalid(
                 f"{name} refused the question: {quote(reason or str(status), 300)}.", "Ask for something else."
             )
+        if service == "aviation" and isinstance(found, list):
+            found = {"reports": cast("list[Any]", found)}
         if status != 200 or not isinstance(found, dict):
             return Failed(f"{name} sent something unexpected.")
         document = cast("dict[str, Any]", found)
@@ -168,7 +175,13 @@ class Upstream:
                 pace = min(pace, _ALERTS_MOST)
         elif service == "forecast":
             current: Any = (document or {}).get("current") or {}
-            step = float(current.get("interval") or 900) if "current=" in key else _HOUR
+            step = (
+                float(current.get("interval") or 900)
+                if "current=" in key
+                else 900.0
+                if "minutely_15=" in key
+                else _HOUR
+            )
             # The next step begins at a full one.
             pace = step - self._clock() % step + 1
         else:

@@ -11,9 +11,9 @@ from mcp_batteries.remote import Cache
 from mcp_weather.engine import nws
 from mcp_weather.engine import queries as ask
 from mcp_weather.engine.alerts import Look
-from mcp_weather.engine.series import Units, origin, zone_of
+from mcp_weather.engine.series import origin, zone_of
 from mcp_weather.models import Forecast, Reading
-from mcp_weather.policy import Place
+from mcp_weather.policy import Place, Units
 
 __all__ = ["WeatherService"]
 

@@ -7,14 +7,16 @@ from typing import Annotated
 from pydantic import Field
 
 from mcp_weather.engine.queries import Group, Model
-from mcp_weather.engine.series import Units
 
 __all__ = ["Day", "Groups", "Hours", "Models", "PlaceText", "UnitSystem"]
 
 PlaceText = Annotated[
     str, Field(min_length=1, max_length=200, description="Name (`Springfield, Illinois`), `lat,lon`, or saved alias.")
 ]
-UnitSystem = Annotated[Units | None, Field(description="Default: the server's.")]
+UnitSystem = Annotated[
+    str | None,
+    Field(description="metric, imperial, nautical, or as `metric,wind=kn`."),
+]
 Hours = Annotated[int, Field(ge=1, le=168)]
 Day = Annotated[str, Field(max_length=40, description="YYYY-MM-DD, `today`, `tomorrow`, `yesterday`.")]
 Groups = Annotated[list[Group], Field(min_length=1, description="Variables.")]

@@ -7,12 +7,12 @@ from typing import Annotated
 
 from pydantic import Field
 
+from mcp_batteries.errors import NotFound
 from mcp_batteries.server.declare import tool
 from mcp_batteries.server.fields import Cursor
-from mcp_weather.engine.series import Units
 from mcp_weather.engine.service import Engine
-from mcp_weather.models import AirQuality, Alerts, Astronomy, History, Marine
-from mcp_weather.policy import Policy
+from mcp_weather.models import Airport, AirQuality, Alerts, Astronomy, History, Marine
+from mcp_weather.policy import Policy, Units
 from mcp_weather.tools.arguments import Day, Hours, PlaceText, UnitSystem
 
 __all__ = ["ConditionTools"]
@@ -51,7 +51,22 @@ class ConditionTools:
     ) -> AirQuality:
         """Get modelled air quality: indices, pollutants and pollen, now and by hour. Not measured at a station."""
         where = await self.policy.place(place)
-        return await self.engine.air(where, units or self.units, min(hours, 144), pollen=pollen)
+        return await self.engine.air(where, self.policy.units(units, self.units), min(hours, 144), pollen=pollen)
+
+    @tool("Airport weather", open_world=True)
+    async def get_metar(self, place: PlaceText, units: UnitSystem = None) -> Airport:
+        """Get METAR and TAF of the airport nearest to `place`, which may be an ICAO code (`LSZH`)."""
+        shown = self.policy.units(units, self.units)
+        if station := self.policy.station(place):
+            try:
+                return await self.engine.airport(station, shown)
+            except NotFound as problem:
+                try:
+                    where = await self.policy.place(place)
+                except NotFound:
+                    raise problem from None
+                return await self.engine.airport(where, shown)
+        return await self.engine.airport(await self.policy.place(place), shown)
 
     @tool("Sea and rivers", open_world=True)
     async def get_marine(
@@ -63,7 +78,7 @@ class ConditionTools:
     ) -> Marine:
         """Get waves, swell, sea temperature and currents of the nearest sea, now and by hour. Wind: `get_forecast`."""
         where = await self.policy.place(place)
-        return await self.engine.marine(where, units or self.units, min(hours, 144), river=river)
+        return await self.engine.marine(where, self.policy.units(units, self.units), min(hours, 144), river=river)
 
     @tool("Past weather", open_world=True, seconds=120.0)
     async def get_history(
@@ -79,7 +94,7 @@ class ConditionTools:
         here = await self.engine.local_time(where)
         most = _MOST_NORMAL_DAYS if normals else _MOST_DAYS
         days = self.policy.past_days(start, end, today=here.today, most=most)
-        return await self.engine.history(where, days, here, units or self.units, normals=normals)
+        return await self.engine.history(where, days, here, self.policy.units(units, self.units), normals=normals)
 
     @tool("Sun and moon")
     async def get_astronomy(

@@ -16,16 +16,16 @@ from mcp_batteries.server.declare import tool
 from mcp_batteries.server.views import FORECAST
 from mcp_weather.engine import plot
 from mcp_weather.engine.queries import Group, Model
-from mcp_weather.engine.series import Units
 from mcp_weather.engine.service import Engine
 from mcp_weather.models import Forecast, Picture, Weather
-from mcp_weather.policy import Policy
+from mcp_weather.policy import Policy, Units
 from mcp_weather.tools.arguments import Day, Groups, Hours, Models, PlaceText, UnitSystem
 
 __all__ = ["ForecastTools"]
 
 _PLOTTED: tuple[Group, ...] = ("basic", "wind")
 _MOST_HOURS = 168
+_QUARTER_HOURS, _MOST_QUARTER_HOURS = 6, 24
 _BASIC: list[Group] = ["basic"]
 _BEST: list[Model] = ["best_match"]
 
@@ -42,32 +42,40 @@ class ForecastTools:
     ) -> Weather:
         """Get the weather now, the next days and alerts in one call. Begin here; by hour: `get_forecast`."""
         where = await self.policy.place(place)
-        return await self.engine.weather(where, units or self.units, days)
+        return await self.engine.weather(where, self.policy.units(units, self.units), days)
 
     @tool("Forecast", open_world=True, view=FORECAST)
     async def get_forecast(
         self,
         place: PlaceText,
-        step: Literal["hourly", "daily"] | None = None,
+        step: Literal["hourly", "daily", "15-minute"] | None = None,
         hours: Annotated[Hours | None, Field(description="Default: 24.")] = None,
         days: Annotated[int | None, Field(ge=1, le=16, description="Default: 7.")] = None,
         day: Annotated[Day | None, Field(description="The hours of this day only.")] = None,
         variables: Groups = _BASIC,
         models: Models = _BEST,
+        spread: Annotated[bool, Field(description="Also how sure: p10, median, p90 of an ensemble.")] = False,
         source: Annotated[Literal["open-meteo", "nws"], Field(description="nws: official, US only.")] = "open-meteo",
         units: UnitSystem = None,
     ) -> Forecast:
-        """Get a forecast by hour (`hours`) or day (`days`), with sums and extremes; of several models if asked.
+        """Get a forecast by hour, day or 15 minutes (rain), with sums and extremes; of several models if asked.
 
         Now: `get_weather`.
         """
         where = await self.policy.place(place)
+        wanted_units = self.policy.units(units, self.units)
+        if spread and (day is not None or days or step not in (None, "hourly") or source == "nws"):
+            raise Invalid("`spread` goes with `hours` only.", "Leave out `day`, `days`, `step` and `source`.")
+        if step == "15-minute":
+            if source == "nws" or models != _BEST or variables != _BASIC or days or day:
+                raise Invalid("A forecast by quarters of an hour has rain and gusts only.", "Pass `hours` alone.")
+            return await self.engine.quarters(where, min(hours or _QUARTER_HOURS, _MOST_QUARTER_HOURS), wanted_units)
         if day is not None:
             if source == "nws" or models != _BEST or hours or days or step == "daily":
                 raise Invalid("`day` goes with `variables` and `units` only.", "Leave the other arguments out.")
             here = await self.engine.local_time(where)
             wanted = self.policy.forecast_day(day, here.today)
-            return await self.engine.day(where, variables, wanted, here, units or self.units)
+            return await self.engine.day(where, variables, wanted, here, self.policy.units(units, self.units))
         step = step or ("daily" if days and not hours else "hourly")
         if step == "hourly":
             span = hours or min(24 * (days or 1), _MOST_HOURS)
@@ -78,9 +86,10 @@ class ForecastTools:
                 raise Invalid(
                     "`nws` has no `models` and no `variables` to choose.", "Leave them out, or leave out `source`."
                 )
-            return await self.engine.official(where, step, span, units or self.units)
+            return await self.engine.official(where, step, span, self.policy.units(units, self.units))
         unique = list(dict.fromkeys(models))
-        return await self.engine.forecast(where, step, variables, span, unique, units or self.units)
+        found = await self.engine.forecast(where, step, variables, span, unique, wanted_units)
+        return await self.engine.with_spread(found, where, span, wanted_units) if spread else found
 
     @tool("Plot a forecast", open_world=True)
     async def plot_forecast(
@@ -91,7 +100,9 @@ class ForecastTools:
         Figures: `get_forecast`.
         """
         where = await self.policy.place(place)
-        found = await self.engine.forecast(where, "hourly", _PLOTTED, hours, ("best_match",), units or self.units)
+        found = await self.engine.forecast(
+            where, "hourly", _PLOTTED, hours, ("best_match",), self.policy.units(units, self.units)
+        )
         table = found.tables["best_match"]
         drawn = await in_thread(lambda stop: plot.png(table, where.name), what="Plotting")
         picture = Picture(place=found.place, hours=len(table.time), series=list(plot.SERIES), origin=table.origin)

@@ -27,12 +27,12 @@ class PlaceTools:
         query: Annotated[str | None, Field(max_length=200, description="Default: the saved places.")] = None,
         language: Annotated[str | None, Field(pattern="^[a-z]{2}$", description="Two letters.")] = None,
     ) -> Places:
-        """Find places by name, with coordinates, time zone and population. The other tools take names too."""
+        """Find places by name, with coordinates, time zone, population, elevation. The other tools take names too."""
         if query is None or not query.strip():
             return saved_places(self.saved)
         found = await self.policy.places(query, language or self.language)
-        columns = ["place", "latitude", "longitude", "timezone", "population"]
-        rows = [[at.name, at.latitude, at.longitude, at.timezone, people] for at, people in found]
+        columns = ["place", "latitude", "longitude", "timezone", "population", "elevation_m"]
+        rows = [[at.name, at.latitude, at.longitude, at.timezone, people, at.elevation] for at, people in found]
         if found and found[0][0].resolved != FOUND:
             return Places(columns=columns, rows=rows, source=found[0][0].resolved)
         return Places(columns=columns, rows=rows, source="Open-Meteo.com geocoding (GeoNames)", licence="CC BY 4.0")

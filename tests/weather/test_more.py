@@ -1,0 +1,147 @@
+"""Units by quantity, quarters of an hour, how sure a forecast is, airports, heights."""
+
+from typing import Any, get_args
+
+import pytest
+
+from mcp_batteries.errors import Invalid
+from mcp_weather.engine.ensemble import spread
+from mcp_weather.engine.series import convert
+from mcp_weather.models import Origin
+from mcp_weather.policy import OwnUnits, Policy, System
+from weather.serving import client, text
+from weather.upstream import MEMBERS, Upstream
+
+pytestmark = pytest.mark.anyio
+
+FROM = Origin(source="s", licence="l", fetched_at="2026-01-01T00:00+00:00", age_s=0, stale=False)
+
+
+async def nowhere(name: str, languages: Any) -> Any:
+    raise AssertionError((name, languages))
+
+
+POLICY = Policy(dict, nowhere)
+
+
+@pytest.mark.parametrize(
+    ("said", "unit", "value", "shown"),
+    [
+        ("metric,wind=kn", "km/h", 18.52, ("kn", 10)), ("metric,wind=kn", "°C", 20, ("°C", 20)),
+        ("imperial, temperature=C", "°C", 20, ("°C", 20)), ("imperial, temperature=C", "km/h", 100, ("mph", 62.14)),
+        ("wind=m/s", "km/h", 36, ("m/s", 10)), ("WIND = Knots", "km/h", 18.52, ("kn", 10)),
+        ("pressure=inHg", "hPa", 1013.25, ("inHg", 29.92)), ("pressure=mmhg", "hPa", 1013.25, ("mmHg", 760)),
+        ("temperature=K", "°C", -273.15, ("K", 0)), ("precipitation=inch", "mm", 25.4, ("inch", 1)),
+        ("precipitation=mm", "cm", 3, ("cm", 3)), ("imperial,precipitation=mm", "mm", 3, ("mm", 3)),
+        ("distance=km", "m", 1500, ("km", 1.5)), ("distance=mi", "m", 1609.344, ("mi", 1)),
+        ("nautical,temperature=F", "km/h", 18.52, ("kn", 10)), ("wind=kn,metric", "km/h", 10, ("km/h", 10)),
+    ],
+)  # fmt: skip
+def test_each_quantity_has_the_unit_that_is_asked_for(said: str, unit: str, value: float, shown: Any) -> None:
+    name, values = convert("x", [value, None], unit, POLICY.units(said, "metric"))
+    assert (name, values) == (shown[0], [shown[1], None])
+
+
+def test_units_that_are_none_are_refused_with_those_there_are() -> None:
+    for said, words in (("furlongs", "metric"), ("wind=furlongs", "km/h"), ("wind", "km/h"), ("mood=good", "pressure")):
+        with pytest.raises(Invalid, match=words):
+            POLICY.units(said, "metric")
+    own = POLICY.units("imperial,wind=kn", "metric")
+    assert isinstance(own, OwnUnits) and POLICY.units(None, own) is own
+    # What is asked for one call changes what the server says, one by one.
+    assert POLICY.units("pressure=inHg", own) == OwnUnits("imperial", (("wind", "kn"), ("pressure", "inHg")))
+    assert all(POLICY.units(system, own) == system for system in get_args(System))
+
+
+async def test_quarters_of_an_hour_begin_now_and_are_summed_up(upstream: Upstream) -> None:
+    async with client(upstream) as found:
+        result = await found.call_tool("get_forecast", {"place": "Zurich", "step": "15-minute", "hours": 3})
+        data: Any = result.structured_content
+        shown = data["tables"]["best_match"]
+        assert data["step"] == "15-minute" and len(shown["time"]) == 12 and "12 quarters of an hour" in text(result)
+        assert {time[14:16] for time in shown["time"]} == {"00", "15", "30", "45"}
+        assert data["place"]["elevation_m"] == 408
+        others: list[dict[str, Any]] = [
+            {"models": ["icon_seamless"]}, {"source": "nws"}, {"days": 2}, {"day": "today"}
+        ]  # fmt: skip
+        for more in others:
+            refused = await found.call_tool("get_forecast", {"place": "Zurich", "step": "15-minute", **more})
+            assert refused.is_error and "Pass `hours` alone" in text(refused)
+
+
+async def test_how_sure_a_forecast_is_comes_beside_it_and_harms_nothing(upstream: Upstream) -> None:
+    async with client(upstream) as found:
+        asked = {"place": "Zurich", "hours": 30, "spread": True}
+        data: Any = (await found.call_tool("get_forecast", asked)).structured_content
+        one, many = data["tables"]["best_match"], data["tables"]["ensemble"]
+        assert one["time"] == many["time"] and len(one["time"]) == 30
+        first = dict(zip(many["names"], (values[0] for values in many["values"]), strict=True))
+        low, middle, high = (first[f"temperature_2m_{part}"] for part in ("p10", "median", "p90"))
+        assert high - middle == pytest.approx(0.4 * (MEMBERS - 1)) == pytest.approx(middle - low)
+        upstream.fail("/v1/ensemble", times=9)
+        result = await found.call_tool("get_forecast", {**asked, "place": "Paris, France"})
+        assert not result.is_error and "[The ensemble is missing: " in text(result)
+        assert list((result.structured_content or {})["tables"]) == ["best_match"]
+        others: list[dict[str, Any]] = [{"day": "today"}, {"days": 2}, {"step": "daily"}]
+        for more in others:
+            assert (await found.call_tool("get_forecast", {**asked, "hours": None, **more})).is_error
+
+
+def test_few_members_say_nothing_of_how_sure_it_is() -> None:
+    names = [f"rain_member{number:02}" for number in range(1, 7)]
+    hours: dict[str, Any] = {name: [1.0, None if number else 2.0] for number, name in enumerate(names)}
+    document: dict[str, Any] = {
+        "timezone": "UTC", "hourly": {"time": [0, 3600], **hours}, "hourly_units": dict.fromkeys(names, "mm")
+    }  # fmt: skip
+    shown = spread(document, "metric", FROM, since=0)
+    assert shown.names == ["rain_p10", "rain_median", "rain_p90"] and shown.units == ["mm"] * 3
+    assert shown.values == [[1, None], [1, None], [1, None]]
+
+
+async def test_the_nearest_airport_is_told_as_issued_and_decoded(upstream: Upstream) -> None:
+    async with client(upstream) as found:
+        result = await found.call_tool("get_metar", {"place": "47.42,8.6", "units": "wind=kn"})
+        data: Any = result.structured_content
+        decoded = dict(zip(data["decoded"]["names"], data["decoded"]["values"], strict=True))
+        assert data["metar"].startswith("LSMD") and "taf" not in data and "no TAF" in text(result)
+        assert decoded["wind_direction"] == "variable" and decoded["wind_speed"] == 2 and decoded["wind_gusts"] is None
+        assert decoded["visibility"] == "6+" and data["beside"][0].startswith("LSZH 8 km")
+        assert 1 < data["distance_km"] < 6 and data["place"]["elevation_m"] == 424
+        assert not any("47.42" in request for request in upstream.requests)
+        result = await found.call_tool("get_metar", {"place": "LSZH"})
+        assert "TAF LSZH" in text(result) and "METAR: LSZH 221450Z 24008KT" in text(result)
+        assert "NOAA Aviation Weather Center, public domain" in text(result)
+        for arguments, words in (
+            ({"place": "XXXX"}, "no report of an airport `XXXX`"), ({"place": "0,-140"}, "No airport near"),
+        ):  # fmt: skip
+            refused = await found.call_tool("get_metar", arguments)
+            assert refused.is_error and words in text(refused), text(refused)
+
+
+async def test_reports_that_are_old_or_broken_are_never_shown_as_new(upstream: Upstream) -> None:
+    def change(document: dict[str, Any]) -> None:
+        first, second, *_ = document["reports"]
+        first["lat"] = None
+        second["obsTime"] -= 5 * 3600
+        document["reports"] += ["nothing", {}, {**second, "obsTime": second["obsTime"] - 60, "rawOb": "older"}]
+
+    upstream.fail("/api/data/metar", change=change)
+    async with client(upstream) as found:
+        result = await found.call_tool("get_metar", {"place": "Zurich"})
+        assert "[OLD: 5 h ago.]" in text(result) and "METAR: LSMD 221450Z VRB02KT" in text(result)
+
+
+@pytest.mark.parametrize("body", [b"{}", b'{"error": "x"}', b"null", b"<html>"])
+async def test_an_answer_that_is_no_list_of_reports_is_no_report(body: bytes, upstream: Upstream) -> None:
+    upstream.fail("/api/data/metar", 200, body, times=9)
+    async with client(upstream) as found:
+        result = await found.call_tool("get_metar", {"place": "LSZH"})
+        assert result.is_error and "no report of an airport" not in text(result)
+
+
+async def test_heights_are_told_where_they_are_known(upstream: Upstream) -> None:
+    async with client(upstream) as found:
+        weather: Any = (await found.call_tool("get_weather", {"place": "Zurich"})).structured_content
+        assert weather["place"]["elevation_m"] == 408
+        listed: Any = (await found.call_tool("find_place", {"query": "Zurich"})).structured_content
+        assert listed["columns"][-1] == "elevation_m" and listed["rows"][0][-1] == 408
