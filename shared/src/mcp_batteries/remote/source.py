@@ -118,8 +118,12 @@ class RemoteSource:
             for key in fresh:
                 self._polls[key] = anyio.CancelScope()
                 self._at[self._cache.store.place(key)] = key
-            # First the watch, then the looks: what they bring is heard of here as everywhere.
+            # What nobody has seen yet can't differ from what somebody saw: the very first look is no change.
+            seen = {key: await self._first_look(key) for key in fresh}
+            # Then the watch, then the looks: what they bring is heard of here as everywhere.
             await self._watch.add([self._cache.store.place(key) for key in fresh])
+            if any([await self._body(key) != body for key, body in seen.items()]):
+                self._changed([uri])
             for key in fresh:
                 if key in self._polls:
                     self._tasks.start_soon(self._poll, key, self._polls[key])
@@ -127,6 +131,19 @@ class RemoteSource:
         if followed.late and self._followed.get(uri) is followed:
             followed.late = False
             self._changed([uri])
+
+    async def _first_look(self, key: str) -> bytes | None:
+        """What is kept of `key`; it is looked at if that is nothing."""
+        if not await self._body(key):
+            try:
+                async with self._at_once:
+                    await self._cache.poll(key)
+            except (OSError, Problem) as problem:
+                logger.info("Not looked at yet: %s", problem)
+        return await self._body(key)
+
+    async def _body(self, key: str) -> bytes | None:
+        return (await self._cache.do(lambda: self._cache.store.read(key))).body
 
     async def _resolve_later(self, uri: Hashable, followed: _Followed) -> None:
         await self._cache.sleep(_UNRESOLVED_SECONDS)
