@@ -184,10 +184,11 @@ def _weather_upstream() -> Upstream:
 
 def postgres(scratch: Path) -> Case:
     (scratch / "secret.txt").write_text(SECRET, "utf-8")
+    (files := scratch / "files").mkdir()
     base = make()
     return Case(
         package="mcp_postgres",
-        arguments=["--write", "--ddl", "--dba", f"app={base.url('owner')}"],
+        arguments=["--write", "--ddl", "--dba", "--files", str(files), f"app={base.url('owner')}"],
         read=("query_rows", {"sql": "SELECT * FROM t"}),
         uri="postgres://app/public/t",
         refused=[
@@ -204,6 +205,8 @@ def postgres(scratch: Path) -> Case:
             ("explain_query", {"sql": "SELECT * FROM t", "indexes": ["t (name)"]}),
             ("write_rows", {"sql": "DROP TABLE t"}),
             ("edit_schema", {"sql": "DELETE FROM t"}),
+            ("copy_to_file", {"sql": "SELECT 1", "file": "../secret.txt"}),
+            ("copy_from_file", {"file": "../secret.txt", "table": "t"}),
             ("list_top_queries", {}),
             ("find_indexes", {}),
         ],

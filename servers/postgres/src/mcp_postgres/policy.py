@@ -5,15 +5,13 @@ What mcp-sqlite has too (databases, statements, pages, rows) is in `mcp_batterie
 
 from __future__ import annotations
 
-import base64
-import json
 import os
 import re
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 from mcp_batteries.errors import Invalid, TooLarge, Unavailable, quote
@@ -23,6 +21,7 @@ from mcp_batteries.sql.addresses import refuse_other_systems
 from mcp_batteries.sql.policy import (
     Database,
     NamesOf,
+    NewFile,
     NextPage,
     QueryOf,
     Readable,
@@ -31,6 +30,7 @@ from mcp_batteries.sql.policy import (
     RowsOf,
     SchemaStatement,
     SearchOf,
+    ServedFile,
     Switches,
     WriteStatement,
     checked_name,
@@ -38,12 +38,13 @@ from mcp_batteries.sql.policy import (
     is_whole,
 )
 from mcp_postgres.split import begin_of, split
+from mcp_postgres.values import as_text
 
 __all__ = [
-    "MAX_STATEMENTS", "ActivityOf", "Advice", "Changes", "Database", "HealthOf", "ListOf", "Migration", "NamesOf",
-    "NextPage", "PlanOf", "Policy", "PolicySettings", "QueryOf", "ReadStatement", "Readable", "Reads", "Request",
-    "RoleOf", "RowOf", "RowsOf", "SchemaOf", "SchemaStatement", "SearchOf", "Table", "TableOf", "WriteStatement",
-    "Writes", "of_ours", "part_of", "table_uri",
+    "MAX_STATEMENTS", "ActivityOf", "Advice", "Changes", "Database", "HealthOf", "ImportTable", "ListOf",
+    "Migration", "NamesOf", "NewFile", "NextPage", "PlanOf", "Policy", "PolicySettings", "QueryOf", "ReadStatement",
+    "Readable", "Reads", "Request", "RoleOf", "RowOf", "RowsOf", "SchemaOf", "SchemaStatement", "SearchOf",
+    "ServedFile", "Table", "TableOf", "WriteStatement", "Writes", "of_ours", "part_of", "table_uri",
 ]  # fmt: skip
 
 _NAMED = re.compile(r"(?P<name>[A-Za-z0-9_-]+)=(?P<rest>(?:postgres(?:ql)?://|[a-z_]+=).*)", re.DOTALL)
@@ -65,6 +66,8 @@ class PolicySettings(Switches, Protocol):
     @property
     def admin(self) -> bool: ...
     @property
+    def files(self) -> str | None: ...
+    @property
     def role_claim(self) -> str | None: ...
 
 
@@ -75,6 +78,13 @@ class Table:
     database: Database
     name: str
     schema: str | None = None
+
+
+@dataclass(frozen=True)
+class ImportTable(Table):
+    """A table to be filled from a file; it may be made for that, where the operator opened rows and schema."""
+
+    make: bool = False
 
 
 @dataclass(frozen=True)
@@ -215,6 +225,7 @@ class Policy(sql.Policy[Table, Request]):
             raise Unavailable(
                 "There is no database to serve.", "Name one as postgresql://host/name, set PGHOST, or pass --demo."
             )
+        self.open_folder(settings.files)
 
     def database(self, name: str | None) -> Database:
         found = super().database(name)
@@ -258,7 +269,7 @@ class Policy(sql.Policy[Table, Request]):
     def bound(self, parameters: Any) -> Any:
         """Values for `$1`, `$2` ... as PostgreSQL reads them; a saved query's come in the order of its declarations."""
         values: Sequence[Any] = [*(parameters.values() if isinstance(parameters, dict) else parameters or ())]
-        return tuple(_value(value, number) for number, value in enumerate(values, 1))
+        return tuple(as_text(value, f"`${number}`") for number, value in enumerate(values, 1))
 
     def page(
         self, database: str | None, sql: str | None, parameters: Any, cursor: str | None
@@ -274,6 +285,11 @@ class Policy(sql.Policy[Table, Request]):
         if len(parts) > MAX_STATEMENTS:
             raise TooLarge(f"`sql` has {len(parts)} statements, the limit is {MAX_STATEMENTS}.", "Send some at a time.")
         return Reads(whole.database, whole.sql, (), self._parts(whole, parts, parameters))
+
+    def import_table(self, database: str | None, name: str) -> ImportTable:
+        """A table to be filled."""
+        found = self.table(database, name)
+        return ImportTable(found.database, found.name, found.schema, self.can_write and self.can_reshape)
 
     def write(self, database: str | None, sql: str, parameters: Any = None, as_role: str | None = None) -> Writes:
         """Statements that may change rows."""
@@ -428,45 +444,3 @@ def _each(parameters: Any, count: int) -> Sequence[Any]:
 
 def _unquoted(name: str) -> str:
     return name[1:-1].replace('""', '"') if name.startswith('"') else name
-
-
-def _value(value: Any, number: int) -> str | None:
-    """A JSON value as PostgreSQL reads it; which type that is, PostgreSQL decides by where it stands."""
-    match value:
-        case None:
-            return None
-        case bool():
-            return "true" if value else "false"
-        case int():
-            return str(value)
-        case float():
-            return repr(value)
-        case str() if is_whole(value):
-            return value
-        case {"base64": str() as encoded} if len(value) == 1:
-            try:
-                return "\\x" + base64.b64decode(encoded, validate=True).hex()
-            except ValueError:
-                pass
-        case dict():
-            return json.dumps(value, ensure_ascii=False)
-        case list():
-            return _array(cast("list[Any]", value), number)
-        case _:
-            pass
-    raise Invalid(
-        f"The value for `${number}` can't be bound.",
-        'A value is text, a number, true, false, null, an array, an object for json, or {"base64": "..."} for bytes.',
-    )
-
-
-def _array(values: list[Any], number: int) -> str:
-    parts: list[str] = []
-    for value in values:
-        if isinstance(value, list):
-            parts.append(_array(cast("list[Any]", value), number))
-        elif (text := _value(value, number)) is None:
-            parts.append("NULL")
-        else:
-            parts.append('"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"')
-    return "{" + ",".join(parts) + "}"

@@ -15,6 +15,7 @@ from mcp_postgres.prompts import Prompts
 from mcp_postgres.resources import Resources
 from mcp_postgres.settings import Settings
 from mcp_postgres.tools.dba import DbaTools
+from mcp_postgres.tools.files import FileTools, ImportTools
 from mcp_postgres.tools.read import ListTools, ReadTools
 from mcp_postgres.tools.write import SchemaTools, WriteTools
 
@@ -47,6 +48,8 @@ def build(settings: Settings) -> Assembled:
             ListTools: True,
             ReadTools: True,
             WriteTools: settings.write,
+            FileTools: bool(settings.files),
+            ImportTools: bool(settings.files) and settings.write,
             SchemaTools: settings.ddl or settings.admin,
             DbaTools: settings.dba,
         },

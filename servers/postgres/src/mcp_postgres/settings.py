@@ -31,7 +31,7 @@ class Settings(Common):
     )
     SELECTOR_LOOP: ClassVar[bool] = True
     EXAMPLES: ClassVar[tuple[str, ...]] = ("--demo", "postgresql://reader@localhost/shop", "--dba --queries ./sql")
-    DOCUMENTED: ClassVar[tuple[str, ...]] = ("--demo", "--write", "--ddl", "--dba")
+    DOCUMENTED: ClassVar[tuple[str, ...]] = ("--demo", "--write", "--ddl", "--dba", "--files", "{folder}")
 
     databases: Annotated[tuple[str, ...], Positional(" "), Secret(url=True)] = Field(
         (),
@@ -52,6 +52,7 @@ class Settings(Common):
     trust_database: bool = Field(
         False, description="Vouch for everybody who may create objects, where the role could do harm by their code."
     )
+    files: str | None = Field(None, description="Folder for exports and imports; without it they are off.")
     queries: str | None = Field(None, description="Folder of .sql files, each served as a tool and a resource.")
     role_claim: str | None = Field(
         None, description="Claim of each HTTP caller's token that names its PostgreSQL role; `role` in --auth-file."
@@ -68,7 +69,7 @@ class Settings(Common):
         False, description="Print SQL for triggers that notify the channel of --listen and exit."
     )
 
-    @field_validator("queries", "password_file")
+    @field_validator("files", "queries", "password_file")
     @classmethod
     def _absolute(cls, path: str | None) -> str | None:
         # Hosts start servers in folders of their own: what the operator meant is fixed here.

@@ -6,18 +6,18 @@ What mcp-postgres has too (databases, statements, pages, rows) is in `mcp_batter
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import unquote
 
-from mcp_batteries.errors import Invalid, Refused, Unavailable, quote, reason
+from mcp_batteries.errors import Invalid, Unavailable, quote, reason
 from mcp_batteries.sql import policy as sql
 from mcp_batteries.sql.addresses import refuse_other_systems
 from mcp_batteries.sql.policy import (
     Database,
     NamesOf,
+    NewFile,
     NextPage,
     QueryOf,
     Readable,
@@ -26,6 +26,7 @@ from mcp_batteries.sql.policy import (
     RowsOf,
     SchemaStatement,
     SearchOf,
+    ServedFile,
     Switches,
     WriteStatement,
     checked_name,
@@ -73,22 +74,6 @@ class AcrossStatement(ReadStatement):
     """To be run where other databases can be read too, by their names."""
 
     beside: tuple[Database, ...] = ()
-
-
-@dataclass(frozen=True)
-class NewFile:
-    """A file to be made directly in the folder for files; it is refused there if it exists."""
-
-    folder: str
-    name: str
-
-
-@dataclass(frozen=True)
-class ServedFile:
-    """A file directly in the folder for files, to be read."""
-
-    folder: str
-    name: str
 
 
 @dataclass(frozen=True)
@@ -144,9 +129,7 @@ class Policy(sql.Policy[Table, Request]):
                 self.serve(os.path.splitext(os.path.basename(path))[0], os.path.abspath(path))
         if not self.databases:
             raise Unavailable("There is no database to serve.", "Name a file, or pass --demo.")
-        self.folder = settings.files and os.path.realpath(settings.files)
-        if self.folder is not None and not os.path.isdir(self.folder):
-            raise Unavailable(f"{quote(settings.files or '')} is not a folder.", "Name one that exists as --files.")
+        self.open_folder(settings.files)
 
     def meant(self, name: str) -> Database | None:
         files = [item for item in self.databases.values() if name in (item.address, os.path.basename(item.address))]
@@ -182,25 +165,6 @@ class Policy(sql.Policy[Table, Request]):
     def text(self, database: str | None, words: str, table: str | None) -> TextOf:
         """Words to find in a full-text table."""
         return TextOf(self.database(database), words, None if table is None else self.table(database, table))
-
-    def new_file(self, name: str, endings: Sequence[str]) -> NewFile:
-        """A file to be made in the folder for files."""
-        return NewFile(*self._file(name, endings))
-
-    def served_file(self, name: str, endings: Sequence[str]) -> ServedFile:
-        """A file in the folder for files."""
-        return ServedFile(*self._file(name, endings))
-
-    def _file(self, name: str, endings: Sequence[str]) -> tuple[str, str]:
-        if self.folder is None:
-            raise Refused("There is no folder for files here.", "The operator can name one with `--files`.")
-        if not re.fullmatch(r"[^/\\:\0.][^/\\:\0]*", name) or len(name) > 200:
-            raise Refused(
-                f"{quote(name)} is no plain file name.", "Files lie directly in the folder for files: no path."
-            )
-        if not name.lower().endswith(tuple(endings)):
-            raise Invalid(f"{quote(name)} has the wrong ending.", f"It must end in {' or '.join(endings)}.")
-        return self.folder, name
 
     def request(self, database: Database, path: Sequence[str], options: Mapping[str, str]) -> Request | None:
         match path:

@@ -6,8 +6,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-__all__ = ["DatabaseName", "MaxCell", "NamePart", "Sample", "Words"]
+__all__ = ["DatabaseName", "FileName", "MaxCell", "NamePart", "Sample", "Words"]
 
+FileName = Annotated[str, Field(description="Plain name, no path.")]
 DatabaseName = Annotated[str | None, Field(description="Needed where several are served.")]
 MaxCell = Annotated[int, Field(ge=1, le=1_000_000, description="Longest cell shown whole.")]
 NamePart = Annotated[str | None, Field(max_length=200, description="Only names that contain this.")]

@@ -6,6 +6,7 @@ What a statement may do is not decided here by looking at it. It becomes a `Read
 
 from __future__ import annotations
 
+import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -13,13 +14,14 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from urllib.parse import parse_qsl, quote_from_bytes, unquote
 
-from mcp_batteries.errors import Invalid, NotFound, Refused, quote
+from mcp_batteries.errors import Invalid, NotFound, Refused, Unavailable, quote
 from mcp_batteries.sql.rows import bare_sql
 from mcp_batteries.sql.saved_queries import SavedQuery
 
 __all__ = [
-    "MAX_SQL", "Database", "NamesOf", "NextPage", "Policy", "QueryOf", "ReadStatement", "Readable", "RowOf", "RowsOf",
-    "SchemaStatement", "SearchOf", "Switches", "WriteStatement", "checked_name", "escaped", "is_whole",
+    "MAX_SQL", "Database", "NamesOf", "NewFile", "NextPage", "Policy", "QueryOf", "ReadStatement", "Readable",
+    "RowOf", "RowsOf", "SchemaStatement", "SearchOf", "ServedFile", "Switches", "WriteStatement", "checked_name",
+    "escaped", "is_whole",
 ]  # fmt: skip
 
 MAX_SQL = 100_000
@@ -104,6 +106,22 @@ class NextPage:
 
 
 @dataclass(frozen=True)
+class NewFile:
+    """A file to be made directly in the folder for files; it is refused there if it exists."""
+
+    folder: str
+    name: str
+
+
+@dataclass(frozen=True)
+class ServedFile:
+    """A file directly in the folder for files, to be read."""
+
+    folder: str
+    name: str
+
+
+@dataclass(frozen=True)
 class SearchOf:
     """What to look for in the schemas of some databases."""
 
@@ -170,9 +188,11 @@ class Policy(ABC, Generic[T, R]):
 
     Attributes:
         databases: those that are served, by name.
+        folder: for files that are written and read; None where the operator named none.
     """
 
     SCHEME: ClassVar[str]
+    folder: str | None = None
 
     def __init__(self, switches: Switches) -> None:
         self.can_write = switches.write and not switches.read_only
@@ -186,6 +206,35 @@ class Policy(ABC, Generic[T, R]):
         while name in self.databases:
             name, number = f"{plain}_{number}", number + 1
         self.databases[name] = Database(name, address)
+
+    def open_folder(self, folder: str | None) -> None:
+        """Let files lie in `folder`.
+
+        Raises:
+            Unavailable: it is none.
+        """
+        self.folder = folder and os.path.realpath(folder)
+        if self.folder is not None and not os.path.isdir(self.folder):
+            raise Unavailable(f"{quote(folder or '')} is not a folder.", "Name one that exists as --files.")
+
+    def new_file(self, name: str, endings: Sequence[str]) -> NewFile:
+        """A file to be made in the folder for files."""
+        return NewFile(*self._file(name, endings))
+
+    def served_file(self, name: str, endings: Sequence[str]) -> ServedFile:
+        """A file in the folder for files."""
+        return ServedFile(*self._file(name, endings))
+
+    def _file(self, name: str, endings: Sequence[str]) -> tuple[str, str]:
+        if self.folder is None:
+            raise Refused("There is no folder for files here.", "The operator can name one with `--files`.")
+        if not re.fullmatch(r"[^/\\:\0.][^/\\:\0]*", name) or len(name) > 200:
+            raise Refused(
+                f"{quote(name)} is no plain file name.", "Files lie directly in the folder for files: no path."
+            )
+        if not name.lower().endswith(tuple(endings)):
+            raise Invalid(f"{quote(name)} has the wrong ending.", f"It must end in {' or '.join(endings)}.")
+        return self.folder, name
 
     def database(self, name: str | None) -> Database:
         """The database called `name`; without a name the only one there is.
@@ -282,6 +331,10 @@ class Policy(ABC, Generic[T, R]):
         Raises:
             Invalid: no table can have that name.
         """
+
+    @abstractmethod
+    def import_table(self, database: str | None, name: str) -> T:
+        """A table to be filled from a file."""
 
     @abstractmethod
     def bound(self, parameters: Any) -> Any:

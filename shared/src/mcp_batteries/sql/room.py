@@ -13,6 +13,7 @@ from mcp_batteries.sql.policy import (
     ReadStatement,
     SchemaStatement,
     SearchOf,
+    ServedFile,
     WriteStatement,
 )
 from mcp_batteries.sql.rows import Hits, Results, RowPage
@@ -41,6 +42,10 @@ class Engine(Protocol):
 
     async def change(self, statement: WriteStatement | SchemaStatement, *, dry_run: bool) -> TextResult:
         """Run a statement in one transaction, and keep what it did unless `dry_run`."""
+        ...
+
+    async def import_rows(self, table: Any, file: ServedFile, *, dry_run: bool) -> TextResult:
+        """Insert all records of a file into a table, or none; keep them unless `dry_run`."""
         ...
 
     async def describe(self, table: Any, *, sample: int) -> TextResult:

@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES
 from mcp_batteries.server.declare import tool
 from mcp_batteries.server.fields import Cursor, DryRun, Limit, MaxBytes
 from mcp_batteries.server.results import TextResult
 from mcp_batteries.server.views import TABLE
-from mcp_batteries.sql.arguments import DatabaseName, MaxCell, Sample, Words
+from mcp_batteries.sql.arguments import DatabaseName, FileName, MaxCell, Sample, Words
 from mcp_batteries.sql.room import E, P, Room
 from mcp_batteries.sql.rows import Hits, Results, RowPage
 
-__all__ = ["LONGEST", "ReadTools", "SchemaTools", "WriteTools", "in_words_of"]
+__all__ = ["LONGEST", "MADE", "ImportTools", "ReadTools", "SchemaTools", "WriteTools", "in_words_of"]
 
 LONGEST = 6100.0
 """Seconds: above every time limit an operator can set, which is what really ends a statement."""
+
+MADE = "With `edit_schema` there, a table that is missing is made, with types guessed: `dry_run` shows them."
+"""Said of `copy_from_file` by both servers."""
 
 C = TypeVar("C")
 
@@ -100,3 +103,19 @@ class SchemaTools(Room[P, E]):
     async def edit_schema(self, sql: Any, database: DatabaseName = None, dry_run: DryRun = False) -> TextResult:
         """Change the schema in one transaction."""
         return await self.engine.change(self.policy.reshape(database, sql), dry_run=dry_run)
+
+
+@dataclass(frozen=True)
+class ImportTools(Room[P, E]):
+    """Rows of files."""
+
+    ENDINGS: ClassVar[tuple[str, ...]]
+    """Of files that are understood."""
+
+    @tool("Import rows", effect="write", seconds=LONGEST)
+    async def copy_from_file(
+        self, file: FileName, table: Any, database: DatabaseName = None, dry_run: DryRun = False
+    ) -> TextResult:
+        """Insert a file's records into a table."""
+        source = self.policy.served_file(file, self.ENDINGS)
+        return await self.engine.import_rows(self.policy.import_table(database, table), source, dry_run=dry_run)

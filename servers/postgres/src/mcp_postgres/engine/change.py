@@ -25,7 +25,7 @@ from mcp_postgres.engine.pages import Pages
 from mcp_postgres.policy import Changes, Migration, ReadStatement, Writes
 from mcp_postgres.split import begin_of
 
-__all__ = ["change", "reaches_far"]
+__all__ = ["COMMIT", "DEFERRED", "MARK", "TOUCHED", "change", "reaches_far"]
 
 _CELL = 500
 _PREPARE = "PREPARE mcp_gate AS "
@@ -35,7 +35,7 @@ _CATALOGS = (
     "pg_trigger", "pg_rewrite", "pg_policy", "pg_extension", "pg_default_acl", "pg_description", "pg_enum",
     "pg_db_role_setting", "pg_auth_members", "pg_publication", "pg_largeobject_metadata", "pg_shdescription",
 )  # fmt: skip
-_TOUCHED = "SELECT concat_ws(', ', {}, {}) ".format(
+TOUCHED = "SELECT concat_ws(', ', {}, {}) ".format(
     # Not everybody may read it, but whoever writes it holds its lock until the end.
     "CASE WHEN EXISTS (SELECT 1 FROM pg_locks WHERE pid = pg_backend_pid() AND relation = 'pg_authid'::regclass"
     " AND mode = 'RowExclusiveLock') THEN 'pg_authid' END",
@@ -45,8 +45,8 @@ _TOUCHED = "SELECT concat_ws(', ', {}, {}) ".format(
     ),
 )
 _MAY_ACT = "SELECT pg_has_role(oid, $2)::text FROM pg_roles WHERE rolname = $1"
-_DEFERRED = "SET CONSTRAINTS ALL IMMEDIATE"
-_COMMIT = "UNLISTEN *; RESET ROLE; RESET ALL; COMMIT"
+DEFERRED = "SET CONSTRAINTS ALL IMMEDIATE"
+COMMIT = "UNLISTEN *; RESET ROLE; RESET ALL; COMMIT"
 """A function may have set something for the session, which others use too."""
 _TEMPORARY = (
     "SELECT 1::text WHERE pg_my_temp_schema() <> 0 AND ("
@@ -56,7 +56,7 @@ _TEMPORARY = (
     )
     + ")"
 )
-_MARK = "SELECT (pg_current_xact_id()::text::bigint % 4294967296)::text"
+MARK = "SELECT (pg_current_xact_id()::text::bigint % 4294967296)::text"
 
 _DEFINING = re.compile(r"(?:CREATE|ALTER|DROP|COMMENT|GRANT|REVOKE|REFRESH)\b", re.I)
 _TENDING = re.compile(r"(?:VACUUM|ANALYZE|REINDEX)\b", re.I)
@@ -148,7 +148,7 @@ class _Work:
         if isinstance(wanted, Writes) and wanted.role is not None:
             await self._may_act(wanted.role)
             session.acting = '"' + wanted.role.replace('"', '""') + '"'
-        self.mark = await session.value(_MARK) or ""
+        self.mark = await session.value(MARK) or ""
         if self.effects is not None:
             await self.effects.begin()
         await session.simple("SAVEPOINT mcp_before")
@@ -171,9 +171,9 @@ class _Work:
     async def end(self, steps: list[Step]) -> Change:
         """Look at what they did, and keep it or not."""
         session, dry_run = self.session, self.dry_run
-        await session.simple(_DEFERRED)
+        await session.simple(DEFERRED)
         await own_names(session)
-        if not self.reshapes and (touched := await session.value(_TOUCHED, self.mark)):
+        if not self.reshapes and (touched := await session.value(TOUCHED, self.mark)):
             emptied = touched == "pg_class" and all(step.what == "TRUNCATE TABLE" for step in steps)
             if not emptied:
                 raise Refused(f"It would change more than rows: {quote(touched)}.", "`edit_schema` changes the schema.")
@@ -183,13 +183,13 @@ class _Work:
                 "Make it a lasting one, or write the query with WITH.",
             )
         if self.effects is None:
-            await session.commit(_COMMIT)
+            await session.commit(COMMIT)
             return Change(steps, dry_run)
         objects, findings = await self.effects.end()
         told = objects if objects or not all(step.what in _TENDED for step in steps) else None
         told = told if self.reshapes else None
         if not dry_run:
-            await session.commit(_COMMIT)
+            await session.commit(COMMIT)
             return Change(steps, dry_run, told)
         samples = () if session.world.closed else await self.effects.samples(keep="mcp_before")
         back: list[str] = []

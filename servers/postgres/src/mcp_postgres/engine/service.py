@@ -20,19 +20,22 @@ from mcp_postgres.engine.cluster import Cluster
 from mcp_postgres.engine.connections import ITSELF, Connections, Session, apart
 from mcp_postgres.engine.demo import SCRIPT
 from mcp_postgres.engine.errors import Missing
+from mcp_postgres.engine.files import export_rows, import_rows
 from mcp_postgres.engine.pages import Pages
 from mcp_postgres.engine.plan import explained
 from mcp_postgres.engine.role import WRITABLE
 from mcp_postgres.engine.spelling import meant, word_for
-from mcp_postgres.models import Catalog, Plan, Report, TableInfo
+from mcp_postgres.models import Catalog, Export, Import, Plan, Report, TableInfo
 from mcp_postgres.policy import (
     ActivityOf,
     Advice,
     Database,
     HealthOf,
+    ImportTable,
     ListOf,
     Migration,
     NamesOf,
+    NewFile,
     NextPage,
     PlanOf,
     QueryOf,
@@ -45,6 +48,7 @@ from mcp_postgres.policy import (
     SchemaOf,
     SchemaStatement,
     SearchOf,
+    ServedFile,
     Table,
     TableOf,
     Writes,
@@ -261,6 +265,15 @@ class Engine:
         connections = self._to[statement.database.name]
         work = change(connections, statement, self.limits, self._pages, dry_run=dry_run, limit=_RETURNED)
         return await self._helped(statement.database, statement.sql, apart(work))
+
+    async def export(self, statement: ReadStatement, file: NewFile) -> Export:
+        """All rows of a query into a new file."""
+        work = export_rows(self._to[statement.database.name], statement, file, self.limits)
+        return await self._helped(statement.database, statement.sql, apart(work))
+
+    async def import_rows(self, table: ImportTable, file: ServedFile, *, dry_run: bool) -> Import:
+        """All records of a file into a table, or none."""
+        return await apart(import_rows(self._to[table.database.name], table, file, self.limits, dry_run=dry_run))
 
     async def closed_to_schema(self, database: Database) -> str | None:
         """Why no change of the schema would be taken from this server's role; None where some would."""

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from mcp_batteries.sql.policy import MAX_SQL
 
-__all__ = ["FileName", "OptionalSql", "OptionalTable", "Parameters", "Sql", "TableName"]
+__all__ = ["OptionalSql", "OptionalTable", "Parameters", "Sql", "TableName"]
 
 _table = Field(description="Table or view.")
 TableName = Annotated[str, _table]
@@ -22,4 +22,3 @@ Parameters = Annotated[
         description='Array for ?, object for :name; bytes as {"base64": "…"}. An array of these for several statements.'
     ),
 ]
-FileName = Annotated[str, Field(description="Plain name, no path.")]

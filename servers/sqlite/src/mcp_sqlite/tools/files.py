@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mcp_batteries.server.declare import tool
-from mcp_batteries.server.fields import DryRun
-from mcp_batteries.sql.arguments import DatabaseName
+from mcp_batteries.sql import tools
+from mcp_batteries.sql.arguments import DatabaseName, FileName
 from mcp_batteries.sql.room import Room
-from mcp_batteries.sql.tools import LONGEST
+from mcp_batteries.sql.tools import LONGEST, MADE, in_words_of
 from mcp_sqlite.engine.service import Engine
-from mcp_sqlite.models import Backup, Export, Import
+from mcp_sqlite.models import Backup, Export
 from mcp_sqlite.policy import Policy
-from mcp_sqlite.tools.arguments import FileName, Parameters, Sql, TableName
+from mcp_sqlite.tools.arguments import Parameters, Sql, TableName
 
 __all__ = ["FileTools", "ImportTools"]
 
+_IMPORT = f"Insert a .csv (with a header), .json, .jsonl or .parquet file into a table, all of it or nothing.\n\n{MADE}"
 _ROWS = (".csv", ".jsonl", ".parquet")
 
 
@@ -41,17 +42,8 @@ class FileTools(Room[Policy, Engine]):
         return await self.engine.back_up(self.policy.database(database), target)
 
 
-@dataclass(frozen=True)
-class ImportTools(Room[Policy, Engine]):
+@in_words_of({"copy_from_file": _IMPORT}, {"table": TableName})
+class ImportTools(tools.ImportTools[Policy, Engine]):
     """From files."""
 
-    @tool("Import rows", effect="write", seconds=LONGEST)
-    async def copy_from_file(
-        self, file: FileName, table: TableName, database: DatabaseName = None, dry_run: DryRun = False
-    ) -> Import:
-        """Insert a .csv (with a header), .json, .jsonl or .parquet file into a table, all of it or nothing.
-
-        With `edit_schema` there, a table that is missing is made, with types guessed: `dry_run` shows them.
-        """
-        source = self.policy.served_file(file, (*_ROWS, ".json"))
-        return await self.engine.import_rows(self.policy.import_table(database, table), source, dry_run=dry_run)
+    ENDINGS = (".csv", ".jsonl", ".parquet", ".json")

@@ -1,0 +1,248 @@
+"""Rows into and out of files of the operator's folder, by COPY through the connection.
+
+The files of the database's own machine are never meant: what COPY writes and reads there is `TO STDOUT` and `FROM
+STDIN`. A query is admitted as every query is, and only then stands inside of COPY, which takes no second statement.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import secrets
+import stat
+import sys
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing, contextmanager
+from typing import Any, BinaryIO
+
+import psycopg
+
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused, TooLarge, Unavailable, quote, reason
+from mcp_batteries.limits import in_thread
+from mcp_postgres.engine.admission import Limits, admit, judge, opening, own_names
+from mcp_postgres.engine.catalog import as_json, find_table
+from mcp_postgres.engine.change import COMMIT, DEFERRED, MARK, TOUCHED
+from mcp_postgres.engine.connections import Connections, Session
+from mcp_postgres.engine.errors import Missing, placed, problem
+from mcp_postgres.engine.records import LOOKED_AT, created, csv_records, json_records
+from mcp_postgres.models import Export, Import
+from mcp_postgres.policy import ImportTable, NewFile, ReadStatement, ServedFile, of_ours
+from mcp_postgres.split import split
+from mcp_postgres.values import as_text
+
+__all__ = ["export_rows", "import_rows"]
+
+_MOST = 1_000_000_000
+"""Bytes of an export."""
+_CHUNK = 1 << 18
+_BATCH = 500
+"""Records that are read at once."""
+_NEW_MEANS_NEW = sys.platform != "win32"
+"""Whether O_EXCL refuses a link that leads to nothing, as POSIX asks; Windows makes the file it leads to."""
+_AS_CSV = "COPY (\n{sql}\n) TO STDOUT (FORMAT csv, HEADER, ENCODING 'UTF8')"
+# JSON escapes control characters, so no value holds what would be quoted.
+_AS_JSON = (
+    "COPY (SELECT pg_catalog.row_to_json(mcp_row) FROM (\n{sql}\n) AS mcp_row) TO STDOUT"
+    " (FORMAT csv, QUOTE E'\\x01', DELIMITER E'\\x02', ENCODING 'UTF8')"
+)
+_COLUMNS = """
+SELECT coalesce(json_agg(json_build_object('name', a.attname, 'spelled', quote_ident(a.attname), 'category',
+    t.typcategory, 'json', t.oid IN (114, 3802), 'needed', a.attnotnull) ORDER BY a.attnum), '[]')::text
+FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped
+"""
+
+
+async def export_rows(connections: Connections, statement: ReadStatement, file: NewFile, limits: Limits) -> Export:
+    """All rows of a query into a new file: CSV with a header, or an object per line.
+
+    Raises:
+        Problem: the query is refused or fails, there is such a file, or it would be too large; no file is left then.
+    """
+    sql = statement.sql.rstrip().rstrip(";")
+    if len(split(sql)) != 1:
+        raise Invalid("`copy_to_file` takes one statement.", "Send each by a call of its own.")
+    form = _AS_CSV if file.name.lower().endswith(".csv") else _AS_JSON
+    size = 0
+    first, role = opening(limits), statement.database.role
+    async with connections.session(first, seconds=limits.seconds, role=role) as session:
+        await admit(session, statement)
+        with _new_file(file) as written:
+            cursor = session.cursor()
+            try:
+                async with cursor.copy(form.format(sql=sql).encode()) as copy:
+                    async for block in copy:
+                        size += len(block)
+                        if size > _MOST:
+                            raise TooLarge(f"The rows fill more than {_MOST:,} bytes.", "Export them in parts.")
+                        written.write(block)
+            except psycopg.Error as error:
+                raise problem(error, statement.database.name) from error
+    return Export(file.name, max(0, cursor.rowcount), size)
+
+
+async def import_rows(
+    connections: Connections, table: ImportTable, file: ServedFile, limits: Limits, *, dry_run: bool
+) -> Import:
+    """Insert the rows of a file into a table, all or none; into a new one, if `make` allows it.
+
+    Raises:
+        Problem: the file can't be read, or its records don't fit; nothing is changed then.
+    """
+    is_csv = file.name.lower().endswith(".csv")
+    records_of = csv_records if is_csv else json_records
+    first, role, name = opening(limits, write=True), table.database.role, table.database.name
+    with _served_file(file) as raw:
+        looked = await in_thread(lambda stop: _first(records_of, raw))
+    if not looked:
+        raise Invalid(f"{quote(file.name)} has no records.", "The first line of a .csv names the columns.")
+    async with connections.session(first, seconds=limits.seconds, role=role) as session:
+        mark = await session.value(MARK) or ""
+        made: str | None = None
+        try:
+            found = await find_table(session, table)
+        except Missing as missing:
+            if not table.make:
+                way = "With `--write` and `--ddl` a new one can be made of the file."
+                raise NotFound(missing.what, f"{missing.fix} {way}") from None
+            spelled = ".".join(_quoted(part) for part in (table.schema or "public", table.name))
+            made = created(spelled, looked[0], looked[1:], typed=not is_csv)
+            try:
+                await session.together((made, ()))
+            except psycopg.Error as error:
+                raise problem(error, name) from error
+            found = await find_table(session, table)
+        if found["kind"] not in ("table", "partitioned table"):
+            raise Refused(f"{quote(table.name)} is a {found['kind']}.", "Rows are copied into tables.")
+        columns = _matched(table, await as_json(session, _COLUMNS, found["oid"]), looked[0])
+        names = ", ".join(column["spelled"] for column in columns)
+        try:
+            # What hangs on the table runs as for any other change.
+            nothing = (
+                f"INSERT INTO {found['spelled']} ({names}) SELECT {', '.join(['NULL'] * len(columns))} WHERE false"
+            )
+            await judge(session, of_ours(table.database, nothing), sequences=True)
+            target = f"{found['spelled']} ({names}) FROM STDIN"
+            with _served_file(file) as raw:
+                count = await (_copy_csv if is_csv else _copy_json)(session, target, raw, columns)
+            await session.simple(DEFERRED)
+            await own_names(session)
+            if made is None and (touched := await session.value(TOUCHED, mark)):
+                raise Refused(f"It would change more than rows: {quote(touched)}.", "`edit_schema` changes the schema.")
+        except psycopg.Error as error:
+            where = next(iter((error.diag.context or "").splitlines()), "")
+            raise placed(problem(error, name), f"{where[:200]}: " if where else "") from error
+        if dry_run:
+            await session.simple("ROLLBACK")
+        else:
+            await session.commit(COMMIT)
+    return Import(found["spelled"], [column["name"] for column in columns], count, dry_run, made)
+
+
+def _first(records_of: Callable[[BinaryIO], Generator[list[Any]]], raw: BinaryIO) -> list[list[Any]]:
+    """The names, and the records that types are guessed from."""
+    with closing(records_of(raw)) as records:
+        return list(itertools.islice(records, LOOKED_AT + 1))
+
+
+async def _copy_csv(session: Session, target: str, raw: BinaryIO, columns: Sequence[dict[str, Any]]) -> int:
+    """The file as it is: PostgreSQL reads it. An empty field is NULL, but text where the column takes no NULL."""
+    texts = [column["spelled"] for column in columns if column["needed"] and column["category"] == "S"]
+    force = f", FORCE_NOT_NULL ({', '.join(texts)})" if texts else ""
+    cursor = session.cursor()
+    if raw.read(3) != b"\xef\xbb\xbf":
+        raw.seek(0)
+    sql = f"COPY {target} (FORMAT csv, HEADER, ENCODING 'UTF8'{force})"
+    async with cursor.copy(sql.encode()) as copy:
+        while block := await in_thread(lambda stop: raw.read(_CHUNK)):
+            await copy.write(block)
+    return cursor.rowcount
+
+
+async def _copy_json(session: Session, target: str, raw: BinaryIO, columns: Sequence[dict[str, Any]]) -> int:
+    cursor = session.cursor()
+    records = json_records(raw)
+    await in_thread(lambda stop: next(records))
+    async with cursor.copy(f"COPY {target}".encode()) as copy:
+        while batch := await in_thread(lambda stop: list(itertools.islice(records, _BATCH))):
+            for row in batch:
+                await copy.write_row([_text(value, column) for value, column in zip(row, columns, strict=True)])
+    return cursor.rowcount
+
+
+def _text(value: Any, column: dict[str, Any]) -> str | None:
+    """A JSON value as PostgreSQL reads one of the column's type."""
+    if column["json"]:
+        return None if value is None else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list) and column["category"] != "A":
+        return json.dumps(value, ensure_ascii=False)
+    return as_text(value, quote(column["name"]))
+
+
+def _matched(table: ImportTable, columns: Sequence[dict[str, Any]], fields: Sequence[Any]) -> list[dict[str, Any]]:
+    """The column for each field, whatever the case."""
+    exact = {column["name"]: column for column in columns}
+    known = {column["name"].lower(): column for column in columns} | exact
+    found: list[dict[str, Any]] = []
+    for field in fields:
+        word = str(field).strip()
+        column = exact.get(word) or known.get(word.lower())
+        if column is None:
+            listed = ", ".join(quote(column["name"]) for column in columns[:50])
+            raise Invalid(f"{quote(table.name)} has no column {quote(word)}.", f"It has: {listed}.")
+        found.append(column)
+    if len({column["name"] for column in found}) < len(found):
+        raise Invalid("Two fields have the same name.", "Give each column once.")
+    return found
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+@contextmanager
+def _served_file(file: ServedFile) -> Generator[BinaryIO]:
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    path = os.path.join(file.folder, file.name)
+    try:
+        descriptor = os.open(path, flags)
+    except OSError as error:
+        raise NotFound(f"{quote(file.name)} can't be read: {reason(error)}.", "Name a file of the folder.") from None
+    with open(descriptor, "rb") as raw:
+        found = os.fstat(raw.fileno())
+        # Windows has no O_NOFOLLOW: there what was opened must be what the name itself stands for.
+        if sys.platform == "win32" and not os.path.samestat(found, os.lstat(path)):
+            raise Refused(f"{quote(file.name)} is a link.", "Name a file of the folder itself.")
+        if not stat.S_ISREG(found.st_mode):
+            raise Refused(f"{quote(file.name)} is no regular file.", "Name a file of records.")
+        yield raw
+
+
+@contextmanager
+def _new_file(file: NewFile) -> Generator[BinaryIO]:
+    """A new file, taken away again when the block fails; nothing that exists is opened."""
+    path = made = os.path.join(file.folder, file.name)
+    if not _NEW_MEANS_NEW:
+        made = os.path.join(file.folder, f".{secrets.token_hex(8)}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        if os.path.lexists(path):
+            raise FileExistsError
+        descriptor = os.open(made, flags, 0o666)
+    except FileExistsError:
+        raise Conflict(f"{quote(file.name)} exists already.", "Choose another name.") from None
+    except OSError as error:
+        raise Refused(f"{quote(file.name)} can't be created: {reason(error)}.", "Choose another name.") from None
+    try:
+        with open(descriptor, "wb") as written:
+            yield written
+        if made != path:
+            os.rename(made, path)  # where it replaces nothing
+    except BaseException as error:
+        os.unlink(made)
+        if isinstance(error, FileExistsError):
+            raise Conflict(f"{quote(file.name)} exists already.", "Choose another name.") from None
+        if isinstance(error, OSError) and not isinstance(error, TimeoutError):
+            raise Unavailable(f"{quote(file.name)} can't be written: {reason(error)}.", "Nothing was kept.") from None
+        raise

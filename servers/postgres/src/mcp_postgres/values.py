@@ -1,0 +1,62 @@
+"""JSON values as PostgreSQL reads them."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any, cast
+
+from mcp_batteries.errors import Invalid
+from mcp_batteries.sql.policy import is_whole
+
+__all__ = ["as_array", "as_text"]
+
+
+def as_text(value: Any, where: str) -> str | None:
+    """A JSON value as PostgreSQL reads it; which type that is, PostgreSQL decides by where it stands.
+
+    Args:
+        where: what it is for, in the words of the refusal.
+
+    Raises:
+        Invalid: it can't be bound.
+    """
+    match value:
+        case None:
+            return None
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case float():
+            return repr(value)
+        case str() if is_whole(value):
+            return value
+        case {"base64": str() as encoded} if len(value) == 1:
+            try:
+                return "\\x" + base64.b64decode(encoded, validate=True).hex()
+            except ValueError:
+                pass
+        case dict():
+            return json.dumps(value, ensure_ascii=False)
+        case list():
+            return as_array(cast("list[Any]", value), where)
+        case _:
+            pass
+    raise Invalid(
+        f"The value for {where} can't be bound.",
+        'A value is text, a number, true, false, null, an array, an object for json, or {"base64": "..."} for bytes.',
+    )
+
+
+def as_array(values: list[Any], where: str) -> str:
+    """A JSON array as PostgreSQL writes an array."""
+    parts: list[str] = []
+    for value in values:
+        if isinstance(value, list):
+            parts.append(as_array(cast("list[Any]", value), where))
+        elif (text := as_text(value, where)) is None:
+            parts.append("NULL")
+        else:
+            parts.append('"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"')
+    return "{" + ",".join(parts) + "}"
