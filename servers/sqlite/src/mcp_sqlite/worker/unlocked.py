@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import sys
 import time
 from collections.abc import Callable
 from typing import Any, BinaryIO
@@ -113,22 +112,6 @@ class Unlocked:
             self.connections.start()
 
 
-if sys.platform == "win32":
-    import _winapi
-    import msvcrt
-
-    def _glance(path: str) -> BinaryIO:
-        """The file at `path`, opened so that others may delete or replace it meanwhile, as SQLite ends transactions."""
-        share = 0x0001 | 0x0002 | 0x0004  # FILE_SHARE_READ, _WRITE, _DELETE
-        handle = _winapi.CreateFile(path, _winapi.GENERIC_READ, share, _winapi.NULL, _winapi.OPEN_EXISTING, 0, 0)
-        return open(msvcrt.open_osfhandle(handle, os.O_RDONLY | os.O_BINARY), "rb", buffering=0)
-
-else:
-
-    def _glance(path: str) -> BinaryIO:
-        return open(path, "rb", buffering=0)
-
-
 def rollback_state(path: str) -> tuple[Any, ...] | None:
     """What every commit changes in a rollback-journal mode, the time of the last change at its end; None in WAL mode.
 
@@ -144,8 +127,8 @@ def rollback_state(path: str) -> tuple[Any, ...] | None:
 
 
 def _header(path: str, identity: tuple[int, ...]) -> bytes:
-    if sys.platform == "win32":  # a file held open there can't be replaced
-        with _glance(path) as file:
+    if os.name == "nt":  # a file held open there can't be replaced
+        with open(path, "rb", buffering=0) as file:
             return file.read(_HEADER)
     # Kept open: closing it would end the locks that SQLite has on it in this process (POSIX, "fcntl").
     if path not in _files or _files[path][0] != identity:
@@ -166,7 +149,7 @@ def _is_written(path: str) -> bool:
 def written_since(path: str) -> float | None:
     """Since when the transaction under way has written its journal; None where there is none."""
     try:
-        with _glance(f"{path}-journal") as journal:
+        with open(f"{path}-journal", "rb", buffering=0) as journal:
             if journal.read(len(_JOURNAL)) != _JOURNAL:
                 return None
             return os.fstat(journal.fileno()).st_mtime
