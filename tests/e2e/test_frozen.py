@@ -4,19 +4,28 @@ A process that is stopped keeps its connections and takes new ones; it only neve
 replicas then is in `test_replicas.py`.
 """
 
+import json
+import os
 import re
+import signal
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from subprocess import PIPE
 
 import anyio
+import anyio.to_thread
+import httpx2
 import psycopg
 import pytest
 
-from e2e.services import Service, serving
-from mcp_batteries.testing.wire import MODERN, HttpWire
+from e2e.services import Service, free_port, serving
+from mcp_batteries.testing.wire import MODERN, HttpWire, StdioWire
 from shared.http_subject import running
+from shared.test_issuer import KEY, RESOURCE, good, sign
 
 LEGACY = "2025-11-25"
 UPDATED = "notifications/resources/updated"
@@ -144,3 +153,98 @@ async def test_a_commit_that_is_not_answered_is_in_doubt() -> None:
         await until(lambda: len(said) == len(wires))
         assert all("may have been made" in text and "Look whether" in text for text in said), said
         assert sorted(rows(service, "SELECT n FROM t")) == [(number,) for number in range(len(wires))]
+
+
+def documents(folder: Path) -> Service:
+    """A process that serves the files of `folder`, as an issuer publishes its keys."""
+    port = free_port()
+    command = [sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1", "--directory", str(folder)]
+    return Service(command, port, f"http://127.0.0.1:{port}")
+
+
+async def test_an_issuer_that_stands_still_shuts_nobody_out_and_blames_no_token(tmp_path: Path) -> None:
+    issuer = documents(tmp_path)
+    (tmp_path / ".well-known").mkdir()
+    about = {"issuer": issuer.url, "jwks_uri": f"{issuer.url}/jwks"}
+    (tmp_path / ".well-known" / "oauth-authorization-server").write_text(json.dumps(about), "utf-8")
+    (tmp_path / "jwks").write_text(json.dumps({"keys": [KEY]}), "utf-8")
+    words = ["--auth-issuer", issuer.url, "--auth-audience", RESOURCE]
+    command = [sys.executable, "-m", "mcp_example", "--transport", "http", "--port", "0", *words]
+    known, new = sign(good(issuer.url)), sign(good(issuer.url), kid="new")
+    async with AsyncExitStack() as stack:
+        stack.callback(issuer.kill)
+        await issuer.start()
+        early, late = [await stack.enter_async_context(running(command)) for _ in range(2)]
+        client = await stack.enter_async_context(httpx2.AsyncClient(trust_env=False, timeout=2 * LONGEST))
+
+        async def ask(url: str, token: str) -> httpx2.Response:
+            wire = HttpWire(url, revision=MODERN)
+            message = wire.message("tools/list")
+            headers = {**wire.headers_for(message), "authorization": f"Bearer {token}"}
+            return await client.post(url, json=message, headers=headers)
+
+        assert (await ask(early.url, known)).status_code == 200
+        issuer.freeze()
+        try:
+            answers: list[tuple[httpx2.Response, float]] = []
+
+            async def timed(url: str, token: str) -> None:
+                began = anyio.current_time()
+                answers.append((await ask(url, token), anyio.current_time() - began))
+
+            async with anyio.create_task_group() as tasks:
+                for url, token in ((early.url, new), (late.url, known), (late.url, known)):
+                    tasks.start_soon(timed, url, token)
+                # Who has a key that is known does not wait for others' keys.
+                while len(answers) < 3:
+                    assert (await ask(early.url, known)).status_code == 200
+            for answer, took in answers:
+                assert (answer.status_code, int(answer.headers["retry-after"]) > 0) == (503, True)
+                assert took < LONGEST
+        finally:
+            issuer.thaw()
+        (tmp_path / "jwks").write_text(json.dumps({"keys": [KEY, {**KEY, "kid": "new"}]}), "utf-8")
+        for url, token in ((early.url, new), (late.url, known)):
+            with anyio.fail_after(120):
+                while (answer := await ask(url, token)).status_code != 200:
+                    assert answer.status_code == 503
+                    await anyio.sleep(0.2)
+
+
+_UPSTREAM = """
+import json, sys
+from weather.upstream import Upstream
+with Upstream() as upstream:
+    print(json.dumps(upstream.arguments), flush=True)
+    sys.stdin.read()
+"""
+
+
+async def test_an_upstream_that_stands_still_ends_calls_in_time() -> None:
+    tests = str(Path(__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": tests}
+    with subprocess.Popen([sys.executable, "-c", _UPSTREAM], stdin=PIPE, stdout=PIPE, env=environment) as upstream:
+        assert upstream.stdout is not None
+        arguments = json.loads(await anyio.to_thread.run_sync(upstream.stdout.readline))
+        words = [*arguments, "--cache", "memory", "--timeout", "1"]
+        try:
+            async with StdioWire([sys.executable, "-m", "mcp_weather", *words], revision=MODERN) as wire:
+                await wire.open()
+
+                async def ask(place: str) -> tuple[str, float]:
+                    began = anyio.current_time()
+                    call = {"name": "get_weather", "arguments": {"place": place}}
+                    result = await wire.request("tools/call", call, seconds=120)
+                    return result["content"][0]["text"], anyio.current_time() - began
+
+                assert "did not answer" not in (await ask("47.37,8.55"))[0]
+                upstream.send_signal(signal.SIGSTOP)
+                said, took = await ask("47.10,8.20")
+                assert "did not answer within 1 s" in said
+                assert took < LONGEST
+                upstream.send_signal(signal.SIGCONT)
+                with anyio.fail_after(60):
+                    while "did not answer" in (await ask("47.10,8.20"))[0]:
+                        await anyio.sleep(0.2)
+        finally:
+            upstream.kill()

@@ -132,15 +132,17 @@ class Issuer:
         now = time.monotonic()
         if now - self._fetched > _FRESH_SECONDS and now - self._tried > _REFILL_SECONDS / 3:
             await self._refresh(now)
-        if name is not None and all(key.name != name for key in self._keys) and self._may_fetch():
-            await self._refresh(time.monotonic())
-        elif name is not None and all(key.name != name for key in self._keys):
-            # Perhaps a new key, which others who invent names keep from being looked up.
+        unknown = name is not None and all(key.name != name for key in self._keys)
+        may = unknown and self._may_fetch()
+        if may:
+            await self._refresh(now)
+        if time.monotonic() - self._fetched > _KEPT_SECONDS:
+            raise Unavailable("The issuer of tokens does not answer.", "Try again later.", retry_after=5)
+        if unknown and (not may or self._fetched < now):
+            # Perhaps a new key, which an issuer that is silent, or others who invent names, keep from being looked up.
             raise Unavailable(
                 "The token's key cannot be looked up now.", "Try again later.", retry_after=self._refill()
             )
-        if time.monotonic() - self._fetched > _KEPT_SECONDS:
-            raise Unavailable("The issuer of tokens does not answer.", "Try again later.", retry_after=5)
         # Without a name any of them may be meant.
         return [key.key for key in self._keys if name in (None, key.name) and key.key.algorithm_name == algorithm]
 
