@@ -87,3 +87,21 @@ async def test_a_table_shows_the_values_of_columns_that_have_few() -> None:
     base.run("ALTER TABLE orders ENABLE ROW LEVEL SECURITY; GRANT SELECT ON orders TO reader")
     async with inside(f"app={base.url('reader')}") as wire:
         assert "values" not in text_of(await wire.call("get_table", table="orders"))
+
+
+async def test_tables_that_are_joined_through_others_are_told_as_sql() -> None:
+    base = make(
+        "CREATE TABLE author (id integer PRIMARY KEY); CREATE SCHEMA shop;"
+        'CREATE TABLE book (id integer PRIMARY KEY, "Author" integer REFERENCES author);'
+        "CREATE TABLE shop.line (book integer REFERENCES book, no integer, PRIMARY KEY (book, no));"
+        "CREATE TABLE part (line integer, no integer, FOREIGN KEY (line, no) REFERENCES shop.line (book, no))"
+    )
+    async with inside(f"app={base.url('owner')}") as wire:
+        said = text_of(await wire.call("get_table", table="author"))
+        lines = said.partition("joined through others:\n")[2].splitlines()[:2]
+        assert [line.partition(": ")[0] for line in lines] == ["- shop.line", "- part"], said
+        way = lines[1].partition(": ")[2]
+        assert way.startswith('JOIN book ON book."Author" = author.id JOIN shop.line ON '), way
+        assert "[0]" in text_of(await wire.call("query_rows", sql=f"SELECT count(*) FROM author {way}"))
+        near = text_of(await wire.call("get_table", table="book")).partition("joined through others:\n")[2]
+        assert near.startswith("- part: ") and "- shop.line:" not in near, near

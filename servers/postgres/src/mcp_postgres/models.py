@@ -113,7 +113,8 @@ class TableInfo:
             lines += [f"{word.replace('_', ' ')}: {found[word]}"] if found[word] else []
         lines += ["columns:", *map(_column, found["columns"])] if found["kind"] != "sequence" else []
         constraints = [f"{item['name']}: {item['definition']}" for item in found["constraints"]]
-        for title, items in (("constraints", constraints), ("referred to by", found["referred_by"])):
+        ways = ("joined through others", found.get("joins", ()))
+        for title, items in (("constraints", constraints), ("referred to by", found["referred_by"]), ways):
             lines += [f"{title}:", *(f"- {item}" for item in items)] if items else []
         if found["indexes"]:
             lines += ["indexes:", *map(_index, found["indexes"])]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 __all__ = ["Key", "guessed", "joins"]
@@ -69,17 +69,23 @@ def _named(stem: str, tables: Mapping[str, str]) -> str | None:
     return None
 
 
-def joins(keys: Iterable[Key], table: str, *, steps: int = _STEPS) -> list[str]:
+def joins(
+    keys: Iterable[Key], table: str, *, steps: int = _STEPS, spelled: Callable[[str], str] | None = None
+) -> list[str]:
     """For tables that `table` is joined with only through others: the shortest way there, as SQL.
 
     Where several keys join the same two tables, the others follow the first as a comment.
+
+    Args:
+        spelled: names as SQL takes them; by default they are quoted where they need it.
     """
+    spell = spelled or _quoted
     beside: dict[str, dict[str, list[str]]] = {}
     for key in keys:
         if key.table == key.other or len(key.columns) != len(key.to):
             continue
         pairs = zip(key.columns, key.to, strict=True)
-        on = " AND ".join(f"{_name(key.table)}.{_name(one)} = {_name(key.other)}.{_name(two)}" for one, two in pairs)
+        on = " AND ".join(f"{spell(key.table)}.{spell(one)} = {spell(key.other)}.{spell(two)}" for one, two in pairs)
         on += "" if key.sure else " /* by name */"
         for one, two in ((key.table, key.other), (key.other, key.table)):
             ways = beside.setdefault(one, {}).setdefault(two, [])
@@ -93,12 +99,12 @@ def joins(keys: Iterable[Key], table: str, *, steps: int = _STEPS) -> list[str]:
             for there, ways in sorted(beside.get(here, {}).items()):
                 if there not in ways_to:
                     also = f" /* or {'; '.join(way.removesuffix(' /* by name */') for way in ways[1:])} */"
-                    ways_to[there] = [*ways_to[here], f"JOIN {_name(there)} ON {ways[0]}{also if ways[1:] else ''}"]
+                    ways_to[there] = [*ways_to[here], f"JOIN {spell(there)} ON {ways[0]}{also if ways[1:] else ''}"]
                     following.append(there)
         front = following
     return [f"{name}: {' '.join(way)}" for name, way in ways_to.items() if len(way) > 1][:_LINES]
 
 
-def _name(name: str) -> str:
+def _quoted(name: str) -> str:
     plain = _PLAIN.fullmatch(name) and name not in _RESERVED
     return name if plain else '"' + name.replace('"', '""') + '"'

@@ -6,6 +6,7 @@ import json
 from typing import Any, cast
 
 from mcp_batteries.errors import quote
+from mcp_batteries.sql.joins import Key, joins
 from mcp_postgres.engine.connections import Session
 from mcp_postgres.engine.errors import Missing
 from mcp_postgres.policy import Table
@@ -14,6 +15,8 @@ __all__ = [
     "KIND", "NAMED", "OWN", "RELATION", "SPELLED", "as_json", "describe", "describe_all", "find", "find_table", "names",
 ]  # fmt: skip
 
+_MOST_KEYS = 3000
+"""Foreign keys of a database among which ways to join tables are looked for."""
 OWN = "n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'"
 KIND = """CASE c.relkind WHEN 'r' THEN 'table' WHEN 'p' THEN 'partitioned table' WHEN 'v' THEN 'view'
     WHEN 'm' THEN 'materialized view' WHEN 'f' THEN 'foreign table' WHEN 'S' THEN 'sequence' END"""
@@ -100,6 +103,16 @@ SELECT json_build_object(
 )::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = ANY ($1::oid[])
 """
 
+_KEYS = f"""
+SELECT json_build_object('me', $1::oid::regclass::text, 'keys', coalesce((SELECT json_agg(json_build_array(
+    k.conrelid::regclass::text, k.columns, k.confrelid::regclass::text, k.others)) FROM (SELECT f.conrelid, f.confrelid,
+        (SELECT json_agg(quote_ident(a.attname) ORDER BY u.place) FROM unnest(f.conkey) WITH ORDINALITY u (number,
+            place) JOIN pg_attribute a ON a.attrelid = f.conrelid AND a.attnum = u.number) AS columns,
+        (SELECT json_agg(quote_ident(a.attname) ORDER BY u.place) FROM unnest(f.confkey) WITH ORDINALITY u (number,
+            place) JOIN pg_attribute a ON a.attrelid = f.confrelid AND a.attnum = u.number) AS others
+    FROM pg_constraint f JOIN pg_class c ON c.oid = f.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE f.contype = 'f' AND f.conparentid = 0 AND {OWN} ORDER BY f.oid LIMIT {_MOST_KEYS}) k), '[]'))::text
+"""
 _SEARCH = f"""
 WITH hits AS (
     SELECT 1 AS rank, {SPELLED} || ' (' || {KIND} || ')' AS hit, c.relname AS name,
@@ -175,7 +188,10 @@ async def describe(session: Session, table: Table) -> dict[str, Any]:
         NotFound: there is none of that name.
     """
     found = await find_table(session, table)
-    return {**found, **await as_json(session, _DESCRIBE, f"{{{found['oid']}}}")}
+    described = await as_json(session, _DESCRIBE, f"{{{found['oid']}}}")
+    near = await as_json(session, _KEYS, found["oid"])
+    keys = [Key(table, tuple(own), other, tuple(to)) for table, own, other, to in near["keys"]]
+    return {**found, **described, "joins": joins(keys, near["me"], spelled=str)}
 
 
 async def describe_all(session: Session, listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
