@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from filesystem.crashes import QUICK
+
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="forks")
 
 _HERE = Path(__file__).parent
@@ -18,7 +20,7 @@ _HERE = Path(__file__).parent
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    command = [sys.executable, "-m", "filesystem.crashes", str(tmp_path_factory.mktemp("crash"))]
+    command = [sys.executable, "-m", "filesystem.crashes", str(tmp_path_factory.mktemp("crash")), "quick"]
     path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(_HERE.parent)]))
     run = subprocess.run(
         command, cwd=_HERE.parent, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True
@@ -40,6 +42,8 @@ SCENARIOS = [
     "move over",
     "move across",
     "delete",
+    "delete folder",
+    *(f"{name}, {how}" for name in QUICK for how in ("written down", "taken back")),
 ]
 
 
