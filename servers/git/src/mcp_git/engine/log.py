@@ -19,7 +19,7 @@ __all__ = ["Wanted", "head", "log", "reflog"]
 _ROW = 89
 """Bytes of a row, without its line end."""
 _AUTHOR = 12
-_FORMAT = "%x01%h%x00%cs%x00%an%x00%D%x00%s"
+_FORMAT = "%x01%H%x00%h%x00%cs%x00%an%x00%D%x00%s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,11 @@ class Wanted:
         return found
 
     @property
+    def begins_at_its_tip(self) -> bool:
+        """Whether the first commit that is found is the one from which all are reached."""
+        return isinstance(self.revision, Revision) and not (self.place.path or self.words)
+
+    @property
     def scope(self) -> list[Any]:
         return [self.revision.text, self.place.path, *self.words]
 
@@ -78,6 +83,9 @@ def log(git: Git, repository: Repository, wanted: Wanted, limit: int, cursor: st
             for line in items(pieces, b"\n"):
                 drawn, mark, fields = line.decode("utf-8", "replace").partition("\x01")
                 found += bool(mark)
+                oid, _, fields = fields.partition("\0")
+                if found == 1 and not tips and wanted.begins_at_its_tip:
+                    tips = [oid]
                 if found > limit:
                     break
                 rows.append(_row(drawn, fields.split("\0", 4)) if mark else clip(drawn.rstrip(), _ROW))
@@ -108,7 +116,7 @@ def head(git: Git, repository: Repository, stop: Stop) -> Answer:
     words = ["log", f"--format={_FORMAT}", "--max-count=1", "HEAD", "--"]
     found = git.run(repository, words, stop).text.rstrip("\n") if has_commits(git, repository, stop) else ""
     where = f"HEAD is {one_line(branch)}" if branch else "HEAD is detached"
-    return Answer([where], [_row("", found[1:].split("\0", 4))] if found else ["no commits yet"])
+    return Answer([where], [_row("", found.partition("\0")[2].split("\0", 4))] if found else ["no commits yet"])
 
 
 def reflog(git: Git, repository: Repository, name: Revision, limit: int, skip: int, stop: Stop) -> list[str]:
