@@ -81,7 +81,8 @@ async def test_how_sure_a_forecast_is_comes_beside_it_and_harms_nothing(upstream
         upstream.fail("/v1/ensemble", times=9)
         result = await found.call_tool("get_forecast", {**asked, "place": "Paris, France"})
         assert not result.is_error and "[The ensemble is missing: " in text(result)
-        assert list((result.structured_content or {})["tables"]) == ["best_match"]
+        data = result.structured_content
+        assert list(data["tables"]) == ["best_match"]
         others: list[dict[str, Any]] = [{"day": "today"}, {"days": 2}, {"step": "daily"}]
         for more in others:
             assert (await found.call_tool("get_forecast", {**asked, "hours": None, **more})).is_error
