@@ -30,8 +30,9 @@ _SAMPLE_SECONDS = 0.5
 _LARGE_PART = 0.12
 """Of a table's rows: to find so many one by one takes as long as to read all."""
 _FEW_ROWS = 50
-"""A table that fits into a page or two is best read whole, unless the database is one that is still to be filled."""
-_EMPTY_PAGES = 100
+"""A table that fits into a page or two is best read whole."""
+_FILLED_PAGES = 100
+"""A smaller database is one that is still to be filled: how many rows its tables have says nothing."""
 _TRIES = 4
 _SEARCH = re.compile(r"(SEARCH|SCAN) .*?USING (?:COVERING )?INDEX (\w+)(?: \((.*)\))?")
 
@@ -215,13 +216,15 @@ class _Copy:
 
     def _finds_many(self, name: str, plan: Advice) -> bool:
         """Whether a candidate leads to a large part of its table, row by row, or the table is small."""
+        if self._database.own("PRAGMA page_count")[0][0] < _FILLED_PAGES:
+            return False
         index = self._made[name]
         rows = self._rows_of[index.table]
         for *_, detail in plan.rows:
             match = _SEARCH.match(detail)
             if match is None or match[2] != name:
                 continue
-            if rows <= _FEW_ROWS and self._database.own("PRAGMA page_count")[0][0] > _EMPTY_PAGES:
+            if rows <= _FEW_ROWS:
                 return True
             if (
                 match[1] == "SCAN"
