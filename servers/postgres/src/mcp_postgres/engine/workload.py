@@ -209,6 +209,7 @@ async def advice(session: Session, wanted: Advice, limit: int) -> Report:
             query.before = query.now = cost
             known.append(query)
     candidates = await _candidates(session, known)
+    tried = len(candidates)
     chosen: list[tuple[str, int, float]] = []
     while candidates and len(chosen) < limit:
         best = await _best(session, schema, known, candidates)
@@ -217,11 +218,12 @@ async def advice(session: Session, wanted: Advice, limit: int) -> Report:
         chosen.append(best)
         candidates = [item for item in candidates if item != best[0]]
     await session.value(f"SELECT {schema}.hypopg_reset()::text")
-    return _advised(known, chosen, len(workload) - len(known))
+    return _advised(known, chosen, len(workload) - len(known), tried)
 
 
-def _advised(known: Sequence[_Query], chosen: Sequence[tuple[str, int, float]], skipped: int) -> Report:
-    notes = [f"{len(known)} statements looked at, costs are the planner's, each index tried with hypopg"]
+def _advised(known: Sequence[_Query], chosen: Sequence[tuple[str, int, float]], skipped: int, tried: int) -> Report:
+    notes = [f"{len(known)} statements looked at, costs are the planner's, {tried} indexes tried with hypopg"]
+    notes.append("tried are B-trees on one or two columns; no expressions, conditions or other kinds")
     if skipped:
         notes.append(f"{skipped} more have no plan that can be looked at")
     if not chosen:
