@@ -6,9 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-__all__ = ["IncludeHidden", "IncludeIgnored", "RelativePath"]
-
-RelativePath = Annotated[str, Field(description="Relative path.")]
+__all__ = ["IncludeHidden", "IncludeIgnored"]
 
 IncludeHidden = Annotated[bool, Field(description="Names that begin with a dot too.")]
 

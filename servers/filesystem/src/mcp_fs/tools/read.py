@@ -27,7 +27,7 @@ from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
 from mcp_fs.models import Compared, FileInfo, FileSlices, FolderPage, Media, TextSlice, Tree
 from mcp_fs.policy import Policy, Readable
-from mcp_fs.tools.arguments import IncludeHidden, IncludeIgnored, RelativePath
+from mcp_fs.tools.arguments import IncludeHidden, IncludeIgnored
 from mcp_fs.tools.views import MEDIA, TREE
 
 __all__ = ["ReadTools"]
@@ -54,7 +54,7 @@ class ReadTools:
     @tool("Read text", effect="read", adapt=_offset)
     async def read_text(
         self,
-        path: RelativePath,
+        path: str,
         start_line: Number | None = None,
         end_line: Number | None = None,
         head: Number | None = None,
@@ -95,7 +95,7 @@ class ReadTools:
         return await self.engine.read_files(places, Part(max_bytes=max_bytes, numbers=line_numbers))
 
     @tool("Read media", effect="read", view=MEDIA)
-    async def read_media(self, path: RelativePath, page: Number = 1) -> list[ContentBlock]:
+    async def read_media(self, path: str, page: Number = 1) -> list[ContentBlock]:
         """Read an image, sound, `page` of a PDF or other binary file."""
         shown = await self.engine.read_media(self.policy.readable(path), page)
         return [block for media in shown for block in _blocks(media)]
@@ -106,14 +106,14 @@ class ReadTools:
         return await self.engine.compare(self.policy.readable(source), self.policy.readable(target), max_bytes)
 
     @tool("Get information", effect="read")
-    async def get_info(self, path: RelativePath) -> FileInfo:
+    async def get_info(self, path: str) -> FileInfo:
         """Get kind, size, times, mode, encoding, content hash and resource URI of a file or folder."""
         return await self.engine.info(self.policy.readable(path))
 
     @tool("List a folder", effect="read", view=TREE)
     async def list_directory(
         self,
-        path: RelativePath = ".",
+        path: str = ".",
         sort: Sort = "name",
         include_hidden: IncludeHidden = True,
         include_ignored: IncludeIgnored = True,
@@ -133,7 +133,7 @@ class ReadTools:
     @tool("List a tree", effect="read", view=TREE)
     async def list_tree(
         self,
-        path: RelativePath = ".",
+        path: str = ".",
         depth: Annotated[int, Field(ge=1, le=20)] = 3,
         include_hidden: IncludeHidden = False,
         include_ignored: IncludeIgnored = False,

@@ -14,7 +14,7 @@ from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
 from mcp_fs.models import FoundFiles, Matches, Tallies
 from mcp_fs.policy import Policy
-from mcp_fs.tools.arguments import IncludeHidden, IncludeIgnored, RelativePath
+from mcp_fs.tools.arguments import IncludeHidden, IncludeIgnored
 
 __all__ = ["SearchTools"]
 
@@ -28,7 +28,7 @@ class SearchTools:
     async def find_files(
         self,
         glob: Annotated[str, Field(description="`*.py`, `src/**/*.{ts,tsx}`; `name/` for folders")],
-        path: RelativePath = ".",
+        path: str = ".",
         sort: Literal["path", "modified"] = "path",
         include_hidden: IncludeHidden = False,
         include_ignored: IncludeIgnored = False,
@@ -54,7 +54,7 @@ class SearchTools:
     async def search_text(
         self,
         pattern: Annotated[str, Field(description="RE2 regular expression: no look-around, no back-references")],
-        path: RelativePath = ".",
+        path: str = ".",
         literal: bool = False,
         ignore_case: bool = False,
         context: Annotated[int, Field(ge=0, le=20, description="Lines before and after")] = 0,

@@ -18,7 +18,7 @@ from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
 from mcp_fs.models import Edited, Moved, Replaced, Written
 from mcp_fs.policy import Policy, Writable
-from mcp_fs.tools.arguments import IncludeHidden, IncludeIgnored, RelativePath
+from mcp_fs.tools.arguments import IncludeHidden, IncludeIgnored
 from mcp_fs.tools.views import DIFF
 
 __all__ = ["Edit", "WriteTools"]
@@ -55,7 +55,7 @@ class WriteTools:
     @tool("Write file", effect="destroy", adapt=renames(text="content", file_text="content", file_path="path"))
     async def write_file(
         self,
-        path: RelativePath,
+        path: str,
         content: str,
         overwrite: bool = False,
         append: Annotated[bool, Field(description="Add to the end, in the file's encoding.")] = False,
@@ -79,7 +79,7 @@ class WriteTools:
     @tool("Edit file", effect="destroy", view=DIFF, adapt=_flat)
     async def edit_file(
         self,
-        path: RelativePath,
+        path: str,
         edits: Annotated[list[Edit], Field(min_length=1)],
         dry_run: DryRun = False,
         expected_hash: Annotated[str | None, Field(description="Fail unless the file has this hash.")] = None,
@@ -103,7 +103,7 @@ class WriteTools:
         return await self.engine.patch(files, dry_run=dry_run)
 
     @tool("Create directory", effect="write", idempotent=True)
-    async def create_directory(self, path: RelativePath) -> Moved:
+    async def create_directory(self, path: str) -> Moved:
         """Create a folder and those above it that are missing."""
         return await self.engine.create_folder(self.policy.writable(path))
 
@@ -118,7 +118,7 @@ class WriteTools:
         old_text: Annotated[str, Field(description="What to replace.")],
         new_text: Annotated[str, Field(description="What to put there.")],
         glob: Annotated[str, Field(description="`*.py`, `src/**/*.{ts,tsx}`")],
-        path: RelativePath = ".",
+        path: str = ".",
         by: Annotated[
             Literal["text", "word", "regex"],
             Field(description="Whether old_text is a text, a whole word or RE2, whose groups are `\\1` in new_text."),
@@ -149,7 +149,7 @@ class WriteTools:
     @tool("Delete file", effect="destroy", seconds=_LONG)
     async def delete_file(
         self,
-        path: RelativePath,
+        path: str,
         recursive: Annotated[bool, Field(description="Delete a folder with all that is in it.")] = False,
         trash: Annotated[bool, Field(description="Move to the desktop's trash instead.")] = False,
     ) -> Moved:
