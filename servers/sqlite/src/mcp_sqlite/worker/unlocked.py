@@ -21,6 +21,8 @@ _JOURNAL = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
 """How a journal begins while its transaction is under way (https://sqlite.org/fileformat2.html#the_rollback_journal)."""
 _ABANDONED_SECONDS = 5.0
 """A journal that nobody has touched for this long may be that of a program that died."""
+_RESTS_SECONDS = 0.05
+"""A journal that was written later than this ago is taken for one of a transaction under way, where it isn't opened."""
 _HEADER = 44
 _files: dict[str, tuple[tuple[int, ...], BinaryIO]] = {}
 
@@ -149,6 +151,13 @@ def _is_written(path: str) -> bool:
 def written_since(path: str) -> float | None:
     """Since when the transaction under way has written its journal; None where there is none."""
     try:
+        if os.name == "nt":
+            # What is open can't be deleted there, and deleting it is what ends a commit.
+            found = os.stat(f"{path}-journal")
+            if not found.st_size:
+                return None
+            if time.time() - found.st_mtime < _RESTS_SECONDS:
+                return found.st_mtime
         with open(f"{path}-journal", "rb", buffering=0) as journal:
             if journal.read(len(_JOURNAL)) != _JOURNAL:
                 return None
