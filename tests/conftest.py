@@ -34,6 +34,11 @@ hypothesis.settings.register_profile(
 )
 # For `tests/windows`: the examples were tried in numbers on Linux; here they meet another system.
 hypothesis.settings.register_profile("few", max_examples=10, deadline=None, derandomize=True, database=None)
+# Where the same examples are taken every time, half of them find as much the second time; whoever runs the tests at
+# home tries others each time, and all of them.
+if os.environ.get("CI"):
+    hypothesis.settings.register_profile("ci", hypothesis.settings.get_profile("ci"), max_examples=50)
+    hypothesis.settings.load_profile("ci")
 
 
 @pytest.fixture(scope="session")

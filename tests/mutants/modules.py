@@ -23,6 +23,11 @@ MODULES = {
         "tests/filesystem/test_handles.py",
     ),
     "servers/filesystem/src/mcp_fs/secrets.py": ("tests/filesystem/test_policy.py",),
+    "servers/git/src/mcp_git/policy.py": (
+        "tests/git_server/test_reads.py",
+        "tests/git_server/test_hostile.py",
+        "tests/git_server/test_writes.py",
+    ),
     "servers/github/src/mcp_github/policy.py": (
         "tests/github_server/test_policy.py",
         "tests/github_server/test_mistakes.py",

@@ -17,6 +17,7 @@ import anyio
 import pytest
 
 from contract.test_contract import FOLDERS
+from git_server.made import Made
 from mcp_batteries.cli.hosts import entry
 from mcp_batteries.settings import Host, Positional, Secret, Settings, load, variable
 from mcp_batteries.testing.docs import package_of
@@ -179,6 +180,9 @@ def harmless(kind: type[Settings], scratch: Path) -> list[str]:
     match kind.COMMAND:
         case "mcp-fs":
             return [str(served)]
+        case "mcp-git":
+            Made(served / "app").commit("First", {"notes.txt": "first\n"})
+            return [str(served / "app")]
         case "mcp-sqlite":
             return ["--demo"]
         case "mcp-github":
