@@ -74,6 +74,7 @@ class Reader:
         self._size = 0
         self._stopping = False
         self._drain_until: float | None = None
+        self._draining: anyio.CancelScope | None = None
         self.ended = anyio.Event()
         """Set when no further message will be handed on."""
         if first is not None:
@@ -83,6 +84,9 @@ class Reader:
         """Hand on no further message, drain nothing. From the event loop's thread."""
         self._stopping = True
         self._input.stop()
+        if self._draining is not None:
+            # A write may find out only now that nobody will read what is waited for.
+            self._draining.cancel()
 
     async def opening(self) -> JSONRPCRequest | None:
         """The first request, which `receive` still gives, with a few of the messages before it; None if none comes."""
@@ -190,7 +194,7 @@ class Reader:
         if self._drain_until is None:
             self._drain_until = self._loop.time() + self._drain_seconds
         if not self._stopping and self._writer.is_read():
-            with anyio.CancelScope(deadline=self._drain_until):
+            with anyio.CancelScope(deadline=self._drain_until) as self._draining:
                 return await self._calls.drained()
         return None
 
