@@ -19,7 +19,18 @@ from annotated_types import Ge, Le
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic.fields import FieldInfo
 
-__all__ = ["Asked", "Dependencies", "Host", "Positional", "Secret", "Settings", "load", "masked", "variable"]
+__all__ = [
+    "Asked",
+    "Dependencies",
+    "Host",
+    "Positional",
+    "Secret",
+    "Settings",
+    "load",
+    "masked",
+    "passwords",
+    "variable",
+]
 
 Transport = Literal["stdio", "http", "sse"]
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -307,10 +318,22 @@ def _separator(field: FieldInfo) -> str:
     return next((item.separator for item in field.metadata if isinstance(item, Positional)), os.pathsep)
 
 
+_PASSWORDS = (
+    re.compile(r"(://[^/@:\s]*:)([^@\s]*)(?=@)"),
+    re.compile(r"(password\s*=\s*)('[^']*'|[^\s&]+)", re.IGNORECASE),
+)
+
+
 def masked(text: str) -> str:
     """`text`, a URL or `key=value` text, without its password."""
-    text = re.sub(r"(://[^/@:\s]*):[^@\s]*@", r"\1:***@", text)
-    return re.sub(r"(password\s*=\s*)('[^']*'|[^\s&]+)", r"\1***", text, flags=re.IGNORECASE)
+    for password in _PASSWORDS:
+        text = password.sub(r"\1***", text)
+    return text
+
+
+def passwords(text: str) -> list[str]:
+    """What `masked` leaves out of `text`."""
+    return [found[2].strip("'") for password in _PASSWORDS for found in password.finditer(text)]
 
 
 _MOST_SHOWN = 5

@@ -21,14 +21,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from mcp_batteries.errors import Unavailable, quote, reason
 from mcp_batteries.observability.audit import caller_in
 from mcp_batteries.observability.secret_shapes import hidden
-from mcp_batteries.settings import Settings
+from mcp_batteries.settings import Settings, passwords
 
 __all__ = ["WireLog", "wire_log"]
 
 _MOST_BYTES = 16 * 1024 * 1024
 _MOST_SHOWN = 64 * 1024
 _SHORTEST = 6
-_PASSWORD = re.compile(r"://[^/@:\s]*:([^@\s]*)@|password\s*=\s*'?([^\s&']+)", re.IGNORECASE)
 
 Direction = Literal["received", "sent"]
 
@@ -136,6 +135,5 @@ def wire_log(settings: Settings) -> WireLog | None:
         return None
     words: list[str] = []
     for value in settings.secrets().values():
-        passwords = [word for pair in _PASSWORD.findall(value) for word in pair]
-        words += passwords or [value, *re.split(f"[;{os.pathsep}]", value)]
+        words += passwords(value) or [value, *re.split(f"[;{os.pathsep}]", value)]
     return WireLog(settings.wire_log, tuple(words))
