@@ -10,7 +10,7 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, cast, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from mcp.server.context import ServerRequestContext
 from mcp.server.mcpserver import MCPServer
@@ -54,15 +54,19 @@ from mcp_batteries.protocol import RESOURCE_NOT_FOUND, VS_CODE
 from mcp_batteries.sdk import lowlevel
 from mcp_batteries.server.declare import DeclaredPrompt, DeclaredResource
 from mcp_batteries.server.results import Lasting
-from mcp_batteries.server.skills import SkillSource
 from mcp_batteries.server.views import View, listed
 
-__all__ = ["PAGE", "Catalog", "entry", "prompt_entry"]
+if TYPE_CHECKING:
+    from mcp_batteries.server.skills import SkillSource
+
+__all__ = ["PAGE", "Catalog", "entry", "page", "prompt_entry"]
 
 logger = logging.getLogger(__name__)
 
 PAGE = 100
 """Entries of one page of a list, and the protocol's cap for completion values."""
+
+T = TypeVar("T")
 
 _DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 
@@ -118,7 +122,7 @@ class Catalog:
         low.add_request_handler("completion/complete", CompleteRequestParams, self._complete)
 
     async def _list_tools(self, ctx: ServerRequestContext[Any], params: PaginatedRequestParams) -> ListToolsResult:
-        items, more = _page("tools", listed(self.tools, ctx), params.cursor)
+        items, more = page("tools", listed(self.tools, ctx), params.cursor)
         return ListToolsResult(tools=_with_dialect(items, ctx), next_cursor=more)
 
     async def _list_resources(
@@ -127,18 +131,18 @@ class Catalog:
         entries = [_resource_entry(declared) for declared, _ in self.fixed.values()]
         for listing in self.listings:
             entries.extend(await _contained(listing()))
-        items, more = _page("resources", entries, params.cursor)
+        items, more = page("resources", entries, params.cursor)
         return ListResourcesResult(resources=items, next_cursor=more)
 
     async def _list_templates(
         self, ctx: ServerRequestContext[Any], params: PaginatedRequestParams
     ) -> ListResourceTemplatesResult:
         entries = [_template_entry(template.declared) for template in self.templates]
-        items, more = _page("templates", entries, params.cursor)
+        items, more = page("templates", entries, params.cursor)
         return ListResourceTemplatesResult(resource_templates=items, next_cursor=more)
 
     async def _list_prompts(self, ctx: ServerRequestContext[Any], params: PaginatedRequestParams) -> ListPromptsResult:
-        items, more = _page("prompts", [prompt for prompt, _ in self.prompts.values()], params.cursor)
+        items, more = page("prompts", [prompt for prompt, _ in self.prompts.values()], params.cursor)
         return ListPromptsResult(prompts=items, next_cursor=more)
 
     async def _read(self, ctx: ServerRequestContext[Any], params: ReadResourceRequestParams) -> ReadResourceResult:
@@ -317,14 +321,19 @@ def _messages(result: Any) -> list[PromptMessage]:
     ]
 
 
-def _page(kind: str, items: Sequence[Any], cursor: str | None) -> tuple[list[Any], str | None]:
+def page(kind: str, items: Sequence[T], cursor: str | None, scope: Any = None) -> tuple[list[T], str | None]:
+    """The part of `items` that `cursor` asks for, and the cursor of the next.
+
+    Raises:
+        MCPError: the cursor is another list's.
+    """
     start = 0
     if cursor is not None:
         try:
-            start = int(Cursor.decode(kind, cursor))
+            start = int(Cursor.decode(kind, cursor, scope))
         except Invalid as problem:
             raise _to_mcp_error(problem) from problem
-    more = Cursor.encode(kind, start + PAGE) if start + PAGE < len(items) else None
+    more = Cursor.encode(kind, start + PAGE, scope) if start + PAGE < len(items) else None
     return list(items[start : start + PAGE]), more
 
 

@@ -22,8 +22,9 @@ from mcp.server.extension import Extension, MethodBinding
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, PaginatedRequestParams, RequestParams, TextResourceContents
 
-from mcp_batteries.errors import Invalid, quote
-from mcp_batteries.limits import Cursor, in_thread
+from mcp_batteries.errors import quote
+from mcp_batteries.limits import in_thread
+from mcp_batteries.server.catalog import page
 
 __all__ = ["ENTRY", "PackagedSkills", "Skill", "SkillSource", "SkillsExtension", "skill_of"]
 
@@ -33,7 +34,6 @@ _MOST_FRONT_MATTER = 16 * 1024
 _FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _MOST_NAME, _MOST_DESCRIPTION = 64, 1024
-_PAGE = 100
 
 
 @dataclass(frozen=True)
@@ -209,8 +209,8 @@ class SkillsExtension(Extension):
         )
 
     async def _list(self, ctx: ServerRequestContext[Any, Any], params: PaginatedRequestParams) -> dict[str, Any]:
-        entries, more = _page("skills", [skill.entry() for skill in await self._skills()], params.cursor)
-        return {"skills": entries, **more, **self._lasting()}
+        entries, more = page("skills", [skill.entry() for skill in await self._skills()], params.cursor)
+        return {"skills": entries, **_next(more), **self._lasting()}
 
     async def _get(self, ctx: ServerRequestContext[Any, Any], params: _Get) -> dict[str, Any]:
         for skill in await self._skills():
@@ -221,8 +221,8 @@ class SkillsExtension(Extension):
     async def _read_folder(self, ctx: ServerRequestContext[Any, Any], params: _ReadFolder) -> dict[str, Any]:
         for skill in await self._skills():
             if (children := skill.children(params.uri)) is not None:
-                entries, more = _page("skill folder", children, params.cursor, params.uri)
-                return {"resources": entries, **more}
+                entries, more = page("skill folder", children, params.cursor, params.uri)
+                return {"resources": entries, **_next(more)}
         raise MCPError(INVALID_PARAMS, f"{quote(params.uri)} is no folder of a skill. `skills/list` has the skills.")
 
     async def _skills(self) -> Sequence[Skill]:
@@ -232,13 +232,5 @@ class SkillsExtension(Extension):
         return {"ttlMs": int(min(source.seconds for source in self._sources) * 1000), "cacheScope": "private"}
 
 
-def _page(
-    kind: str, items: Sequence[dict[str, Any]], cursor: str | None, scope: str | None = None
-) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    try:
-        start = 0 if cursor is None else int(Cursor.decode(kind, cursor, scope))
-    except Invalid as problem:
-        raise MCPError(INVALID_PARAMS, str(problem)) from problem
-    end = start + _PAGE
-    more = {"nextCursor": Cursor.encode(kind, end, scope)} if end < len(items) else {}
-    return list(items[start:end]), more
+def _next(cursor: str | None) -> dict[str, str]:
+    return {} if cursor is None else {"nextCursor": cursor}
