@@ -18,8 +18,9 @@ class FolderSkills:
     engine: Engine
     seconds: float = 0
 
-    async def skills(self) -> Sequence[Skill]:
-        found = [skill_of(place.uri.rstrip("/"), files) for place, files in await self.engine.skill_folders()]
+    async def skills(self, around: str | None = None) -> Sequence[Skill]:
+        folders = await self.engine.skill_folders(around)
+        found = [skill_of(place.uri.rstrip("/"), files) for place, files in folders]
         return [skill for skill in found if skill is not None]
 
     async def contents(self, uri: str) -> TextResourceContents | None:

@@ -97,7 +97,9 @@ class SkillSource(Protocol):
     @property
     def seconds(self) -> float: ...
 
-    async def skills(self) -> Sequence[Skill]: ...
+    async def skills(self, around: str | None = None) -> Sequence[Skill]:
+        """All skills; at least those in whose folder the URI `around` lies, if one is given."""
+        ...
 
     async def contents(self, uri: str) -> TextResourceContents | None:
         """The file at `uri`; None if it is none of a skill here, or a resource of the server anyway."""
@@ -158,7 +160,7 @@ class PackagedSkills:
     def __init__(self, server: str, module: str) -> None:
         self._server, self._folder = server, Path(module).with_name("skills")
 
-    async def skills(self) -> Sequence[Skill]:
+    async def skills(self, around: str | None = None) -> Sequence[Skill]:
         return (await in_thread(lambda stop: self._found))[0]
 
     async def contents(self, uri: str) -> TextResourceContents | None:
@@ -213,20 +215,20 @@ class SkillsExtension(Extension):
         return {"skills": entries, **_next(more), **self._lasting()}
 
     async def _get(self, ctx: ServerRequestContext[Any, Any], params: _Get) -> dict[str, Any]:
-        for skill in await self._skills():
+        for skill in await self._skills(params.uri):
             if skill.uri == params.uri:
                 return {"skill": skill.entry(), **self._lasting()}
         raise MCPError(INVALID_PARAMS, f"There is no skill {quote(params.uri)}. `skills/list` has those there are.")
 
     async def _read_folder(self, ctx: ServerRequestContext[Any, Any], params: _ReadFolder) -> dict[str, Any]:
-        for skill in await self._skills():
+        for skill in await self._skills(params.uri):
             if (children := skill.children(params.uri)) is not None:
                 entries, more = page("skill folder", children, params.cursor, params.uri)
                 return {"resources": entries, **_next(more)}
         raise MCPError(INVALID_PARAMS, f"{quote(params.uri)} is no folder of a skill. `skills/list` has the skills.")
 
-    async def _skills(self) -> Sequence[Skill]:
-        return [skill for source in self._sources for skill in await source.skills()]
+    async def _skills(self, around: str | None = None) -> Sequence[Skill]:
+        return [skill for source in self._sources for skill in await source.skills(around)]
 
     def _lasting(self) -> dict[str, Any]:
         return {"ttlMs": int(min(source.seconds for source in self._sources) * 1000), "cacheScope": "private"}

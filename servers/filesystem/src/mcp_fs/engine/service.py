@@ -138,10 +138,10 @@ class Engine:
         policy = self._policy
         return await in_thread(lambda stop: [(root, files_in(policy.top(root), stop)) for root in policy.roots])
 
-    async def skill_folders(self) -> Sequence[tuple[Readable, Mapping[str, tuple[str, bytes]]]]:
-        """The folders of skills in the served folders, with the URI and bytes of each file."""
+    async def skill_folders(self, around: str | None) -> Sequence[tuple[Readable, Mapping[str, tuple[str, bytes]]]]:
+        """The folders of skills in the served folders, or those that the URI `around` is in, with their files."""
         policy = self._policy
-        return await in_thread(lambda stop: skill_folders([policy.top(root) for root in policy.roots], stop))
+        return await in_thread(lambda stop: skill_folders([policy.top(root) for root in policy.roots], around, stop))
 
     async def names(self, place: Readable, start: str) -> Sequence[tuple[str, Readable]]:
         """Names in a folder that begin with `start`, a slash behind those of folders; none of what can't be listed."""

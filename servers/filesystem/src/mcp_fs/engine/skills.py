@@ -20,15 +20,22 @@ _ENTRY = "SKILL.md"
 _MOST_SKILLS, _MOST_FILES, _MOST_BYTES, _MOST_DEPTH = 200, 100, 4 * 1024 * 1024, 8
 
 
-def skill_folders(tops: Sequence[Readable], stop: Stop) -> list[tuple[Readable, Mapping[str, tuple[str, bytes]]]]:
+def skill_folders(
+    tops: Sequence[Readable], around: str | None, stop: Stop
+) -> list[tuple[Readable, Mapping[str, tuple[str, bytes]]]]:
     """Each folder with a `SKILL.md`, and the URI and bytes of its files by their paths in it.
 
     Left out are skills that cannot be told whole: with over 100 files, 4 MiB, folders 8 deep, or a file that may not be
     read. Links inside a skill are not followed. At most 200 skills.
+
+    Args:
+        around: read no folder but those that this URI is in.
     """
     found: list[tuple[Readable, Mapping[str, tuple[str, bytes]]]] = []
     for folder in _candidates(tops, stop):
         stop.check()
+        if around is not None and not f"{around}/".startswith(f"{folder.uri.rstrip('/')}/"):
+            continue
         try:
             if not stat.S_ISREG(status(folder / _ENTRY).st_mode):
                 continue
