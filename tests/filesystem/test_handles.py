@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import shutil
 import socket
@@ -241,7 +242,7 @@ def test_a_served_folder_that_was_deleted_and_made_anew_is_served_again(here: Gr
         with pytest.raises(Unavailable, match="restart the server"):
             read(here, "new.txt")
         (here.root.parent / "moved").rename(here.root)
-    assert len(os.listdir(descriptors)) == before
+    assert len(os.listdir(descriptors)) <= before
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a folder in use can't be deleted there")
@@ -284,13 +285,15 @@ def test_no_descriptor_is_left_open(here: Ground) -> None:
     (here.root / "out").symlink_to(here.outside)
     (here.root / "loop").symlink_to("loop")
     descriptors = "/proc/self/fd" if sys.platform == "linux" else "/dev/fd"
+    # What an earlier test left to the collector would otherwise be closed in between.
+    gc.collect()
     before = len(os.listdir(descriptors))
     for path in ("a/b/f.txt", "l/b/f.txt", "l", "out/x", "loop", "a/gone/x", "é", "l/../a"):
         try:
             read(here, path)
         except Problem:
             continue
-    assert len(os.listdir(descriptors)) == before
+    assert len(os.listdir(descriptors)) <= before
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="calls of POSIX systems")
