@@ -6,18 +6,17 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 import anyio
+import click
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import TextContent
-from rich.console import Console
-from rich.markup import escape
 
 from mcp_batteries.program import Program
 from mcp_batteries.settings import Settings, variable
@@ -37,7 +36,6 @@ class _Said(NamedTuple):
 
 @dataclass
 class _Report:
-    console: Console
     verbose: bool
     ok: bool = True
     end: str = ""
@@ -59,22 +57,39 @@ class _Report:
         self.add(outcome, name, said, started)
 
     def add(self, outcome: bool | None, name: str, said: _Said, started: float) -> None:
-        mark = {True: "[green]✓[/]", False: "[red]✗[/]", None: "[yellow]–[/]"}[outcome]
+        sign, colour = {True: ("✓", "green"), False: ("✗", "red"), None: ("–", "yellow")}[outcome]
         took = f"{(time.perf_counter() - started) * 1000:6.0f} ms"
-        style = "red" if outcome is False else "default"
-        self.say(f"{mark} [bold]{name:<9}[/] [dim]{took}[/]  [{style}]{escape(said.line)}[/]")
+        line = click.style(said.line, fg="red") if outcome is False else said.line
+        name, took = click.style(f"{name:<9}", bold=True), click.style(took, dim=True)
+        _say(f"{click.style(sign, fg=colour)} {name} {took}  {line}")
         if self.verbose:
             for detail in filter(None, said.details):
-                self.say(f"[dim]{' ' * 23}{escape(detail)}[/]")
+                _say(click.style(f"{' ' * 23}{detail}", dim=True))
         self.ok = self.ok and outcome is not False
 
-    def waiting(self, name: str) -> AbstractContextManager[object]:
+    @contextmanager
+    def waiting(self, name: str) -> Generator[None]:
         """Show whoever waits for what; a pipe gets the lines alone, also where FORCE_COLOR calls it a terminal."""
-        return self.console.status(name) if sys.stdout.isatty() else nullcontext()
+        if not sys.stdout.isatty():
+            yield
+            return
+        click.echo(f"  {name} …", nl=False)
+        try:
+            yield
+        finally:
+            click.echo("\r\x1b[K", nl=False)
 
-    def say(self, markup: str) -> None:
-        # A terminal breaks a long line by itself, and a log keeps it whole.
-        self.console.print(markup, soft_wrap=True, highlight=False)
+
+def _say(line: str) -> None:
+    # https://no-color.org and https://force-color.org; without either, colours are for terminals.
+    colours = False if os.environ.get("NO_COLOR") else True if os.environ.get("FORCE_COLOR") else None
+    try:
+        click.echo(line, color=colours)
+    except BrokenPipeError:
+        # Nobody reads on (`| head`): the steps and the exit code stay what they are.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def check(program: Program, settings: Settings) -> int:
@@ -83,20 +98,20 @@ def check(program: Program, settings: Settings) -> int:
     Returns:
         0 when every step that could be tried worked, else 1.
     """
-    report = _Report(Console(), settings.verbose)
-    report.say(f"[bold]{escape(f'{settings.COMMAND} {chr(32).join(_quiet(settings).arguments())}'.strip())}[/]")
+    report = _Report(settings.verbose)
+    _say(click.style(" ".join((settings.COMMAND, *_quiet(settings).arguments())), bold=True))
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as stderr:
         anyio.run(_try, program, settings, report, stderr)
         stderr.seek(0)
         complaints = stderr.read().strip()
     if complaints and complaints != f"{settings.COMMAND}: {report.end}":
-        report.say("[bold]The server also said:[/]")
-        report.say(escape(complaints))
+        _say(click.style("The server also said:", bold=True))
+        _say(complaints)
     if report.ok:
         more = "" if report.verbose else " `-v` shows more."
-        report.say(f"[green]Everything works.[/]{more}")
+        _say(click.style("Everything works.", fg="green") + more)
     else:
-        report.say("[red]Something does not work, see above.[/]")
+        _say(click.style("Something does not work, see above.", fg="red"))
     return 0 if report.ok else 1
 
 
