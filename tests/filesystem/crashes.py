@@ -25,7 +25,7 @@ from typing import Any
 from filesystem.places import Told
 from mcp_batteries.errors import Problem, Unavailable
 from mcp_batteries.limits import Stop
-from mcp_fs.engine.files import belongings, handles_posix, syscalls, temp_files, tree, write
+from mcp_fs.engine.files import belongings, copying, handles_posix, syscalls, temp_files, tree, write
 from mcp_fs.engine.files.edit import Replacement, replace
 from mcp_fs.engine.files.patch import apply_hunks, parse
 from mcp_fs.engine.files.transaction import Change, change_files
@@ -87,7 +87,7 @@ class Faulty:
 
 
 def installed(faulty: Faulty) -> None:
-    for module in (handles_posix, write, tree, syscalls, belongings, undo_store):
+    for module in (handles_posix, write, copying, tree, syscalls, belongings, undo_store):
         module.os = faulty  # type: ignore[attr-defined]
     if _rename_exclusive is not None:
         syscalls._rename_exclusive = partial(faulty.rename_exclusive, _rename_exclusive)
@@ -174,7 +174,7 @@ SCENARIOS = [
         "copy",
         {"f": NEW, "a/x": "x", "a/b/y": "y"},
         {"f": NEW, "a/x": "x", "a/b/y": "y", "c/x": "x", "c/b/y": "y"},
-        lambda policy, step: tree.copy(
+        lambda policy, step: copying.copy(
             policy.readable("a"), policy.writable("c"), overwrite=False, stop=Stop(), step=step
         ),
     ),
@@ -182,7 +182,7 @@ SCENARIOS = [
         "copy over",
         {"f": NEW, "g": "old"},
         {"f": NEW, "g": NEW},
-        lambda policy, step: tree.copy(
+        lambda policy, step: copying.copy(
             policy.readable("f"), policy.writable("g"), overwrite=True, stop=Stop(), step=step
         ),
     ),

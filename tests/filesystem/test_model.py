@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from filesystem.places import Told, stop
 from mcp_batteries.errors import Problem
-from mcp_fs.engine.files import tree, write
+from mcp_fs.engine.files import copying, tree, write
 from mcp_fs.engine.files.edit import Replacement, replace
 from mcp_fs.engine.files.transaction import Change, change_files
 from mcp_fs.policy import Policy
@@ -104,7 +104,7 @@ class Changes(RuleBasedStateMachine):
                 model[to + path[len(source) :]] = model[path]
 
         start, end = self.policy.readable(source), self.policy.writable(to)
-        self.both(change, lambda: tree.copy(start, end, overwrite=overwrite, stop=stop()))
+        self.both(change, lambda: copying.copy(start, end, overwrite=overwrite, stop=stop()))
 
     @rule(path=paths, recursive=st.booleans())
     def delete(self, path: str, recursive: bool) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from filesystem.places import Ground, ground, stop
 from mcp_batteries.errors import Conflict, Problem
-from mcp_fs.engine.files import handles, syscalls, tree, write
+from mcp_fs.engine.files import copying, handles, syscalls, tree, write
 from mcp_fs.engine.files.handles import Folder
 from mcp_fs.engine.service import Engine
 from mcp_fs.tools.write import WriteTools
@@ -126,7 +126,7 @@ def test_changing_the_tree(here: Ground) -> None:
                 tree.create_folder(here.writable(f"d/{name}/inner"), stop())
             case 1:
                 source, target = here.readable("d/f"), here.writable(f"still/{name}.copy")
-                tree.copy(source, target, overwrite=False, stop=stop())
+                copying.copy(source, target, overwrite=False, stop=stop())
                 return (here.root / "still" / f"{name}.copy").read_text()
             case 2:
                 (here.root / "still" / name).write_text("inside")

@@ -18,7 +18,7 @@ import pytest
 from filesystem.places import Ground, Told, fifo, ground, stop
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
 from mcp_batteries.limits import Stop, Stopped
-from mcp_fs.engine.files import handles, tree, write
+from mcp_fs.engine.files import copying, handles, tree, write
 from mcp_fs.engine.files.handles import resolve
 from mcp_fs.engine.service import Engine
 from mcp_fs.models import Moved
@@ -59,7 +59,7 @@ def move(here: Ground, source: str, target: str, *, overwrite: bool = False) -> 
 
 
 def copy(here: Ground, source: str, target: str, *, overwrite: bool = False) -> Moved:
-    return tree.copy(here.readable(source), here.writable(target), overwrite=overwrite, stop=stop())
+    return copying.copy(here.readable(source), here.writable(target), overwrite=overwrite, stop=stop())
 
 
 def delete(here: Ground, path: str, *, recursive: bool = False, trash: bool = False) -> Moved:
@@ -423,11 +423,11 @@ class TestCopy:
                     raise Stopped
 
         with pytest.raises(Stopped):
-            tree.copy(here.readable("a"), here.writable("b"), overwrite=False, stop=After25())
+            copying.copy(here.readable("a"), here.writable("b"), overwrite=False, stop=After25())
         assert os.listdir(here.root) == ["a"]
 
     def test_too_much_at_once(self, here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(tree, "MOST_ENTRIES", 5)
+        monkeypatch.setattr(copying, "MOST_ENTRIES", 5)
         make(here, *(f"a/{number}" for number in range(6)))
         with pytest.raises(TooLarge, match="more than 5 entries"):
             copy(here, "a", "b")
@@ -578,9 +578,9 @@ async def test_a_source_that_can_not_be_read_is_blamed_not_the_target(
 ) -> None:
     make(here, "a/f")
     real = os.read
-    monkeypatch.setattr(tree, "open_regular", _denied)
+    monkeypatch.setattr(copying, "open_regular", _denied)
     with pytest.raises(Refused, match=r"on `a/f`: Permission denied"):
-        tree.copy(here.readable("a" if folder else "a/f"), here.writable("b"), overwrite=False, stop=stop())
+        copying.copy(here.readable("a" if folder else "a/f"), here.writable("b"), overwrite=False, stop=stop())
     monkeypatch.undo()
     inode = (here.root / "a/f").stat().st_ino
 
@@ -591,7 +591,7 @@ async def test_a_source_that_can_not_be_read_is_blamed_not_the_target(
 
     monkeypatch.setattr(os, "read", failing)
     with pytest.raises(Unavailable, match="`a/f` failed: Input/output error"):
-        tree.copy(here.readable("a" if folder else "a/f"), here.writable("b"), overwrite=False, stop=stop())
+        copying.copy(here.readable("a" if folder else "a/f"), here.writable("b"), overwrite=False, stop=stop())
     assert not (here.root / "b").exists()
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from filesystem.places import Ground, Told, ground, stop
 from mcp_batteries.errors import Conflict, Refused, Unavailable
-from mcp_fs.engine.files import locks, tree
+from mcp_fs.engine.files import copying, locks, tree
 from mcp_fs.engine.files.edit import Replacement, replace
 from mcp_fs.engine.files.handles import resolve
 from mcp_fs.engine.files.transaction import Change, change_files
@@ -109,9 +109,9 @@ def test_the_next_step_is_one_the_tool_can_take(here: Ground) -> None:
     (here.root / "full").mkdir()
     (here.root / "full" / "x").write_text("x")
     with pytest.raises(Conflict, match="Set `overwrite`"):
-        tree.copy(here.readable("f"), here.writable("g"), overwrite=False, stop=stop())
+        copying.copy(here.readable("f"), here.writable("g"), overwrite=False, stop=stop())
     with pytest.raises(Conflict, match="such as `full/NAME`"):
-        tree.copy(here.readable("full"), here.writable("full"), overwrite=True, stop=stop())
+        copying.copy(here.readable("full"), here.writable("full"), overwrite=True, stop=stop())
     with pytest.raises(Conflict, match="`f` is a file; nothing can be made below it"):
         write_file(here.writable("f/new"), "", overwrite=False, stop=stop())
 

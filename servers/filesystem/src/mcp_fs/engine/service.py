@@ -13,7 +13,7 @@ from mcp_batteries.errors import NotFound, Problem, Refused, quote
 from mcp_batteries.limits import Stop, in_thread
 from mcp_fs.engine.compare import compare
 from mcp_fs.engine.documents.content import source_of, takes_time
-from mcp_fs.engine.files import temp_files, tree
+from mcp_fs.engine.files import copying, temp_files, tree
 from mcp_fs.engine.files.cached_read import warm
 from mcp_fs.engine.files.edit import Replacement
 from mcp_fs.engine.files.edit import replace as replace_text
@@ -251,7 +251,7 @@ class Engine:
     async def copy(self, source: Readable, target: Writable, *, overwrite: bool) -> Moved:
         """Copy a file, a folder or a link."""
         return await self._change(
-            lambda stop, step: tree.copy(source, target, overwrite=overwrite, stop=stop, step=step), what="Copying"
+            lambda stop, step: copying.copy(source, target, overwrite=overwrite, stop=stop, step=step), what="Copying"
         )
 
     async def move(self, source: Writable, target: Writable, *, overwrite: bool) -> Moved:

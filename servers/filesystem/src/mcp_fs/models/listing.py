@@ -1,0 +1,132 @@
+"""What is in a folder, and how two compare."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mcp_batteries.server.results import DataResult, TextResult
+from mcp_fs.models.words import counted
+
+__all__ = ["Compared", "Entry", "FileInfo", "FolderPage", "Tree"]
+
+
+class FileInfo(DataResult):
+    """What is known of one entry without reading it all."""
+
+    path: str
+    uri: str
+    kind: str
+    size: int
+    modified: str
+    created: str | None = None
+    mode: str
+    entries: int | None = None
+    link_to: str | None = None
+    mime_type: str | None = None
+    encoding: str | None = None
+    hash: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of a listing.
+
+    Attributes:
+        path: as tools take it.
+        kind: `file`, `folder`, `link` or what else there is.
+        size: bytes; None where it means nothing.
+        modified: UTC, to the minute.
+        note: where a link leads, or why the entry can't be used.
+    """
+
+    path: str
+    kind: str
+    size: int | None
+    modified: str
+    note: str = ""
+
+    def line(self) -> str:
+        name = self.path + "/" if self.kind == "folder" and not self.path.endswith("/") else self.path
+        size = "" if self.size is None else f"{self.size:,}"
+        return "\t".join(filter(None, (name, size, self.modified, self.note)))
+
+
+@dataclass(frozen=True, slots=True)
+class FolderPage(TextResult):
+    """A page of a folder's entries.
+
+    Attributes:
+        total: entries in the folder, left-out ones not counted.
+        left_out: hidden and ignored entries that were not wanted.
+        cursor: position of the next page; None on the last.
+    """
+
+    path: str
+    entries: Sequence[Entry]
+    total: int
+    sort: str
+    left_out: int
+    cursor: str | None
+
+    def text(self) -> str:
+        if self.cursor is None and len(self.entries) == self.total:
+            head = f"{self.path}: {counted(self.total, 'entry')}"
+        else:
+            head = f"{self.path}: {len(self.entries):,} of {counted(self.total, 'entry')} by {self.sort}"
+        if self.left_out:
+            head += f", {self.left_out:,} hidden or ignored left out"
+        if self.cursor is not None:
+            head += f'; continue with cursor="{self.cursor}"'
+        return "\n".join([f"[{head}]", *(entry.line() for entry in self.entries)])
+
+
+@dataclass(frozen=True, slots=True)
+class Tree(TextResult):
+    """A folder's tree, folded where it would be too long.
+
+    Attributes:
+        lines: folders by their path, their files indented below them.
+        folded: folders whose contents are only counted.
+        notes: what could not be looked into.
+    """
+
+    path: str
+    lines: Sequence[str]
+    files: int
+    folders: int
+    folded: int
+    notes: Sequence[str] = ()
+
+    def text(self) -> str:
+        head = f"{self.path}: {counted(self.files, 'file')} in {counted(self.folders, 'folder')}"
+        if self.folded:
+            head += f"; {counted(self.folded, 'folder')} folded: list one by its path, or raise depth or max_bytes"
+        return "\n".join(["; ".join([f"[{head}", *self.notes]) + "]", *self.lines])
+
+
+@dataclass(frozen=True, slots=True)
+class Compared(TextResult):
+    """Two files or folders side by side.
+
+    Attributes:
+        names: both paths.
+        head: what came of it, in a few words.
+        lines: a diff, or one line for each entry that is not in both alike.
+        max_bytes: of the lines, for one answer.
+    """
+
+    names: tuple[str, str]
+    head: str
+    lines: Sequence[str]
+    max_bytes: int
+
+    def text(self) -> str:
+        head, lines, left = f"{self.names[0]} and {self.names[1]}: {self.head}", list[str](), self.max_bytes
+        for line in self.lines:
+            left -= len(line.encode("utf-8", "replace")) + 1
+            if left < 0:
+                head += f"; {len(lines):,} of {len(self.lines):,} lines: raise max_bytes, or compare less"
+                break
+            lines.append(line)
+        return "\n".join([f"[{head}]", *lines])

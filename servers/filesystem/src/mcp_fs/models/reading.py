@@ -1,0 +1,154 @@
+"""What is read of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mcp_batteries.errors import Problem
+from mcp_batteries.server.results import TextResult
+from mcp_fs.models.words import counted, one_line
+
+__all__ = ["FileSlices", "Media", "TextSlice", "Whole"]
+
+
+@dataclass(frozen=True, slots=True)
+class TextSlice(TextResult):
+    """Some lines of a text file.
+
+    Attributes:
+        path: as tools take it.
+        body: the lines, with numbers when asked for.
+        encoding: for people.
+        first: number of the first line; None when only the distance from the end is known.
+        last: number of the last line; None when the file does not reach `first` yet.
+        total: lines in the file; None when counting them would mean reading a large file.
+        size: bytes of the file.
+        bytes_shown: bytes of the file in `body`.
+        column: byte of the first line that `body` begins with, from 1; None within a line whose beginning is far.
+        end_line: last line wanted; None for as many as there are.
+        next_line: where the next page begins; None when nothing wanted is left.
+        next_column: byte where the last line goes on when it was cut, from 1.
+        following: the line behind that one, if there is one and it is wanted.
+        lines_shown: lines in `body`.
+        lines_asked: last lines asked for when they, or the one, are more than a page.
+        replaced: whether bytes that do not decode are shown as U+FFFD.
+        unterminated: whether the file's last line is shown and has no line end.
+        hash: of the whole content, of a file that can be edited.
+    """
+
+    path: str
+    body: str
+    encoding: str
+    first: int | None
+    last: int | None
+    total: int | None
+    size: int
+    bytes_shown: int
+    column: int | None
+    end_line: int | None
+    next_line: int | None
+    next_column: int | None
+    following: int | None
+    lines_shown: int
+    lines_asked: int | None
+    replaced: bool
+    unterminated: bool
+    hash: str | None
+
+    @property
+    def status(self) -> str:
+        """One line: what is shown, of what, and the exact way on."""
+        facts = [self._span(), self.encoding]
+        if self.hash is not None:
+            facts.append(f"hash {self.hash}")
+        if self.replaced:
+            facts.append("undecodable bytes shown as \ufffd")
+        if self.unterminated:
+            facts.append("no line end at the end")
+        return ", ".join(facts) + self._way_on()
+
+    def text(self) -> str:
+        return f"[{self.status}]\n{self.body}"
+
+    def _span(self) -> str:
+        if self.first is not None and self.last is None:
+            return f"no line {self.first:,} yet, {counted(self.total or 0, 'line')}"
+        if not self.size or self.total == 0:
+            return "empty file"
+        if self.column is None:
+            return f"the end of the last line, {self.bytes_shown:,} of {self.size:,} bytes"
+        if self.first is None:
+            return f"last {counted(self.lines_shown, 'line')} of {self.size:,} bytes"
+        span = f"line {self.first}" if self.first == self.last else f"lines {self.first}-{self.last}"
+        if self.column > 1:
+            span += f" from column {self.column}"
+        return f"{span} of {self.total:,}" if self.total is not None else f"{span} of {self.size:,} bytes"
+
+    def _way_on(self) -> str:
+        until = "" if self.end_line is None else f", end_line={self.end_line}"
+        if self.next_column is not None:
+            line = self.last or 1
+            rest = f"; line {line} is cut: its rest is at start_line={line}, start_column={self.next_column}{until}"
+            return rest if self.following is None else f"{rest}; the next line at start_line={self.following}{until}"
+        if self.lines_asked == 1:
+            return "; the line is cut: raise max_bytes for more of it"
+        if self.lines_asked is not None:
+            return f"; {self.lines_asked:,} lines were asked for: raise max_bytes for more"
+        return "" if self.next_line is None else f"; continue with start_line={self.next_line}{until}"
+
+
+@dataclass(frozen=True, slots=True)
+class FileSlices(TextResult):
+    """Several files, each with its lines or its failure, in the order asked for."""
+
+    outcomes: Sequence[tuple[str, TextSlice | Problem]]
+
+    def text(self) -> str:
+        return "".join(self._one(name, outcome) for name, outcome in self.outcomes)
+
+    @staticmethod
+    def _one(name: str, outcome: TextSlice | Problem) -> str:
+        name = one_line(name)
+        if isinstance(outcome, Problem):
+            return f"=== {name}: failed: {outcome}\n"
+        end = "" if not outcome.body or outcome.body.endswith("\n") else "\n"
+        return f"=== {name} [{outcome.status}]\n{outcome.body}{end}"
+
+
+@dataclass(frozen=True, slots=True)
+class Media:
+    """A file, or a page of one, for the eyes and ears of a model.
+
+    Attributes:
+        kind: `image` and `audio` are shown, `text` is read, `blob` is handed over.
+        path: as tools take it.
+        uri: of the file, or of the part of it in `data`.
+        mime_type: of `data`, by its first bytes; of the file for `text`.
+        note: one line about what it is and what is left out.
+        data: bytes to show or hand over.
+        body: what there is to read.
+    """
+
+    kind: str
+    path: str
+    uri: str
+    mime_type: str
+    size: int
+    note: str
+    data: bytes = b""
+    body: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """All of a file, or a folder's listing.
+
+    Attributes:
+        text: its characters; None when it is no text.
+        data: its bytes.
+    """
+
+    mime_type: str
+    text: str | None
+    data: bytes = b""

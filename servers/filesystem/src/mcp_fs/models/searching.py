@@ -1,0 +1,149 @@
+"""What a search found."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mcp_batteries.server.results import TextResult
+from mcp_fs.models.words import counted
+
+__all__ = ["FoundFiles", "Match", "Matches", "Tallies"]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFiles(TextResult):
+    """A page of paths.
+
+    Attributes:
+        total: paths that match.
+        notes: what could not be searched.
+        cursor: position of the next page; None on the last.
+        times: of each path when it was changed, if that is what they are sorted by; else empty texts.
+    """
+
+    paths: Sequence[str]
+    total: int
+    notes: Sequence[str]
+    cursor: str | None
+    times: Sequence[str] = ()
+
+    def text(self) -> str:
+        head = f"{self.total:,} found" if self.cursor is None else f"{len(self.paths):,} of {self.total:,}"
+        notes = list(self.notes)
+        if self.cursor is not None:
+            notes.append(f'continue with cursor="{self.cursor}"')
+        lines = [f"{path}\t{time}" if time else path for path, time in itertools.zip_longest(self.paths, self.times)]
+        return "\n".join(["; ".join([f"[{head}", *notes]) + "]", *lines])
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One matching line, or one of its neighbours.
+
+    Attributes:
+        line: number, from 1.
+        text: without its line end, cut round the match when it is long.
+        hit: False for a line of context.
+        column: byte where `text` begins when the line was cut, from 1.
+        size: bytes of the whole line.
+    """
+
+    line: int
+    text: str
+    hit: bool = True
+    column: int | None = None
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Matches(TextResult):
+    """A page of matching lines, file by file.
+
+    Attributes:
+        files: for each file its path, its lines and whether it has more than were wanted of one file.
+        notes: what was not searched.
+        cursor: position of the next page; None when the search is complete.
+        total: lines that match, files that have some, and whether there are more than were counted. Of a search for
+            files only, lines mean nothing.
+    """
+
+    files: Sequence[tuple[str, Sequence[Match], bool]]
+    notes: Sequence[str]
+    cursor: str | None
+    total: tuple[int, int, bool]
+
+    def text(self) -> str:
+        hits = sum(match.hit for _, lines, _ in self.files for match in lines)
+        more = sum(has_more for _, _, has_more in self.files)
+        lines, files, at_least = self.total
+        head = counted(len(self.files), "file")
+        if hits:
+            head = f"{counted(hits, 'match')} in {head}"
+            if hits < lines:
+                head += f", of {'at least ' * at_least}{lines:,} in {counted(files, 'file')}"
+        else:
+            head += " matches" if len(self.files) == 1 else " match"
+            if len(self.files) < files:
+                head += f", of {'at least ' * at_least}{files:,}"
+        notes = list(self.notes)
+        if more:
+            have = f"{counted(more, 'file')} {'has' if more == 1 else 'have'}"
+            notes.append(f"{have} more, marked +: search one by its path with a higher max_per_file")
+        if self.cursor is not None:
+            notes.append(f'more match: continue with cursor="{self.cursor}"')
+        shown = ["; ".join([f"[{head}", *notes]) + "]"]
+        for path, matches, has_more in self.files:
+            shown += _match_lines(path, matches)
+            if has_more:
+                shown.append(f"{path}:+")
+            elif not matches:
+                shown.append(path)
+        return "\n".join(shown)
+
+
+@dataclass(frozen=True, slots=True)
+class Tallies(TextResult):
+    """A page of what was counted.
+
+    Attributes:
+        rows: files, by path, with their matching lines; or what matched, the most frequent first.
+        of: `file` or `text`.
+        kinds: rows in all.
+        total: lines that match and files that have some.
+    """
+
+    rows: Sequence[tuple[str, int]]
+    of: str
+    kinds: int
+    total: tuple[int, int]
+    notes: Sequence[str]
+    cursor: str | None
+
+    def text(self) -> str:
+        lines, files = self.total
+        head = f"{counted(lines, 'matching line')} in {counted(files, 'file')}"
+        notes = list(self.notes)
+        if self.of == "text":
+            notes.insert(0, f"{counted(self.kinds, 'text')}, each with its number")
+        if self.cursor is not None:
+            notes.append(f'{len(self.rows):,} of {self.kinds:,}: continue with cursor="{self.cursor}"')
+        if self.of == "file":
+            rows = [f"{path}:{number}" for path, number in self.rows]
+        else:
+            rows = [f"{number}\t{text}" for text, number in self.rows]
+        return "\n".join(["; ".join([f"[{head}", *notes]) + "]", *rows])
+
+
+def _match_lines(path: str, matches: Sequence[Match]) -> list[str]:
+    lines: list[str] = []
+    context = any(not match.hit for match in matches)
+    for number, match in enumerate(matches):
+        if context and number and match.line > matches[number - 1].line + 1:
+            lines.append("--")
+        mark = ":" if match.hit else "-"
+        at = "" if match.column is None else f"{match.column}{mark}"
+        cut = "" if match.column is None else f" [cut: {match.size:,} bytes]"
+        lines.append(f"{path}{mark}{match.line}{mark}{at}{match.text}{cut}")
+    return lines

@@ -1,0 +1,79 @@
+"""What can be taken back, and what was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from mcp_batteries.server.results import TextResult
+from mcp_fs.models.words import counted
+
+__all__ = ["Steps", "UndoStep", "Undone"]
+
+_MOST_NAMED = 50
+_MOST_PATHS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class UndoStep:
+    """What one call changed, as far as that can be taken back.
+
+    Attributes:
+        time: when, in seconds since 1970.
+        paths: as tools take them.
+    """
+
+    id: str
+    time: float
+    tool: str
+    paths: Sequence[str]
+
+    def line(self) -> str:
+        moment = datetime.fromtimestamp(int(self.time), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        more = f" and {len(self.paths) - _MOST_PATHS:,} more" if len(self.paths) > _MOST_PATHS else ""
+        return "\t".join([self.id, moment, self.tool, ", ".join(self.paths[:_MOST_PATHS]) + more])
+
+
+@dataclass(frozen=True, slots=True)
+class Steps(TextResult):
+    """The steps that can be taken back, the newest first.
+
+    Attributes:
+        total: of how many these are the newest.
+        unread: steps, of whomever, that can't be read.
+    """
+
+    steps: Sequence[UndoStep]
+    total: int
+    unread: int = 0
+
+    def text(self) -> str:
+        head = counted(self.total, "step") if self.steps else "no steps that could be taken back"
+        if self.total > len(self.steps):
+            head = f"{len(self.steps)} of {head}"
+        if self.unread:
+            head += f", {self.unread:,} more can't be read"
+        if self.steps:
+            head += ", newest first"
+        return "\n".join([f"[{head}]", *(step.line() for step in self.steps)])
+
+
+@dataclass(frozen=True, slots=True)
+class Undone(TextResult):
+    """What was taken back, or would be.
+
+    Attributes:
+        lines: one for each entry.
+        notes: what could not be kept.
+    """
+
+    lines: Sequence[str]
+    dry_run: bool
+    notes: Sequence[str]
+
+    def text(self) -> str:
+        head = "nothing was changed: repeat with dry_run=false" if self.dry_run else "taken back"
+        cut = self.lines[:_MOST_NAMED]
+        more = [f"and {len(self.lines) - len(cut):,} more"] if len(self.lines) > len(cut) else []
+        return "\n".join([f"[{'; '.join([head, *self.notes])}]", *cut, *more])

@@ -1,0 +1,136 @@
+"""What was changed, or would be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mcp_batteries.limits import DEFAULT_PAGE_BYTES
+from mcp_batteries.server.results import TextResult
+from mcp_fs.models.words import counted
+
+__all__ = ["Edited", "Moved", "Replaced", "Written", "clipped_diff"]
+
+_MOST_NAMED = 50
+_MOST_SHOWN = 1_000_000
+"""Characters of a diff that a view gets beyond those of the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written(TextResult):
+    """A file that was created or replaced.
+
+    Attributes:
+        size: bytes of the new content.
+        hash: of the new content, as `expected_hash` takes it.
+        notes: what could not be kept of the old file.
+    """
+
+    path: str
+    uri: str
+    created: bool
+    size: int
+    hash: str
+    notes: Sequence[str]
+
+    def text(self) -> str:
+        did = "created" if self.created else "replaced"
+        facts = [f"{did} {self.path}", f"{self.size:,} bytes", f"hash {self.hash}", *self.notes]
+        return f"{', '.join(facts)}\n{self.uri}"
+
+
+@dataclass(frozen=True, slots=True)
+class Edited(TextResult):
+    """What an edit changed, or would change, in one file or several.
+
+    Attributes:
+        files: for each file its path, what happened to it, and the hash of its new content (None when deleted).
+        diffs: their unified diffs, in the same order.
+        dry_run: whether nothing was written.
+        notes: what could not be kept.
+        before: the hash of the file as it was, where it is one file.
+    """
+
+    files: Sequence[tuple[str, str, str | None]]
+    diffs: Sequence[str]
+    dry_run: bool
+    notes: Sequence[str] = ()
+    before: str | None = None
+
+    @property
+    def diff(self) -> str:
+        """All of the diffs, whole."""
+        return "\n".join(self.diffs)
+
+    @property
+    def for_views(self) -> dict[str, str]:
+        """What a person has to see before approving and a model need not: all lines, and of which content."""
+        cut = any(len(diff) > DEFAULT_PAGE_BYTES for diff in self.diffs)
+        return {
+            **({"diff": self.diff} if cut and len(self.diff) <= _MOST_SHOWN else {}),
+            **({"hash": self.before} if self.dry_run and self.before else {}),
+        }
+
+    def text(self) -> str:
+        lines = ["[dry run: nothing was written]"] if self.dry_run else []
+        for path, did, digest in self.files:
+            if self.dry_run:
+                lines.append(f"would be {did}: {path}")
+            else:
+                lines.append(f"{did} {path}" + (f", hash {digest}" if digest else ""))
+        return "\n".join([*lines, *self.notes, *map(clipped_diff, self.diffs)])
+
+
+def clipped_diff(diff: str) -> str:
+    """As much of a diff as one answer holds, behind a line that says so."""
+    if len(diff) <= DEFAULT_PAGE_BYTES:
+        return diff
+    return f"[diff cut to {DEFAULT_PAGE_BYTES:,} of {len(diff):,} characters]\n{diff[:DEFAULT_PAGE_BYTES]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced(TextResult):
+    """What a replacement over many files changed, or would change.
+
+    Attributes:
+        files: paths with their number of replacements.
+        page: lines before and after, as many as fit.
+        dry_run: whether nothing was written.
+    """
+
+    files: Sequence[tuple[str, int]]
+    page: Sequence[str]
+    dry_run: bool
+    notes: Sequence[str] = ()
+
+    def text(self) -> str:
+        number = sum(count for _, count in self.files)
+        did = "would replace" if self.dry_run else "replaced"
+        head = [f"{did} {counted(number, 'place')} in {counted(len(self.files), 'file')}", *self.notes]
+        if self.dry_run and self.files:
+            head.append("nothing was written: repeat with dry_run=false")
+        named = ", ".join(f"{path} {count}" for path, count in self.files[:_MOST_NAMED])
+        more = f" and {len(self.files) - _MOST_NAMED:,} more" if len(self.files) > _MOST_NAMED else ""
+        return "\n".join([f"[{'; '.join(head)}]", *([named + more] if named else []), *self.page])
+
+
+@dataclass(frozen=True, slots=True)
+class Moved(TextResult):
+    """What happened to an entry of the tree, in one line.
+
+    Attributes:
+        did: past tense, such as `moved`.
+        path: what it was done to, as tools take it.
+        target: where it is now, when it has moved or was copied.
+        notes: what else the caller should know.
+    """
+
+    did: str
+    path: str
+    target: str | None = None
+    uri: str | None = None
+    notes: Sequence[str] = ()
+
+    def text(self) -> str:
+        head = f"{self.did} {self.path}" + ("" if self.target is None else f" to {self.target}")
+        return "\n".join([", ".join([head, *self.notes]), *([self.uri] if self.uri else [])])
