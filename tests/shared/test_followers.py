@@ -14,7 +14,8 @@ from mcp_batteries.subscriptions import followers as module
 from mcp_batteries.subscriptions import journal as ring
 from mcp_batteries.subscriptions.followers import Followers
 from mcp_batteries.subscriptions.journal import Change, Journal
-from mcp_batteries.subscriptions.subscribers import Follower, Subscribers
+from mcp_batteries.subscriptions.subscribers import Subscribers
+from mcp_batteries.subscriptions.topics import Follower
 
 pytestmark = pytest.mark.anyio
 

@@ -26,7 +26,7 @@ from mcp_batteries.protocol import RESOURCE_NOT_FOUND
 from mcp_batteries.sdk import lowlevel
 from mcp_batteries.subscriptions import hub as module
 from mcp_batteries.subscriptions.hub import Hub
-from mcp_batteries.subscriptions.subscribers import Subscriber
+from mcp_batteries.subscriptions.topics import Subscriber
 
 pytestmark = [
     pytest.mark.anyio,

@@ -8,7 +8,8 @@ import logging
 import pytest
 
 from mcp_batteries.replicas import bus
-from mcp_batteries.subscriptions.subscribers import Subscribers, Topic
+from mcp_batteries.subscriptions.subscribers import Subscribers
+from mcp_batteries.subscriptions.topics import Topic
 from simulation.world import Broken, World, simulate
 
 

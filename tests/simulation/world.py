@@ -21,7 +21,7 @@ from mcp.shared.subscriptions import ResourceUpdated, ServerEvent
 
 from mcp_batteries.replicas.bus import RemoteBus
 from mcp_batteries.subscriptions.hub import Hub
-from mcp_batteries.subscriptions.subscribers import Subscriber
+from mcp_batteries.subscriptions.topics import Subscriber
 
 __all__ = ["Broken", "simulate"]
 

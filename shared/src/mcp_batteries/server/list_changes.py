@@ -18,7 +18,7 @@ from mcp_batteries.server.declare import renames, tool
 from mcp_batteries.subscriptions.followers import MAX_FOLLOWED
 from mcp_batteries.subscriptions.hub import Hub
 from mcp_batteries.subscriptions.journal import Noted, Telling
-from mcp_batteries.subscriptions.subscribers import Follower, Topic
+from mcp_batteries.subscriptions.topics import Follower, Topic
 
 __all__ = ["ChangeTools", "Changes"]
 

@@ -6,7 +6,8 @@ import secrets
 from collections.abc import Sequence
 
 from mcp_batteries.errors import Conflict, TooLarge, Unavailable, quote
-from mcp_batteries.subscriptions.subscribers import Follower, Subscribers
+from mcp_batteries.subscriptions.subscribers import Subscribers
+from mcp_batteries.subscriptions.topics import Follower
 
 __all__ = ["MAX_FOLLOWED", "Followers"]
 

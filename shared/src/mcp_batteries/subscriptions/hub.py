@@ -51,7 +51,8 @@ from mcp_batteries.protocol import RESOURCE_NOT_FOUND, VS_CODE
 from mcp_batteries.sdk import announce, connection_of, lowlevel
 from mcp_batteries.subscriptions.followers import Followers
 from mcp_batteries.subscriptions.journal import Journal
-from mcp_batteries.subscriptions.subscribers import REST_SECONDS, Follower, Source, Subscriber, Subscribers
+from mcp_batteries.subscriptions.subscribers import REST_SECONDS, Subscribers
+from mcp_batteries.subscriptions.topics import Follower, Source, Subscriber
 
 __all__ = ["MAX_STREAMS", "MAX_URIS", "REST_SECONDS", "Hub", "Source"]
 

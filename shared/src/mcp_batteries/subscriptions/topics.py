@@ -1,0 +1,211 @@
+"""A subscriber, the topics it hears of, and the source that watches each of them.
+
+Each subscriber has a sending task of its own and holds each notice at most once: a subscriber that stalls delays
+nobody, and needs no more memory than its subscriptions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Collection, Hashable
+from typing import Protocol, runtime_checkable
+
+import anyio
+from mcp.shared.subscriptions import ResourceUpdated, ServerEvent
+
+__all__ = ["Follower", "PerCaller", "Source", "Subscriber", "Topic", "Watched"]
+
+
+class Source(Protocol):
+    """Something that notices changes, as a server's `changes.py` makes it.
+
+    `add` and `discard` are called one at a time, and a key is not added twice without a `discard` in between.
+    """
+
+    @property
+    def list_keys(self) -> Collection[Hashable]:
+        """Keys whose change means that `resources/list` has another answer."""
+        ...
+
+    def key(self, uri: str) -> Hashable | None:
+        """The one key for all spellings of `uri`; None if it is not this source's.
+
+        Raises:
+            Problem: It may not be watched.
+        """
+        ...
+
+    async def add(self, keys: Collection[Hashable]) -> None:
+        """Watch `keys`; return once no later change can go unnoticed."""
+        ...
+
+    def discard(self, keys: Collection[Hashable]) -> None:
+        """Stop watching `keys`."""
+        ...
+
+    async def run(self, changed: Callable[[Collection[Hashable]], None]) -> None:
+        """Call `changed` with the keys that changed, on the event loop, until cancelled; then nothing is watched."""
+        ...
+
+
+@runtime_checkable
+class PerCaller(Protocol):
+    """A source to which one URI may mean another thing for each caller: its `key` is that of the call under way."""
+
+    def keys_of(self, uri: str) -> Collection[Hashable]:
+        """All keys under which `uri` is watched."""
+        ...
+
+
+class Subscriber:
+    """Who is told: a legacy connection, or a stream of the modern era.
+
+    Args:
+        send: sends one notice; returns when the transport has taken it.
+        echo: seconds after which an update is told again, unless another came meanwhile; 0 for never.
+    """
+
+    def __init__(self, send: Callable[[ServerEvent], Awaitable[None]], *, echo: float = 0.0) -> None:
+        self.topics: set[Topic] = set()
+        self.uris: dict[str, Topic] = {}
+        self._send, self._echo = send, echo
+        self._pending: dict[ServerEvent, None] = {}
+        self._echoes: dict[ServerEvent, float] = {}
+        """When to tell again, soonest first."""
+        self._wake = anyio.Event()
+        self._ending = False
+        self._scope = anyio.CancelScope()
+
+    def push(self, event: ServerEvent) -> None:
+        self._pending[event] = None
+        if self._echo and isinstance(event, ResourceUpdated):
+            self._echoes.pop(event, None)
+            self._echoes[event] = anyio.current_time() + self._echo
+        self._wake.set()
+
+    def look_again(self) -> None:
+        """Tell of everything that is subscribed to, for what may have been told to nobody."""
+        for topic in self.topics:
+            for event in topic.audience[self]:
+                self.push(event)
+
+    def forget(self, event: ServerEvent) -> None:
+        self._pending.pop(event, None)
+        self._echoes.pop(event, None)
+
+    def end(self) -> None:
+        """Let `pump` return once everything is told."""
+        self._ending = True
+        self._wake.set()
+
+    def stop(self) -> None:
+        """End `pump` now, even in the middle of sending."""
+        self._pending.clear()
+        self._echoes.clear()
+        self.end()
+        self._scope.cancel()
+
+    async def pump(self) -> None:
+        """Send what is pushed, until ended."""
+        with anyio.CancelScope() as self._scope:
+            while True:
+                while self._pending:
+                    event = next(iter(self._pending))
+                    del self._pending[event]
+                    await self._send(event)
+                if self._ending:
+                    return
+                self._wake = anyio.Event()
+                with anyio.move_on_after(self._until_echo()):
+                    await self._wake.wait()
+                while self._echoes and self._until_echo() <= 0:
+                    event = next(iter(self._echoes))
+                    del self._echoes[event]
+                    self._pending[event] = None
+
+    def _until_echo(self) -> float:
+        return next(iter(self._echoes.values()), math.inf) - anyio.current_time()
+
+
+class Follower(Subscriber):
+    """Who asks now and then what changed, instead of being told; it is let go when it has not asked for a while.
+
+    Args:
+        owner: whose it is; nobody else may ask.
+        let_go: called when it has not asked for `IDLE_SECONDS`.
+    """
+
+    IDLE_SECONDS = 3600.0
+
+    def __init__(self, owner: str, let_go: Callable[[Follower], None]) -> None:
+        super().__init__(_tell_nobody)
+        self.owner, self._let_go = owner, let_go
+        self.asked()
+
+    def asked(self) -> None:
+        """Start the time anew after which it is let go."""
+        self._until = anyio.current_time() + self.IDLE_SECONDS
+        self._wake.set()
+
+    def push(self, event: ServerEvent) -> None:
+        pass
+
+    async def pump(self) -> None:
+        with anyio.CancelScope() as self._scope:
+            while self._until > anyio.current_time():
+                self._wake = anyio.Event()
+                with anyio.CancelScope(deadline=self._until):
+                    await self._wake.wait()
+            self._let_go(self)
+
+
+async def _tell_nobody(_: ServerEvent) -> None:
+    pass
+
+
+class Topic:
+    """One thing that can change, and who wants to hear which notices when it does."""
+
+    __slots__ = ("audience", "changed_again", "failed", "key", "resting", "unsettled", "watched")
+
+    def __init__(self, watched: Watched | None, key: Hashable) -> None:
+        self.watched, self.key = watched, key
+        self.audience: dict[Subscriber, tuple[ServerEvent, ...]] = {}
+        self.unsettled = None if watched is None else anyio.Event()
+        self.failed = False
+        self.resting = False
+        self.changed_again = False
+
+    def settle(self, *, failed: bool = False) -> None:
+        self.failed = failed
+        if self.unsettled is not None:
+            self.unsettled.set()
+            self.unsettled = None
+
+    async def settled(self) -> None:
+        """Return once it is watched, has `failed` to be, or need not be any more."""
+        if self.unsettled is not None:
+            await self.unsettled.wait()
+
+    @property
+    def is_followed(self) -> bool:
+        return any(isinstance(subscriber, Follower) for subscriber in self.audience)
+
+    def tell(self) -> None:
+        for subscriber, events in self.audience.items():
+            for event in events:
+                subscriber.push(event)
+
+
+class Watched:
+    """A source, the keys it watches, and the keys for which that may have to change."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.keys: set[Hashable] = set()
+        self.dirty: dict[Hashable, None] = {}
+        self.wake = anyio.Event()
+
+    def touch(self, key: Hashable) -> None:
+        self.dirty[key] = None
+        self.wake.set()
