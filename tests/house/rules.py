@@ -1,10 +1,11 @@
 """Rules of the house that are read off the syntax trees.
 
-A trusted type is a class that a `policy.py` exports, other than the policy itself and protocols. Whoever holds one may
-rely on policy having said yes, so nothing else makes one.
+A trusted type is a class that a policy exports, `policy.py` or a module of a folder `policy`, other than the policy
+itself and protocols. Whoever holds one may rely on policy having said yes, so nothing else makes one.
 """
 
 import ast
+import functools
 import importlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -16,31 +17,33 @@ _ASKS = ("isinstance", "issubclass", "cast", "TypeVar")
 
 
 def made_elsewhere(root: Path) -> list[str]:
-    """Each place below `root`, outside of every `policy.py`, where a trusted type is made or handed on to be made."""
-    modules = {path: ast.parse(path.read_text("utf-8")) for path in sorted(root.rglob("*.py"))}
+    """Each place below `root`, outside of every policy, where a trusted type is made or handed on to be made."""
+    modules = {path: _tree(path) for path in sorted(root.rglob("*.py"))}
     trusted = {
-        name
-        for path, tree in modules.items()
-        if path.name == "policy.py"
-        for name in _trusted(path.relative_to(root), tree)
+        name for path, tree in modules.items() if _is_policy(path) for name in _trusted(path.relative_to(root), tree)
     }
     return [
         f"{path.relative_to(root).as_posix()}: {name}"
         for path, tree in modules.items()
-        if path.name != "policy.py"
+        if not _is_policy(path)
         for name in _made(tree, trusted)
     ]
 
 
+def _is_policy(path: Path) -> bool:
+    return path.name == "policy.py" or path.parent.name == "policy"
+
+
 def _trusted(path: Path, policy: ast.Module) -> Iterator[str]:
-    """The full names of the trusted types of one `policy.py`, those it passes on from elsewhere by both names."""
-    module = ".".join(path.with_suffix("").parts)
+    """The full names of the trusted types of one module of policy, those it passes on by both names."""
+    module = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+    room = module if path.name == "policy.py" else ".".join(path.parent.parts)
     exported = {word.value for word in ast.walk(_all(policy)) if isinstance(word, ast.Constant)}
     for node in policy.body:
         if isinstance(node, ast.ClassDef) and node.name in exported - {"Policy"}:
             if not any(ast.unparse(base) == "Protocol" for base in node.bases):
-                yield f"{module}.{node.name}"
-        elif isinstance(node, ast.ImportFrom):
+                yield from {f"{module}.{node.name}", f"{room}.{node.name}"}
+        elif isinstance(node, ast.ImportFrom) and not f"{node.module}.".startswith(f"{room}."):
             for item in node.names:
                 if (name := item.asname or item.name) in exported:
                     yield from (f"{node.module}.{item.name}", f"{module}.{name}")
@@ -61,14 +64,30 @@ def _made(tree: ast.Module, trusted: Collection[str]) -> Iterator[str]:
         elif isinstance(node, ast.Import):
             names |= {item.asname or item.name: item.name for item in node.names}
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Call) or ast.unparse(node.func) in _ASKS:
+        if not isinstance(node, ast.Call) or _dotted(node.func) in _ASKS:
             continue
         for item in (node.func, *node.args, *(keyword.value for keyword in node.keywords)):
-            name = ast.unparse(item)
+            name = _dotted(item)
             first, dot, rest = name.rpartition(".")
             full = f"{names.get(first, first)}.{rest}" if dot else names.get(name, name)
             if full in trusted:
                 yield name
+
+
+def _dotted(node: ast.expr) -> str:
+    """`a.b.c` as it is written; of another expression only what is behind it."""
+    if isinstance(node, ast.Attribute):
+        return f"{_dotted(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+@functools.cache
+def _parsed(path: Path, changed: int) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
+def _tree(path: Path) -> ast.Module:
+    return _parsed(path, path.stat().st_mtime_ns)
 
 
 def never_read(settings: Collection[str], roots: Collection[Path]) -> list[str]:
@@ -76,9 +95,9 @@ def never_read(settings: Collection[str], roots: Collection[Path]) -> list[str]:
     read: set[str] = set()
     for path in (path for root in roots for path in root.rglob("*.py")):
         holders = ("self", "cls") if path.name == "settings.py" else ()
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in ast.walk(_tree(path)):
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-                holder = ast.unparse(node.value).rpartition(".")[2].lstrip("_")
+                holder = _dotted(node.value).rpartition(".")[2].lstrip("_")
                 read |= {node.attr} if holder in ("settings", *holders) else set()
     return sorted(set(settings) - read)
 
@@ -87,7 +106,7 @@ def private_imports(root: Path, package: str) -> list[str]:
     """Names that modules below `root` import from modules of `package` which do not export them."""
     found: list[str] = []
     for path in sorted(root.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in ast.walk(_tree(path)):
             if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == package:
                 module = importlib.import_module(str(node.module))
                 exported = getattr(module, "__all__", None)

@@ -53,6 +53,22 @@ def test_a_planted_maker_is_found(tmp_path: Path, line: str) -> None:
     assert [place.partition(":")[0] for place in made_elsewhere(tmp_path)] == ["toy/engine.py"]
 
 
+@pytest.mark.parametrize("module", ["toy.policy", "toy.policy.folders"])
+def test_a_policy_may_be_a_folder(tmp_path: Path, module: str) -> None:
+    (tmp_path / "toy/policy").mkdir(parents=True)
+    (tmp_path / "toy/policy/__init__.py").write_text(
+        "from toy.policy.folders import Folder, folder_at\n__all__ = ['Folder', 'folder_at']\n", "utf-8"
+    )
+    (tmp_path / "toy/policy/folders.py").write_text(
+        "__all__ = ['Folder', 'folder_at']\nclass Folder: ...\ndef folder_at(path): return Folder(path)\n", "utf-8"
+    )
+    engine = tmp_path / "toy/engine.py"
+    engine.write_text(f"from {module} import Folder, folder_at\nfolder_at('/etc')", "utf-8")
+    assert made_elsewhere(tmp_path) == []
+    engine.write_text(f"from {module} import Folder\nFolder('/etc')", "utf-8")
+    assert made_elsewhere(tmp_path) == ["toy/engine.py: Folder"]
+
+
 @pytest.mark.parametrize("folder", SERVERS, ids=lambda folder: folder.name)
 def test_every_setting_is_read(folder: Path) -> None:
     kind = importlib.import_module(f"{package_of(folder)}.settings").Settings

@@ -10,6 +10,7 @@ MODULES = {
     f"{_SHARED}/subscriptions/hub.py": ("tests/shared/test_hub.py",),
     f"{_SHARED}/replicas/bus.py": ("tests/shared/test_buses.py", "tests/simulation/test_simulation.py"),
     f"{_SHARED}/subscriptions/subscribers.py": ("tests/shared/test_hub.py", "tests/simulation/test_simulation.py"),
+    f"{_SHARED}/subscriptions/topics.py": ("tests/shared/test_hub.py", "tests/simulation/test_simulation.py"),
     f"{_SHARED}/transports/http/auth/guard.py": (
         "tests/shared/test_guard.py",
         "tests/shared/test_access.py",
@@ -65,10 +66,13 @@ MODULES = {
         "tests/sqlite/test_attacks.py",
     ),
     "servers/weather/src/mcp_weather/hits.py": ("tests/weather/test_names.py", "tests/weather/test_policy.py"),
-    "servers/weather/src/mcp_weather/policy.py": (
-        "tests/weather/test_policy.py",
-        "tests/weather/test_names.py",
-        "tests/weather/test_bad_days.py tests/weather/test_tools.py",
-    ),
+    **{
+        f"servers/weather/src/mcp_weather/policy/{name}.py": (
+            "tests/weather/test_policy.py",
+            "tests/weather/test_names.py",
+            "tests/weather/test_bad_days.py tests/weather/test_tools.py",
+        )
+        for name in ("__init__", "days", "places", "units")
+    },
 }
 """Each module's steps: pytest's arguments. A mutation that one step notices is not put to the next."""

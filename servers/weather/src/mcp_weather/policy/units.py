@@ -1,0 +1,62 @@
+"""Which units are asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from mcp_batteries.errors import Invalid, quote
+
+__all__ = ["OwnUnits", "System", "Units", "units"]
+
+System = Literal["metric", "imperial", "nautical"]
+"""Nautical is metric with knots."""
+
+_SYSTEMS: dict[str, System] = {"metric": "metric", "imperial": "imperial", "nautical": "nautical"}
+_UNITS = {
+    "temperature": {"c": "°C", "°c": "°C", "celsius": "°C", "f": "°F", "°f": "°F", "fahrenheit": "°F", "k": "K"},
+    "wind": {
+        "km/h": "km/h", "kmh": "km/h", "m/s": "m/s", "ms": "m/s", "mph": "mph", "kn": "kn", "kt": "kn", "knots": "kn",
+    },
+    "precipitation": {"mm": "mm", "in": "inch", "inch": "inch"},
+    "pressure": {"hpa": "hPa", "mbar": "hPa", "inhg": "inHg", "mmhg": "mmHg"},
+    "distance": {"m": "m", "ft": "ft", "km": "km", "mi": "mi"},
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class OwnUnits:
+    """A system of units, and quantities that have another than it: pairs of the quantity and the unit."""
+
+    system: System
+    own: tuple[tuple[str, str], ...]
+
+
+Units = System | OwnUnits
+
+
+def units(text: str | None, default: Units) -> Units:
+    """The units that `text` asks for: a system, quantities with a unit of their own, or both.
+
+    Raises:
+        Invalid: a quantity or a unit is not known.
+    """
+    if text is None:
+        return default
+    system: System = default.system if isinstance(default, OwnUnits) else default
+    own = dict(default.own) if isinstance(default, OwnUnits) else dict[str, str]()
+    for part in filter(None, (item.strip().casefold() for item in text.split(","))):
+        quantity, _, unit = (word.strip() for word in part.partition("="))
+        if part in _SYSTEMS:
+            system, own = _SYSTEMS[part], {}
+        elif quantity not in _UNITS:
+            raise Invalid(
+                f"{quote(part)} is no system of units and no quantity.",
+                f"Pass {', '.join(_SYSTEMS)}, or {', '.join(_UNITS)} with a unit: `metric,wind=kn`.",
+            )
+        elif unit not in _UNITS[quantity]:
+            known = ", ".join(dict.fromkeys(_UNITS[quantity].values()))
+            raise Invalid(f"{quote(unit)} is no unit of {quantity} here.", f"It can be {known}.")
+        else:
+            own[quantity] = _UNITS[quantity][unit]
+    return OwnUnits(system, tuple(own.items())) if own else system
