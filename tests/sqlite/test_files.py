@@ -2,14 +2,16 @@
 
 import errno
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from mcp_sqlite.worker import files
+from mcp_batteries.sql import files
 from mcp_sqlite.worker.cells import Failure
 from mcp_sqlite.worker.errors import reason
 
+new_file = partial(files.new_file, fails=Failure, reason=reason)
 LINK = "a link that leads to nothing"
 
 
@@ -30,16 +32,16 @@ def test_what_is_there_stays_and_nothing_is_written_through_it(there: str, tmp_p
         target.mkdir()
     else:
         target.symlink_to(outside)
-    with pytest.raises(Failure) as refused, files.new_file(str(served), "rows.csv"):
+    with pytest.raises(Failure) as refused, new_file(str(served), "rows.csv"):
         raise AssertionError
     assert refused.value.kind == "conflict"
     assert os.listdir(served) == ["rows.csv"] and not outside.exists()
 
 
 def test_a_whole_file_has_its_name_and_half_a_file_is_gone(tmp_path: Path) -> None:
-    with files.new_file(str(tmp_path), "whole.csv") as file:
+    with new_file(str(tmp_path), "whole.csv") as file:
         file.write(b"rows")
-    with pytest.raises(LookupError), files.new_file(str(tmp_path), "half.csv") as file:
+    with pytest.raises(LookupError), new_file(str(tmp_path), "half.csv") as file:
         file.write(b"ro")
         raise LookupError
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"whole.csv": b"rows"}

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from mcp_types import EmbeddedResource, PromptMessage, TextContent
 from pydantic import Field
 
 from mcp_batteries.errors import quote
-from mcp_batteries.server.declare import prompt
+from mcp_batteries.server.declare import Messages, prompt
 from mcp_fs.policy import Policy
 from mcp_fs.resources import Resources
 
@@ -39,7 +38,7 @@ class Prompts:
         self,
         path: Path,
         focus: Annotated[str, Field(description="What matters most, such as security or style.")] = "",
-    ) -> list[PromptMessage]:
+    ) -> Messages:
         """Review one file and propose changes."""
         place = self.policy.readable(path)
         contents = await self.resources.read_file(place.uri)
@@ -50,13 +49,7 @@ class Prompts:
             "related files where a judgement depends on them. If there is nothing to improve, say so. Change "
             "nothing yet."
         )
-        return [
-            PromptMessage(role="user", content=TextContent(type="text", text=ask)),
-            *(
-                PromptMessage(role="user", content=EmbeddedResource(type="resource", resource=content))
-                for content in contents
-            ),
-        ]
+        return [ask, *contents]
 
     @prompt("Summarise what changed")
     async def summarise_changes(

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from mcp_types import EmbeddedResource, PromptMessage, TextContent
 from pydantic import Field
 
 from mcp_batteries.errors import quote
-from mcp_batteries.server.declare import prompt
+from mcp_batteries.server.declare import Messages, prompt
 from mcp_git.policy import Policy
 from mcp_git.resources import Resources
 
@@ -40,7 +39,7 @@ class Prompts:
         )
 
     @prompt("Write a commit message")
-    async def write_commit_message(self, repo: RepositoryName = "") -> list[PromptMessage]:
+    async def write_commit_message(self, repo: RepositoryName = "") -> Messages:
         """Write the message for what is staged, in the project's own style."""
         ask = (
             f"Write the commit message for what is staged {self._in(repo)}. Read it with `read_diff` and `only` as"
@@ -69,7 +68,7 @@ class Prompts:
         )
 
     @prompt("Untangle a conflict")
-    async def untangle_conflict(self, repo: RepositoryName = "") -> list[PromptMessage]:
+    async def untangle_conflict(self, repo: RepositoryName = "") -> Messages:
         """Work out how the sides of a conflict belong together."""
         ask = (
             f"Help to resolve the conflict {self._in(repo)}; its status is attached. For each file in conflict read"
@@ -82,9 +81,5 @@ class Prompts:
     def _in(self, repo: str) -> str:
         return f"in the repository {quote(self.policy.repository(repo).name)}"
 
-    async def _with(self, ask: str, kind: str, repo: str) -> list[PromptMessage]:
-        contents = await self.resources.attached(self.policy.repository(repo).uri(kind))
-        return [
-            PromptMessage(role="user", content=TextContent(type="text", text=ask)),
-            PromptMessage(role="user", content=EmbeddedResource(type="resource", resource=contents)),
-        ]
+    async def _with(self, ask: str, kind: str, repo: str) -> Messages:
+        return [ask, await self.resources.attached(self.policy.repository(repo).uri(kind))]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from mcp_types import PromptMessage
 from pydantic import Field
 
 from mcp_batteries.errors import quote
-from mcp_batteries.server.declare import prompt
+from mcp_batteries.server.declare import Messages, prompt
 from mcp_batteries.sql import prompts
 from mcp_batteries.sql.policy import escaped
 from mcp_batteries.sql.prompts import DatabaseName, Slow
@@ -30,7 +29,7 @@ class Prompts(prompts.Prompts[Resources]):
         self,
         schema: Annotated[str, Field(description="Which schema; all unless named.")] = "",
         database: DatabaseName = "",
-    ) -> list[PromptMessage]:
+    ) -> Messages:
         """Get to know a database nobody has explained."""
         ask = (
             f"Explore {f'the schema {quote(schema)} of ' if schema else ''}{self.called(database)}, "
@@ -54,7 +53,7 @@ class Prompts(prompts.Prompts[Resources]):
         )
 
     @prompt("Morning health report")
-    async def report_health(self, database: DatabaseName = "") -> list[PromptMessage]:
+    async def report_health(self, database: DatabaseName = "") -> Messages:
         """See how a database is doing, and what to do about it."""
         ask = (
             f"Write this morning's report on {self.called(database)} from the findings attached, and "
@@ -69,7 +68,7 @@ class Prompts(prompts.Prompts[Resources]):
         self,
         change: Annotated[str, Field(description="What the schema should be able to do.")],
         database: DatabaseName = "",
-    ) -> list[PromptMessage]:
+    ) -> Messages:
         """Plan a change of the schema that holds up nobody."""
         ask = (
             f"Plan this change of {self.called(database)}, whose schema is attached: {change}\n\n"

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from mcp_types import PromptMessage
 from pydantic import Field
 
 from mcp_batteries.errors import quote
-from mcp_batteries.server.declare import prompt
+from mcp_batteries.server.declare import Messages, prompt
 from mcp_batteries.sql import prompts
 from mcp_batteries.sql.prompts import DatabaseName, Slow
 from mcp_sqlite.resources import Resources
@@ -36,7 +35,7 @@ class Prompts(prompts.Prompts[Resources]):
         )
 
     @prompt("Explain a slow query")
-    async def explain_slow_query(self, sql: Slow, database: DatabaseName = "") -> list[PromptMessage]:
+    async def explain_slow_query(self, sql: Slow, database: DatabaseName = "") -> Messages:
         """Find out why a query is slow and what would help."""
         ask = (
             f"This statement on {self.called(database)} is slow:\n\n{sql}\n\nUse `explain_query`, and "

@@ -24,6 +24,7 @@ from mcp_types import (
     CompleteRequestParams,
     CompleteResult,
     Completion,
+    EmbeddedResource,
     GetPromptRequestParams,
     GetPromptResult,
     InputRequiredResult,
@@ -311,14 +312,18 @@ def _template_entry(declared: DeclaredResource) -> ResourceTemplate:
 def _messages(result: Any) -> list[PromptMessage]:
     items = cast("Sequence[Any]", result if isinstance(result, list | tuple) else [result])
     return [
-        item
-        if isinstance(item, PromptMessage)
-        else PromptMessage(
-            role="user",
-            content=TextContent(type="text", text=well_formed(item)) if isinstance(item, str) else item,
-        )
+        item if isinstance(item, PromptMessage) else PromptMessage(role="user", content=_content(item))
         for item in items
     ]
+
+
+def _content(item: Any) -> Any:
+    """What a message says: a text, a resource's contents as an attachment, or a block as it is."""
+    if isinstance(item, str):
+        return TextContent(type="text", text=well_formed(item))
+    if isinstance(item, TextResourceContents | BlobResourceContents):
+        return EmbeddedResource(type="resource", resource=item)
+    return item
 
 
 def page(kind: str, items: Sequence[T], cursor: str | None, scope: Any = None) -> tuple[list[T], str | None]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from mcp_types import ToolAnnotations
+from mcp_types import BlobResourceContents, TextResourceContents, ToolAnnotations
 
 from mcp_batteries.server.views import View
 
@@ -24,6 +24,7 @@ __all__ = [
     "DeclaredTool",
     "Effect",
     "ListsResources",
+    "Messages",
     "completes",
     "declarations",
     "hints",
@@ -41,6 +42,9 @@ Effect = Literal["read", "write", "destroy"]
 
 Adapt = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Arguments as they were sent -> as they are checked: names that models know from other servers."""
+
+Messages = list[str | TextResourceContents | BlobResourceContents]
+"""What a prompt says to the model: texts, and contents of resources, which are attached."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MARK = "__mcp_batteries__"

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
-from mcp_types import EmbeddedResource, PromptMessage, TextContent
 from pydantic import Field
 
 from mcp_batteries.errors import quote
-from mcp_batteries.server.declare import prompt
+from mcp_batteries.server.declare import Messages, prompt
 from mcp_batteries.sql.resources import Resources
 
 __all__ = ["DatabaseName", "Prompts", "Slow"]
@@ -36,7 +35,7 @@ class Prompts(Generic[R]):
         self,
         question: Annotated[str, Field(description="What you want to know, in your words.")],
         database: DatabaseName = "",
-    ) -> list[PromptMessage]:
+    ) -> Messages:
         """Turn a question into SQL, run it and check the answer."""
         ask = (
             f"Answer this from {self.called(database)}, whose schema is attached: {question}\n\nWrite one SELECT with "
@@ -54,9 +53,8 @@ class Prompts(Generic[R]):
         """
         return f"the {self.PRODUCT} database {quote(self.resources.policy.database(database).name)}"
 
-    async def with_resource(self, ask: str, database: str, path: str = ".schema") -> list[PromptMessage]:
+    async def with_resource(self, ask: str, database: str, path: str = ".schema") -> Messages:
         """What is asked, with a resource of a database."""
         policy = self.resources.policy
-        contents = await self.resources.contents(f"{policy.SCHEME}://{policy.database(database).name}/{path}")
-        attached = EmbeddedResource(type="resource", resource=contents)
-        return [PromptMessage(role="user", content=item) for item in (TextContent(type="text", text=ask), attached)]
+        uri = f"{policy.SCHEME}://{policy.database(database).name}/{path}"
+        return [ask, await self.resources.contents(uri)]

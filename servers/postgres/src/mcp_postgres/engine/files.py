@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
-import secrets
-import stat
-import sys
 from collections.abc import Callable, Generator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from typing import Any, BinaryIO
 
 import psycopg
 
-from mcp_batteries.errors import Conflict, Invalid, NotFound, Refused, TooLarge, Unavailable, quote, reason
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote, reason
 from mcp_batteries.limits import in_thread
+from mcp_batteries.sql.files import new_file, served_file
 from mcp_postgres.engine.admission import Limits, admit, judge, opening, own_names
 from mcp_postgres.engine.catalog import as_json, find_table
 from mcp_postgres.engine.change import COMMIT, DEFERRED, MARK, TOUCHED
@@ -38,8 +35,6 @@ _MOST = 1_000_000_000
 _CHUNK = 1 << 18
 _BATCH = 500
 """Records that are read at once."""
-_NEW_MEANS_NEW = sys.platform != "win32"
-"""Whether O_EXCL refuses a link that leads to nothing, as POSIX asks; Windows makes the file it leads to."""
 _AS_CSV = "COPY (\n{sql}\n) TO STDOUT (FORMAT csv, HEADER, ENCODING 'UTF8')"
 # JSON escapes control characters, so no value holds what would be quoted.
 _AS_JSON = (
@@ -68,7 +63,7 @@ async def export_rows(connections: Connections, statement: ReadStatement, file: 
     first, role = opening(limits), statement.database.role
     async with connections.session(first, seconds=limits.seconds, role=role) as session:
         await admit(session, statement)
-        with _new_file(file) as written:
+        with new_file(file.folder, file.name, _fails, reason) as written:
             cursor = session.cursor()
             try:
                 async with cursor.copy(form.format(sql=sql).encode()) as copy:
@@ -93,7 +88,7 @@ async def import_rows(
     is_csv = file.name.lower().endswith(".csv")
     records_of = csv_records if is_csv else json_records
     first, role, name = opening(limits, write=True), table.database.role, table.database.name
-    with _served_file(file) as raw:
+    with served_file(file.folder, file.name, _fails, reason) as raw:
         looked = await in_thread(lambda stop: _first(records_of, raw))
     if not looked:
         raise Invalid(f"{quote(file.name)} has no records.", "The first line of a .csv names the columns.")
@@ -124,7 +119,7 @@ async def import_rows(
             )
             await judge(session, of_ours(table.database, nothing), sequences=True)
             target = f"{found['spelled']} ({names}) FROM STDIN"
-            with _served_file(file) as raw:
+            with served_file(file.folder, file.name, _fails, reason) as raw:
                 count = await (_copy_csv if is_csv else _copy_json)(session, target, raw, columns)
             await session.simple(DEFERRED)
             await own_names(session)
@@ -201,48 +196,8 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-@contextmanager
-def _served_file(file: ServedFile) -> Generator[BinaryIO]:
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    path = os.path.join(file.folder, file.name)
-    try:
-        descriptor = os.open(path, flags)
-    except OSError as error:
-        raise NotFound(f"{quote(file.name)} can't be read: {reason(error)}.", "Name a file of the folder.") from None
-    with open(descriptor, "rb") as raw:
-        found = os.fstat(raw.fileno())
-        # Windows has no O_NOFOLLOW: there what was opened must be what the name itself stands for.
-        if sys.platform == "win32" and not os.path.samestat(found, os.lstat(path)):
-            raise Refused(f"{quote(file.name)} is a link.", "Name a file of the folder itself.")
-        if not stat.S_ISREG(found.st_mode):
-            raise Refused(f"{quote(file.name)} is no regular file.", "Name a file of records.")
-        yield raw
+_KINDS = {"conflict": Conflict, "not_found": NotFound, "refused": Refused, "unavailable": Unavailable}
 
 
-@contextmanager
-def _new_file(file: NewFile) -> Generator[BinaryIO]:
-    """A new file, taken away again when the block fails; nothing that exists is opened."""
-    path = made = os.path.join(file.folder, file.name)
-    if not _NEW_MEANS_NEW:
-        made = os.path.join(file.folder, f".{secrets.token_hex(8)}.tmp")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-    try:
-        if os.path.lexists(path):
-            raise FileExistsError
-        descriptor = os.open(made, flags, 0o666)
-    except FileExistsError:
-        raise Conflict(f"{quote(file.name)} exists already.", "Choose another name.") from None
-    except OSError as error:
-        raise Refused(f"{quote(file.name)} can't be created: {reason(error)}.", "Choose another name.") from None
-    try:
-        with open(descriptor, "wb") as written:
-            yield written
-        if made != path:
-            os.rename(made, path)  # where it replaces nothing
-    except BaseException as error:
-        os.unlink(made)
-        if isinstance(error, FileExistsError):
-            raise Conflict(f"{quote(file.name)} exists already.", "Choose another name.") from None
-        if isinstance(error, OSError) and not isinstance(error, TimeoutError):
-            raise Unavailable(f"{quote(file.name)} can't be written: {reason(error)}.", "Nothing was kept.") from None
-        raise
+def _fails(kind: str, what: str, fix: str) -> Problem:
+    return _KINDS[kind](what, fix)

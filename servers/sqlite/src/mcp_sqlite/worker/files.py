@@ -6,14 +6,13 @@ import csv
 import io
 import json
 import os
-import secrets
 import sqlite3
-import stat
 import sys
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any, BinaryIO, cast
 
+from mcp_batteries.sql.files import new_file, served_file
 from mcp_sqlite.worker.authorizer import Mode
 from mcp_sqlite.worker.cells import Failure, NotUtf8, parameters, record
 from mcp_sqlite.worker.change import transaction
@@ -26,8 +25,6 @@ from mcp_sqlite.worker.statements import execute, rows_of
 
 __all__ = ["back_up", "export_rows", "import_rows"]
 
-_NEW_MEANS_NEW = sys.platform != "win32"
-"""Whether O_EXCL refuses a link that leads to nothing, as POSIX asks; Windows makes the file it leads to."""
 _PAGES = 256
 _LINE = 64_000_000
 """Bytes of a line, a field or a JSON array that are read at once."""
@@ -52,11 +49,11 @@ def export_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
                 cursor = execute(database, Mode.READ, request["sql"], request.get("parameters"))
                 return rows_of(database, cursor)
 
-            with new_file(request["folder"], request["name"]) as raw:
+            with _new(request) as raw:
                 count = write_parquet(raw, database, columns, rows, request["most"])
                 return {"rows": count, "bytes": raw.tell()}
         count = 0
-        with new_file(request["folder"], request["name"]) as raw:
+        with _new(request) as raw:
             file = io.TextIOWrapper(raw, encoding="utf-8", newline="", write_through=False)
             writer = csv.writer(file)
             is_csv = _ends(request, ".csv")
@@ -107,7 +104,7 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
             way = "With `--write` and `--ddl` a new one can be made of the file."
             raise Failure(failure.kind, failure.what, f"{failure.fix} {way}") from None
         table = request["table"]
-        with _opened(request["folder"], request["name"]) as file:
+        with _opened(request) as file:
             types = types_of(file) if records_of is read_parquet else []
             made = created(table, records_of(file), typed=not is_csv, types=types)
     count = 0
@@ -121,7 +118,7 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
                 database.interrupt.check()
             yield parameters(item)  # pyright: ignore[reportReturnType]
 
-    with _opened(request["folder"], request["name"]) as file, transaction(database, keep=not request["dry_run"]):
+    with _opened(request) as file, transaction(database, keep=not request["dry_run"]):
         if made is not None:
             database.own(made)
         open_virtual(database)
@@ -162,23 +159,12 @@ def _column(table: str, known: dict[str, str], word: Any) -> str:
     return name
 
 
-@contextmanager
-def _opened(folder: str, name: str) -> Generator[BinaryIO]:
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    try:
-        descriptor = os.open(os.path.join(folder, name), flags)
-    except OSError as error:
-        raise Failure(
-            "not_found", f"`{name}` can't be read: {reason(error)}.", "Name a file of the served folder."
-        ) from None
-    with open(descriptor, "rb") as raw:
-        found = os.fstat(raw.fileno())
-        # Windows has no O_NOFOLLOW: there what was opened must be what the name itself stands for.
-        if sys.platform == "win32" and not os.path.samestat(found, os.lstat(os.path.join(folder, name))):
-            raise Failure("refused", f"`{name}` is a link.", "Name a file of the served folder itself.")
-        if not stat.S_ISREG(found.st_mode):
-            raise Failure("refused", f"`{name}` is no regular file.", "Name a file of records.")
-        yield raw
+def _opened(request: dict[str, Any]) -> AbstractContextManager[BinaryIO]:
+    return served_file(request["folder"], request["name"], Failure, reason)
+
+
+def _new(request: dict[str, Any]) -> AbstractContextManager[BinaryIO]:
+    return new_file(request["folder"], request["name"], Failure, reason)
 
 
 def _csv(raw: BinaryIO) -> Iterator[list[Any]]:
@@ -294,7 +280,7 @@ def back_up(connections: Connections, request: dict[str, Any]) -> dict[str, Any]
         if sys.exc_info()[0] is not None:
             os.unlink(scratch)
     try:
-        with open(scratch, "rb") as copied, new_file(request["folder"], request["name"]) as file:
+        with open(scratch, "rb") as copied, _new(request) as file:
             size = os.fstat(copied.fileno()).st_size
             while block := copied.read(1 << 20):
                 database.interrupt.check()
@@ -304,36 +290,3 @@ def back_up(connections: Connections, request: dict[str, Any]) -> dict[str, Any]
     finally:
         os.unlink(scratch)
     return {"bytes": size}
-
-
-@contextmanager
-def new_file(folder: str, name: str) -> Generator[BinaryIO]:
-    """A new file directly in `folder`, taken away again when the block fails; nothing that exists is opened.
-
-    Raises:
-        Failure: there is such a file, or it can't be written.
-    """
-    path = made = os.path.join(folder, name)
-    if not _NEW_MEANS_NEW:
-        made = os.path.join(folder, f".{secrets.token_hex(8)}.tmp")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-    try:
-        if os.path.lexists(path):
-            raise FileExistsError
-        descriptor = os.open(made, flags, 0o666)
-    except FileExistsError:
-        raise Failure("conflict", f"`{name}` exists already.", "Choose another name.") from None
-    except OSError as error:
-        raise Failure("refused", f"`{name}` can't be created: {reason(error)}.", "Choose another name.") from None
-    try:
-        with open(descriptor, "wb") as file:
-            yield file
-        if made != path:
-            os.rename(made, path)  # where it replaces nothing
-    except BaseException as error:
-        os.unlink(made)
-        if isinstance(error, FileExistsError):
-            raise Failure("conflict", f"`{name}` exists already.", "Choose another name.") from None
-        if isinstance(error, OSError):
-            raise Failure("unavailable", f"`{name}` can't be written: {reason(error)}.", "Nothing was kept.") from None
-        raise
