@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from filesystem.crashes import QUICK
+if sys.platform == "win32":
+    pytest.skip("forks", allow_module_level=True)
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="forks")
+from filesystem.crashes import QUICK
 
 _HERE = Path(__file__).parent
 

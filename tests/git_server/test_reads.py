@@ -7,6 +7,9 @@ import pytest
 
 from git_server.made import Made
 from git_server.serving import Asking, serving
+from mcp_batteries.settings import load
+from mcp_git.server import build
+from mcp_git.settings import Settings
 
 
 def history(folder: Path) -> Made:
@@ -226,3 +229,15 @@ async def test_a_revision_that_is_not_there_has_neighbours(tmp_path: Path) -> No
         assert "There is no `nope.txt` in `v1`" in await asking("read_file", path="nope.txt", rev="v1")
         assert "is a folder" in await asking("read_file", path="docs")
         assert "start_line" in await asking("get_blame", path="notes.txt", start_line=50)
+
+
+def test_a_machine_without_git_is_told_so_at_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    Made(tmp_path / "app")
+    build(load(Settings, [str(tmp_path / "app")]))
+    assert caplog.messages == []
+    monkeypatch.setenv("PATH", str(tmp_path))
+    build(load(Settings, [str(tmp_path / "app")]))
+    [said] = caplog.messages
+    assert "`git` was not found" in said

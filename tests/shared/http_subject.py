@@ -18,6 +18,10 @@ from mcp_batteries.testing.wire.base import SECONDS
 TOY = [sys.executable, str(Path(__file__).parent / "toy_http.py")]
 FILES = [sys.executable, "-m", "mcp_fs", "--transport", "http", "--port", "0", str(Path(__file__).parent)]
 
+asks_to_end = pytest.mark.skipif(
+    sys.platform == "win32", reason="no process is asked to end there but by keys of a console"
+)
+
 
 class Subject:
     """A running server; what it writes to standard error is collected in `said`."""
@@ -47,9 +51,7 @@ class Subject:
                 await self.arrival.wait()
 
     def ask_to_end(self, number: signal.Signals = signal.SIGTERM) -> None:
-        """Send a signal; skip the test where processes get none from others."""
-        if sys.platform == "win32":
-            pytest.skip("no process is asked to end there but by keys of a console")
+        """Send a signal, in a test that is marked with `asks_to_end`."""
         self.process.send_signal(number)
 
     def stop(self) -> int:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sys
 import tomllib
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import yaml
 
 from mcp_batteries.cli.hosts import entry, launch, place
+from mcp_batteries.executables import find_executable
 from mcp_batteries.settings import Host, load
 from mcp_fs.settings import Settings
 from mcp_postgres.settings import Settings as Database
@@ -101,3 +103,16 @@ def test_what_was_said_is_not_asked_for_again(host: str, monkeypatch: pytest.Mon
     monkeypatch.setenv("MCP_POSTGRES_DATABASES", url)
     held = entry(host, load(Database, []))
     assert "MCP_POSTGRES_DATABASES" in held and "secret" not in held
+
+
+def test_no_program_of_the_current_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder in (here, there):
+        folder.mkdir()
+        shutil.copy(sys.executable, folder / ("tool.exe" if sys.platform == "win32" else "tool"))
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("PATH", os.pathsep.join(["", ".", str(tmp_path / "gone")]))
+    assert find_executable("tool") is None
+    monkeypatch.setenv("PATH", os.pathsep.join([".", str(there)]))
+    found = find_executable("tool")
+    assert found is not None and Path(found).parent == there

@@ -18,7 +18,7 @@ from mcp_batteries.settings import Settings
 from mcp_batteries.testing.wire import MODERN, HttpWire, WireClosed, WireError
 from mcp_batteries.transports.http.serve import serve
 from mcp_batteries.transports.http.uvicorn_server import bind
-from shared.http_subject import FILES, TOY, Subject, running
+from shared.http_subject import FILES, TOY, Subject, asks_to_end, running
 from shared.toy_http import server
 
 ERAS = ("2025-11-25", MODERN)
@@ -220,6 +220,7 @@ async def test_closing_the_connection_cancels_a_modern_call(json_response: bool)
         assert await wire.call("echo", text="alive")
 
 
+@asks_to_end
 async def test_the_lifespan_is_entered_once_for_all_clients_of_the_old_transport() -> None:
     async with running([*TOY, "transport=sse"]) as subject, httpx2.AsyncClient(trust_env=False) as client:
         assert subject.url.endswith("/sse")
@@ -235,6 +236,7 @@ async def test_the_lifespan_is_entered_once_for_all_clients_of_the_old_transport
         assert (subject.said.count("lifespan entered"), subject.said.count("lifespan left")) == (1, 1)
 
 
+@asks_to_end
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 async def test_an_idle_server_ends_with_the_status_of_the_signal(number: signal.Signals, status: int) -> None:
     async with running(TOY) as subject:
@@ -244,6 +246,7 @@ async def test_an_idle_server_ends_with_the_status_of_the_signal(number: signal.
         assert "Traceback" not in subject.said
 
 
+@asks_to_end
 @pytest.mark.parametrize("command", [TOY, FILES], ids=["toy", "mcp-fs"])
 async def test_a_held_listen_stream_gets_its_result_at_the_end(command: list[str]) -> None:
     async with running(command) as subject, opened(subject, MODERN) as wire:
@@ -255,6 +258,7 @@ async def test_a_held_listen_stream_gets_its_result_at_the_end(command: list[str
         assert "Traceback" not in subject.said
 
 
+@asks_to_end
 @pytest.mark.parametrize("command", [TOY, FILES], ids=["toy", "mcp-fs"])
 async def test_a_legacy_stream_ends_with_the_server(command: list[str]) -> None:
     async with running(command) as subject:
@@ -266,6 +270,7 @@ async def test_a_legacy_stream_ends_with_the_server(command: list[str]) -> None:
         assert "Traceback" not in subject.said
 
 
+@asks_to_end
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_call_in_flight_is_answered_if_it_hurries(revision: str) -> None:
     async with running(TOY) as subject, HttpWire(subject.url, revision=revision) as wire:
@@ -285,6 +290,7 @@ async def test_a_call_in_flight_is_answered_if_it_hurries(revision: str) -> None
         assert "Traceback" not in subject.said
 
 
+@asks_to_end
 @pytest.mark.parametrize("revision", ERAS)
 async def test_a_call_that_takes_too_long_is_ended(revision: str) -> None:
     async with running(TOY) as subject, HttpWire(subject.url, revision=revision) as wire:
@@ -327,6 +333,7 @@ async def called(subject: Subject, tool: str, **arguments: object) -> AsyncGener
         tasks.cancel_scope.cancel()
 
 
+@asks_to_end
 @pytest.mark.parametrize("tool", ["stuck", "blockade"])
 async def test_neither_a_thread_nor_the_loop_can_hold_the_process(tool: str) -> None:
     async with running(TOY) as subject, called(subject, tool):
@@ -334,6 +341,7 @@ async def test_neither_a_thread_nor_the_loop_can_hold_the_process(tool: str) -> 
         assert await subject.ends() == 143
 
 
+@asks_to_end
 async def test_a_second_signal_ends_it_at_once() -> None:
     async with running(TOY) as subject, called(subject, "wait", seconds=3600):
         subject.ask_to_end()

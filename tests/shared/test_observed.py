@@ -23,7 +23,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from mcp_batteries.observability.logs import JsonFormatter
 from mcp_batteries.testing.wire import MODERN, HttpWire, WireError
 from mcp_batteries.transports.http.auth.tokens import new_token
-from shared.http_subject import running
+from shared.http_subject import asks_to_end, running
 
 ERAS = ("2025-11-25", MODERN)
 SECRET = "canary-of-contents"
@@ -135,6 +135,7 @@ def collecting() -> Generator[Collector]:
         thread.join()
 
 
+@asks_to_end
 @pytest.mark.parametrize("revision", ERAS)
 async def test_traces_metrics_and_logs_are_sent_without_words(
     revision: str, collector: Collector, tmp_path: Path

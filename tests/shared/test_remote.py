@@ -364,7 +364,7 @@ async def test_the_folder_is_private_and_tells_nothing(world: World, tmp_path: P
     assert len(seen) > 8
     for path in seen:
         mode = stat.S_IMODE(path.stat().st_mode)
-        assert mode & 0o077 == 0, path
+        assert sys.platform == "win32" or mode & 0o077 == 0, path
         told = path.name.encode() + (path.read_bytes() if path.is_file() else b"")
         assert b"hunter2" not in told and b"home" not in told
     assert not list((folder / "tmp").iterdir())
@@ -378,6 +378,7 @@ async def test_another_identity_shares_nothing(world: World, tmp_path: Path) -> 
     assert len(list((tmp_path / "cache" / "data").iterdir())) == 2
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="access lists say there who may look, modes say nothing")
 async def test_a_folder_others_can_look_into_is_refused(tmp_path: Path) -> None:
     (tmp_path / "open").mkdir(mode=0o755)
     with pytest.raises(Refused, match="open to other users"):
@@ -552,7 +553,7 @@ class Follower:
         with suppress(anyio.ClosedResourceError):
             async for chunk in self.process.stdout:
                 *lines, rest = (rest + chunk).split(b"\n")
-                self.said += [line.decode() for line in lines]
+                self.said += [line.decode().rstrip("\r") for line in lines]
                 self.news.set()
                 self.news = anyio.Event()
 

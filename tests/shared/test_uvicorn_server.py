@@ -28,7 +28,7 @@ from mcp_batteries.transports.http.serve import serve
 from mcp_batteries.transports.http.uvicorn_server import bind
 from mcp_example.settings import Settings
 from shared.certificates import certificate
-from shared.http_subject import TOY, Subject, running
+from shared.http_subject import TOY, Subject, asks_to_end, running
 from shared.toy_http import server
 
 pytestmark = pytest.mark.anyio
@@ -52,9 +52,9 @@ async def test_http_without_its_parser_names_the_extra() -> None:
     command = [sys.executable, "-c", script, "--transport", "http", "--port", "0"]
     done = await anyio.run_process(command, check=False)
     assert done.returncode == 1
-    assert done.stderr.decode() == (
-        "mcp-example: HTTP needs the library httptools. Install `mcp-batteries` with the extra `http`.\n"
-    )
+    assert done.stderr.decode().splitlines() == [
+        "mcp-example: HTTP needs the library httptools. Install `mcp-batteries` with the extra `http`."
+    ]
 
 
 async def test_a_kept_connection_may_rest_between_requests() -> None:
@@ -102,7 +102,9 @@ async def test_https_with_a_certificate_that_is_renewed(tmp_path: Path) -> None:
                 pass
 
 
-async def test_tls_before_1_2_is_refused_whatever_openssl_allows(tmp_path: Path) -> None:
+async def test_tls_before_1_2_is_refused_whatever_openssl_allows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     certificate(tmp_path, "old")
     (tmp_path / "openssl.cnf").write_text(
         "openssl_conf = a\n[a]\nssl_conf = b\n[b]\nsystem_default = c\n[c]\nMinProtocol = TLSv1\n"
@@ -110,7 +112,8 @@ async def test_tls_before_1_2_is_refused_whatever_openssl_allows(tmp_path: Path)
         "utf-8",
     )
     files = ["--tls-certificate", str(tmp_path / "cert.pem"), "--tls-key", str(tmp_path / "key.pem")]
-    command = ["env", f"OPENSSL_CONF={tmp_path / 'openssl.cnf'}", *EXAMPLE, *files]
+    monkeypatch.setenv("OPENSSL_CONF", str(tmp_path / "openssl.cnf"))
+    command = [*EXAMPLE, *files]
 
     def shaken(address: tuple[str, int], version: ssl.TLSVersion) -> str | None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -157,6 +160,7 @@ async def test_the_word_of_a_proxy_counts_from_trusted_addresses_only(
     assert line["address"] == ("192.0.2.7" if believed else "127.0.0.1")
 
 
+@asks_to_end
 async def test_calls_have_the_time_they_were_given_to_end() -> None:
     async with running([*TOY, "drain_seconds=20"]) as subject, HttpWire(subject.url, revision=MODERN) as wire:
         async with httpx2.AsyncClient(trust_env=False) as client:
@@ -209,6 +213,7 @@ async def test_a_stream_says_from_its_head_that_its_connection_ends_with_it() ->
         older.writer.close()
 
 
+@asks_to_end
 async def test_a_connection_that_was_not_told_to_close_is_served_once_more() -> None:
     echo: dict[str, object] = {"name": "echo", "arguments": {"text": "there"}}
     async with running([*TOY, "drain_seconds=20"]) as subject:

@@ -1,7 +1,9 @@
 """A question in three calls: keys and values told with the tables, and wrong words answered with the right ones."""
 
 import os
+import re
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -129,7 +131,8 @@ async def test_a_hundred_tables_are_listed_compactly_and_found_by_name(shop: Pat
     async with served(shop) as wire:
         said = text_of(await wire.call("list_tables"))
         assert said.startswith("shop: 302 tables") and len(said.encode()) < 12_000
-        assert "- part_299 0 rows -> orders\n" in said and "cursor=" not in said
+        # "many": what a slow machine has not counted in time.
+        assert re.search(r"\n- part_299 (0|many) rows -> orders\n", said) and "cursor=" not in said
         said = text_of(await wire.call("list_tables", name="CUST"))
         assert '- customers 60 rows: id, name, state ("active"|"gone")\n' in said and "orders" not in said
 
@@ -152,6 +155,7 @@ async def test_odd_names_and_keys_are_told_and_read(tmp_path: Path) -> None:
             assert note in found["contents"][0]["text"]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a database that is open can't be replaced there")
 @pytest.mark.parametrize("what", ["folder", "pipe"])
 async def test_what_stands_in_a_databases_place_is_named(what: str, tmp_path: Path) -> None:
     path = make(tmp_path / "a.db")
@@ -181,6 +185,6 @@ async def test_one_locked_database_makes_no_other_wait(tmp_path: Path) -> None:
             answer = await wire.next_message(lambda message: message.get("id") == number, seconds=60)
             said = text_of(answer["result"])
             assert "locked by another program" in said and "for at least " in said
-            if Path("/proc/locks").exists():
+            if sys.platform == "linux" and Path("/proc/locks").exists():
                 assert f"(process {os.getpid()}), which writes" in said
             other.execute("ROLLBACK")

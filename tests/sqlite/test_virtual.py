@@ -86,5 +86,6 @@ async def test_what_virtual_tables_keep_stays_closed(build: str, tmp_path: Path)
             for table in kept:
                 for sql in (f"DELETE FROM {table}", f"DELETE FROM {table} WHERE 0 IN (SELECT id FROM v_rtree)"):
                     result = await wire.call(tool, sql=sql)
-                    assert result.get("isError") and "delete from" in text_of(result), f"{sql}: {text_of(result)}"
+                    said = text_of(result)  # of our gate, or of an SQLite that keeps them closed itself
+                    assert result.get("isError") and ("delete from" in said or "may not be modified" in said), said
             assert tool == "write_rows" or (await wire.call(tool, sql="DELETE FROM v_rtree")).get("isError")

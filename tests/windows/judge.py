@@ -6,14 +6,17 @@ stopped, or crashed, has no last line and tells which test it was in.
 
 import json
 import os
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 from zlib import crc32
 
 import pytest
 
-from windows.listed import LISTED, NO_LINKS, NO_POSTGRES, SAME
+from windows.listed import AGAIN, EACH, LISTED, NO_LINKS, NO_POSTGRES, SAME
+
+T = TypeVar("T")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -43,16 +46,34 @@ def _no_postgres(*_: Any, **__: Any) -> NoReturn:
     pytest.skip(NO_POSTGRES)
 
 
-def verdict(item: pytest.Item, only: str) -> tuple[str, str] | None:
-    """Why `item` does not run, as a kind and in words; None if it does."""
-    name = item.nodeid.removeprefix("tests/")
-    why = next((why for pattern, why in LISTED.items() if name == pattern or fnmatchcase(name, pattern)), None)
-    if (why is not None) != (only == "listed"):
-        return ("listed", why) if why else ("left", "is not on the list")
-    for pattern, (every, same) in SAME.items():
-        if only == "rest" and fnmatchcase(name, pattern) and crc32(name.encode()) % every:
-            return "left", same
-    return None
+def verdicts(items: Sequence[pytest.Item], only: str) -> Iterator[tuple[pytest.Item, str, str]]:
+    """Which of `items` do not run, each with a kind and why in words."""
+    first: dict[str, int] = {}
+    for item in items:
+        test, weight = _weighed(item)
+        first[test] = min(weight, first.get(test, weight))
+    for item in items:
+        name = item.nodeid.removeprefix("tests/")
+        test, weight = _weighed(item)
+        why = _of(LISTED, name)
+        if (why is not None) != (only == "listed"):
+            yield (item, "listed", why) if why else (item, "left", "is not on the list")
+        elif only != "rest":
+            continue
+        elif (sample := _of(SAME, name)) and weight % sample[0]:
+            yield item, "left", sample[1]
+        elif not sample and item.get_closest_marker("process") and weight != first[test] and not _of(EACH, name):
+            yield item, "left", AGAIN
+
+
+def _weighed(item: pytest.Item) -> tuple[str, int]:
+    """A test without its parameters, and a number that is the same for `item` wherever it runs."""
+    return item.nodeid.partition("[")[0], crc32(item.nodeid.removeprefix("tests/").encode())
+
+
+def _of(patterns: Mapping[str, T], name: str) -> T | None:
+    """What stands behind the first pattern that fits."""
+    return next((found for pattern, found in patterns.items() if name == pattern or fnmatchcase(name, pattern)), None)
 
 
 class _Told:
@@ -65,12 +86,11 @@ class _Told:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        verdicts = [(item, verdict(item, str(config.getoption("--judge")))) for item in items]
-        left_out = [(item, *found) for item, found in verdicts if found]
-        for item, kind, why in left_out:
+        left_out = {item: (kind, why) for item, kind, why in verdicts(items, str(config.getoption("--judge")))}
+        for item, (kind, why) in left_out.items():
             self._tell(kind=kind, test=item.nodeid, why=why)
-        config.hook.pytest_deselected(items=[item for item, _, _ in left_out])
-        items[:] = [item for item, found in verdicts if not found]
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self._tell(kind="begun", test=nodeid)
@@ -86,11 +106,14 @@ class _Told:
             kind, more = "listed" if why in (NO_LINKS, NO_POSTGRES) else "skipped", {"why": why}
         elif report.failed:
             more = {"text": report.longreprtext}
-        self._tell(kind=kind, test=report.nodeid, seconds=round(report.duration, 2), **more)
+        figures = dict(report.user_properties)
+        self._tell(kind=kind, test=report.nodeid, seconds=round(report.duration, 2), figures=figures, **more)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
             self._tell(kind="failed", test=report.nodeid, text=report.longreprtext)
+        elif isinstance(report.longrepr, tuple):
+            self._tell(kind="skipped", test=report.nodeid, why=report.longrepr[2].removeprefix("Skipped: "))
 
     def pytest_sessionfinish(self) -> None:
         self._tell(kind="end")

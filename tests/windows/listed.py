@@ -66,3 +66,9 @@ SAME: dict[str, tuple[int, str]] = {
 }  # fmt: skip
 """What no system can change: a pattern of test names (the first that fits counts), of how many of them one runs here,
 and why. `--only whole` runs them all, and so does the job on Windows runners."""
+
+AGAIN = "starts the processes of a test that runs here, with other parameters"
+EACH: dict[str, str] = {
+    "e2e/test_matrix.py::test_every_server*": "each server starts, answers and leaves",
+}
+"""Tests that start processes and run with all their parameters; the others run with one, always the same."""

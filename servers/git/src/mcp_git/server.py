@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from importlib.metadata import version
 
+from mcp_batteries.errors import Unavailable
 from mcp_batteries.server.assemble import Assembled, assemble
 from mcp_batteries.server.choice import Missing
 from mcp_batteries.server.skills import PackagedSkills
@@ -20,11 +22,17 @@ from mcp_git.tools.write import WriteTools
 
 __all__ = ["build"]
 
+logger = logging.getLogger(__name__)
+
 
 def build(settings: Settings) -> Assembled:
     """The server for the folders that `settings` name; whether one is a repository is seen when it is asked for."""
     policy = Policy(settings)
     engine = Engine(policy, seconds=settings.timeout)
+    try:
+        engine.git.found()
+    except Unavailable as problem:
+        logger.warning("Every call will fail: %s", problem)
     resources = Resources(policy, engine)
     tools = [ReadTools(policy, engine), WriteTools(policy, engine)]
     followed = [repository.uri(kind) for repository in policy.repositories.values() for kind in ("head", "status")]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 import sysconfig
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple, cast
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from mcp_batteries.executables import find_executable
 from mcp_batteries.settings import Asked, Settings, masked, variable
 
 __all__ = ["Input", "connecting", "entry", "environment", "launch", "place", "starting"]
@@ -119,7 +119,7 @@ def _uvx() -> str:
     beside = os.environ.get("UV", "")
     folder, name = os.path.split(beside)
     there = os.path.join(folder, name.replace("uv", "uvx", 1))
-    return os.path.abspath(there) if beside and os.path.isfile(there) else shutil.which("uvx") or "uvx"
+    return os.path.abspath(there) if beside and os.path.isfile(there) else find_executable("uvx") or "uvx"
 
 
 def place(host: str, *, windows: bool = sys.platform == "win32") -> str:
@@ -140,7 +140,9 @@ def entry(host: str, settings: Settings, *, absolute: bool = False) -> str:
     name = settings.COMMAND.removeprefix("mcp-")
     if settings.transport == "stdio":
         program, *rest = launch(settings.COMMAND, settings.FILE)
-        words = [(shutil.which(program) or program) if absolute else program, *rest, *quiet.arguments()]
+        if absolute and not os.path.isabs(program):
+            program = find_executable(program) or program
+        words = [program, *rest, *quiet.arguments()]
         return starting(host, name, words, environment(settings))
     path = "mcp" if settings.transport == "http" else "sse"
     return connecting(host, name, f"http://{settings.host}:{settings.port}/{path}", sse=settings.transport == "sse")

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from mcp_batteries.errors import Problem, Refused, Unavailable
+from mcp_batteries.executables import find_executable
 from mcp_batteries.limits import Stop
 from mcp_git import config
 from mcp_git.engine.process import Pipe, end, limit_memory
@@ -109,15 +110,23 @@ class Git:
         Raises:
             Unavailable: there is none.
         """
-        found = shutil.which("git", path=self._path)
-        if found is None:
-            raise Unavailable("The program `git` was not found.", "The operator can install it: https://git-scm.com.")
+        found = self.found()
         self.program = found
         version = re.search(r"(\d+)\.(\d+)", self._plain(["version"]).decode("utf-8", "replace"))
         if version is None or (int(version[1]), int(version[2])) < _OLDEST:
             del self.program
             raise Unavailable("This `git` is older than 2.32.", "The operator can install a newer one.")
         return found
+
+    def found(self) -> str:
+        """Where git is, whatever its version.
+
+        Raises:
+            Unavailable: there is none.
+        """
+        if found := find_executable("git", self._path.split(os.pathsep)):
+            return found
+        raise Unavailable("The program `git` was not found.", "The operator can install it: https://git-scm.com.")
 
     @cached_property
     def _path(self) -> str:

@@ -6,12 +6,12 @@ import hashlib
 import hmac
 import logging
 import os
-import shutil
 import subprocess
 import threading
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from mcp_batteries.errors import Problem, Unavailable
+from mcp_batteries.executables import find_executable
 from mcp_batteries.limits import in_thread
 from mcp_github.engine.response import VERSION
 from mcp_github.policy import ApiUrl
@@ -92,7 +92,7 @@ class Credentials:
         if settings.app_id or settings.token_file or settings.auth == "gh":
             return True
         named = settings.auth in ("auto", "env") and any(map(_held, self._variables))
-        return named or (settings.auth == "auto" and shutil.which("gh") is not None)
+        return named or (settings.auth == "auto" and find_executable("gh", scripts=True) is not None)
 
     @property
     def _variables(self) -> list[str]:
@@ -192,7 +192,7 @@ def _held(variable: str) -> str:
 
 
 def _gh(host: str) -> str | None:
-    program = shutil.which("gh")
+    program = find_executable("gh", scripts=True)
     if program is None:
         return None
     try:

@@ -7,6 +7,7 @@ process (https://sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 __all__ = ["holder"]
@@ -22,6 +23,8 @@ def holder(path: str) -> str | None:
 
     Who writes is named before those who read.
     """
+    if sys.platform != "linux":
+        return None
     try:
         lines = Path("/proc/locks").read_text("ascii").splitlines()
     except OSError:

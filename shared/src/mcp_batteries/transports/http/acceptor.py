@@ -35,6 +35,8 @@ _SHARE = 2
 _BREATH_SECONDS = 0.1
 _OPENING_SECONDS = 1.0
 """At the end, for handshakes that have begun."""
+_TURNS = 5
+"""Of the loop, in which one who has connected is taken."""
 
 _log = logging.getLogger(__name__)
 _log.addFilter(RateLimitFilter())
@@ -98,7 +100,7 @@ class Acceptor:
         self._tls, self._handshake_seconds = tls, handshake_seconds if tls is not None else None
         self._proxies = [ipaddress.ip_network(text) for text in proxies]
         self._places: dict[str, dict[_Place, None]] = {}
-        self._count = 0
+        self._count = self._taken = 0
         listener.setblocking(False)
         self._loop = asyncio.get_running_loop()
         self._breath: asyncio.TimerHandle | None = None
@@ -112,6 +114,13 @@ class Acceptor:
     async def close(self) -> None:
         """Take what has come already, then nothing more."""
         if self._running is not None:
+            # Who has connected is told in another turn of the loop than it is taken in.
+            for _ in range(self._most):
+                before = self._taken
+                for _ in range(_TURNS):
+                    await asyncio.sleep(0)
+                if self._taken == before:
+                    break
             self._running.cancel()
             with suppress(asyncio.CancelledError):
                 await self._running
@@ -157,6 +166,7 @@ class Acceptor:
         self._drop_one(None)
 
     def _take(self, taken: socket.socket, address: Sequence[object]) -> None:
+        self._taken += 1
         owner = self._owner(str(address[0]) if address else "")
         theirs = self._places.get(owner, {}) if owner else {}
         if len(theirs) >= max(1, self._most // _SHARE):

@@ -88,7 +88,12 @@ class Folder(Generic[P_co]):
         return Folder(handle, path, place)
 
     def open(self, name: str, flags: int, mode: int = 0o600) -> int:
-        fd = os.open(self._at(name), flags | os.O_BINARY | os.O_NOINHERIT, mode)
+        try:
+            fd = os.open(self._at(name), flags | os.O_BINARY | os.O_NOINHERIT, mode)
+        except PermissionError:
+            if not _is_folder(self._at(name)):
+                raise
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR)) from None
         if not _is_same_path(_final_path(msvcrt.get_osfhandle(fd)), self._path(name)):
             os.close(fd)
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))

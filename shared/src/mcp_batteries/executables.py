@@ -1,0 +1,28 @@
+"""Where the other programs are that a server starts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable
+
+__all__ = ["find_executable"]
+
+
+def find_executable(name: str, folders: Iterable[str] | None = None, *, scripts: bool = False) -> str | None:
+    """The absolute path of the program `name` in the first of `folders` (default: those of PATH) that has it.
+
+    Never one in the current folder: there Windows, and `shutil.which` with it, looks first, and a host starts servers
+    in folders whose files nobody has vouched for.
+
+    Args:
+        scripts: whether a batch file will do on Windows; cmd.exe reads its arguments once more.
+    """
+    if folders is None:
+        folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    files = [name]
+    if sys.platform == "win32":
+        files = [f"{name}{ending}" for ending in ((".exe", ".cmd", ".bat") if scripts else (".exe",))]
+    paths = (os.path.join(folder, file) for folder in folders if os.path.isabs(folder) for file in files)
+    return next((path for path in paths if shutil.which(path)), None)
