@@ -19,6 +19,7 @@ from mcp_batteries.limits import in_thread
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
 from mcp_batteries.subscriptions.journal import Change
 from mcp_fs.engine.following import Followed, Kept, Subtree, shown_change
+from mcp_fs.engine.search.selection import chooser
 from mcp_fs.engine.service import Engine
 from mcp_fs.policy import Policy
 from mcp_fs.settings import Settings
@@ -79,7 +80,9 @@ class TreeWatcher:
             return None
         start = place.at(place.root, place.parts[:depth])
         self._engine.look(start)
-        return Subtree(start, "/" + "/".join(place.parts[depth:]))
+        glob = "/" + "/".join(place.parts[depth:])
+        chooser([glob])  # refused to who asks, not found out by who follows
+        return Subtree(start, glob)
 
     def followed(self, uri: str) -> Hashable | None:
         """What a path, a glob or a URI means to who asks for changes: a folder means all files below it."""
