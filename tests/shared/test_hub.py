@@ -15,6 +15,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.subscriptions import InMemorySubscriptionBus
 from mcp.shared.subscriptions import PromptsListChanged, ResourceUpdated, ToolsListChanged
 from mcp_types import (
+    INVALID_PARAMS,
     Implementation,
     ResourceListChangedNotification,
     ResourceUpdatedNotification,
@@ -647,9 +648,10 @@ async def test_streams_are_limited() -> None:
     server, _ = serve(Script(), max_streams=1)
     async with Client(server, mode="2026-07-28") as client:
         async with client.listen(resources_list_changed=True):
-            with pytest.raises(MCPError, match="limit"):
+            with pytest.raises(MCPError, match="limit. End one") as raised:
                 async with client.listen(resources_list_changed=True):
                     pass
+            assert raised.value.code == INVALID_PARAMS
         async with client.listen(resources_list_changed=True):
             pass
 

@@ -31,7 +31,6 @@ from mcp.server.subscriptions import (
 from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import event_to_notification
 from mcp_types import (
-    INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
     EmptyResult,
@@ -254,7 +253,8 @@ class Hub:
         if ctx.request_id is None:
             raise MCPError(code=INVALID_REQUEST, message="`subscriptions/listen` needs a request id.")
         if len(self._streams) >= self._max_streams:
-            raise MCPError(code=INTERNAL_ERROR, message=f"{self._max_streams:,} streams are open, the limit.")
+            message = f"{self._max_streams:,} streams are open, the limit. End one, or name all resources in one."
+            raise MCPError(code=INVALID_PARAMS, message=message)
         stream, meta = ctx.request_id, {SUBSCRIPTION_ID_META_KEY: ctx.request_id}
 
         async def send(event: ServerEvent) -> None:
