@@ -648,7 +648,7 @@ async def test_streams_are_limited() -> None:
     server, _ = serve(Script(), max_streams=1)
     async with Client(server, mode="2026-07-28") as client:
         async with client.listen(resources_list_changed=True):
-            with pytest.raises(MCPError, match="limit. End one") as raised:
+            with pytest.raises(MCPError, match="End one") as raised:
                 async with client.listen(resources_list_changed=True):
                     pass
             assert raised.value.code == INVALID_PARAMS
