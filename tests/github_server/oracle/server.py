@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 from github_server.oracle import description, graph
+from github_server.oracle.login import Devices
 
 __all__ = ["Oracle", "Reply", "Seen", "violations"]
 
@@ -71,6 +72,8 @@ class Oracle:
         url: of the API.
         seen: the requests so far.
         private: full names, in lower case, of repositories that are private.
+        people: logins by token; with it no other token is good for anything.
+        devices: where people log in, if they can.
         judges: off for tests that send something wrong on purpose.
     """
 
@@ -79,6 +82,8 @@ class Oracle:
         self.violations: list[str] = []
         self.private: set[str] = set()
         self.scopes = "repo, read:org"
+        self.people: dict[str, str] | None = None
+        self.devices: Devices | None = None
         self._rules: list[_Rule] = []
         self._graph: dict[str, Any] = {}
         self._lock = threading.Lock()
@@ -152,6 +157,15 @@ class Oracle:
                 if "authorization" in seen.headers
                 else self._ruled(seen) or Reply(404)
             )
+        if seen.path.startswith("/login/") and self.devices is not None:
+            if "authorization" in seen.headers:
+                return self._complain(seen, ["a token"])
+            return Reply(*self.devices.answer(seen.path, dict(parse_qsl(seen.body.decode()))))
+        if self.people is not None:
+            if (person := self.people.get(_bearer(seen))) is None:
+                return Reply(401, {"message": "Bad credentials"})
+            if seen.path == "/user":
+                return self._ruled(seen) or Reply(200, {"login": person, "id": len(person), "type": "User"})
         if seen.path == "/graphql":
             return self._graphql(seen)
         verdict = description.judged(seen.verb, seen.target, seen.headers, seen.body)
@@ -213,6 +227,10 @@ class Oracle:
                 if name in verdict.values and "number" in data:
                     data["number"] = int(verdict.values[name])
         return data
+
+
+def _bearer(seen: Seen) -> str:
+    return seen.headers.get("authorization", "").partition(" ")[2]
 
 
 class _Server(ThreadingHTTPServer):

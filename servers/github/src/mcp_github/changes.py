@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Generator, Hashable
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 import anyio
 import anyio.to_thread
+from anyio.abc import TaskGroup
 
 from mcp_batteries.remote import RemoteSource
 from mcp_batteries.subscriptions.file_watcher import FileWatcher, follow_file
+from mcp_github.engine.callers import NOBODY, Caller, caller
 from mcp_github.engine.inbox import Hint, Inbox
 from mcp_github.engine.remote import Remote
 from mcp_github.engine.subjects import WATCH_LIST, Subject, subject
@@ -18,59 +22,137 @@ from mcp_github.settings import Settings
 
 __all__ = ["Deliveries", "Followed", "WatchListFollower", "demonstration"]
 
+_Changed = Callable[[Collection[Hashable]], None]
 
-class Followed:
-    """The source of changes for `github://` URIs. Token and cache are looked for at the first subscription."""
 
-    list_keys: Collection[Hashable] = ()
+@dataclass(frozen=True)
+class Place:
+    """A `github://` URI in its one spelling, as one caller sees it: another may not know that there is such a thing."""
 
-    def __init__(self, policy: Policy, remote: Remote) -> None:
-        self._policy, self._remote = policy, remote
-        self._running = anyio.Event()
-        self._subjects: dict[Hashable, Subject] = {}
+    who: Caller
+    uri: str
+
+
+class _Looks:
+    """What one caller follows. Token and cache are looked for at the first subscription."""
+
+    def __init__(self, who: Caller, policy: Policy, remote: Remote) -> None:
+        self._who, self._policy, self._remote = who, policy, remote
+        self._subjects: dict[str, Subject] = {}
         self._source: RemoteSource | None = None
+        self._scope = anyio.CancelScope()
 
-    def key(self, uri: str) -> Hashable | None:
-        found = subject(self._policy, uri)
-        return None if found is None else found.uri
+    async def add(self, places: Collection[Place], tasks: TaskGroup, changed: _Changed) -> None:
+        def told(uris: Collection[Hashable]) -> None:
+            changed([Place(self._who, str(uri)) for uri in uris])
 
-    async def add(self, keys: Collection[Hashable]) -> None:
-        await self._running.wait()
-        if self._source is None:
-            self._source = RemoteSource(await self._remote.cache(), str, self._keys)
-            self._tasks.start_soon(self._source.run, self._changed)
-        for key in keys:
-            found = subject(self._policy, str(key))
-            if found is not None:
-                self._subjects[key] = found
-                self._remote.follow(found, more=1)
-        await self._source.add(keys)
+        with _acting(self._who):
+            if self._source is None:
+                self._source = RemoteSource(await self._remote.cache(), str, self._keys)
+                tasks.start_soon(self._run, self._source, told)
+            for place in places:
+                found = subject(self._policy, place.uri)
+                if found is not None:
+                    self._subjects[place.uri] = found
+                    self._remote.follow(found, more=1)
+            await self._source.add([place.uri for place in places])
+
+    async def _run(self, source: RemoteSource, told: _Changed) -> None:
+        with self._scope:
+            await source.run(told)
 
     async def _keys(self, uri: str) -> Collection[str]:
         return [self._subjects[uri].key]
 
     async def look(self, hint: Hint) -> None:
-        """Look at once at what is followed and `hint` is about."""
-        for found in list(self._subjects.values()):
-            if hint.concerns(found.path):
-                await self._remote.look(found, since=hint.received)
+        with _acting(self._who):
+            for found in list(self._subjects.values()):
+                if hint.concerns(found.path):
+                    await self._remote.look(found, since=hint.received)
 
-    def discard(self, keys: Collection[Hashable]) -> None:
-        for key in keys:
-            if found := self._subjects.pop(key, None):
+    def discard(self, places: Collection[Place]) -> bool:
+        """Follow `places` no more; whether nothing is left to follow."""
+        for place in places:
+            if found := self._subjects.pop(place.uri, None):
                 self._remote.follow(found, more=-1)
         if self._source is not None:
-            self._source.discard(keys)
+            self._source.discard([place.uri for place in places])
+        return not self._subjects
 
-    async def run(self, changed: Callable[[Collection[Hashable]], None]) -> None:
+    async def end(self) -> None:
+        self._scope.cancel()
+        await self._remote.aclose()
+
+
+class Followed:
+    """The source of changes for `github://` URIs: each caller's own, with the caller's own token.
+
+    Args:
+        remote: makes what looks for one caller.
+    """
+
+    list_keys: Collection[Hashable] = ()
+
+    def __init__(self, policy: Policy, remote: Callable[[], Remote]) -> None:
+        self._policy, self._remote = policy, remote
+        self._running = anyio.Event()
+        self._looks: dict[Caller, _Looks] = {}
+
+    def key(self, uri: str) -> Hashable | None:
+        found = subject(self._policy, uri)
+        return None if found is None else Place(caller.get(), found.uri)
+
+    def keys_of(self, uri: str) -> Collection[Hashable]:
+        found = subject(self._policy, uri)
+        return [] if found is None else [Place(who, found.uri) for who in self._looks]
+
+    async def add(self, keys: Collection[Hashable]) -> None:
+        await self._running.wait()
+        for who, places in _by_caller(keys).items():
+            if who not in self._looks:
+                with _acting(who):
+                    self._looks[who] = _Looks(who, self._policy, self._remote())
+            await self._looks[who].add(places, self._tasks, self._changed)
+
+    async def look(self, hint: Hint) -> None:
+        """Look at once at what is followed and `hint` is about."""
+        for looks in list(self._looks.values()):
+            await looks.look(hint)
+
+    def discard(self, keys: Collection[Hashable]) -> None:
+        for who, places in _by_caller(keys).items():
+            looks = self._looks.get(who)
+            # The server's own looks go on from where they were when somebody follows again.
+            if looks is not None and looks.discard(places) and who != NOBODY:
+                self._tasks.start_soon(self._looks.pop(who).end)
+
+    async def run(self, changed: _Changed) -> None:
         self._changed = changed
         try:
             async with anyio.create_task_group() as self._tasks:
                 self._running.set()
                 await anyio.sleep_forever()
         finally:
-            self._running, self._source = anyio.Event(), None
-            self._subjects.clear()
+            self._running = anyio.Event()
+            self._looks.clear()
+
+
+@contextmanager
+def _acting(who: Caller) -> Generator[None]:
+    """What is asked within, and by tasks begun within, is asked with the token of `who`."""
+    before = caller.set(who)
+    try:
+        yield
+    finally:
+        caller.reset(before)
+
+
+def _by_caller(keys: Collection[Hashable]) -> dict[Caller, list[Place]]:
+    found: dict[Caller, list[Place]] = {}
+    for key in keys:
+        assert isinstance(key, Place)
+        found.setdefault(key.who, []).append(key)
+    return found
 
 
 class _Unfollowed:

@@ -68,6 +68,12 @@ class PolicySettings(Protocol):
     def trusted_owner(self) -> Sequence[str]: ...
     @property
     def api_url(self) -> str: ...
+    @property
+    def auth(self) -> str: ...
+    @property
+    def transport(self) -> str: ...
+    @property
+    def login_client_id(self) -> str | None: ...
 
 
 class Offered(Protocol):
@@ -183,6 +189,12 @@ class ApiUrl:
         return f"{self.base.removesuffix('/v3')}/graphql"
 
     @property
+    def web(self) -> str:
+        """Where people log in, without a slash at its end."""
+        parts = urlsplit(self.base)
+        return f"{parts.scheme}://{parts.netloc.removeprefix('api.') if self.host != parts.hostname else parts.netloc}"
+
+    @property
     def host(self) -> str:
         """The host as people know it, which is what the gh program stores tokens under."""
         name = urlsplit(self.base).hostname or ""
@@ -206,6 +218,7 @@ class Policy:
         self.flow, self.lockdown = settings.flow, settings.lockdown
         self._trusted = frozenset(self._owner(login, "--trusted-owner") for login in settings.trusted_owner)
         self.api_url = _api_url(settings.api_url)
+        _require_way_in(settings)
         self.allowed = tuple(_pattern(item) for item in settings.repos)
         unknown = [name for name in settings.toolsets if name not in (*TOOLSETS, "all")]
         if unknown:
@@ -653,6 +666,16 @@ def _pattern(text: str) -> tuple[str, str]:
     if not _OWNER.fullmatch(owner) or not (name == "*" or _NAME.fullmatch(name)) or name in (".", ".."):
         raise Unavailable(f"{quote(text)} in --repos is no repository.", "Write owner/name, or owner/* for all of one.")
     return owner, name
+
+
+def _require_way_in(settings: PolicySettings) -> None:
+    """Raise `Unavailable` where nobody could do what `--auth` says."""
+    if settings.auth == "caller" and settings.transport != "http":
+        raise Unavailable("Only over HTTP do callers bring tokens.", "Give --transport http, or another --auth.")
+    if settings.auth == "login" and settings.transport != "stdio":
+        raise Unavailable("One login over HTTP would be everybody's.", "Give --auth caller instead of login.")
+    if settings.auth == "login" and not settings.login_client_id:
+        raise Unavailable("Nobody can log in without an app.", "Give its client ID with --login-client-id.")
 
 
 def _api_url(url: str) -> ApiUrl:

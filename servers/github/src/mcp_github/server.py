@@ -11,11 +11,13 @@ from mcp_types import TextContent
 from mcp_batteries.observability.audit import whose
 from mcp_batteries.server.assemble import Assembled, assemble
 from mcp_batteries.server.skills import PackagedSkills
+from mcp_github.callers import Callers, sender
 from mcp_github.changes import Deliveries, Followed, WatchListFollower
 from mcp_github.completions import Completions
 from mcp_github.engine.actions import Actions
 from mcp_github.engine.api import Api
 from mcp_github.engine.artifacts import Artifacts
+from mcp_github.engine.callers import caller
 from mcp_github.engine.checks import Checks
 from mcp_github.engine.commits import Commits
 from mcp_github.engine.discussions import Discussions
@@ -37,6 +39,7 @@ from mcp_github.engine.security import Security
 from mcp_github.engine.stars import Stars
 from mcp_github.engine.taint import reader
 from mcp_github.engine.watchlist import WatchList
+from mcp_github.login import LoginPrompt
 from mcp_github.policy import Policy
 from mcp_github.prompts import Prompts
 from mcp_github.resources import InboxResources, Resources, WatchListResources
@@ -77,12 +80,16 @@ def build(settings: Settings) -> Assembled:
     discussions, notifications = Discussions(api), Notifications(api)
     watch_list = WatchList(policy, settings.watch_list)
     resources = Resources(policy, repositories, files, issues, pulls, actions, watch_list)
-    remote = Remote(api, seconds=settings.poll, where=settings.cache, command=settings.COMMAND)
-    followed = Followed(policy, remote)
+    callers = Callers(api, settings.auth_scope_prefix, settings.login_scope) if settings.auth == "caller" else None
+    # What one token could read does not wait on a disk for another.
+    where = "memory" if callers else settings.cache
+    followed = Followed(policy, lambda: Remote(api, seconds=settings.poll, where=where, command=settings.COMMAND))
     inbox = Inbox(policy, settings.inbox, settings.inbox_secret_file) if settings.inbox else None
 
     async def told_apart(ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
         reader.set(whose(ctx))
+        if callers:
+            caller.set(sender(ctx))
         with api.told() as notes:
             result = await call_next(ctx)
         if notes and isinstance(result, dict) and "content" in result:
@@ -123,12 +130,13 @@ def build(settings: Settings) -> Assembled:
             followed,
             *([Deliveries(inbox, followed)] if inbox else []),
         ],
-        middleware=[told_apart],
+        middleware=[told_apart, *([LoginPrompt(api.login)] if api.login else [])],
         consent=Consent(policy, api.flow),
         explains=api.explained,
         special=frozenset(TOOLSETS) - policy.toolsets,
         withholds=lambda tool: policy.withholds(tool, token=api.client.credentials.possible),
         skills=[PackagedSkills(settings.COMMAND, __file__)],
+        verifier=callers,
         title="GitHub",
         version=version(settings.COMMAND),
         instructions=_instructions(policy),

@@ -63,9 +63,14 @@ class Settings(Common):
     api_url: str = Field(
         "https://api.github.com", description="API URL of GitHub, a ghe.com tenant or an Enterprise Server."
     )
-    auth: Literal["auto", "env", "gh", "none"] = Field(
+    auth: Literal["auto", "env", "gh", "none", "caller", "login"] = Field(
         "auto",
-        description="Source of the token: env (GITHUB_TOKEN, GH_TOKEN), gh (the program) or none; auto tries each.",
+        description="Source of the token: env (GITHUB_TOKEN, GH_TOKEN), gh (the program), caller (each sends their own "
+        "over HTTP), login (with a code in the browser) or none; auto tries env and gh.",
+    )
+    login_client_id: str | None = Field(None, description="Client ID of the app with which people log in.")
+    login_scope: tuple[str, ...] = Field(
+        ("repo", "read:org"), description="Scope that a login asks for, as far as the app has scopes; repeatable."
     )
     token_file: str | None = Field(None, description="File with the token, instead of a variable.")
     app_id: str | None = Field(None, description="Act as this GitHub App, given by its ID or client ID.")
@@ -90,7 +95,7 @@ class Settings(Common):
         1000, ge=0, le=60_000, description="Milliseconds between two writes; GitHub asks for one second."
     )
 
-    @field_validator("toolsets", "repos", "trusted_owner")
+    @field_validator("toolsets", "repos", "trusted_owner", "login_scope")
     @classmethod
     def _lists(cls, values: tuple[str, ...]) -> tuple[str, ...]:
         # A list with commas is what people try first.

@@ -35,6 +35,7 @@ from mcp_batteries.server.list_changes import ChangeTools
 from mcp_batteries.server.origins import Origins
 from mcp_batteries.server.skills import SkillsExtension, SkillSource
 from mcp_batteries.server.tool import Consent, Explain, StrictTool, strict_tool
+from mcp_batteries.server.verifier import Verifier
 from mcp_batteries.subscriptions.hub import Hub, Source
 
 __all__ = ["Assembled", "ServerSettings", "assemble"]
@@ -87,6 +88,7 @@ class Assembled(MCPServer[Any]):
     withheld: Mapping[str, str]
     """Of each declared tool that is not offered, how it could be."""
     choice: Choice
+    verifier: Verifier | None
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
@@ -147,6 +149,7 @@ def assemble(
     follows: Callable[[], Sequence[str]] = tuple,
     tools_change: bool = False,
     skills: Sequence[SkillSource] = (),
+    verifier: Verifier | None = None,
     title: str,
     version: str,
     instructions: str,
@@ -168,6 +171,7 @@ def assemble(
         follows: the URIs of which `list_changes` tells a client that names none and is subscribed to none.
         tools_change: whether tools come and go while the server runs.
         skills: where they come from.
+        verifier: lets callers over HTTP in by the tokens of a service; without it nobody has any of those.
         instructions: for the model: what is served and how to begin, a few sentences.
 
     Raises:
@@ -257,7 +261,7 @@ def assemble(
             lifespan=_lifespan([*([audit] if audit else []), *opens], hub),
         )
     server.hub, server.catalog, server.audit = hub, catalog, audit
-    server.withheld, server.choice = withheld, choice
+    server.withheld, server.choice, server.verifier = withheld, choice, verifier
     catalog.install(server)
     hub.install(server)
     return server

@@ -18,10 +18,13 @@ from urllib.parse import parse_qsl, urlsplit
 
 from mcp_batteries.errors import NotFound, Problem, Unavailable
 from mcp_github.engine import failures
-from mcp_github.engine.http import GRAPHQL, Client, ClientSettings, Request
+from mcp_github.engine.callers import Caller, EachCaller
+from mcp_github.engine.http import GRAPHQL, Client, ClientSettings, Connections, Request
 from mcp_github.engine.lockdown import hidden, is_outsiders
+from mcp_github.engine.login import DeviceLogin
 from mcp_github.engine.taint import Flow
 from mcp_github.engine.text import scrub
+from mcp_github.engine.tokens import Credentials
 from mcp_github.policy import Policy, Repo, WriteRepo
 
 __all__ = ["Answer", "Api", "from_cache", "paging"]
@@ -36,6 +39,8 @@ _wrote: ContextVar[bool] = ContextVar("wrote", default=False)
 _MAYBE_DONE = "It may have been done all the same: look before you try again."
 
 logger = logging.getLogger(__name__)
+
+_Kept = Callable[[str, Mapping[str, Any], str], Awaitable[bytes | None]]
 
 _PAGING = ("page", "after", "before", "cursor", "since")
 _CACHED, _CACHED_BYTES = 200, 300_000
@@ -62,22 +67,65 @@ class Answer:
         return int(last) if last.isdecimal() else None
 
 
+async def _nothing_kept(path: str, params: Mapping[str, Any], accept: str) -> bytes | None:
+    return None
+
+
+@dataclass
+class _Side:
+    """What one identity has of its own.
+
+    Attributes:
+        kept: answers that may still be true, with their tags.
+        followed: see `Api.follows`.
+    """
+
+    client: Client
+    kept: OrderedDict[str, tuple[str, Answer]] = field(default_factory=OrderedDict[str, "tuple[str, Answer]"])
+    followed: _Kept = _nothing_kept
+
+
 class Api:
     """What the engine's parts share: the client, flow control, answers that may still be true."""
 
     def __init__(self, settings: ClientSettings, policy: Policy, *, alone: bool = True) -> None:
-        self.client, self.policy = Client(settings, policy), policy
+        self.policy = policy
         self.flow = Flow(policy, self._is_public, alone=alone)
-        self._kept: OrderedDict[str, tuple[str, Answer]] = OrderedDict()
-        self.kept: Callable[[str, Mapping[str, Any], str], Awaitable[bytes | None]] = _nothing_kept
-        """The body of what is followed, of a path, its parameters and media type, where somebody looks at it anyway."""
+        self._settings, self._connections = settings, Connections(settings)
+        self.login = DeviceLogin(settings, policy.api_url, self._connections) if settings.auth == "login" else None
+        """Where people log in, if they do."""
+        self._sides = EachCaller(lambda who: _Side(self._client_of(who)))
+
+    @property
+    def client(self) -> Client:
+        """The client of whose call is answered."""
+        return self._sides.own.client
+
+    def follows(self, kept: _Kept) -> None:
+        """Have answers to the caller taken from what is looked at for them anyway, with `kept`.
+
+        It gives the body of what is followed, of a path, its parameters and media type; None for what nobody follows.
+        """
+        self._sides.own.followed = kept
+
+    async def whose(self, token: str) -> Answer:
+        """Who `token` belongs to; nothing of it is remembered.
+
+        Raises:
+            Problem: GitHub takes no such token, or can't say now.
+        """
+        reply = await self._client_of(Caller(token)).send(Request("GET", "/user", "the owner of a token", True))
+        return Answer(_parsed(reply.body, "the owner of a token"), headers=reply.headers)
+
+    def _client_of(self, who: Caller) -> Client:
+        credentials = Credentials(self._settings, self.policy.api_url, sent=who.token or None, login=self.login)
+        return Client(self._settings, self.policy, self._connections, credentials)
 
     async def __aenter__(self) -> Api:
-        await self.client.__aenter__()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.client.__aexit__()
+        await self._connections.aclose()
 
     async def get(
         self, path: str, what: str, params: Mapping[str, Any] | None = None, *, repo: Repo | None = None,
@@ -92,27 +140,28 @@ class Api:
         """
         if repo is not None and not quiet:
             self.flow.saw(repo.key)
-        if from_cache.get() and (body := await self.kept(path, params or {}, accept)) is not None:
+        side = self._sides.own
+        if from_cache.get() and (body := await side.followed(path, params or {}, accept)) is not None:
             data, removed = self._shown(_parsed(body, what))
             return Answer(data, removed)
         key = json.dumps([path, params, accept], sort_keys=True)
-        kept = self._kept.get(key)
+        kept = side.kept.get(key)
         headers = {"If-None-Match": kept[0]} if kept else {}
         request = Request("GET", path, what, True, params=params or {}, accept=accept, headers=headers)
         try:
-            reply = await self.client.send(request)
+            reply = await side.client.send(request)
         except NotFound as problem:
             raise NotFound(problem.what, problem.fix or hint, status=problem.status) from None
         self._tell_rename(repo)
         if reply.status == 304 and kept is not None:
-            self._kept.move_to_end(key)
+            side.kept.move_to_end(key)
             return kept[1]
         data, removed = self._shown(_parsed(reply.body, what))
         answer = Answer(data, removed, _linked(reply.headers.get("link", ""), "next"), reply.headers)
         if (etag := reply.headers.get("etag")) and len(reply.body) <= _CACHED_BYTES:
-            self._kept[key] = (etag, answer)
-            if len(self._kept) > _CACHED:
-                self._kept.popitem(last=False)
+            side.kept[key] = (etag, answer)
+            if len(side.kept) > _CACHED:
+                side.kept.popitem(last=False)
         return answer
 
     async def write(
@@ -155,7 +204,7 @@ class Api:
         """The bytes at `path`, as they are."""
         if not quiet:
             self.flow.saw(repo.key)
-        if from_cache.get() and (body := await self.kept(path, params or {}, accept)) is not None:
+        if from_cache.get() and (body := await self._sides.own.followed(path, params or {}, accept)) is not None:
             return body
         request = Request("GET", path, what, True, params=params or {}, accept=accept, max_bytes=max_bytes)
         return (await self.client.send(request)).body
@@ -221,10 +270,6 @@ class Api:
     async def _is_public(self, key: str) -> bool:
         found = await self.get(self.policy.repo(key).path, f"the repository `{key}`", quiet=True)
         return not found.data.get("private", False)
-
-
-async def _nothing_kept(path: str, params: Mapping[str, Any], accept: str) -> bytes | None:
-    return None
 
 
 def _misses_all(data: Mapping[str, Any], errors: list[Any]) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, cast
 from mcp_batteries.errors import Invalid, NotFound, TooLarge, Unavailable, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor
 from mcp_github.engine.api import Api, paging
+from mcp_github.engine.callers import caller
 from mcp_github.engine.fields import TREE
 from mcp_github.engine.pages import rows_within
 from mcp_github.engine.text import scrub_text
@@ -102,7 +103,7 @@ class Files:
                 raise Unavailable(
                     f"GitHub's answer for {quote(path.shown)} is cut.", "Try again in a moment."
                 ) from None
-        key = f"{repo.key} {sha}"
+        key = f"{caller.get().name} {repo.key} {sha}"
         data = self._kept.get(key)
         if data is None:
             where = f"{repo.path}/git/blobs/{self.api.policy.ref(sha).path}"

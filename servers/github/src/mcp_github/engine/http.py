@@ -23,12 +23,13 @@ import httpx2
 from mcp_batteries.errors import Conflict, NotFound, TooLarge, Unavailable
 from mcp_batteries.remote.reach import why_unreached
 from mcp_github.engine import failures
+from mcp_github.engine.login import LoginSettings
 from mcp_github.engine.rate_limits import RateLimits
 from mcp_github.engine.response import VERSION, Reply
 from mcp_github.engine.tokens import Credentials, TokenSettings
 from mcp_github.policy import DownloadUrl, Policy
 
-__all__ = ["GRAPHQL", "Client", "ClientSettings", "Request"]
+__all__ = ["GRAPHQL", "Client", "ClientSettings", "Connections", "Request"]
 
 GRAPHQL = "/graphql"
 """The path of GraphQL requests; where that is depends on the server."""
@@ -41,7 +42,7 @@ _MAX_BYTES = 8_000_000
 _JSON = "application/vnd.github+json"
 
 
-class ClientSettings(TokenSettings, Protocol):
+class ClientSettings(TokenSettings, LoginSettings, Protocol):
     """What the client needs to be told."""
 
     @property
@@ -80,30 +81,51 @@ class Request:
         return "graphql" if self.path == GRAPHQL else "core"
 
 
-class Client:
-    """Requests to GitHub as the one identity of this server.
+class Connections:
+    """The connections to GitHub, opened when they are first needed. They know no token: each request brings its own."""
 
-    Args:
-        pause: seconds before the second try; the third waits three times that.
-    """
-
-    def __init__(self, settings: ClientSettings, policy: Policy, *, pause: float = 0.4) -> None:
-        self._settings, self._policy, self._pause = settings, policy, pause
-        self.credentials = Credentials(settings, policy.api_url)
-        self.limits = RateLimits(settings.write_interval / 1000)
-        self._turns = anyio.CapacityLimiter(settings.workers)
+    def __init__(self, settings: ClientSettings) -> None:
+        self._settings = settings
         self._http: httpx2.AsyncClient | None = None
-        self._full_names: dict[str, str] = {}
-        self.renamed: dict[str, str] = {}
-        """The `owner/name` that a repository has by now, by the one in lower case that was asked for."""
 
-    async def __aenter__(self) -> None:
-        pass
-
-    async def __aexit__(self, *_: object) -> None:
+    async def aclose(self) -> None:
         http, self._http = self._http, None
         if http is not None:
             await http.aclose()
+
+    def opened(self) -> httpx2.AsyncClient:
+        if self._http is None:
+            self._http = httpx2.AsyncClient(
+                verify=_trusted_certificates(),
+                headers={"User-Agent": "mcp-github"},
+                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+                timeout=self._settings.timeout,
+                follow_redirects=False,
+                limits=httpx2.Limits(max_connections=None, max_keepalive_connections=self._settings.workers),
+            )
+        return self._http
+
+
+class Client:
+    """Requests to GitHub as one identity: the server's, or that of a caller with a token of their own.
+
+    Args:
+        credentials: of that identity.
+        pause: seconds before the second try; the third waits three times that.
+    """
+
+    def __init__(
+        self, settings: ClientSettings, policy: Policy, connections: Connections, credentials: Credentials, *,
+        pause: float = 0.4,
+    ) -> None:  # fmt: skip
+        self._settings, self._policy, self._pause = settings, policy, pause
+        self.credentials = credentials
+        self.limits = RateLimits(settings.write_interval / 1000)
+        self._turns = anyio.CapacityLimiter(settings.workers)
+        self._connections = connections
+        self._full_names: dict[str, str] = {}
+        self.renamed: dict[str, str] = {}
+        """The `owner/name` that a repository has by now, by the one in lower case that was asked for."""
 
     async def send(self, request: Request) -> Reply:
         """The reply to `request`, of a status below 400.
@@ -132,7 +154,7 @@ class Client:
         """Hand the bytes at `url` to `take` until it returns True or there are no more. They go without the token."""
         taken = 0
         try:
-            async with self._opened().stream("GET", url.url) as answer:
+            async with self._connections.opened().stream("GET", url.url) as answer:
                 if answer.status_code in (404, 410):
                     raise NotFound(f"GitHub has no {what} any more.", "They are kept for some weeks only.")
                 if answer.status_code != 200:
@@ -230,7 +252,8 @@ class Client:
         try:
             with anyio.fail_after(self._settings.timeout):
                 raw = [(name.encode(), value.encode()) for name, value in headers.items()]
-                stream = self._opened().stream(request.verb, self._url(request), headers=raw, content=content)
+                http = self._connections.opened()
+                stream = http.stream(request.verb, self._url(request), headers=raw, content=content)
                 async with stream as answer:
                     body = await _body(answer, request.max_bytes)
         except (TimeoutError, httpx2.TimeoutException):
@@ -241,6 +264,8 @@ class Client:
             why = why_unreached(self._policy.api_url.base, error)
             fix = "The operator can look at --api-url." if "certificate" in why else "Try again in a moment."
             raise Unavailable(f"GitHub can't be reached for {request.what}: {why}.", fix) from None
+        if answer.status_code == 401:
+            self.credentials.rejected(auth)
         # Whoever echoes the token, or has it in a file: no answer shows it.
         token = auth.token.encode() if auth is not None else b""
         names = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in answer.headers.raw}
@@ -251,18 +276,6 @@ class Client:
         place = self._policy.api_url
         where = place.graphql if request.path == GRAPHQL else f"{place.base}{request.path}"
         return f"{where}?{urlencode(params)}" if params else where
-
-    def _opened(self) -> httpx2.AsyncClient:
-        if self._http is None:
-            self._http = httpx2.AsyncClient(
-                verify=_trusted_certificates(),
-                headers={"User-Agent": "mcp-github"},
-                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-                timeout=self._settings.timeout,
-                follow_redirects=False,
-                limits=httpx2.Limits(max_connections=None, max_keepalive_connections=self._settings.workers),
-            )
-        return self._http
 
 
 def _repo_in(path: str) -> str:

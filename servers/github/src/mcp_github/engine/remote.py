@@ -48,7 +48,13 @@ class Remote:
         self._followed: set[str] = set()
         self._numbered: Counter[str] = Counter()
         self._hinted: set[str] = set()
-        api.kept = self._kept
+        api.follows(self._kept)
+
+    async def aclose(self) -> None:
+        """Let go of the cache, which may be asked for again."""
+        cache, self._cache = self._cache, None
+        if cache is not None:
+            await cache.__aexit__(None, None, None)
 
     async def cache(self) -> Cache:
         """The cache of this identity. The first call may have to find the token."""

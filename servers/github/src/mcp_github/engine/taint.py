@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 
 from mcp_batteries.errors import Problem
+from mcp_github.engine.callers import caller
 from mcp_github.policy import Policy
 
 __all__ = ["Flow", "reader"]
@@ -44,7 +45,8 @@ class Flow:
         self._policy, self._look = policy, look
         self._seen: OrderedDict[str, _Seen] = OrderedDict()
         self._everybody: _Seen = OrderedDict() if alone else OrderedDict({_MORE: None})
-        self._public: OrderedDict[str, tuple[bool, float]] = OrderedDict()
+        self._public: OrderedDict[tuple[str, str], tuple[bool, float]] = OrderedDict()
+        """By caller, too: that a repository exists is a thing that not each may know."""
 
     def saw(self, key: str) -> None:
         """Text of the repository (or other place) `key` was shown."""
@@ -60,25 +62,27 @@ class Flow:
 
     def knows(self, key: str, *, public: bool) -> None:
         """GitHub just said whether `key` is public."""
-        self._public[key.lower()] = (public, time.monotonic())
-        self._public.move_to_end(key.lower())
+        place = caller.get().name, key.lower()
+        self._public[place] = (public, time.monotonic())
+        self._public.move_to_end(place)
         if len(self._public) > _KNOWN:
             self._public.popitem(last=False)
 
     def known(self, key: str) -> bool:
         """Whether `key` was public when it was last heard of; False if never."""
-        return self._public.get(key.lower(), (False, 0.0))[0]
+        return self._public.get((caller.get().name, key.lower()), (False, 0.0))[0]
 
     async def public(self, key: str) -> bool:
         """Whether anybody may read, and so perhaps write, `key`; what can't be found out counts as public."""
-        known = self._public.get(key)
+        place = caller.get().name, key
+        known = self._public.get(place)
         if known is not None and time.monotonic() - known[1] < _SECONDS:
             return known[0]
         try:
             self.knows(key, public=await self._look(key))
         except Problem:
             return True
-        return self._public[key][0]
+        return self._public[place][0]
 
     async def question(self, target: str, *, acts: bool = False, public: bool | None = None) -> str | None:
         """What to ask the user before a write to `target`; None if nothing.

@@ -8,18 +8,17 @@ import logging
 import os
 import subprocess
 import threading
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
 
-from mcp_batteries.errors import Problem, Unavailable
+from mcp_batteries.errors import Problem, Refused, Unavailable
 from mcp_batteries.executables import find_executable
 from mcp_batteries.limits import in_thread
+from mcp_github.engine.login import DeviceLogin
 from mcp_github.engine.response import VERSION
 from mcp_github.policy import ApiUrl
 
-if TYPE_CHECKING:
-    from github.Auth import Auth
-
-__all__ = ["Credentials", "TokenSettings"]
+__all__ = ["Credentials", "Signs", "TokenSettings"]
 
 _EXAMPLE = "github_pat_..."
 """What `Settings.ASKED` shows in the place of a token."""
@@ -31,7 +30,7 @@ class TokenSettings(Protocol):
     """What finding a token needs to be told."""
 
     @property
-    def auth(self) -> Literal["auto", "env", "gh", "none"]: ...
+    def auth(self) -> Literal["auto", "env", "gh", "none", "caller", "login"]: ...
     @property
     def token_file(self) -> str | None: ...
     @property
@@ -44,16 +43,38 @@ class TokenSettings(Protocol):
     def timeout(self) -> int: ...
 
 
+class Signs(Protocol):
+    """What signs a request, as PyGithub's tokens do."""
+
+    @property
+    def token(self) -> str: ...
+    @property
+    def token_type(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class _Sent:
+    token: str = field(repr=False)
+    token_type: str = "Bearer"
+
+
 class Credentials:
-    """The one identity this server has towards GitHub. Its `repr` tells nothing."""
+    """One identity towards GitHub: the server's, or a caller's. Its `repr` tells nothing.
 
-    def __init__(self, settings: TokenSettings, api_url: ApiUrl) -> None:
-        self._settings, self._api_url = settings, api_url
+    Args:
+        sent: the token that a caller brought; no other place is looked in then.
+        login: of the server, where people log in; no other place is looked in then.
+    """
+
+    def __init__(
+        self, settings: TokenSettings, api_url: ApiUrl, *, sent: str | None = None, login: DeviceLogin | None = None
+    ) -> None:
+        self._settings, self._api_url, self._login = settings, api_url, login
         self._lock = threading.Lock()
-        self._found: tuple[str, Auth | None] | None = None
+        self._found: tuple[str, Signs | None] | None = ("the caller", _Sent(sent)) if sent else None
 
-    def auth(self) -> Auth | None:
-        """PyGithub's object for it; None without a token. Blocks: gh is a program, an App's token a request.
+    def auth(self) -> Signs | None:
+        """What signs requests; None without a token. Blocks: gh is a program, an App's token a request.
 
         Raises:
             Unavailable: a source that was named has none.
@@ -75,12 +96,16 @@ class Credentials:
                 ) from None
             return auth
 
-    async def current(self) -> Auth | None:
+    async def current(self) -> Signs | None:
         """What signs the next request; None without a token.
 
         Raises:
             Unavailable: a source that was named has none.
+            Refused: a person has to log in first, or the caller to bring a token.
         """
+        if self._login is not None:
+            self._found = "a login", await self._login.current()
+            return self._found[1]
         if self._found is not None and not self._settings.app_id:
             return self._found[1]
         return await in_thread(lambda stop: self.auth())
@@ -89,7 +114,7 @@ class Credentials:
     def possible(self) -> bool:
         """Whether there may be a token, by a look that costs nothing: `gh` is not asked yet."""
         settings = self._settings
-        if settings.app_id or settings.token_file or settings.auth == "gh":
+        if settings.app_id or settings.token_file or settings.auth in ("gh", "caller", "login"):
             return True
         named = settings.auth in ("auto", "env") and any(map(_held, self._variables))
         return named or (settings.auth == "auto" and find_executable("gh", scripts=True) is not None)
@@ -115,7 +140,7 @@ class Credentials:
     def kind(self) -> str:
         """What kind of token it is, by how it begins; empty before it was needed."""
         auth = self._found[1] if self._found else None
-        if auth is None or self._settings.app_id:
+        if auth is None or (self._settings.app_id and self._settings.auth != "caller"):
             return "of an App's installation" if auth else ""
         kinds = {"github_pat_": "fine-grained", "ghp_": "classic", "gho_": "OAuth", "ghu_": "of a GitHub App's user"}
         return next((kind for start, kind in kinds.items() if auth.token.startswith(start)), "unknown")
@@ -123,11 +148,21 @@ class Credentials:
     def fingerprint(self, key: bytes) -> str:
         """A name for this identity that tells nothing about the token. Blocks like `auth`."""
         auth = self.auth()
-        kept = f"{self._settings.app_id}/{self._settings.app_installation}" if self._settings.app_id else None
+        app = self._settings.app_id if not isinstance(auth, _Sent) else None
+        kept = f"{app}/{self._settings.app_installation}" if app else None
         secret = kept or (auth.token if auth else "")
         return hmac.new(key, f"{self._api_url.base}\n{secret}".encode(), hashlib.sha256).hexdigest()[:32]
 
-    def _find(self) -> tuple[str, Auth | None]:
+    def rejected(self, auth: Signs | None) -> None:
+        """GitHub takes `auth` no longer."""
+        if self._login is not None and auth is not None:
+            self._login.forget(auth.token)
+
+    def _find(self) -> tuple[str, Signs | None]:
+        if self._settings.auth == "caller":
+            raise Refused("This request came without a GitHub token.", "Send one of yours as the bearer token.")
+        if self._login is not None:
+            raise Refused("Nobody is logged in to GitHub yet.", "Call `get_me` to learn how.")
         # Half a second of imports, paid by the first call and not by the start.
         from github import Auth
 
@@ -152,7 +187,7 @@ class Credentials:
                 raise Unavailable("The `gh` program has no token for this host.", "The user can run `gh auth login`.")
         return "", None
 
-    def _app(self) -> Auth:
+    def _app(self) -> Signs:
         from github import Auth, GithubIntegration
 
         settings = self._settings

@@ -30,6 +30,7 @@ from mcp_batteries.observability.logs import RateLimitFilter
 from mcp_batteries.sdk import Sessions, lowlevel, tool_table
 from mcp_batteries.server.assemble import Assembled
 from mcp_batteries.server.results import clean
+from mcp_batteries.server.verifier import Verifier
 from mcp_batteries.settings import Settings
 from mcp_batteries.transports.http.body_check import BodyCheck
 from mcp_batteries.transports.http.host_check import LOOPBACK, HostCheck, allowed_hosts, allowed_origins
@@ -91,7 +92,8 @@ async def serve(
     limits = limits or Limits()
     tls = _certificate_and_key(settings)
     hosts, origins = allowed_hosts(settings), allowed_origins(settings)
-    guarded = bool(settings.auth_file or settings.auth_tokens or settings.auth_issuer)
+    verifier = server.verifier if isinstance(server, Assembled) else None
+    guarded = bool(settings.auth_file or settings.auth_tokens or settings.auth_issuer or verifier)
     asks = guarded or server.settings.auth is not None
     with (
         json_replies(server.hub.stream_opened if isinstance(server, Assembled) else lambda _: None),
@@ -105,7 +107,7 @@ async def serve(
         path = _SSE_PATH if settings.transport == "sse" else _PATH
         url = f"{'https' if tls else 'http'}://{name}:{port}{path}"
         server.middleware.insert(0, _encodable)
-        guard = _guard(server, settings, settings.public_url or url) if guarded else None
+        guard = _guard(server, settings, settings.public_url or url, verifier) if guarded else None
         metrics = _metrics(server) if settings.metrics else None
         wire = _wire_log(settings)
         rejections = (
@@ -174,10 +176,10 @@ def _certificate_and_key(settings: Settings) -> tuple[str, str] | None:
     return None
 
 
-def _guard(server: MCPServer[Any], settings: Settings, resource: str) -> Guard:
+def _guard(server: MCPServer[Any], settings: Settings, resource: str, verifier: Verifier | None) -> Guard:
     from mcp_batteries.transports.http.auth.guard import build_guard
 
-    return build_guard(server, settings, resource)
+    return build_guard(server, settings, resource, verifier)
 
 
 def _wire_log(settings: Settings) -> WireLog | None:

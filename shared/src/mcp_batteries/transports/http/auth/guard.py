@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
 import anyio
@@ -26,6 +26,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.sdk import tool_table
+from mcp_batteries.server.verifier import Verifier
 from mcp_batteries.settings import Settings
 from mcp_batteries.transports.http.auth.scopes import Scopes
 from mcp_batteries.transports.http.auth.tokens import Tokens
@@ -40,11 +41,12 @@ _MAX_TOKEN = 16 * 1024
 _log = logging.getLogger(__name__)
 
 
-def build_guard(server: MCPServer[Any], settings: Settings, resource: str) -> Guard:
+def build_guard(server: MCPServer[Any], settings: Settings, resource: str, verifier: Verifier | None = None) -> Guard:
     """The guard that `settings` ask for; `server` keeps the same rules inside.
 
     Args:
         resource: this server's URL as clients know it.
+        verifier: the server's own, asked last.
 
     Raises:
         Problem: The settings cannot be used.
@@ -61,7 +63,20 @@ def build_guard(server: MCPServer[Any], settings: Settings, resource: str) -> Gu
         verifiers.append(Issuer(settings.auth_issuer, audience, settings.auth_algorithm or ALGORITHMS))
     server.middleware.append(scopes)
     issuers = [settings.auth_issuer] if settings.auth_issuer else []
-    return Guard(verifiers, scopes, resource=resource, issuers=issuers, title=server.title or server.name)
+    asks: list[str] | None = None
+    if verifier is not None:
+        verifiers.append(verifier)
+        # The scopes of one authorization server mean nothing to another.
+        issuers, asks = (issuers, None) if issuers else ([*verifier.issuers], [*verifier.asks])
+    title = server.title or server.name
+    return Guard(verifiers, scopes, resource=resource, issuers=issuers, title=title, asks=asks)
+
+
+@runtime_checkable
+class Follows(Protocol):
+    """A verifier that tells when tokens may have ended before their time."""
+
+    async def follow(self, changed: Callable[[], Awaitable[None]]) -> None: ...
 
 
 @dataclass(eq=False)
@@ -77,6 +92,7 @@ class Guard:
         verifiers: asked in turn whose a token is.
         resource: this server's URL as clients know it.
         issuers: those who issue tokens; without any there is no metadata to find.
+        asks: the scopes to ask them for, where those are not this server's own.
     """
 
     def __init__(
@@ -87,10 +103,11 @@ class Guard:
         resource: str,
         issuers: list[str],
         title: str,
+        asks: list[str] | None = None,
     ) -> None:
         self._app: ASGIApp = _nothing
         self._verifiers, self._scopes = verifiers, scopes
-        self._resource, self._issuers, self._title = resource, issuers, title
+        self._resource, self._issuers, self._title, self._asks = resource, issuers, title, asks
         parts = urlsplit(resource)
         path = _WELL_KNOWN + parts.path.rstrip("/")
         self._metadata_paths = {path, _WELL_KNOWN} if issuers else set[str]()
@@ -145,10 +162,11 @@ class Guard:
         return self._insufficient(user.access_token, missing, message)
 
     async def follow(self) -> None:
-        """Take the file of tokens anew whenever it changes; until cancelled, or at once where there is none."""
-        for verifier in self._verifiers:
-            if isinstance(verifier, Tokens):
-                await verifier.follow(self.recheck)
+        """Look again whenever tokens may have ended; until cancelled, or at once where nothing tells of that."""
+        async with anyio.create_task_group() as tasks:
+            for verifier in self._verifiers:
+                if isinstance(verifier, Follows):
+                    tasks.start_soon(verifier.follow, self.recheck)
 
     async def recheck(self) -> None:
         """End the streams whose token is not what it was when they began."""
@@ -163,15 +181,19 @@ class Guard:
 
     async def _who(self, given: list[str]) -> AccessToken | Response:
         if not given:
-            return self._challenge(401, None, "Send a bearer token.", " ".join(self._scopes.all))
+            return self._challenge(401, None, "Send a bearer token.", self._wanted)
         scheme, _, token = given[0].partition(" ")
         if len(given) > 1 or scheme.lower() != "bearer" or not token.strip() or len(token) > _MAX_TOKEN:
-            return self._challenge(401, "invalid_token", "This is no bearer token.", " ".join(self._scopes.all))
+            return self._challenge(401, "invalid_token", "This is no bearer token.", self._wanted)
         access = await self._verify(token.strip())
         if access is None:
             said = "The token is unknown, expired, or not for this server."
-            return self._challenge(401, "invalid_token", said, " ".join(self._scopes.all))
+            return self._challenge(401, "invalid_token", said, self._wanted)
         return access
+
+    @property
+    def _wanted(self) -> str:
+        return " ".join(self._scopes.all if self._asks is None else self._asks)
 
     async def _verify(self, token: str) -> AccessToken | None:
         for verifier in self._verifiers:
@@ -226,7 +248,7 @@ class Guard:
             {
                 "resource": self._resource,
                 "authorization_servers": self._issuers,
-                "scopes_supported": self._scopes.all,
+                "scopes_supported": self._scopes.all if self._asks is None else self._asks,
                 "bearer_methods_supported": ["header"],
                 "resource_name": self._title,
             },
