@@ -1,9 +1,9 @@
 """One fault at each operation of a change in turn, as SQLite tests its commits; run as a program.
 
 `python -m filesystem.crashes FOLDER [SCENARIO]` prints one JSON line per scenario by itself, written down so that it
-can be taken back, and being taken back: how many faults were tried and what went wrong; `quick` is all by themselves
-and a few of the others. Kills happen in a forked child, which is why this is no test module: a test process has
-threads, and a fork of it is no sound copy.
+can be taken back, and being taken back, these two also with old contents on another file system: how many faults were
+tried and what went wrong; `quick` is all by themselves and a few of the others. Kills happen in a forked child, which
+is why this is no test module: a test process has threads, and a fork of it is no sound copy.
 """
 
 from __future__ import annotations
@@ -59,6 +59,9 @@ State = dict[str, str]
 class Faulty:
     """The `os` module, and the rename it lacks, with a fault at the operation number `at`."""
 
+    is_far = False
+    """Whether what is kept is as if on another file system."""
+
     def __init__(self, at: int, kind: str) -> None:
         self.at, self.kind, self.log = at, kind, list[str]()
 
@@ -68,13 +71,15 @@ class Faulty:
 
     def call(self, name: str, real: Callable[..., Any], *args: Any, **options: Any) -> Any:
         self.log.append(f"{name} {args[0]}" if isinstance(args[0], str) else name)
-        if len(self.log) == self.at:
+        if len(self.log) == self.at or (self.kind == "dead" and 0 < self.at < len(self.log)):
             if name == "write" and self.kind.startswith("half"):
                 real(args[0], args[1][: len(args[1]) // 2])
             if self.kind.endswith("kill"):
                 os._exit(9)
             number = errno.ENOSPC if self.kind == "full" else errno.EIO
             raise OSError(number, os.strerror(number))
+        if self.is_far and name == "link" and options["src_dir_fd"] != options["dst_dir_fd"]:
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
         return real(*args, **options)
 
     def rename_exclusive(self, real: Callable[..., int], *args: Any) -> int:
@@ -87,13 +92,19 @@ class Faulty:
 
 
 def installed(faulty: Faulty) -> None:
+    tree._are_apart = _are_far if faulty.is_far else _are_apart
+    Step.is_far = (lambda self, folder: True) if faulty.is_far else _is_far  # type: ignore[method-assign]
     for module in (handles_posix, write, copying, tree, syscalls, belongings, undo_store):
         module.os = faulty  # type: ignore[attr-defined]
     if _rename_exclusive is not None:
         syscalls._rename_exclusive = partial(faulty.rename_exclusive, _rename_exclusive)
 
 
-_rename_exclusive = syscalls._rename_exclusive
+_rename_exclusive, _are_apart, _is_far = syscalls._rename_exclusive, tree._are_apart, Step.is_far
+
+
+def _are_far(start: Any, end: Any) -> bool:
+    return start.folder.place.root.real != end.folder.place.root.real
 
 
 @dataclass(frozen=True)
@@ -234,14 +245,22 @@ def found(root: Path) -> State:
 
 
 def after_next_start(root: Path, scenario: Scenario) -> list[str]:
-    """What temporary entries are there once a later process has cleaned up, but for the only copy of old contents."""
+    """What is wrong with the temporary entries that are there once a later process has cleaned up: none but the only
+    copies of old contents, and all of these, however many copies are kept elsewhere to be taken back."""
+    before = old_contents(root)
     temp_files._STARTED, started = time.time() + 60, temp_files._STARTED
     temp_files.clean_leftovers(Policy(Told((str(root),))), Stop())
     temp_files._STARTED = started
     there = found(root).values()
     only = {text for text in scenario.old.values() if text not in there}
-    left = [path for path in root.rglob("*") if path.name.startswith(".~")]
-    return [path.name for path in left if not path.name.startswith(temp_files.OLD) or path.read_text() not in only]
+    left, after = [path for path in root.rglob("*") if path.name.startswith(".~")], old_contents(root)
+    needless = [f"left {path.name}" for path in left if after.get(path.name) not in only]
+    return needless + [f"cleaned {name}" for name, text in before.items() if name not in after and text not in there]
+
+
+def old_contents(root: Path) -> State:
+    """What changes have kept beside the files."""
+    return {path.name: path.read_text() for path in root.rglob(f"{temp_files.OLD}*")}
 
 
 Run = Callable[[Policy], object]
@@ -327,6 +346,9 @@ def failed(root: Path, scenario: Scenario, prepare: Prepare, at: int, kind: str)
         not_kept.extend([answer] if "not all of it could be removed" in answer else [])
         if "not all of it could be removed" in answer or "part of it is gone" in answer:
             expected = [after | left for left in _parts(before)]
+        is_kept = prepare is not plain and not not_kept
+        if kind == "dead" and answer != "success" and (is_kept or not lost(root, scenario, answer)):
+            prepare = taken_back
         if prepare is taken_back:  # whole files may mix: the rest of them is taken back by the next call
             expected = [
                 {name: text for name, text in mixed.items() if text} for mixed in _mixtures(scenario.old, scenario.new)
@@ -341,6 +363,13 @@ def failed(root: Path, scenario: Scenario, prepare: Prepare, at: int, kind: str)
         met,
         None if state in expected else f"{answer!r} at {faulty.log[at - 1 : at]}, but {sorted(state.items())!r:.120}",
     )
+
+
+def lost(root: Path, scenario: Scenario, answer: str) -> set[str]:
+    """Old texts that are nowhere any more, though the change failed."""
+    if any(said in answer for said in ("does not confirm", "part of it is gone", "not all of it could be removed")):
+        return set()
+    return {*scenario.old.values()} - {*found(root).values(), *old_contents(root).values()}
 
 
 def _mixtures(old: State, new: State) -> list[State]:
@@ -360,37 +389,46 @@ def _parts(state: State) -> list[State]:
 
 
 QUICK = ("edit", "move over", "move across", "delete folder")
+FAR = ("delete folder",)
 
 
 def main(folder: str, only: str = "") -> None:
     root = Path(folder) / "root"
-    for scenario, prepare in product(SCENARIOS, (plain, written_down, taken_back)):
-        is_quick = prepare is plain or scenario.name in QUICK
-        if not (is_quick if only == "quick" else only in ("", scenario.name)):
+    for scenario, prepare, is_far in product(SCENARIOS, (plain, written_down, taken_back), (False, True)):
+        is_quick = (prepare is plain or scenario.name in QUICK) and (
+            not is_far or (scenario.name in FAR and prepare is taken_back)
+        )
+        if (is_far and prepare is plain) or not (is_quick if only == "quick" else only in ("", scenario.name)):
             continue
+        Faulty.is_far = is_far
+        installed(Faulty(0, ""))
         tried, wrong = 0, list[str]()
-        for kind in ("kill", "half kill", "error", "half error", "full"):
-            trial = killed if kind.endswith("kill") else failed
-            at, met = 0, True
-            while met:
-                at += 1
-                assert at < 1000, f"{scenario.name} fails by itself"
+        log = operations(root, scenario, prepare)
+        for at, operation in enumerate(log, 1):
+            for kind in ("kill", "error", "full", "dead", "half kill", "half error"):
+                if kind.startswith("half") and not operation.startswith("write"):
+                    continue
+                trial = killed if kind.endswith("kill") else failed
                 met, mistake = trial(root, scenario, prepare, at, kind)
                 tried += met
                 if mistake is None and (left := after_next_start(root, scenario)):
-                    mistake = f"left {left}"
+                    mistake = ", ".join(left)
                 if mistake is None and prepare is not plain and not not_kept:
                     mistake = not_back(root, scenario)
-                if mistake is not None:
-                    wrong.append(f"{kind} at {at}: {mistake}")
-        build(root, scenario.old)
-        run = prepare(root, scenario)
-        faulty = Faulty(0, "")
-        installed(faulty)
-        run(Policy(Told((str(root),))))
-        installed(Faulty(0, ""))
-        name = f"{scenario.name}, {prepare.__name__}".replace("_", " ").removesuffix(", plain")
-        print(json.dumps({"scenario": name, "tried": tried, "wrong": wrong, "log": faulty.log}), flush=True)
+                if mistake is not None or not met:
+                    wrong.append(f"{kind} at {at}: {mistake or 'was not met'}")
+        name = f"{scenario.name}, {prepare.__name__}".replace("_", " ").removesuffix(", plain") + ", far" * is_far
+        print(json.dumps({"scenario": name, "tried": tried, "wrong": wrong, "log": log}), flush=True)
+
+
+def operations(root: Path, scenario: Scenario, prepare: Prepare) -> list[str]:
+    """What is done when nothing fails."""
+    build(root, scenario.old)
+    run = prepare(root, scenario)
+    installed(faulty := Faulty(0, ""))
+    run(Policy(Told((str(root),))))
+    installed(Faulty(0, ""))
+    return faulty.log
 
 
 def not_back(root: Path, scenario: Scenario) -> str | None:

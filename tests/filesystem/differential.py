@@ -139,9 +139,11 @@ class Asker:
         return None
 
     def tree(self) -> str | None:
-        tree = list_tree(self.start, Stop(), wanted=_ALL, depth=self.chance.randrange(1, 6))
-        files = told("find", ".", "!", "-type", "d", cwd=self.root).count("\n")
-        folders = told("find", ".", "-mindepth", "1", "-type", "d", cwd=self.root).count("\n")
+        depth = self.chance.randrange(1, 6)
+        tree = list_tree(self.start, Stop(), wanted=_ALL, depth=depth)
+        seen = () if tree.is_whole else ("-maxdepth", str(depth + 1))  # folders that are folded are listed, not walked
+        files = told("find", ".", *seen, "!", "-type", "d", cwd=self.root).count("\n")
+        folders = told("find", ".", *seen, "-mindepth", "1", "-type", "d", cwd=self.root).count("\n")
         if (tree.files, tree.folders) != (files, folders):
             return f"tree: {tree.files} files in {tree.folders} folders, not {files} in {folders}"
         return None

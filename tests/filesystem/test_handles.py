@@ -7,6 +7,7 @@ import gc
 import os
 import shutil
 import socket
+import subprocess
 import sys
 import unicodedata
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 
 from filesystem.places import Ground, Told, ground
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, Unavailable
+from mcp_fs import policy
 from mcp_fs.engine.files import handles, syscalls
 from mcp_fs.policy import Policy
 
@@ -268,6 +270,90 @@ def test_what_others_may_have_put_there_is_not_served(here: Ground, how: str) ->
     (here.root / "new.txt").write_text("")
     with pytest.raises(Unavailable, match="restart the server"):
         read(here, "new.txt")
+
+
+_MOUNTS = """
+import os, subprocess, sys
+from filesystem.places import Told
+from mcp_batteries.errors import Problem
+from mcp_fs.engine.files.handles import open_file
+from mcp_fs.policy import Policy
+
+root, outer = sys.argv[1:]
+
+def mount(where, text, owner=0):
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "none", where], check=True)
+    os.makedirs(root, exist_ok=True)
+    with open(root + "/f", "w") as file:
+        file.write(text)
+    os.chown(root, owner, -1)
+
+def said():
+    try:
+        with open_file(policy.readable("f")) as file:
+            return file.read().decode()
+    except Problem as problem:
+        return type(problem).__name__
+
+for where in (root, outer):
+    policy = Policy(Told((root,)))
+    mount(where, "mounted at " + where)
+    print(said())
+    subprocess.run(["umount", "-l", where], check=True)
+    print(said())
+    mount(where, "mounted again")
+    print(said())
+    subprocess.run(["umount", "-l", where], check=True)
+policy = Policy(Told((root,)))
+mount(root, "another owner's", 1)
+print(said())
+subprocess.run(["umount", "-l", root], check=True)
+os.chmod(os.path.dirname(root), 0o777)
+mount(root, "where all may write")
+print(said())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="root mounts, on Linux")
+def test_a_served_folder_that_was_mounted_anew_is_served_again(tmp_path: Path) -> None:
+    root = tmp_path / "outer" / "served"
+    root.mkdir(parents=True)
+    (root / "f").write_text("beneath")
+    tests = str(Path(__file__).parent.parent)
+    done = subprocess.run(
+        ["unshare", "-m", sys.executable, "-c", _MOUNTS, str(root), str(root.parent)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([tests, os.environ.get("PYTHONPATH", "")])},
+    )
+    if "Operation not permitted" in done.stderr or "unshare" in done.stderr:
+        pytest.skip("may not mount anything")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        f"mounted at {root}",
+        "Unavailable",
+        "mounted again",
+        f"mounted at {root.parent}",
+        "Unavailable",
+        "mounted again",
+        "Unavailable",
+        "Unavailable",
+    ]
+
+
+@pytest.mark.parametrize(("who", "is_ours"), [("", True), (",user_id={me}", True), (",user_id=4711", False)])
+def test_whoever_may_mount_is_told_by_the_kernel(monkeypatch: pytest.MonkeyPatch, who: str, is_ours: bool) -> None:
+    if sys.platform == "win32":
+        pytest.skip("has no such table")
+    table = (
+        "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+        "40 22 0:50 / /srv/a\\040b rw - ext4 /dev/sdb1 rw\n"
+        f"41 22 0:51 / /srv/a\\040b rw shared:7 - fuse.sshfs host: rw{who.format(me=os.geteuid())}\n"
+        "42 22 0:52 / /srv/a rw - tmpfs none rw\n"
+    )
+    monkeypatch.setattr(Path, "read_bytes", lambda _: table.encode())
+    mount = policy._mount_of("/srv/a b/c")
+    assert mount is not None and (mount.depth, mount.is_ours) == (2, is_ours)
 
 
 def test_status_and_links_unfollowed(here: Ground) -> None:

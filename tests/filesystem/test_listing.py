@@ -6,12 +6,14 @@ import os
 import re
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from filesystem.reading import fill, on_linux, served
 from mcp_batteries.errors import Invalid, NotFound
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop, Stopped
+from mcp_fs.engine import listing
 from mcp_fs.engine.listing import Sort, list_folder, list_tree
 from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
@@ -163,25 +165,49 @@ def test_a_small_tree_is_shown_whole(tmp_path: Path) -> None:
     )
 
 
-def test_a_large_tree_is_folded_and_every_file_counted(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("depth", "max_bytes"), [(9, 4000), (9, 200_000), (2, 64_000), (1, 1000)])
+def test_a_large_tree_is_folded_and_what_is_folded_is_not_walked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, depth: int, max_bytes: int
+) -> None:
     for outer in range(30):
         for inner in range(10):
-            (tmp_path / f"outer{outer}" / f"inner{inner}").mkdir(parents=True)
+            (tmp_path / f"outer{outer}" / f"inner{inner}" / "deep" / "deeper").mkdir(parents=True)
             for number in range(5):
                 (tmp_path / f"outer{outer}" / f"inner{inner}" / f"{number}").touch()
     for number in range(400):
         (tmp_path / f"top{number}").touch()
-    tree = list_tree(served(tmp_path).readable("."), Stop(), depth=9, max_bytes=4000)
+    opened: list[tuple[str, ...]] = []
+    visited = listing.visited
+
+    def counting(folder: Any, parts: tuple[str, ...], *rest: Any) -> Any:
+        opened.append(parts)
+        return visited(folder, parts, *rest)
+
+    monkeypatch.setattr(listing, "visited", counting)
+    tree = list_tree(served(tmp_path).readable("."), Stop(), depth=depth, max_bytes=max_bytes)
     text = tree.text()
-    assert len(text.encode()) <= 4000
-    assert (tree.files, tree.folders) == (30 * 10 * 5 + 400, 330)
-    listed = sum(1 for line in tree.lines if line.startswith("  ") and "more files" not in line)
-    folded = sum(
-        int(count.replace(",", "")) for count in re.findall(r"\(([\d,]+) (?:more )?files", "\n".join(tree.lines))
+    assert len(text.encode()) <= max_bytes
+    folders = [line.partition(" (")[0] for line in tree.lines if not line.startswith("  ")]
+    drawn = {tuple(path.strip("./").split("/")) if path != "./" else () for path in folders}
+    assert len(opened) == len(set(opened)) and drawn <= set(opened)
+    assert {parts[:-1] for parts in set(opened) - drawn} <= drawn  # the one that did not fit any more
+    assert len(opened) - len(drawn) <= len(drawn) // 10 + 1
+    # Of every folder that is named, what is directly in it is shown or counted.
+    shown = sum(1 for line in tree.lines if line.startswith("  ") and "more f" not in line)
+    counts = re.findall(r"[(]([\d,]+) (?:more )?files?\b", "\n".join(tree.lines))
+    assert shown + sum(int(count.replace(",", "")) for count in counts) == tree.files
+    assert tree.files == sum(
+        len(files) for folder, _, files in os.walk(tmp_path) if Path(folder).relative_to(tmp_path).parts in drawn
     )
-    assert listed + folded == tree.files
-    assert tree.folded == sum(1 for line in tree.lines if not line.startswith("  ") and "files" in line)
-    assert list_tree(served(tmp_path).readable("."), Stop(), depth=1).lines[-1] == "outer9/ (50 files in 11 folders)"
+    assert tree.is_whole == (max_bytes == 200_000) == (" seen" not in text.partition("\n")[0])
+
+
+def test_of_more_folders_than_fit_the_first_are_shown(tmp_path: Path) -> None:
+    for number in range(2000):
+        (tmp_path / f"folder{number:04}").mkdir()
+    tree = list_tree(served(tmp_path).readable("."), Stop(), max_bytes=2000)
+    assert len(tree.text()) <= 2000 and tree.folders == 2000 and "folder0050/" in tree.lines
+    assert tree.lines[1] == f"  ({2000 - (len(tree.lines) - 2):,} more folders)"
 
 
 def test_a_stopped_walk_ends(tmp_path: Path) -> None:
@@ -205,6 +231,6 @@ async def test_several_served_folders_are_listed_by_name(tmp_path: Path) -> None
 def test_a_folder_whose_entries_were_left_out_is_not_shown_empty(tmp_path: Path) -> None:
     fill(tmp_path, {"a/.hidden": "", "a/b/.x": "", "a/b/.y": "", "c/f": ""})
     tree = list_tree(served(tmp_path).readable("."), Stop(), depth=1)
-    assert list(tree.lines) == ["./", "a/ (0 files in 2 folders, 1 left out)", "c/ (1 file)"]
+    assert list(tree.lines) == ["./", "a/ (1 folder, 1 left out)", "c/ (1 file)"]
     tree = list_tree(served(tmp_path).readable("."), Stop(), depth=2)
     assert "a/b/ (2 left out)" in tree.lines

@@ -226,6 +226,36 @@ async def test_what_came_back_by_other_means_is_no_step_any_more(ground: Ground)
         await ground.undo("1234")
 
 
+async def test_a_dry_run_shows_what_would_become_of_text(ground: Ground) -> None:
+    await ground.edit("g", "two", "three")
+    first = await ground.last()
+    await ground.edit("g", "three", "four")
+    await ground.write("n", "")
+    await ground.write("n", "new\n")
+    await ground.engine.patch([(ground.at("f"), patch) for patch in parse(PATCH.split("--- /dev")[0])], dry_run=False)
+    (ground.root / "d/h").write_bytes(b"\0\1")
+    await ground.write("d/h", "text")
+    said = (await ground.engine.undo(first, later=True, dry_run=True)).text()
+    diffs = said.partition("\n--- ")[2]
+    assert diffs == (
+        "/dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+one\n--- a/n\n+++ /dev/null\n@@ -1 +0,0 @@\n-new\n"
+        "--- a/g\n+++ b/g\n@@ -1 +1 @@\n-one four\n+one two"
+    )
+    await ground.write("f", "x" * 30_000)
+    large = (await ground.engine.undo(await ground.last(), later=False, dry_run=True)).text()
+    assert "[diff cut to 10,000 of" in large and len(large) < 11_000
+
+
+async def test_steps_that_are_taken_back_are_not_forgotten_meanwhile(tmp_path: Path) -> None:
+    ground = Ground(tmp_path, most_bytes=1000)
+    before = ground.state()
+    await ground.write("f", "x" * 900)
+    first = await ground.last()
+    await ground.write("g", "y")
+    await ground.undo(first, later=True)  # keeps 900 bytes more, for which the oldest step would have to go
+    assert ground.state() == before
+
+
 async def test_hard_linked_and_executable_files_come_back_as_they_were(ground: Ground) -> None:
     if sys.platform == "win32":
         pytest.skip("has no such modes")

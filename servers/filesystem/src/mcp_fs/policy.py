@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import stat
 import sys
 import weakref
@@ -54,6 +55,7 @@ class Root:
         real: the same with links resolved.
         identity: which file it is, by device and number.
         fd: descriptor good for `dir_fd` only (O_PATH where there is such a thing); -1 on Windows.
+        mount_depth: names in the path at which its file system is mounted, if that is known.
     """
 
     name: str
@@ -61,22 +63,29 @@ class Root:
     real: str
     identity: tuple[int, int] = field(repr=False)
     fd: int = field(repr=False)
+    mount_depth: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.fd >= 0:
             weakref.finalize(self, os.close, self.fd).atexit = False
+        self._look_at_mount()
+
+    def _look_at_mount(self) -> None:
+        mount = _mount_of(self.real)
+        object.__setattr__(self, "mount_depth", -1 if mount is None else mount.depth)
 
     @property
     def uri(self) -> str:
         return file_uri(self.path)
 
     def serve_again(self) -> bool:
-        """Serve what stands at the path now, when this folder was deleted and made anew, as by cloning it again.
+        """Serve what stands at the path now, when this folder was deleted and made anew, as by cloning it again, or
+        lies on a file system that was mounted since.
 
         A folder that was only moved may still be meant, and so may the other one: neither is served. What stands
         there has to be a folder of the same owner, where nobody else could have put it.
         """
-        if self.fd < 0 or os.fstat(self.fd).st_nlink:
+        if self.fd < 0:
             return False
         try:
             guarded = all(map(_is_guarded, Path(self.real).parents))
@@ -84,14 +93,28 @@ class Root:
         except OSError:
             return False
         try:
-            found, old = os.fstat(new), os.fstat(self.fd)
-            if not guarded or found.st_uid != old.st_uid or os.path.realpath(self.real) != self.real:
+            found = os.fstat(new)
+            if not guarded or not self._is_followed_by(found) or os.path.realpath(self.real) != self.real:
                 return False
             os.dup2(new, self.fd, inheritable=False)
             object.__setattr__(self, "identity", (found.st_dev, found.st_ino))
+            self._look_at_mount()
         finally:
             os.close(new)
         return True
+
+    def _is_followed_by(self, found: os.stat_result) -> bool:
+        """Whether the folder `found` at this path can only be meant to take this one's place."""
+        try:
+            old = os.fstat(self.fd)
+        except OSError:  # the file system is gone: a server or a process that does not answer any more
+            old = None
+        mount = _mount_of(self.real) if found.st_dev != self.identity[0] else None
+        # What was beneath a file system that is gone, is not meant.
+        is_mounted = mount is not None and mount.is_ours and mount.depth >= self.mount_depth
+        if old is not None and old.st_uid == found.st_uid:
+            return is_mounted or not old.st_nlink
+        return is_mounted and found.st_uid in (os.geteuid(), 0)
 
 
 @dataclass(frozen=True)
@@ -387,6 +410,39 @@ def _is_guarded(folder: Path) -> bool:
     found = folder.lstat()
     is_shared = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX
     return not is_shared and found.st_uid in (os.geteuid(), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mount:
+    """What a path lies on.
+
+    Attributes:
+        depth: names in the path at which it is mounted.
+        is_ours: whether root or this user mounted it; with FUSE, anybody may.
+    """
+
+    depth: int
+    is_ours: bool
+
+
+def _mount_of(path: str) -> _Mount | None:
+    """The file system at `path`; None where that can't be told, such as on anything but Linux."""
+    try:
+        lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
+    except OSError:
+        return None
+    found = None
+    for line in lines:  # proc_pid_mountinfo(5): a later one covers those before it
+        place, _, how = line.partition(b" - ")
+        names = _names(re.sub(rb"\\([0-7]{3})", lambda octal: bytes([int(octal[1], 8)]), place.split(b" ")[4]))
+        if _names(os.fsencode(path))[: len(names)] == names and (found is None or len(names) >= found.depth):
+            users = map(int, re.findall(rb"\buser_id=(\d+)", how))
+            found = _Mount(len(names), all(user in (0, os.geteuid()) for user in users))
+    return found
+
+
+def _names(path: bytes) -> list[bytes]:
+    return [name for name in path.split(b"/") if name]
 
 
 def _identity(fd: int, real: str) -> tuple[int, int]:

@@ -22,7 +22,7 @@ from mcp_batteries.progress import tell
 from mcp_fs.engine.files.handles import Folder, open_folder, status
 from mcp_fs.engine.names import folded
 from mcp_fs.engine.search.ignore import IGNORE_FILES, Rules
-from mcp_fs.engine.walk import Filter, Skipped, Visit, page_bytes, shown, spoken, walk
+from mcp_fs.engine.walk import Filter, Skipped, Visit, page_bytes, shown, spoken, visited, walk
 from mcp_fs.models import Entry, FolderPage, Tree, counted
 from mcp_fs.policy import Readable
 
@@ -33,6 +33,8 @@ Sort = Literal["name", "size", "modified"]
 _CHECKED = 1000
 _MOST_NAMED = 10
 _MOST_COMPLETED = 1000
+_MORE = 60
+"""Bytes that the lines about more files and folders can take."""
 _KINDS = {stat.S_IFDIR: "folder", stat.S_IFREG: "file", stat.S_IFLNK: "link"}
 
 
@@ -198,19 +200,31 @@ class _Sizes:
 def list_tree(
     place: Readable, stop: Stop, *, depth: int = 3, wanted: Filter | None = None, max_bytes: int = 10_000
 ) -> Tree:
-    """The folder's tree within `max_bytes`: level by level until they are spent, the rest folded to counts.
+    """The folder's tree within `max_bytes`: level by level until they are spent, the rest folded.
 
-    Hidden and ignored entries that are not wanted are named and marked, never walked.
+    A folder that is folded is listed, so that it says what is directly in it, and never walked: a tree costs what it
+    shows. Hidden and ignored entries that are not wanted are named and marked.
 
     Raises:
         Problem: the folder can't be opened.
     """
-    skipped = Skipped.soon()
-    top = _grown(place, wanted or Filter(), depth, max_bytes, stop, skipped)
-    _unfold(top, depth, max_bytes)
-    lines = tuple(_drawn(top))
-    folded = sum(1 for branch in _all_drawn(top) if not branch.open and branch.size)
-    return Tree(spoken(place), lines, top.files, top.folders, folded, skipped.notes())
+    grower = _Grower(wanted or Filter(), depth, max_bytes, stop)
+    with open_folder(place) as folder:
+        top = _Branch(folder.place, (), spoken(place).rstrip("/") + "/")
+        grower.list(top, folder, None if grower.wanted.ignored else Rules.above(folder.place))
+    grower.grow(top)
+    lines, branches = tuple(_drawn(top)), list(_all_drawn(top))
+    folded = [branch for branch in branches if not branch.open and branch.size]
+    return Tree(
+        spoken(place),
+        lines,
+        sum(branch.own for branch in branches),
+        sum(len(branch.names_of_folders) for branch in branches),
+        len(folded),
+        is_whole=all(len(branch.branches) == len(branch.names_of_folders) for branch in branches)
+        and not grower.skipped.reasons,
+        notes=grower.skipped.notes(),
+    )
 
 
 @dataclass(slots=True)
@@ -218,62 +232,115 @@ class _Branch:
     """A folder of a tree.
 
     Attributes:
+        place: where it is; None where that is protected.
+        parts: names from the start down to it.
         label: its path, with a slash.
         names: labels of its files, as many as could ever be shown.
+        names_of_folders: those directly in it.
+        branches: the first of them, as many as are drawn.
         own: files directly in it.
-        files: files in all of it; `folders` likewise.
         open: whether its contents are drawn.
         shown: how many of `own` are among the names drawn.
         left_out: hidden and ignored entries directly in it.
+        unseen: why it is not known what is in it.
     """
 
+    place: Readable | None
+    parts: tuple[str, ...]
     label: str
     names: list[str] = field(default_factory=list[str])
+    names_of_folders: list[str] = field(default_factory=list[str])
     branches: list[_Branch] = field(default_factory=list["_Branch"])
+    rules: Rules | None = None
     own: int = 0
-    files: int = 0
-    folders: int = 0
     open: bool = False
     shown: int = 0
     left_out: int = 0
+    unseen: str = ""
 
     @property
     def size(self) -> int:
-        return self.files + self.folders
+        return self.own + len(self.names_of_folders)
 
     @property
     def folded_line(self) -> str:
-        below = f" in {self.folders + 1:,} folders" if self.folders else ""
-        facts = [f"{counted(self.files, 'file')}{below}"] if self.size else []
+        numbers = ((self.own, "file"), (len(self.names_of_folders), "folder"))
+        facts = [counted(number, what) for number, what in numbers if number]
         if self.left_out:
             facts.append(f"{self.left_out:,} left out")
+        facts += [self.unseen] if self.unseen else []
         return f"{self.label} ({', '.join(facts)})" if facts else self.label
 
 
-def _grown(place: Readable, wanted: Filter, depth: int, max_bytes: int, stop: Stop, skipped: Skipped) -> _Branch:
-    branches: dict[tuple[str, ...], _Branch] = {}
-    for visit in walk(place, wanted, stop, skipped):
-        tell(len(branches), None, f"{len(branches):,} folders seen")
-        above = visit.folder.place
-        branch = branches.get(visit.parts)
-        if branch is None:
-            branch = branches[visit.parts] = _Branch(spoken(place).rstrip("/") + "/")
-        branch.own, branch.left_out = len(visit.files), len(visit.left_out)
-        for name in visit.folders:
-            inner = branches[(*visit.parts, name)] = _Branch(shown(above, name) + "/")
-            branch.branches.append(inner)
-        if len(visit.parts) < depth:
-            branch.names = [_label(above, name, visit.links) for name in visit.files[:max_bytes]]
+class _Grower:
+    """Opens folders, level by level, as long as their lines fit; then as many of their files as fit."""
+
+    def __init__(self, wanted: Filter, depth: int, max_bytes: int, stop: Stop) -> None:
+        self.wanted, self.skipped = wanted, Skipped.soon()
+        self._depth, self._stop = depth, stop
+        self._left, self._most, self._listed = max_bytes, max_bytes, 0
+
+    def grow(self, top: _Branch) -> None:
+        self._left -= _bytes(top.folded_line) + 200  # for the first line
+        todo = deque([top])
+        while todo:
+            branch = todo.popleft()
+            if branch.unseen or len(branch.parts) >= self._depth:
+                continue
+            inner = [self._branch(branch, name) for name in branch.names_of_folders[: self._most]]
+            cost = sum(_bytes(one.label) for one in inner) + _MORE
+            if cost > self._left and branch is not top:
+                continue
+            self._left -= _MORE
+            for one in inner:
+                self._look(one, branch.rules)
+                if _bytes(one.folded_line) > self._left:
+                    break
+                self._left -= _bytes(one.folded_line)
+                branch.branches.append(one)
+            branch.open = True
+            todo.extend(branch.branches)
+            for number, name in enumerate(branch.names):
+                self._left -= _bytes(name) + 2
+                if self._left < 0:
+                    self._left += _bytes(name) + 2
+                    del branch.names[number:]
+                    break
+            branch.shown = min(branch.own, len(branch.names))
+
+    def list(self, branch: _Branch, folder: Folder[Readable], above: Rules | None) -> None:
+        self._stop.check()
+        self._listed += 1
+        tell(self._listed, None, f"{self._listed:,} folders seen")
+        visit, branch.rules = visited(folder, branch.parts, self.wanted, above)
+        branch.own, branch.left_out, branch.names_of_folders = len(visit.files), len(visit.left_out), visit.folders
+        if len(branch.parts) < self._depth:
+            branch.names = [_label(folder.place, name, visit.links) for name in visit.files[: self._most]]
             if visit.left_out:
-                branch.names += [_left_out(above, visit.left_out)]
-    for parts in sorted(branches, key=len, reverse=True):
-        branch = branches[parts]
-        branch.files += branch.own
-        if parts:
-            outer = branches[parts[:-1]]
-            outer.files += branch.files
-            outer.folders += branch.folders + 1
-    return branches[()]
+                branch.names += [_left_out(folder.place, visit.left_out)]
+
+    def _branch(self, above: _Branch, name: str) -> _Branch:
+        assert above.place is not None
+        label, parts = shown(above.place, name) + "/", (*above.parts, name)
+        try:
+            return _Branch(above.place / name, parts, label)
+        except Problem:
+            return _Branch(None, parts, label, unseen="protected")
+
+    def _look(self, branch: _Branch, above: Rules | None) -> None:
+        if branch.place is None:
+            self.skipped.add("protected", branch.label.rstrip("/"))
+            return
+        if self.skipped.is_late():
+            branch.unseen = "not reached"
+            self.skipped.add(self.skipped.late(), branch.label.rstrip("/"))
+            return
+        try:
+            with open_folder(branch.place) as folder:
+                self.list(branch, folder, above)
+        except (OSError, Problem):
+            branch.unseen = "could not be opened"
+            self.skipped.add(branch.unseen, branch.label.rstrip("/"))
 
 
 def _label(above: Readable, name: str, links: frozenset[str]) -> str:
@@ -285,28 +352,6 @@ def _left_out(above: Readable, entries: list[tuple[str, bool]]) -> str:
     named = [_label(above, name, frozenset()) + "/" * is_folder for name, is_folder in entries[:_MOST_NAMED]]
     more = f" and {len(entries) - _MOST_NAMED:,} more" if len(entries) > _MOST_NAMED else ""
     return f"(left out: {', '.join(named)}{more})"
-
-
-def _unfold(top: _Branch, depth: int, max_bytes: int) -> None:
-    """Open folders, level by level, as long as their lines fit; then as many of their files as fit."""
-    left = max_bytes - _bytes(top.folded_line) - 200  # for the first line
-    todo = deque([(top, 0)])
-    while todo:
-        branch, level = todo.popleft()
-        cost = sum(_bytes(inner.folded_line) for inner in branch.branches) + 30  # for the line about more files
-        if level >= depth or cost > left:
-            continue
-        left -= cost
-        branch.open = True
-        for inner in branch.branches:
-            todo.append((inner, level + 1))
-        for number, name in enumerate(branch.names):
-            left -= _bytes(name) + 2
-            if left < 0:
-                left += _bytes(name) + 2
-                del branch.names[number:]
-                break
-        branch.shown = min(branch.own, len(branch.names))
 
 
 def _bytes(line: str) -> int:
@@ -322,6 +367,8 @@ def _drawn(branch: _Branch) -> Iterator[str]:
         yield f"  {name}"
     if branch.own > branch.shown:
         yield f"  ({counted(branch.own - branch.shown, 'more file')})"
+    if more := len(branch.names_of_folders) - len(branch.branches):
+        yield f"  ({counted(more, 'more folder')})"
     for inner in branch.branches:
         yield from _drawn(inner)
 

@@ -18,7 +18,19 @@ from mcp_fs.engine.search.ignore import Rules
 from mcp_fs.models import is_one_line
 from mcp_fs.policy import Readable
 
-__all__ = ["WALK_SECONDS", "Filter", "Sight", "Skipped", "Visit", "order", "page_bytes", "shown", "spoken", "walk"]
+__all__ = [
+    "WALK_SECONDS",
+    "Filter",
+    "Sight",
+    "Skipped",
+    "Visit",
+    "order",
+    "page_bytes",
+    "shown",
+    "spoken",
+    "visited",
+    "walk",
+]
 
 WALK_SECONDS = 30.0
 """After which an answer tells what was found so far: half of what a call may take."""
@@ -58,6 +70,14 @@ class Skipped:
     def soon(cls) -> Skipped:
         """For walks that end after `WALK_SECONDS`."""
         return cls(time.monotonic() + WALK_SECONDS)
+
+    def is_late(self) -> bool:
+        return self.until is not None and time.monotonic() > self.until
+
+    @staticmethod
+    def late() -> str:
+        """The reason for what was left when time was up."""
+        return f"not reached within {WALK_SECONDS:g} s"
 
     def add(self, reason: str, path: str) -> None:
         self.reasons.setdefault(reason, []).append(path)
@@ -143,7 +163,7 @@ def walk(
         first: Folder[Readable] | None = None
         with folder:
             try:
-                visit, inner = _visit(folder, parts, wanted, rules)
+                visit, inner = visited(folder, parts, wanted, rules)
             except OSError as error:
                 if not parts:
                     raise
@@ -160,12 +180,10 @@ def walk(
                     except Problem:
                         skipped.add("protected", shown(place, name))
                 first = _first(folder, visit, todo)
-        if skipped.until is not None and todo and time.monotonic() > skipped.until:
+        if todo and skipped.is_late():
             if first is not None:
                 first.close()
-            skipped.reasons[f"not reached within {WALK_SECONDS:g} s"] = [
-                spoken(place) for place, _, _ in reversed(todo)
-            ]
+            skipped.reasons[skipped.late()] = [spoken(place) for place, _, _ in reversed(todo)]
             return
         if first is not None:
             _, parts, rules = todo.pop()
@@ -258,9 +276,10 @@ def _next(
     return None
 
 
-def _visit(
+def visited(
     folder: Folder[Readable], parts: tuple[str, ...], wanted: Filter, above: Rules | None
 ) -> tuple[Visit, Rules | None]:
+    """What is directly in a folder that is reached as `parts`, and the rules that hold in it."""
     files: list[str] = []
     folders: list[str] = []
     links: set[str] = set()

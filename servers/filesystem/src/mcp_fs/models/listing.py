@@ -87,7 +87,9 @@ class Tree(TextResult):
 
     Attributes:
         lines: folders by their path, their files indented below them.
-        folded: folders whose contents are only counted.
+        files: as many as were seen; `folders` likewise.
+        folded: folders of which is said only what is directly in them.
+        is_whole: whether there are no more files and folders than were seen.
         notes: what could not be looked into.
     """
 
@@ -96,10 +98,13 @@ class Tree(TextResult):
     files: int
     folders: int
     folded: int
+    is_whole: bool
     notes: Sequence[str] = ()
 
     def text(self) -> str:
         head = f"{self.path}: {counted(self.files, 'file')} in {counted(self.folders, 'folder')}"
+        if not self.is_whole:
+            head += " seen"
         if self.folded:
             head += f"; {counted(self.folded, 'folder')} folded: list one by its path, or raise depth or max_bytes"
         return "\n".join(["; ".join([f"[{head}", *self.notes]) + "]", *self.lines])

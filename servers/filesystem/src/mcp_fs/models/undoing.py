@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from mcp_batteries.server.results import TextResult
 from mcp_fs.models.words import counted
+from mcp_fs.models.writing import clipped_diff
 
 __all__ = ["Steps", "UndoStep", "Undone"]
 
@@ -66,14 +67,17 @@ class Undone(TextResult):
     Attributes:
         lines: one for each entry.
         notes: what could not be kept.
+        diffs: what would become of text files.
     """
 
     lines: Sequence[str]
     dry_run: bool
     notes: Sequence[str]
+    diffs: Sequence[str] = ()
 
     def text(self) -> str:
         head = "nothing was changed: repeat with dry_run=false" if self.dry_run else "taken back"
         cut = self.lines[:_MOST_NAMED]
         more = [f"and {len(self.lines) - len(cut):,} more"] if len(self.lines) > len(cut) else []
-        return "\n".join([f"[{'; '.join([head, *self.notes])}]", *cut, *more])
+        diff = [clipped_diff("\n".join(self.diffs))] if self.diffs else []
+        return "\n".join([f"[{'; '.join([head, *self.notes])}]", *cut, *more, *diff])

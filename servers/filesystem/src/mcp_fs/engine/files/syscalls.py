@@ -18,9 +18,8 @@ _libc: Any = None if sys.platform == "win32" else ctypes.CDLL(None, use_errno=Tr
 # openat2(2): the same number on every Linux architecture but Alpha.
 _SYS_OPENAT2 = 437
 _RESOLVE = 0x02 | 0x04 | 0x08  # RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH
-_LONG = 1000
+_LONG = 1000  # characters of at most 4 bytes
 _BLOCK = 1 << 23
-_PIECE = 16  # names of at most 255 bytes
 _CACHED = 0x20 | 0x01  # RESOLVE_CACHED, RESOLVE_NO_XDEV
 _RENAME_NOREPLACE = 1  # renameat2(2)
 _RENAME_EXCL = 4  # renameatx_np(2)
@@ -38,21 +37,21 @@ def open_beneath(path: str, flags: int, dir_fd: int) -> int | None:
     None when the call can't tell: a link, a rename under way, an entry that is missing or denied, or no such
     call (old kernels say ENOSYS, old container profiles EPERM). Then walk.
     """
-    if len(path) < _LONG or not _openat2_works:
+    if len(path) <= _LONG or not _openat2_works:
         return _openat2(path, flags, dir_fd, _RESOLVE)
     # The kernel takes no path of more than 4,096 bytes: one piece after the other, each beneath the one before.
-    names = path.split("/")
     held = -1
     try:
-        while len(names) > _PIECE:
-            piece, names = "/".join(names[:_PIECE]), names[_PIECE:]
+        while len(path) > _LONG:
+            cut = path.rfind("/", 0, _LONG)
+            piece, path = path[:cut], path[cut + 1 :]
             fd = _openat2(piece, os.O_PATH | os.O_DIRECTORY, dir_fd if held < 0 else held, _RESOLVE)
             if held >= 0:
                 os.close(held)
             held = -1 if fd is None else fd
             if fd is None:
                 return None
-        return _openat2("/".join(names), flags, held, _RESOLVE)
+        return _openat2(path, flags, held, _RESOLVE)
     finally:
         if held >= 0:
             os.close(held)

@@ -161,7 +161,7 @@ def _remove_leftover(folder: Folder[Any], name: str) -> bool:
         found = folder.stat(name)
         if found.st_ctime >= _STARTED:
             return False
-        if name.startswith(OLD) and found.st_nlink == 1:
+        if name.startswith(OLD) and not _has_another_name(folder, found):
             _log.warning("kept, the only copy of what a change that did not finish has replaced: %s", name)
             return False
         if stat.S_ISLNK(found.st_mode):
@@ -181,6 +181,16 @@ def _remove_leftover(folder: Folder[Any], name: str) -> bool:
     except (OSError, Problem):  # a folder of somebody's that only has such a name may hold what is protected
         return False
     return True
+
+
+def _has_another_name(folder: Folder[Any], found: os.stat_result) -> bool:
+    """Whether a file has a lasting name in the folder too. One elsewhere does not count: it may be in the undo store,
+    which forgets, or be written to by whom it belongs to."""
+    for name in folder.names() if found.st_nlink > 1 else ():
+        with suppress(OSError):
+            if not name.startswith(PREFIX) and os.path.samestat(folder.stat(name), found):
+                return True
+    return False
 
 
 def remove_all(folder: Folder[Any], name: str, stop: Stop | None = None) -> None:

@@ -192,7 +192,8 @@ def _give(step: Step, spot: Spot[Writable], place: Writable, size: int, stop: St
         with resolve(kept, follow=False) as end:
             relocate(spot, place, end, kept, overwrite=False, stop=stop)
     except (OSError, Problem) as failure:
-        step.drop(failure)
+        if not step.has_taken():
+            step.drop(failure)
         return False
     return True
 

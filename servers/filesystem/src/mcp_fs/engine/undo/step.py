@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -18,7 +18,7 @@ from typing import Any, Self
 from mcp_batteries.errors import NotFound, Problem, TooLarge, reason
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.files.belongings import Belongings, copy_attributes
-from mcp_fs.engine.files.handles import Folder, Spot, open_regular, resolve
+from mcp_fs.engine.files.handles import Folder, Spot, open_folder, open_regular, resolve
 from mcp_fs.engine.files.syscalls import copy_blocks
 from mcp_fs.engine.files.temp_files import hold, remove_quietly
 from mcp_fs.engine.undo.states import State, is_still, state_of
@@ -75,7 +75,8 @@ class Step:
         return self
 
     def __exit__(self, failure: object, *_: object) -> None:
-        if failure is not None and self._last is not None and all(map(_is_as_before, self._intents, self._items)):
+        is_idle = failure is not None and self._last is not None and not self.has_taken()
+        if is_idle and all(map(_is_as_before, self._intents, self._items)):
             self.drop()  # or else it would be one more name of a file, and a step that nobody made
         self._stack.close()
 
@@ -94,6 +95,15 @@ class Step:
         except (OSError, Problem) as failure:
             self._say(failure)
             return [None] * len(intents)
+
+    def has_taken(self) -> bool:
+        """Whether anything that was given is kept, whole; of what was there, some may be gone then."""
+        with suppress(OSError, Problem):
+            given = [number for number, intent in enumerate(self._intents) if intent.gives is not None]
+            if self._last is not None and given:
+                with open_folder(self._store.place(self._last.name)) as folder:
+                    return any(state_of(folder, str(number)) is not None for number in given)
+        return False
 
     def drop(self, failure: OSError | Problem | None = None) -> None:
         """Forget what was recorded last, which is not what happens; with a failure, say that nothing can be kept."""
@@ -140,7 +150,8 @@ class Step:
     def _before(self, intent: Intent, into: Folder[Writable], name: str) -> tuple[State | None, str | None, int]:
         if intent.before is not None or intent.folder is None:
             return intent.before, None, 0
-        before = state_of(intent.folder, intent.place.name, thorough=intent.gives is None)
+        thorough = intent.gives is None or self.is_far(intent.folder)  # what is copied there is copied back
+        before = state_of(intent.folder, intent.place.name, thorough=thorough)
         if before is None:
             return None, None, 0
         if intent.gives is not None:

@@ -9,11 +9,13 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from mcp_batteries.errors import Conflict, NotFound, Problem, Unavailable, quote, reason
-from mcp_batteries.limits import Stop
-from mcp_fs.engine.files.handles import Spot, open_folder, resolve, told
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable, quote, reason
+from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
+from mcp_fs.engine.files.edit import unified_diff
+from mcp_fs.engine.files.handles import Folder, Spot, open_file, open_folder, resolve, told
 from mcp_fs.engine.files.locks import locked
 from mcp_fs.engine.files.temp_files import hold, remove_all
+from mcp_fs.engine.files.text import MOST_BYTES, decode, shown
 from mcp_fs.engine.files.tree import create_folder, relocate, weight
 from mcp_fs.engine.files.write import confirm, writing_to
 from mcp_fs.engine.undo.states import MADE, State, is_still, state_of
@@ -130,19 +132,69 @@ def take_back(policy: Policy, store: Store, wanted: str, *, later: bool, dry_run
     for one in chosen:
         _refuse_changed(one.entries, touched, steps[:number])
     notes: list[str] = []
-    for count, one in enumerate(() if dry_run else chosen):
-        with Step(store, stop, None if one.record.undoes else one.record.tool) as step:
-            try:
-                _take_back(one, store, step, stop)
-            except Problem as failure:
-                if not count:
-                    raise
-                raise Conflict(
-                    f"{count} of {len(chosen)} steps were taken back. The next one was not: {failure.what}", failure.fix
-                ) from failure
-        notes += step.notes
+    with ExitStack() as stack:
+        # What is written down for the first may not make anybody forget the others.
+        held = [stack.enter_context(_held(one, store)) for one in chosen]
+        diffs = _diffs(chosen, stop) if dry_run else []
+        for count, one in enumerate(() if dry_run else chosen):
+            with Step(store, stop, None if one.record.undoes else one.record.tool) as step:
+                try:
+                    _take_back(one, held[count], store, step, stop)
+                except Problem as failure:
+                    if not count:
+                        raise
+                    raise Conflict(
+                        f"{count} of {len(chosen)} steps were taken back. The next one was not: {failure.what}",
+                        failure.fix,
+                    ) from failure
+            notes += step.notes
     lines = [f"{one.record.kept.id} {one.did}: {entry.way}" for one in chosen for entry in one.entries]
-    return Undone(lines, dry_run, notes)
+    return Undone(lines, dry_run, notes, diffs)
+
+
+def _held(one: _Step, store: Store) -> Folder[Writable]:
+    """The open folder of a step, which nobody forgets as long as it is open."""
+    with told(one.entries[0].place):
+        folder = open_folder(store.place(one.record.kept.name))
+    hold(folder.fd)
+    return folder
+
+
+def _diffs(chosen: Sequence[_Step], stop: Stop) -> list[str]:
+    """What taking steps back, the newest first, does to text files."""
+    ends = {entry.place: entry for one in chosen for entry in one.entries if entry.source is None}
+    diffs: list[str] = []
+    for place, entry in ends.items():
+        stop.check()
+        if entry.kept is not None and _is_free(entry.kept):
+            continue  # back already
+        try:
+            now, then = _text(place), None if entry.kept is None else _text(entry.kept)
+        except (OSError, Problem):
+            continue  # no text
+        if now != then:
+            name = spoken(place)
+            diffs.append(unified_diff(now or "", then or "", name, created=now is None, deleted=then is None))
+        if sum(map(len, diffs)) > DEFAULT_PAGE_BYTES:
+            break
+    return diffs
+
+
+def _text(place: Writable) -> str | None:
+    """The text of a file; None for nothing.
+
+    Raises:
+        Problem: it is no text, or too large.
+    """
+    try:
+        with open_file(place) as file:
+            data = file.read(MOST_BYTES + 1)
+    except NotFound:
+        return None
+    decoded = decode(data) if len(data) <= MOST_BYTES else None
+    if decoded is None:
+        raise Invalid(f"{quote(spoken(place))} is not text.")
+    return shown(decoded.text)
 
 
 def _mine(policy: Policy, store: Store, stop: Stop, unread: list[Kept]) -> list[_Step]:
@@ -274,9 +326,8 @@ def _refuse_changed(entries: Sequence[_Entry], touched: _Touched, later: Sequenc
     raise Conflict(f"{named}{more} changed since that step; nothing was taken back.", fix)
 
 
-def _take_back(one: _Step, store: Store, step: Step, stop: Stop) -> None:
+def _take_back(one: _Step, held: Folder[Writable], store: Store, step: Step, stop: Stop) -> None:
     with told(one.entries[0].place), ExitStack() as stack:
-        hold(stack.enter_context(open_folder(store.place(one.record.kept.name))).fd)
         entries = [entry for entry in one.entries if _standing(entry) != "back already"]
         if entries and all(entry.item.before == MADE for entry in entries):
             step.record([Intent(entry.place, None, MADE) for entry in reversed(entries)])
@@ -293,6 +344,7 @@ def _take_back(one: _Step, store: Store, step: Step, stop: Stop) -> None:
         for each in reached:
             for spot in each.spots:
                 confirm(spot.folder, each.entry.place, "taken back")
+    held.close()
     with suppress(OSError):  # it is not listed any more in any case
         store.remove(one.record.kept)
 
