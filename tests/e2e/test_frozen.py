@@ -211,40 +211,62 @@ async def test_an_issuer_that_stands_still_shuts_nobody_out_and_blames_no_token(
                     await anyio.sleep(0.2)
 
 
-_UPSTREAM = """
-import json, sys
+_WEATHER = """
 from weather.upstream import Upstream
 with Upstream() as upstream:
     print(json.dumps(upstream.arguments), flush=True)
     sys.stdin.read()
 """
+_GITHUB = """
+from github_server.oracle import Oracle
+with Oracle() as oracle:
+    print(json.dumps(["--api-url", oracle.url, "--write", "--write-interval", "0", "--flow", "off"]), flush=True)
+    sys.stdin.read()
+"""
+_READS = {
+    "mcp_weather": ("get_weather", lambda n: {"place": f"47.{n:02},8.55"}),
+    "mcp_github": ("get_issue", lambda n: {"repo": "o/r", "number": n}),
+}
 
 
-async def test_an_upstream_that_stands_still_ends_calls_in_time() -> None:
-    tests = str(Path(__file__).parents[1])
-    environment = {**os.environ, "PYTHONPATH": tests}
-    with subprocess.Popen([sys.executable, "-c", _UPSTREAM], stdin=PIPE, stdout=PIPE, env=environment) as upstream:
+@asynccontextmanager
+async def beside(member: str, script: str) -> AsyncGenerator[tuple[subprocess.Popen[bytes], StdioWire]]:
+    """A process in the place of a service, and a client of the server that asks it."""
+    tests = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    script = f"import json, sys\n{script}"
+    with subprocess.Popen([sys.executable, "-c", script], stdin=PIPE, stdout=PIPE, env=tests) as upstream:
         assert upstream.stdout is not None
-        arguments = json.loads(await anyio.to_thread.run_sync(upstream.stdout.readline))
-        words = [*arguments, "--cache", "memory", "--timeout", "1"]
         try:
-            async with StdioWire([sys.executable, "-m", "mcp_weather", *words], revision=MODERN) as wire:
+            words = json.loads(await anyio.to_thread.run_sync(upstream.stdout.readline))
+            words += ["--cache", "memory", "--timeout", "1"]
+            environment = {**os.environ, "GITHUB_TOKEN": "ghp_nobodys"}
+            async with StdioWire([sys.executable, "-m", member, *words], revision=MODERN, env=environment) as wire:
                 await wire.open()
-
-                async def ask(place: str) -> tuple[str, float]:
-                    began = anyio.current_time()
-                    call = {"name": "get_weather", "arguments": {"place": place}}
-                    result = await wire.request("tools/call", call, seconds=120)
-                    return result["content"][0]["text"], anyio.current_time() - began
-
-                assert "did not answer" not in (await ask("47.37,8.55"))[0]
-                upstream.send_signal(signal.SIGSTOP)
-                said, took = await ask("47.10,8.20")
-                assert "did not answer within 1 s" in said
-                assert took < LONGEST
-                upstream.send_signal(signal.SIGCONT)
-                with anyio.fail_after(60):
-                    while "did not answer" in (await ask("47.10,8.20"))[0]:
-                        await anyio.sleep(0.2)
+                yield upstream, wire
         finally:
             upstream.kill()
+
+
+@pytest.mark.parametrize(("member", "script"), [("mcp_weather", _WEATHER), ("mcp_github", _GITHUB)])
+async def test_an_upstream_that_stands_still_ends_calls_in_time(member: str, script: str) -> None:
+    async with beside(member, script) as (upstream, wire):
+
+        async def ask(tool: str, arguments: dict[str, object]) -> tuple[str, float]:
+            began = anyio.current_time()
+            result = await wire.request("tools/call", {"name": tool, "arguments": arguments}, seconds=120)
+            return result["content"][0]["text"], anyio.current_time() - began
+
+        tool, arguments = _READS[member]
+        assert "did not answer" not in (await ask(tool, arguments(1)))[0]
+        upstream.send_signal(signal.SIGSTOP)
+        said, took = await ask(tool, arguments(2))
+        assert "did not answer" in said
+        assert took < LONGEST
+        if member == "mcp_github":
+            said, took = await ask("create_comment", {"repo": "o/r", "number": 1, "body": "Hello"})
+            assert "may have been done" in said
+            assert took < LONGEST
+        upstream.send_signal(signal.SIGCONT)
+        with anyio.fail_after(60):
+            while "did not answer" in (await ask(tool, arguments(2)))[0]:
+                await anyio.sleep(0.2)
