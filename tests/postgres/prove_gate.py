@@ -57,6 +57,8 @@ WAYS: dict[str, tuple[str, str, dict[str, Any]]] = {
         "WITH harmless AS ({q}) INSERT INTO public.u SELECT 2, count(*)::text FROM harmless",
         {"dry_run": True},
     ),
+    "export": ("copy_to_file", "{q}", {"file": "out.csv"}),
+    "export, objects": ("copy_to_file", "{q}", {"file": "out.jsonl"}),
 }
 
 
@@ -69,6 +71,9 @@ class Scene:
 
     def __init__(self, away: Path) -> None:
         self.away, self.base = away, make()
+        self.files = away.parent / f"{away.name}-files"
+        """The folder for exports and imports."""
+        self.files.mkdir()
         self.observer = self.base.connect()
         self.version: int = self.observer.info.server_version // 10000
         self._roles()
@@ -176,6 +181,7 @@ class Scene:
     def close(self) -> None:
         self.victim.close()
         self.observer.close()
+        shutil.rmtree(self.files)
 
 
 def filled(text: str, schema: str) -> str:
@@ -265,6 +271,8 @@ async def values(
                 for schema in schemas:
                     asked = sql.format(q=template.format(e=filled(kind.use, schema)))
                     failed, said = await call(wire, tool, sql=asked, **more)
+                    for left in place.files.glob("out.*"):
+                        left.unlink()
                     case = f"{role}, {way}, {spot}, {name}, {schema}"
                     if seen := place.harmed():
                         tally.note(f"{schema} cases", f"{case}: {seen}")
@@ -289,11 +297,26 @@ async def changes(place: Scene, tally: Tally, wire: Inside, role: str) -> None:
 
 async def other_ways(place: Scene, tally: Tally, wire: Inside, role: str) -> None:
     """Everything that reads without SQL of the caller's."""
+    (place.files / "in.csv").write_text("x\n1\n", "utf-8")
+    (place.files / "in.jsonl").write_text('{"x": 1}\n', "utf-8")
+    ways: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("get_table", {"sample": 1}),
+        ("copy_from_file", {"file": "in.csv", "dry_run": True}),
+        ("copy_from_file", {"file": "in.jsonl", "dry_run": True}),
+    )
     for relation in RELATIONS:
-        for tool, more in (("get_table", {"sample": 1}), ("search_schema", {})):
-            argument = {"table": f"evil.{relation}"} if tool == "get_table" else {"query": relation}
-            await call(wire, tool, **argument, **more)
+        for tool, more in ways:
+            await call(wire, tool, table=f"evil.{relation}", **more)
             tally.note("other ways", f"{role}, {tool}, {relation}" if place.harmed() else None)
+        await call(wire, "search_schema", query=relation)
+        tally.note("other ways", f"{role}, search_schema, {relation}" if place.harmed() else None)
+        for kind, typed, inside_of in (
+            ("schema", "ev", {}),
+            ("table", relation, {"schema": "evil"}),
+            ("column", "", {"schema": "evil", "table": relation}),
+        ):
+            await wire.complete(kind, typed, database="app", **inside_of)
+            tally.note("completions", f"{role}, {kind}, {relation}" if place.harmed() else None)
         for uri in (
             f"evil/{relation}",
             f"evil/{relation}/.schema",
@@ -306,9 +329,10 @@ async def other_ways(place: Scene, tally: Tally, wire: Inside, role: str) -> Non
                 assert "failed inside" not in str(error), error
             tally.note("other ways", f"{role}, {uri}" if place.harmed() else None)
         if relation in ("indexed", "parted", "whole", "counted"):
-            twin = text_of(await wire.call("get_table", table=f"tame.tame_{relation}", sample=1))
-            bad = "another role" in twin or "do more" in twin
-            tally.note("other ways, twins", f"{role}, {relation}: {twin}" if bad else None)
+            for tool, more in ways:
+                twin = text_of(await wire.call(tool, table=f"tame.tame_{relation}", **more))
+                bad = "another role" in twin or "do more" in twin
+                tally.note("other ways, twins", f"{role}, {tool}, {relation}: {twin}" if bad else None)
 
 
 async def own_statements(place: Scene, tally: Tally, role: str) -> None:
@@ -332,6 +356,8 @@ async def own_statements(place: Scene, tally: Tally, role: str) -> None:
         for tool, arguments in (
             ("list_objects", {}), ("list_objects", {"kind": "functions"}), ("list_objects", {"kind": "types"}),
             ("list_objects", {"kind": "sequences"}), ("list_objects", {"kind": "extensions"}),
+            ("list_objects", {"kind": "triggers"}), ("list_objects", {"kind": "policies"}),
+            ("list_objects", {"kind": "grants"}), ("list_objects", {"kind": "roles"}),
             ("search_schema", {"query": "t"}), ("get_table", {"table": "public.t", "sample": 3}), ("get_health", {}),
             ("list_top_queries", {}), ("list_sessions", {"which": "all"}), ("list_settings", {}), ("find_indexes", {}),
             ("list_settings", {"query": "work"}), ("query_rows", {"sql": "TABLE public.t"}),
@@ -384,7 +410,7 @@ async def prove(
         for role in roles or [*judged, "owner", "reader"]:
             flags = ["--write"] if role in ("postgres", "owner") else []
             part = share if role == "postgres" else share / 8
-            async with inside("--write", f"app={place.base.url(role)}") as wire:
+            async with inside("--write", "--files", place.files, f"app={place.base.url(role)}") as wire:
                 await values(place, tally, wire, role, part, chance, closed=role in judged)
                 if flags and role == "postgres":
                     await changes(place, tally, wire, role)

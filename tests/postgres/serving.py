@@ -12,6 +12,7 @@ from typing import Any
 
 import psycopg
 from mcp import Client
+from mcp_types import ResourceTemplateReference
 
 from mcp_batteries.settings import load
 from mcp_batteries.testing.wire import MODERN, Message, StdioWire
@@ -19,6 +20,9 @@ from mcp_postgres.engine.cluster import Cluster
 from mcp_postgres.server import build
 from mcp_postgres.settings import Settings
 
+ROWS = ResourceTemplateReference(
+    type="ref/resource", uri="postgres://{database}/{schema}/{table}{?column,value,limit,order}"
+)
 PROGRAMS = os.environ.get("MCP_TEST_PROGRAMS")
 """Another PostgreSQL's programs, to run the same tests with it."""
 OPTIONS = [
@@ -153,6 +157,11 @@ class Inside:
             MCPError: it can't be read.
         """
         await self._client.read_resource(uri)
+
+    async def complete(self, kind: str, typed: str, **others: str) -> list[str]:
+        """What a table's URI could go on with."""
+        found = await self._client.complete(ROWS, {"name": kind, "value": typed}, others)
+        return found.completion.values
 
 
 @asynccontextmanager
