@@ -150,13 +150,14 @@ class Inside:
         result = await self._client.call_tool(tool, arguments)
         return result.model_dump(mode="json", by_alias=True)
 
-    async def read(self, uri: str) -> None:
-        """Read a resource.
+    async def read(self, uri: str) -> str:
+        """What a resource holds.
 
         Raises:
             MCPError: it can't be read.
         """
-        await self._client.read_resource(uri)
+        found = await self._client.read_resource(uri)
+        return "".join(item.model_dump().get("text") or "" for item in found.contents)
 
     async def complete(self, kind: str, typed: str, **others: str) -> list[str]:
         """What a table's URI could go on with."""

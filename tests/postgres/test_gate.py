@@ -7,6 +7,8 @@ import psycopg
 import pytest
 
 from mcp_postgres.engine.closed_world import World
+from mcp_postgres.engine.part import ServedPart
+from mcp_postgres.policy import Part
 from mcp_postgres.role_sql import role_sql
 from postgres.prove_gate import prove
 from postgres.serving import Base, cluster, inside, make, text_of
@@ -294,7 +296,7 @@ async def test_the_printed_role_can_only_read() -> None:
 
 
 def test_the_name_of_an_armed_type_is_found_wherever_it_stands() -> None:
-    world = World(closed=True)
+    world = World(closed=True, part=ServedPart(Part()))
     world.armed = {"dom": "d", 'od"d': "o", "x" * 63: "long", "öl": "oil", "%%%": "sign"}
     for text in (
         "'{1}'::dom[]", '"dom"', "a.DOM", "(dom)", "1dom", "'{}'::evil.Dom", "-dom", '\'{1}\'::"od""d"[]',

@@ -141,6 +141,8 @@ def _column(column: _Json) -> str:
     elif column["values"]:
         shares: Mapping[str, int] = column["values"]
         facts.append("values " + ", ".join(f"{value} {share} %" for value, share in shares.items()))
+    if column.get("masked"):
+        facts.append("masked")
     if column["not_null"]:
         facts.append("not null")
     if column["identity"]:

@@ -23,6 +23,7 @@ from mcp_batteries.sql.policy import (
     NamesOf,
     NewFile,
     NextPage,
+    Part,
     QueryOf,
     Readable,
     ReadStatement,
@@ -41,8 +42,8 @@ from mcp_postgres.split import begin_of, split
 from mcp_postgres.values import as_text
 
 __all__ = [
-    "MAX_STATEMENTS", "ActivityOf", "Advice", "Changes", "Database", "HealthOf", "ImportTable", "ListOf",
-    "Migration", "NamesOf", "NewFile", "NextPage", "PlanOf", "Policy", "PolicySettings", "QueryOf", "ReadStatement",
+    "MAX_STATEMENTS", "ActivityOf", "Advice", "Changes", "Database", "HealthOf", "ImportTable", "ListOf", "Migration",
+    "NamesOf", "NewFile", "NextPage", "Part", "PlanOf", "Policy", "PolicySettings", "QueryOf", "ReadStatement",
     "Readable", "Reads", "Request", "RoleOf", "RowOf", "RowsOf", "SchemaOf", "SchemaStatement", "SearchOf",
     "ServedFile", "Table", "TableOf", "WriteStatement", "Writes", "of_ours", "part_of", "table_uri",
 ]  # fmt: skip
@@ -65,6 +66,10 @@ class PolicySettings(Switches, Protocol):
     def demo(self) -> bool: ...
     @property
     def admin(self) -> bool: ...
+    @property
+    def only(self) -> Sequence[str]: ...
+    @property
+    def mask(self) -> Sequence[str]: ...
     @property
     def files(self) -> str | None: ...
     @property
@@ -203,6 +208,7 @@ class Policy(sql.Policy[Table, Request]):
     """
 
     SCHEME = "postgres"
+    ONLY = (1, 2)
 
     def __init__(self, settings: PolicySettings, *, environment: Mapping[str, str] = os.environ) -> None:
         super().__init__(settings)
@@ -225,6 +231,7 @@ class Policy(sql.Policy[Table, Request]):
             raise Unavailable(
                 "There is no database to serve.", "Name one as postgresql://host/name, set PGHOST, or pass --demo."
             )
+        self.limit(settings.only, settings.mask)
         self.open_folder(settings.files)
 
     def database(self, name: str | None) -> Database:

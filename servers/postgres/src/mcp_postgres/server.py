@@ -37,6 +37,7 @@ def build(settings: Settings) -> Assembled:
         demo=settings.demo,
         trusted=settings.trust_database,
         callers=policy.has_callers,
+        parts=policy.parts,
     )
     resources = Resources(policy, engine, saved_queries(settings.queries, policy, engine))
     seconds, channel = settings.poll / 1000, settings.listen

@@ -52,6 +52,13 @@ class Settings(Common):
     trust_database: bool = Field(
         False, description="Vouch for everybody who may create objects, where the role could do harm by their code."
     )
+    only: tuple[str, ...] = Field(
+        (),
+        description="Serve only this `schema` or `schema.table`, a view or function by its name too; repeatable.",
+    )
+    mask: tuple[str, ...] = Field(
+        (), description="Never show or compare this column, `schema.table.column`; repeatable."
+    )
     files: str | None = Field(None, description="Folder for exports and imports; without it they are off.")
     queries: str | None = Field(None, description="Folder of .sql files, each served as a tool and a resource.")
     role_claim: str | None = Field(
@@ -89,6 +96,12 @@ class Settings(Common):
                 raise ValueError("--role-claim is for HTTP with tokens, which name the callers' roles")
             if self.ddl or self.admin:
                 raise ValueError("--role-claim goes without --ddl and --admin: what one caller lays, others would run")
+        return self
+
+    @model_validator(mode="after")
+    def _part(self) -> Settings:
+        if (self.only or self.mask) and (self.ddl or self.admin):
+            raise ValueError("--only and --mask go without --ddl and --admin: what is defined could reach the rest")
         return self
 
     def printout(self) -> str | None:

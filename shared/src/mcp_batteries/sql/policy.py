@@ -15,11 +15,12 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from urllib.parse import parse_qsl, quote_from_bytes, unquote
 
 from mcp_batteries.errors import Invalid, NotFound, Refused, Unavailable, quote
+from mcp_batteries.sql.names import FORM, dotted
 from mcp_batteries.sql.rows import bare_sql
 from mcp_batteries.sql.saved_queries import SavedQuery
 
 __all__ = [
-    "MAX_SQL", "Database", "NamesOf", "NewFile", "NextPage", "Policy", "QueryOf", "ReadStatement", "Readable",
+    "MAX_SQL", "Database", "NamesOf", "NewFile", "NextPage", "Part", "Policy", "QueryOf", "ReadStatement", "Readable",
     "RowOf", "RowsOf", "SchemaStatement", "SearchOf", "ServedFile", "Switches", "WriteStatement", "checked_name",
     "escaped", "is_whole",
 ]  # fmt: skip
@@ -57,6 +58,22 @@ class Database:
     name: str
     address: str = field(repr=False)
     role: str | None = None
+
+
+@dataclass(frozen=True)
+class Part:
+    """What of a database is served; false where that is all of it, as it is.
+
+    Attributes:
+        only: names of what is served, each by its parts, such as schema and table; empty for everything.
+        masked: names of columns whose values are never shown.
+    """
+
+    only: frozenset[tuple[str, ...]] = frozenset()
+    masked: frozenset[tuple[str, ...]] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.only or self.masked)
 
 
 @dataclass(frozen=True)
@@ -188,16 +205,20 @@ class Policy(ABC, Generic[T, R]):
 
     Attributes:
         databases: those that are served, by name.
+        parts: what of each is served, by its name.
         folder: for files that are written and read; None where the operator named none.
     """
 
     SCHEME: ClassVar[str]
+    ONLY: ClassVar[tuple[int, ...]] = (1,)
+    """How many parts a name may have that `--only` lists."""
     folder: str | None = None
 
     def __init__(self, switches: Switches) -> None:
         self.can_write = switches.write and not switches.read_only
         self.can_reshape = switches.ddl and not switches.read_only
         self.databases: dict[str, Database] = {}
+        self.parts: Mapping[str, Part] = {}
 
     def serve(self, wanted: str, address: str) -> None:
         """Serve a database, under the name that is wanted or one like it that is free."""
@@ -206,6 +227,24 @@ class Policy(ABC, Generic[T, R]):
         while name in self.databases:
             name, number = f"{plain}_{number}", number + 1
         self.databases[name] = Database(name, address)
+
+    def limit(self, only: Sequence[str], mask: Sequence[str]) -> None:
+        """Serve a part of the databases only.
+
+        Raises:
+            Unavailable: a name is not understood: nothing is shown because of a slip of the pen.
+        """
+        found = {name: (set[tuple[str, ...]](), set[tuple[str, ...]]()) for name in self.databases}
+        for flag, values, place, sizes in (
+            ("--only", only, 0, self.ONLY),
+            ("--mask", mask, 1, (max(self.ONLY) + 1,)),
+        ):
+            for database, name in dotted(flag, values):
+                if len(name) not in sizes or (database is not None and database not in found):
+                    raise Unavailable(f"{quote('.'.join(name))} can't be the value of `{flag}`.", FORM)
+                for each in found if database is None else (database,):
+                    found[each][place].add(name)
+        self.parts = {name: Part(frozenset(only), frozenset(masked)) for name, (only, masked) in found.items()}
 
     def open_folder(self, folder: str | None) -> None:
         """Let files lie in `folder`.

@@ -12,8 +12,11 @@ right to keep the server's log quiet meanwhile; a role that could do harm and la
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
+from typing import Any
 
 import psycopg
+from psycopg import AsyncRawCursor
 
 from mcp_batteries.errors import Invalid, Problem, Refused, quote
 from mcp_postgres.engine.cells import Column
@@ -23,7 +26,7 @@ from mcp_postgres.engine.errors import problem
 from mcp_postgres.engine.role import Role
 from mcp_postgres.policy import ReadStatement
 
-__all__ = ["Limits", "admit", "judge", "opening", "own_names", "their_names"]
+__all__ = ["Limits", "admit", "columns_of", "judge", "opening", "own_names", "their_names"]
 
 _DECLARE = "DECLARE mcp_gate NO SCROLL CURSOR FOR "
 _PREPARE = "PREPARE mcp_gate AS "
@@ -37,8 +40,9 @@ _DEBUG = "SELECT set_config('search_path', $1, true), " + ", ".join(
         ("debug_print_rewritten", "on"),
     )
 )
-_QUERY = re.compile(r"\( ?\{QUERY [^{]*:utilityStmt <>")
+_QUERY = re.compile(r"(?:\( ?)?\{QUERY [^{]*:utilityStmt <>")
 """How the tree of a query begins; PREPARE itself has one too, which is not analysed."""
+_PARSED = ", set_config('debug_print_parse', 'on', true)"
 _OTHER_PARAMETERS = re.compile(r'at or near "[:%?]')
 _OTHER_CLIENT = re.compile(r'at or near "(?:\\|describe"|desc"|use")', re.IGNORECASE)
 
@@ -91,18 +95,28 @@ async def admit(session: Session, statement: ReadStatement) -> list[Column]:
     name = statement.database.name
     before = _PREPARE
     try:
-        await judge(session, statement)
+        masked = await judge(session, statement)
         before = _DECLARE
         _, shown = await session.together(
             (_DECLARE + statement.sql, statement.parameters), ("FETCH 0 FROM mcp_gate", ())
         )
     except psycopg.Error as error:
         raise _refusal(error, name, len(before)) from error
-    return [Column(column.name, column.type_code) for column in shown.description or ()]
+    return columns_of(shown, masked)
 
 
-async def judge(session: Session, statement: ReadStatement, *, sequences: bool = False, planned: bool = False) -> None:
+def columns_of(cursor: AsyncRawCursor[Any], masked: Collection[int]) -> list[Column]:
+    """The columns of a result, of which some are masked."""
+    described = cursor.description or ()
+    return [Column(column.name, column.type_code, number in masked) for number, column in enumerate(described)]
+
+
+async def judge(
+    session: Session, statement: ReadStatement, *, sequences: bool = False, planned: bool = False
+) -> frozenset[int]:
     """Refuse a statement that could do more than read, where that can be known; nothing is planned or run.
+
+    What it gives are the outputs, counted from 0, that have to be masked.
 
     Afterwards names mean what the role's own `search_path` makes of them; `own_names` takes it back.
 
@@ -111,11 +125,11 @@ async def judge(session: Session, statement: ReadStatement, *, sequences: bool =
         planned: it will be planned only, which runs no volatile function.
 
     Raises:
-        Refused: it could.
+        Refused: it could, or it touches what is not served.
         psycopg.Error: PostgreSQL can't prepare it; positions count from the beginning of `PREPARE mcp_gate AS `.
     """
     if not session.role.judged:
-        return
+        return frozenset()
     world, path = session.world, session.role.path
     gate, _ = await session.together((GATE, ()), ("SAVEPOINT mcp_judge", ()))
     await world.look(session, gate)
@@ -127,20 +141,23 @@ async def judge(session: Session, statement: ReadStatement, *, sequences: bool =
     whose = session.acting or session.caller
     role = [(f"SET LOCAL ROLE {whose}", ())] if whose else []
     itself = [("SET LOCAL ROLE NONE", ())] if session.caller else []
+    debug = _DEBUG + (_PARSED if world.part.part else "")
     *_, gate, _ = await session.together(
-        *itself, (_DEBUG, (path,)), *role, (_PREPARE + statement.sql, ()), ("DEALLOCATE mcp_gate", ()),
+        *itself, (debug, (path,)), *role, (_PREPARE + statement.sql, ()), ("DEALLOCATE mcp_gate", ()),
         ("ROLLBACK TO SAVEPOINT mcp_judge", ()), (GATE, ()), (_PATH, (path,)),
     )  # fmt: skip
     # PostgreSQL breaks the lines of a tree wherever the 78th column is: between a word and its number too.
-    said = [" ".join(detail.split()) for primary, detail in session.notices if "parse tree" in primary]
-    trees = [tree for tree in said if _QUERY.match(tree)]
+    said = [(primary, " ".join(detail.split())) for primary, detail in session.notices if "parse tree" in primary]
+    trees = [tree for primary, tree in said if primary.startswith("rewritten") and _QUERY.match(tree)]
+    parsed = [tree for primary, tree in said if primary.startswith("parse") and _QUERY.match(tree)]
     session.notices.clear()
     await world.look(session, gate)
     if not trees:
         raise Refused("PostgreSQL did not show what `sql` would run.", "The operator can give the server another role.")
+    masked = world.part.outputs(parsed) if world.part.part else frozenset[int]()
     found = world.harm(trees, sequences=sequences, planned=planned)
     if found is None:
-        return
+        return masked
     why, stranger = found
     if stranger:
         raise _stranger(session.role, why)

@@ -9,6 +9,7 @@ from mcp_batteries.errors import quote
 from mcp_batteries.sql.joins import Key, joins
 from mcp_postgres.engine.connections import Session
 from mcp_postgres.engine.errors import Missing
+from mcp_postgres.engine.part import LISTED, NAMED_IN, WHOLE
 from mcp_postgres.policy import Table
 
 __all__ = [
@@ -33,7 +34,8 @@ _FIND_TABLE = f"""
 SELECT json_build_object('oid', c.oid::text, 'schema', n.nspname, 'name', c.relname, 'kind', {KIND},
     'spelled', {SPELLED})::text
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND c.relname = $1 AND CASE WHEN $2::text IS NOT NULL THEN
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND c.relname = $1 AND {LISTED}
+    AND CASE WHEN $2::text IS NOT NULL THEN
     n.nspname = $2
     ELSE pg_table_is_visible(c.oid) OR {OWN} END
 ORDER BY pg_table_is_visible(c.oid) DESC, n.nspname LIMIT 1
@@ -111,40 +113,42 @@ SELECT json_build_object('me', $1::oid::regclass::text, 'keys', coalesce((SELECT
         (SELECT json_agg(quote_ident(a.attname) ORDER BY u.place) FROM unnest(f.confkey) WITH ORDINALITY u (number,
             place) JOIN pg_attribute a ON a.attrelid = f.confrelid AND a.attnum = u.number) AS others
     FROM pg_constraint f JOIN pg_class c ON c.oid = f.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE f.contype = 'f' AND f.conparentid = 0 AND {OWN} ORDER BY f.oid LIMIT {_MOST_KEYS}) k), '[]'))::text
+    WHERE f.contype = 'f' AND f.conparentid = 0 AND {OWN} AND {LISTED} AND EXISTS (SELECT 1 FROM pg_class c
+        JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = f.confrelid AND {LISTED})
+        ORDER BY f.oid LIMIT {_MOST_KEYS}) k), '[]'))::text
 """
 _SEARCH = f"""
 WITH hits AS (
     SELECT 1 AS rank, {SPELLED} || ' (' || {KIND} || ')' AS hit, c.relname AS name,
         obj_description(c.oid, 'pg_class') AS comment
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE {OWN} AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND NOT c.relispartition
+    WHERE {OWN} AND {LISTED} AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND NOT c.relispartition
   UNION ALL
     SELECT 2, {SPELLED} || '.' || quote_ident(a.attname) || ' ' || format_type(a.atttypid, a.atttypmod),
         a.attname,
         col_description(c.oid, a.attnum)
     FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE {OWN} AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND a.attnum > 0 AND NOT
-        a.attisdropped
+    WHERE {OWN} AND {LISTED} AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND a.attnum > 0
+        AND NOT a.attisdropped
   UNION ALL
     SELECT 3, {SPELLED} || ' (index on ' || i.indrelid::regclass || ')', c.relname,
         obj_description(c.oid, 'pg_class')
     FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE {OWN} AND NOT c.relispartition
+    WHERE {OWN} AND {LISTED} AND NOT c.relispartition
   UNION ALL
     SELECT 4, format('%I.%I(%s)', n.nspname, p.proname, pg_get_function_identity_arguments(p.oid)), p.proname,
         obj_description(p.oid, 'pg_proc')
-    FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE {OWN}
+    FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE {OWN} AND {WHOLE}
   UNION ALL
     SELECT 5, format('%I.%I (type)', n.nspname, t.typname),
         t.typname || ' ' || coalesce(string_agg(e.enumlabel, ' '), ''),
         obj_description(t.oid, 'pg_type')
     FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace LEFT JOIN pg_enum e ON e.enumtypid = t.oid
-    WHERE {OWN} AND t.typtype IN ('e', 'd', 'r') GROUP BY t.oid, n.nspname
+    WHERE {OWN} AND {WHOLE} AND t.typtype IN ('e', 'd', 'r') GROUP BY t.oid, n.nspname
   UNION ALL
     SELECT 6, {SPELLED} || ' (trigger ' || quote_ident(t.tgname) || ')', t.tgname, NULL
     FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE {OWN} AND NOT t.tgisinternal
+    WHERE {OWN} AND {LISTED} AND NOT t.tgisinternal
 )
 SELECT coalesce(json_agg(hit || coalesce(': ' || regexp_replace(comment, '\\s+', ' ', 'g'), '')), '[]')::text FROM (
     SELECT hit, comment FROM hits
@@ -153,11 +157,13 @@ SELECT coalesce(json_agg(hit || coalesce(': ' || regexp_replace(comment, '\\s+',
 """
 
 _NAMES = {
-    "schema": f"SELECT nspname AS name FROM pg_namespace n WHERE {OWN} AND has_schema_privilege(n.oid, 'USAGE')",
+    "schema": f"SELECT nspname AS name FROM pg_namespace n WHERE {OWN} AND {NAMED_IN}"
+    " AND has_schema_privilege(n.oid, 'USAGE')",
     "table": "SELECT c.relname AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
-    " WHERE n.nspname = $2 AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition",
+    f" WHERE n.nspname = $2 AND {LISTED} AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition",
     "column": "SELECT a.attname AS name FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n"
-    " ON n.oid = c.relnamespace WHERE n.nspname = $2 AND c.relname = $3 AND a.attnum > 0 AND NOT a.attisdropped",
+    f" ON n.oid = c.relnamespace WHERE n.nspname = $2 AND c.relname = $3 AND {LISTED}"
+    " AND a.attnum > 0 AND NOT a.attisdropped",
 }
 
 
@@ -188,7 +194,7 @@ async def describe(session: Session, table: Table) -> dict[str, Any]:
         NotFound: there is none of that name.
     """
     found = await find_table(session, table)
-    described = await as_json(session, _DESCRIBE, f"{{{found['oid']}}}")
+    described = _told(session, await as_json(session, _DESCRIBE, f"{{{found['oid']}}}"))
     near = await as_json(session, _KEYS, found["oid"])
     keys = [Key(table, tuple(own), other, tuple(to)) for table, own, other, to in near["keys"]]
     return {**found, **described, "joins": joins(keys, near["me"], spelled=str)}
@@ -198,8 +204,20 @@ async def describe_all(session: Session, listed: list[dict[str, Any]]) -> list[d
     """Everything about the tables of a `listing`; those that went away meanwhile are left out."""
     oids = "{" + ",".join(item["oid"] for item in listed) + "}"
     cursor = await session.cursor().execute(_DESCRIBE.encode(), [oids])
-    described = {found["oid"]: found for found in [json.loads(row[0]) for row in await cursor.fetchall()]}
+    described = {
+        found["oid"]: _told(session, found) for found in [json.loads(row[0]) for row in await cursor.fetchall()]
+    }
     return [{**item, **described[item["oid"]]} for item in listed if item["oid"] in described]
+
+
+def _told(session: Session, found: dict[str, Any]) -> dict[str, Any]:
+    """What may be told of a table of which columns are masked: no value of theirs, bounds of partitions neither."""
+    if masked := session.world.part.masked(int(found["oid"])):
+        found["partition_of"] = found["partitions"] = None
+        for column in found["columns"]:
+            if column["name"] in masked:
+                column |= {"masked": True, "values": None}
+    return found
 
 
 async def find(session: Session, words: str, limit: int) -> list[str]:

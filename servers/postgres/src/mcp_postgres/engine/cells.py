@@ -15,7 +15,9 @@ from json.encoder import encode_basestring
 
 from mcp_postgres.engine.closed_world import FIRST_OWN
 
-__all__ = ["Column", "Lines", "wrapped"]
+__all__ = ["MASK", "Column", "Lines", "wrapped"]
+
+MASK = "•••"
 
 _SMALL = {
     16, 18, 19, 20, 21, 23, 24, 26, 27, 28, 29, 650, 700, 701, 774, 790, 829, 869, 1042, 1082, 1083, 1114, 1184, 1186,
@@ -38,10 +40,15 @@ _FINITE = re.compile(r"[-+0-9.e]+")
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a result, and the type's number in `pg_type`."""
+    """A column of a result, and the type's number in `pg_type`.
+
+    Attributes:
+        masked: its values are not shown, nor whether there are any.
+    """
 
     name: str
     type: int
+    masked: bool = False
 
 
 def wrapped(sql: str, columns: Sequence[Column], *, max_cell: int, limit: int, offset: int) -> str:
@@ -52,7 +59,10 @@ def wrapped(sql: str, columns: Sequence[Column], *, max_cell: int, limit: int, o
     if not columns:
         return sql
     names = [f"c{number}" for number in range(len(columns))]
-    cut = [_cut(f"q.{name}", column.type, max_cell + 1) for name, column in zip(names, columns, strict=True)]
+    cut = [
+        "NULL" if column.masked else _cut(f"q.{name}", column.type, max_cell + 1)
+        for name, column in zip(names, columns, strict=True)
+    ]
     body = sql.rstrip().rstrip(";")
     skip = f" OFFSET {offset}" if offset else ""
     return f"SELECT {', '.join(cut)} FROM (\n{body}\n) AS q({', '.join(names)}) LIMIT {limit}{skip}"
@@ -79,11 +89,16 @@ class Lines:
         self.max_cell = max_cell
         self.cut = 0
         """Cells cut so far."""
-        self._writers: list[Callable[[str], str]] = [self._writer(column.type) for column in columns]
+        self._writers: list[Callable[[str], str] | None] = [
+            None if column.masked else self._writer(column.type) for column in columns
+        ]
 
     def line(self, row: Sequence[str | None]) -> str:
         """One line for `row`, with its end."""
-        cells = ["null" if value is None else write(value) for value, write in zip(row, self._writers, strict=True)]
+        cells = [
+            f'"{MASK}"' if write is None else "null" if value is None else write(value)
+            for value, write in zip(row, self._writers, strict=True)
+        ]
         return f"[{','.join(cells)}]\n"
 
     def _writer(self, kind: int) -> Callable[[str], str]:

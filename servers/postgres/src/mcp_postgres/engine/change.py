@@ -15,7 +15,7 @@ import psycopg
 
 from mcp_batteries.errors import Invalid, Problem, Refused, quote
 from mcp_batteries.sql.changes import Change, Step
-from mcp_postgres.engine.admission import Limits, judge, opening, own_names, their_names
+from mcp_postgres.engine.admission import Limits, columns_of, judge, opening, own_names, their_names
 from mcp_postgres.engine.alone import ALONE, run_alone
 from mcp_postgres.engine.cells import Column, Lines
 from mcp_postgres.engine.connections import Connections, Session
@@ -191,7 +191,9 @@ class _Work:
         if not dry_run:
             await session.commit(COMMIT)
             return Change(steps, dry_run, told)
-        samples = () if session.world.closed else await self.effects.samples(keep="mcp_before")
+        samples = (
+            () if session.world.closed or session.world.part.part else await self.effects.samples(keep="mcp_before")
+        )
         back: list[str] = []
         if self.reshapes:
             await session.simple("ROLLBACK TO SAVEPOINT mcp_before")
@@ -209,12 +211,14 @@ class _Work:
                 "The operator can start it with `--write` too.",
             )
         empties = bool(re.match(r"TRUNCATE\b", head, re.I))
-        if empties and session.world.closed:
-            raise Refused(f"The role {session.role.because()}: TRUNCATE can't be judged.", "DELETE does the same.")
+        if empties and (session.world.closed or session.world.part.part):
+            why = f"The role {session.role.because()}" if session.world.closed else "A part of the database is served"
+            raise Refused(f"{why}: TRUNCATE can't be judged.", "DELETE does the same.")
+        masked = frozenset[int]()
         if not empties:
             try:
                 await own_names(session)
-                await judge(session, part, sequences=True)
+                masked = await judge(session, part, sequences=True)
                 await session.together((_PREPARE + part.sql, ()), ("DEALLOCATE mcp_gate", ()))
             except psycopg.Error as error:
                 found = problem(error, name, before=len(_PREPARE))
@@ -234,7 +238,7 @@ class _Work:
             raise Refused(f"It would do more than change rows: `{verb}`.", "`edit_schema` changes the schema.")
         returned = None
         if cursor.description:
-            columns = [Column(column.name, column.type_code) for column in cursor.description]
+            columns = columns_of(cursor, masked)
             writer = Lines(columns, _CELL)
             returned = await self.pages.kept(part, columns, writer, cursor, limit=self.limit)
         await self._acting(on=False)

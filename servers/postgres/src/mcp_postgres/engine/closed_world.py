@@ -22,6 +22,7 @@ from psycopg import AsyncRawCursor
 
 if TYPE_CHECKING:
     from mcp_postgres.engine.connections import Session
+    from mcp_postgres.engine.part import ServedPart
 
 __all__ = ["FIRST_OWN", "GATE", "READING", "World", "functions_in", "objects_in"]
 
@@ -103,7 +104,7 @@ _STATE = "SELECT concat_ws(' ', current_user, (SELECT string_agg(oid::text, ',' 
                 "pg_class", "pg_attribute", "pg_attrdef", "pg_constraint", "pg_index", "pg_proc", "pg_aggregate",
                 "pg_type", "pg_range", "pg_operator", "pg_opclass", "pg_opfamily", "pg_amop", "pg_amproc", "pg_cast",
                 "pg_rewrite", "pg_trigger", "pg_statistic_ext", "pg_inherits", "pg_partitioned_table",
-                "pg_foreign_table", "pg_foreign_server", "pg_foreign_data_wrapper", "pg_extension",
+                "pg_foreign_table", "pg_foreign_server", "pg_foreign_data_wrapper", "pg_extension", "pg_namespace",
             )
         )
     )
@@ -249,13 +250,14 @@ class World:
 
     Args:
         closed: whether what belongs to other roles than superusers is held to be hostile.
+        part: what of the database is served; looked at together.
 
     Attributes:
         armed: names, in lower case, of what is made of types whose literals run a stranger's code; and why.
     """
 
-    def __init__(self, *, closed: bool) -> None:
-        self.closed = closed
+    def __init__(self, *, closed: bool, part: ServedPart) -> None:
+        self.closed, self.part = closed, part
         self._gate: str | None = None
         self._state: str | None = None
         self._built_in: dict[int, str] = {}
@@ -347,6 +349,8 @@ class World:
         self._operators = {thing.oid: thing.leads & self._procs.keys() for thing in found if thing.kind == "operator"}
         if self.closed:
             self._judge(found)
+        if self.part.part:
+            await self.part.load(session)
 
     def _judge(self, things: Sequence[_Thing]) -> None:
         self._read = self._spread([thing for thing in things if not thing.changes])

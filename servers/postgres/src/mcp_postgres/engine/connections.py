@@ -28,9 +28,10 @@ from psycopg.types.string import StrDumperUnknown, TextLoader
 
 from mcp_batteries.errors import Problem, Refused, Unavailable, quote
 from mcp_postgres.engine.closed_world import World
-from mcp_postgres.engine.errors import in_doubt, problem, unreachable
+from mcp_postgres.engine.errors import in_doubt, problem, unreachable, without_values
+from mcp_postgres.engine.part import ServedPart
 from mcp_postgres.engine.role import ROLE, Role
-from mcp_postgres.policy import Database
+from mcp_postgres.policy import Database, Part
 
 __all__ = ["ITSELF", "Connections", "Opening", "Session", "apart"]
 
@@ -135,11 +136,13 @@ class Session:
 
     async def value(self, sql: str, *values: str | None) -> str | None:
         """The one value a query of our own finds."""
+        sql = self.world.part.filled(sql)
         found = await (await self.cursor().execute(sql.encode(), values or None)).fetchone()
         return None if found is None else found[0]
 
     async def column(self, sql: str) -> list[str]:
         """The values of one column a query of our own finds."""
+        sql = self.world.part.filled(sql)
         return [row[0] for row in await (await self.cursor().execute(sql.encode())).fetchall()]
 
     @asynccontextmanager
@@ -162,12 +165,14 @@ class Connections:
         password: asked for at each connect if neither address nor libpq's own sources give one.
         trusted: the operator vouches for all code in the database.
         callers: everybody who asks has a role of their own there.
+        part: what of it is served; nothing of it is judged where that is all.
     """
 
     def __init__(
         self,
         database: Database,
         *,
+        part: Part,
         most: int,
         locate: Callable[[], Awaitable[str]] | None = None,
         password: Callable[[], str | None] = lambda: None,
@@ -177,7 +182,8 @@ class Connections:
         self.database, self.trusted, self.callers = database, trusted, callers
         self.role: Role | None = None
         """As of the last connect."""
-        self._world = World(closed=True)
+        self._part = part
+        self._world = World(closed=True, part=ServedPart(part))
         self._locate, self._password = locate, password
         self._free = asyncio.Semaphore(most)
         self._idle: list[Session] = []
@@ -200,27 +206,28 @@ class Connections:
                 raise Refused("The caller's token names no role.", "The operator can give it one (`--role-claim`).")
             caller = '"' + role.replace('"', '""') + '"'
         async with self._free:
-            session = await self._begun(opening, caller)
-            try:
-                async with asyncio.timeout(seconds + _GRACE):
-                    yield session
-            except TimeoutError:
-                await self._drop(session)
-                if session.in_doubt:
-                    raise in_doubt(self.database.name) from None
-                raise Unavailable(
-                    f"The database `{self.database.name}` does not answer any more: `timeout`.",
-                    "Call again.",
-                    retry_after=5,
-                ) from None
-            except psycopg.Error as error:
-                await self._give_back(session)
-                raise problem(error, self.database.name) from error
-            except BaseException:
-                await self._give_back(session)
-                raise
-            else:
-                await self._give_back(session)
+            with without_values(bool(self._part)):
+                session = await self._begun(opening, caller)
+                try:
+                    async with asyncio.timeout(seconds + _GRACE):
+                        yield session
+                except TimeoutError:
+                    await self._drop(session)
+                    if session.in_doubt:
+                        raise in_doubt(self.database.name) from None
+                    raise Unavailable(
+                        f"The database `{self.database.name}` does not answer any more: `timeout`.",
+                        "Call again.",
+                        retry_after=5,
+                    ) from None
+                except psycopg.Error as error:
+                    await self._give_back(session)
+                    raise problem(error, self.database.name) from error
+                except BaseException:
+                    await self._give_back(session)
+                    raise
+                else:
+                    await self._give_back(session)
 
     @asynccontextmanager
     async def listening(self, channel: str) -> AsyncGenerator[AsyncGenerator[Notify]]:
@@ -336,6 +343,13 @@ class Connections:
                 "PostgreSQL does not let the server's role look at what a query would run.",
                 "The operator can GRANT SET ON PARAMETER log_min_messages to that role (PostgreSQL 15 and later).",
             )
+        if self._part and not role.judged:
+            await raw.close()
+            raise Refused(
+                f"The database `{self.database.name}` is not served: `--only` and `--mask` need to see what a query "
+                "touches, and PostgreSQL does not let the server's role look at that.",
+                "The operator can GRANT SET ON PARAMETER log_min_messages to that role (PostgreSQL 15 and later).",
+            )
         if closed and not role.judged:
             await raw.close()
             raise Refused(
@@ -345,7 +359,7 @@ class Connections:
                 "PARAMETER log_min_messages to this one (PostgreSQL 15 and later), or start with `--trust-database`.",
             )
         if role != self.role:
-            self._world = World(closed=closed)
+            self._world = World(closed=closed, part=ServedPart(self._part))
         self.role = role
         session = Session(raw, role, service, self._world)
         raw.add_notice_handler(

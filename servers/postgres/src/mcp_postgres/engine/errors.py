@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import psycopg
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote
 
-__all__ = ["Missing", "in_doubt", "placed", "problem", "unreachable"]
+__all__ = ["Missing", "in_doubt", "placed", "problem", "unreachable", "without_values"]
+
+_TERSE: ContextVar[bool] = ContextVar("terse", default=False)
 
 _GONE = ("57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "25P04")
 """The backend was ended: by an administrator, a crash, a shutdown, or for idling."""
@@ -51,6 +56,29 @@ class Missing(NotFound):
         return cls(what, fix, kind=kind, name=found[1]) if found and kind and "Perhaps" not in fix else None
 
 
+@contextmanager
+def without_values(wanted: bool) -> Generator[None]:
+    """Within the block, if that is wanted, no problem quotes values of rows: masked columns are among them."""
+    token = _TERSE.set(wanted)
+    try:
+        yield
+    finally:
+        _TERSE.reset(token)
+
+
+def _said(error: psycopg.Error) -> tuple[str, str]:
+    """PostgreSQL's words: the first line, and what it adds."""
+    diag = error.diag
+    primary = diag.message_primary or next(iter(str(error).splitlines()), "no reason given")
+    more = " ".join(f"{text.rstrip('.')}." for text in (diag.message_detail, diag.message_hint) if text)[:600]
+    if not _TERSE.get():
+        return primary, more
+    inner = [line for line in (diag.context or "").splitlines() if not line.startswith("COPY ")]
+    if inner or (error.sqlstate or "").startswith("P0"):
+        return "an error inside a function or trigger", ""
+    return (primary.partition(': "')[0] if (error.sqlstate or "").startswith("22") else primary), ""
+
+
 def placed(found: Problem, where: str) -> Problem:
     """The same problem, of one of several statements."""
     if isinstance(found, Missing):
@@ -85,9 +113,8 @@ def problem(error: psycopg.Error, database: str, *, before: int = 0) -> Problem:
         before: characters of our own that stood before the caller's text.
     """
     diag, state = error.diag, error.sqlstate or ""
-    primary = diag.message_primary or next(iter(str(error).splitlines()), "no reason given")
+    primary, more = _said(error)
     said = f"{quote(primary, 400)} (SQLSTATE {state})" if state else quote(primary, 400)
-    more = " ".join(f"{text.rstrip('.')}." for text in (diag.message_detail, diag.message_hint) if text)[:600]
     where = _where(diag.statement_position, before)
     match state:
         case "57014":

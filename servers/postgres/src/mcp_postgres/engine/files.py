@@ -19,6 +19,7 @@ from mcp_batteries.limits import in_thread
 from mcp_batteries.sql.files import new_file, served_file
 from mcp_postgres.engine.admission import Limits, admit, judge, opening, own_names
 from mcp_postgres.engine.catalog import as_json, find_table
+from mcp_postgres.engine.cells import MASK, Column
 from mcp_postgres.engine.change import COMMIT, DEFERRED, MARK, TOUCHED
 from mcp_postgres.engine.connections import Connections, Session
 from mcp_postgres.engine.errors import Missing, placed, problem
@@ -62,7 +63,9 @@ async def export_rows(connections: Connections, statement: ReadStatement, file: 
     size = 0
     first, role = opening(limits), statement.database.role
     async with connections.session(first, seconds=limits.seconds, role=role) as session:
-        await admit(session, statement)
+        columns = await admit(session, statement)
+        if any(column.masked for column in columns):
+            sql = _masked(sql, columns)
         with new_file(file.folder, file.name, _fails, reason) as written:
             cursor = session.cursor()
             try:
@@ -75,6 +78,16 @@ async def export_rows(connections: Connections, statement: ReadStatement, file: 
             except psycopg.Error as error:
                 raise problem(error, statement.database.name) from error
     return Export(file.name, max(0, cursor.rowcount), size)
+
+
+def _masked(sql: str, columns: Sequence[Column]) -> str:
+    names = [f"c{number}" for number in range(len(columns))]
+    values = [
+        f"'{MASK}'::pg_catalog.text" if column.masked else f"q.{name}"
+        for name, column in zip(names, columns, strict=True)
+    ]
+    shown = [f"{value} AS {_quoted(column.name)}" for value, column in zip(values, columns, strict=True)]
+    return f"SELECT {', '.join(shown)} FROM (\n{sql}\n) AS q({', '.join(names)})"
 
 
 async def import_rows(
@@ -127,6 +140,7 @@ async def import_rows(
                 raise Refused(f"It would change more than rows: {quote(touched)}.", "`edit_schema` changes the schema.")
         except psycopg.Error as error:
             where = next(iter((error.diag.context or "").splitlines()), "")
+            where = where if where.startswith("COPY ") or not session.world.part.part else ""
             raise placed(problem(error, name), f"{where[:200]}: " if where else "") from error
         if dry_run:
             await session.simple("ROLLBACK")

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import psycopg
 
 from mcp_postgres.engine.connections import Session
+from mcp_postgres.engine.part import QUERY
 from mcp_postgres.models import Report
 
 __all__ = ["AREAS", "report"]
@@ -203,10 +204,11 @@ _LOCKS = [
     (
         _NOW,
         "end or cancel the one that blocks, if nobody waits for its result",
-        """SELECT format('session %s (%s) waits %s for session %s (%s, %s): %s', w.pid, w.usename,
-        date_trunc('second', now() - w.query_start), b.pid, b.usename, b.state, left(regexp_replace(w.query, '\\s+',
+        f"""SELECT format('session %s (%s) waits %s for session %s (%s, %s): %s', w.pid, w.usename,
+        date_trunc('second', now() - w.query_start), b.pid, b.usename, b.state, left(regexp_replace(w.said, '\\s+',
             ' ', 'g'), 100))
-    FROM pg_stat_activity w CROSS JOIN LATERAL unnest(pg_blocking_pids(w.pid)) AS u (pid)
+    FROM (SELECT *, {QUERY} AS said FROM pg_stat_activity) w
+    CROSS JOIN LATERAL unnest(pg_blocking_pids(w.pid)) AS u (pid)
     JOIN pg_stat_activity b ON b.pid = u.pid WHERE w.wait_event_type = 'Lock'""",
     ),
     (

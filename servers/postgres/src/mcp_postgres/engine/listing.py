@@ -6,6 +6,7 @@ from typing import Any
 
 from mcp_postgres.engine.catalog import KIND, OWN, SPELLED, as_json
 from mcp_postgres.engine.connections import Session
+from mcp_postgres.engine.part import LISTED, NAMED_IN, WHOLE
 
 __all__ = ["listing", "schemas"]
 
@@ -16,7 +17,8 @@ SELECT coalesce(json_agg(x ORDER BY x.name), '[]')::text FROM (
         count(c.oid) FILTER (WHERE c.relkind IN ('v', 'm')) AS views,
         coalesce(sum(pg_total_relation_size(c.oid)) FILTER (WHERE c.relkind IN ('r', 'm')), 0) AS bytes
     FROM pg_namespace n LEFT JOIN pg_class c ON c.relnamespace = n.oid AND c.relkind IN ('r', 'p', 'f', 'v', 'm')
-    WHERE {OWN} AND has_schema_privilege(n.oid, 'USAGE') GROUP BY n.oid) x
+        AND {LISTED}
+    WHERE {OWN} AND {NAMED_IN} AND has_schema_privilege(n.oid, 'USAGE') GROUP BY n.oid) x
 """
 _PAGE = """
 SELECT coalesce(json_agg(x), '[]')::text FROM (SELECT * FROM ({objects}) o
@@ -57,7 +59,7 @@ SELECT n.nspname AS schema, c.relname AS name, c.oid::text, {SPELLED} AS spelled
     (SELECT json_agg(DISTINCT {_TO}) FROM pg_constraint k JOIN pg_class f ON f.oid = k.confrelid
         JOIN pg_namespace fn ON fn.oid = f.relnamespace WHERE k.conrelid = c.oid AND k.contype = 'f') AS refers
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind IN ({{kinds}}) AND NOT c.relispartition AND {_MINE}
+WHERE c.relkind IN ({{kinds}}) AND NOT c.relispartition AND {_MINE} AND {LISTED}
     AND (c.relkind = 'S' OR has_table_privilege(c.oid, 'SELECT') OR has_any_column_privilege(c.oid, 'SELECT'))
     AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = c.oid AND d.objsubid = 0
         AND d.classid = 'pg_class'::regclass AND d.deptype IN ('e', 'i') AND ($1::text IS NULL OR c.relkind = 'S'))
@@ -69,7 +71,7 @@ SELECT n.nspname AS schema, p.proname AS name, format('%I.%I', n.nspname, p.pron
     format('(%s)%s%s', pg_get_function_arguments(p.oid), ' returns ' || pg_get_function_result(p.oid),
         CASE WHEN p.prosecdef THEN ', as its owner ' || pg_get_userbyid(p.proowner) END) AS signature
 FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-WHERE {_MINE} AND {_NO_PART.format(table="p", name="proc", types="'e', 'i'")}
+WHERE {_MINE} AND {WHOLE} AND {_NO_PART.format(table="p", name="proc", types="'e', 'i'")}
 """
 _TYPES = f"""
 SELECT n.nspname AS schema, t.typname AS name, format('%I.%I', n.nspname, t.typname) AS spelled, t.oid,
@@ -85,7 +87,7 @@ SELECT n.nspname AS schema, t.typname AS name, format('%I.%I', n.nspname, t.typn
             string_agg(pg_get_constraintdef(k.oid), ' ') FROM pg_constraint k WHERE k.contypid = t.oid), '') END
                 AS signature
 FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace LEFT JOIN pg_class c ON c.oid = t.typrelid
-WHERE {_MINE} AND t.typtype IN ('e', 'd', 'c', 'r') AND coalesce(c.relkind, 'c') = 'c'
+WHERE {_MINE} AND {WHOLE} AND t.typtype IN ('e', 'd', 'c', 'r') AND coalesce(c.relkind, 'c') = 'c'
     AND {_NO_PART.format(table="t", name="type", types="'e'")}
 """
 _EXTENSIONS = """
@@ -101,7 +103,7 @@ SELECT n.nspname AS schema, t.tgname AS name, format('%I on %s', t.tgname, {SPEL
     obj_description(t.oid, 'pg_trigger') AS comment,
     ': ' || regexp_replace(pg_get_triggerdef(t.oid), '^CREATE (CONSTRAINT )?TRIGGER (".*?"|\\S+) ', '') AS signature
 FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE {_MINE} AND NOT t.tgisinternal AND t.tgparentid = 0
+WHERE {_MINE} AND {LISTED} AND NOT t.tgisinternal AND t.tgparentid = 0
 """
 _POLICIES = f"""
 SELECT n.nspname AS schema, p.polname AS name, format('%I on %s', p.polname, {SPELLED}) AS spelled,
@@ -113,7 +115,8 @@ SELECT n.nspname AS schema, p.polname AS name, format('%I on %s', p.polname, {SP
         quote_ident(pg_get_userbyid(r.oid)) END, ', ') FROM unnest(p.polroles) r (oid)),
         ' using (' || pg_get_expr(p.polqual, p.polrelid) || ')',
         ' with check (' || pg_get_expr(p.polwithcheck, p.polrelid) || ')') AS signature
-FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid JOIN pg_namespace n ON n.oid = c.relnamespace WHERE {_MINE}
+FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE {_MINE} AND {LISTED}
 """
 _WHOM = "CASE a.grantee WHEN 0 THEN 'public' ELSE quote_ident(pg_get_userbyid(a.grantee)) END"
 _GRANTED = (
@@ -126,17 +129,18 @@ SELECT o.schema, o.name, o.spelled, o.kind, NULL AS comment,
 FROM (
     SELECT n.nspname AS schema, c.relname AS name, {SPELLED} AS spelled, {KIND} AS kind, c.relowner AS owner,
         c.relacl AS acl FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE {_MINE} AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
+        WHERE {_MINE} AND {LISTED} AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
   UNION ALL
     SELECT n.nspname, c.relname, {SPELLED} || '.' || quote_ident(b.attname), 'column', c.relowner, b.attacl
         FROM pg_attribute b JOIN pg_class c ON c.oid = b.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE {_MINE} AND b.attacl IS NOT NULL
+        WHERE {_MINE} AND {LISTED} AND b.attacl IS NOT NULL
   UNION ALL
     SELECT n.nspname, n.nspname, quote_ident(n.nspname), 'schema', n.nspowner, n.nspacl FROM pg_namespace n
-        WHERE {_MINE}
+        WHERE {_MINE} AND {NAMED_IN}
   UNION ALL
     SELECT n.nspname, p.proname, format('%I.%I(%s)', n.nspname, p.proname, pg_get_function_identity_arguments(p.oid)),
-        'function', p.proowner, p.proacl FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE {_MINE}
+        'function', p.proowner, p.proacl FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+        WHERE {_MINE} AND {WHOLE}
   UNION ALL
     SELECT coalesce(n.nspname, ''), '', format('what %s will make%s', quote_ident(pg_get_userbyid(e.defaclrole)),
         ' in ' || quote_ident(n.nspname)), CASE e.defaclobjtype WHEN 'r' THEN 'tables' WHEN 'S' THEN 'sequences'

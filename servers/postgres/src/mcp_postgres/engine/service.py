@@ -37,6 +37,7 @@ from mcp_postgres.policy import (
     NamesOf,
     NewFile,
     NextPage,
+    Part,
     PlanOf,
     QueryOf,
     Reads,
@@ -83,6 +84,7 @@ class Engine:
         demo: start a PostgreSQL for the database `demo`.
         trusted: the operator vouches for all code in the databases.
         callers: everybody who asks has a role of their own in the databases.
+        parts: what of each database is served.
     """
 
     def __init__(
@@ -95,6 +97,7 @@ class Engine:
         demo: bool,
         trusted: bool = False,
         callers: bool = False,
+        parts: Mapping[str, Part],
     ) -> None:
         self.limits = limits
         self._demo, self._cluster = demo, None
@@ -106,8 +109,9 @@ class Engine:
         """A connection of its own for who follows changes: it waits for no query."""
         for name, database in databases.items():
             locate = self._demo_address if demo and name == "demo" else None
-            self._to[name] = make(database, most=connections, locate=locate)
-            self.following[name] = make(database, most=1, locate=locate)
+            part = parts[name]
+            self._to[name] = make(database, part=part, most=connections, locate=locate)
+            self.following[name] = make(database, part=part, most=1, locate=locate)
         self._entered = 0
 
     async def __aenter__(self) -> None:

@@ -9,6 +9,7 @@ from mcp_batteries.errors import quote
 from mcp_postgres.engine.catalog import OWN, as_json
 from mcp_postgres.engine.connections import Session
 from mcp_postgres.engine.errors import Missing
+from mcp_postgres.engine.part import LISTED, WHOLE
 
 __all__ = ["meant", "word_for"]
 
@@ -82,17 +83,17 @@ _RELATIONS = f"""
 SELECT coalesce(json_agg(x), '[]')::text FROM (SELECT DISTINCT quote_ident(c.relname) AS name, CASE WHEN
     pg_table_is_visible(c.oid) THEN quote_ident(c.relname) ELSE format('%I.%I', n.nspname, c.relname) END AS spelled
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND {OWN}
-    AND has_schema_privilege(n.oid, 'USAGE') LIMIT {_MOST}) x
+    AND {LISTED} AND has_schema_privilege(n.oid, 'USAGE') LIMIT {_MOST}) x
 """
 _COLUMNS = f"""
 SELECT coalesce(json_agg(x), '[]')::text FROM (SELECT DISTINCT quote_ident(a.attname) AS name,
     quote_ident(a.attname) AS spelled FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
     JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND {OWN}
-    AND a.attnum > 0 AND NOT a.attisdropped AND strpos(lower($1), lower(c.relname)) > 0 LIMIT {_MOST}) x
+    AND {LISTED} AND a.attnum > 0 AND NOT a.attisdropped AND strpos(lower($1), lower(c.relname)) > 0 LIMIT {_MOST}) x
 """
 _CALLABLE = f"""
 SELECT coalesce(json_agg(x), '[]')::text FROM (SELECT DISTINCT p.proname AS name, p.proname AS spelled FROM pg_proc p
-    JOIN pg_namespace n ON n.oid = p.pronamespace WHERE (n.nspname = 'pg_catalog' OR {OWN})
+    JOIN pg_namespace n ON n.oid = p.pronamespace WHERE (n.nspname = 'pg_catalog' OR {OWN} AND {WHOLE})
     AND pg_function_is_visible(p.oid) AND p.proname !~ '^(pg_|_|int[248]|float[48])' LIMIT {_MOST}) x
 """
 

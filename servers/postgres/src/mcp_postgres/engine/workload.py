@@ -15,6 +15,7 @@ from mcp_batteries.errors import Invalid, Refused, quote
 from mcp_batteries.sql.rows import size
 from mcp_postgres.engine.connections import Session
 from mcp_postgres.engine.errors import problem
+from mcp_postgres.engine.part import QUERY
 from mcp_postgres.engine.plan import hypopg, plan_of
 from mcp_postgres.models import Report
 from mcp_postgres.policy import Advice, ReadStatement, of_ours
@@ -37,7 +38,7 @@ SELECT coalesce(json_agg(x), '[]')::text FROM (
     FROM {view} s WHERE s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND s.toplevel
     ORDER BY s.{order} DESC LIMIT $1::int) x
 """
-_SESSIONS = """
+_SESSIONS = f"""
 SELECT coalesce(json_agg(x), '[]')::text FROM (
     SELECT pid, usename AS role, application_name AS app, coalesce(client_addr::text, 'local') AS client, state,
         date_trunc('milliseconds', now() - CASE WHEN state = 'active' THEN query_start ELSE state_change END)::text
@@ -55,7 +56,7 @@ SELECT coalesce(json_agg(x), '[]')::text FROM (
             AND (w.relation = h.relation OR w.locktype = 'transactionid' AND h.mode LIKE 'Row%')
             WHERE h.pid = a.pid AND h.granted AND h.locktype = 'relation' AND h.relation >= 16384
             AND h.database = (SELECT oid FROM pg_database WHERE datname = current_database())) AS holding,
-        left(regexp_replace(query, '\\s+', ' ', 'g'), 500) AS query
+        left(regexp_replace({QUERY}, '\\s+', ' ', 'g'), 500) AS query
     FROM pg_stat_activity a WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() AND datname =
         current_database()
         AND ($1::text = 'all' OR state <> 'idle')
@@ -93,6 +94,8 @@ _WARN = {
 
 
 async def _view(session: Session) -> str:
+    if session.world.part.part:
+        raise Refused("Other sessions' statements are not shown where a part of the database is served.")
     schema = await session.value(
         "SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace"
         " WHERE e.extname = 'pg_stat_statements'"

@@ -1,0 +1,71 @@
+"""A part of a database is served, and columns are masked: a sample of `prove_part`, and what the operator may say."""
+
+import pytest
+
+from mcp_batteries.errors import Unavailable
+from mcp_batteries.settings import load
+from mcp_postgres.engine.trees import read_tree
+from mcp_postgres.policy import Part, Policy
+from mcp_postgres.settings import Settings
+from postgres.prove_part import prove
+from postgres.serving import inside, make, text_of
+
+
+@pytest.mark.anyio
+async def test_a_sample_of_the_proof() -> None:
+    tally = await prove(0.003, 5)
+    assert tally.wrong == []
+    assert tally.counts["used"] > 15 and tally.counts["hidden"] > 4 and tally.counts["twins"] > 15, tally.counts
+
+
+def parts(*arguments: str) -> dict[str, Part]:
+    return dict(Policy(load(Settings, ["a=postgresql://h/a", "b=postgresql://h/b", *arguments]), environment={}).parts)
+
+
+def test_names_are_for_all_databases_or_one() -> None:
+    found = parts("--only", 'app, "Odd.name"."t""x"', "--only", "b=more.v", "--mask", "A=app.t.c app.t.d")
+    assert found["a"].only == {("app",), ("Odd.name", 't"x')}
+    assert found["b"].only == {("app",), ("Odd.name", 't"x'), ("more", "v")}
+    assert found["a"].masked == {("app", "t", "c"), ("app", "t", "d")} and found["b"].masked == {("app", "t", "d")}
+    assert not any(parts().values())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--mask", "t.c"), ("--mask", "a.s.t.c"), ("--only", "s.t.c"), ("--only", "c=s"), ("--only", '"open'),
+        ("--only", "a..b"), ("--mask", "a.b.c=d"), ("--only", "s;t.u.v"), ("--mask", 's.t."c"d'),
+    ],
+)  # fmt: skip
+def test_a_slip_of_the_pen_serves_nothing(arguments: tuple[str, str]) -> None:
+    with pytest.raises(Unavailable):
+        parts(*arguments)
+
+
+@pytest.mark.anyio
+async def test_what_cannot_be_enforced_is_not_served() -> None:
+    base = make()
+    async with inside("--mask", "public.t.nmae", f"app={base.url('postgres')}") as wire:
+        said = text_of(await wire.call("query_rows", sql="SELECT 1"))
+        assert "`public.t.nmae`" in said and "not there" in said
+        base.run("ALTER TABLE t RENAME name TO nmae")
+        assert text_of(await wire.call("query_rows", sql="SELECT * FROM t LIMIT 1")).endswith('[1,"•••"]\n')
+        base.run("ALTER TABLE t RENAME nmae TO name")
+        assert "not there" in text_of(await wire.call("query_rows", sql="TABLE t"))
+    async with inside("--only", "public.t", f"app={base.url()}") as wire:
+        assert "is not served" in text_of(await wire.call("query_rows", sql="SELECT 1"))
+        assert "log_min_messages" in text_of(await wire.call("list_objects"))
+
+
+def test_an_alias_that_is_spelled_like_a_tree_is_an_alias() -> None:
+    tree = read_tree(
+        "{TARGETENTRY :expr {VAR :varno 1} :resname :expr :next \\{VAR\\ :varno\\ 2\\} :list (i 1 (b) <>)}"
+    )
+    assert tree == (
+        "TARGETENTRY",
+        {"expr": ("VAR", {"varno": "1"}), "resname": ":expr", "next": "\\{VAR\\ :varno\\ 2\\}",
+         "list": ["i", "1", ["b"], None]},
+    )  # fmt: skip
+    for broken in ("", "{", "{A :b", "{A b}", "(1", ")"):
+        with pytest.raises(ValueError, match=r"tree|value"):
+            read_tree(broken)
