@@ -229,7 +229,26 @@ def example(scratch: Path) -> Case:
     )
 
 
+def mount(scratch: Path) -> Case:
+    """Two servers as one: what holds for each holds for both."""
+    (scratch / "tables").mkdir()
+    files, database = filesystem(scratch / "files"), sqlite(scratch / "tables")
+    return Case(
+        package="mcp_batteries.mount",
+        arguments=["fs", *files.arguments, "--", "sqlite", *database.arguments],
+        prefixes=("fs", "sqlite"),
+        read=(f"fs_{files.read[0]}", files.read[1]),
+        uri=files.uri,
+        refused=[
+            *((f"fs_{name}", arguments) for name, arguments in files.refused),
+            *((f"sqlite_{name}", arguments) for name, arguments in database.refused),
+        ],
+        foreign=[*files.foreign, *database.foreign],
+    )
+
+
 CASES: dict[str, Callable[[Path], Case]] = {
+    "mcp_batteries.mount": mount,
     "mcp_fs": filesystem, "mcp_git": git, "mcp_github": github, "mcp_postgres": postgres, "mcp_sqlite": sqlite,
     "mcp_weather": weather, "mcp_example": example,
 }  # fmt: skip

@@ -32,6 +32,7 @@ from mcp_batteries.testing.pages import WINDOWS_HOME
 ROOT = Path(__file__).parents[2]
 SERVERS = members(ROOT)
 EXAMPLE = Member(ROOT / "examples", "mcp_example")
+MOUNT = Member(ROOT / "shared", "mcp_batteries.mount")
 
 
 class Wrong(AssertionError):
@@ -280,7 +281,7 @@ def _shell(block: Block) -> list[Meaning]:
 
 
 def _command(block: Block, words: list[str], folder: Path) -> list[Meaning]:
-    commands = {server.command for server in (*SERVERS, EXAMPLE)}
+    commands = {server.command for server in (*SERVERS, EXAMPLE, MOUNT)}
     match words:
         case ["uvx", *_] | ["docker", "run", *_]:
             return [Start(placed(words))]
@@ -332,7 +333,7 @@ def server_of(words: Sequence[str]) -> Member:
     Raises:
         Wrong: it names none.
     """
-    for server in (*SERVERS, EXAMPLE):
+    for server in (*SERVERS, EXAMPLE, MOUNT):
         if any(word == server.image or Path(word).name == server.command for word in words):
             return server
     raise Wrong(f"`{shlex.join(words)}` starts none of our servers")

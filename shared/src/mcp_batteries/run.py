@@ -165,7 +165,7 @@ def _leave_no_core() -> None:
 def loop_options(settings: Settings) -> dict[str, Any]:
     """How `anyio.run` makes the event loop."""
     # psycopg cannot work on the loop that Windows gives.
-    if not settings.SELECTOR_LOOP and not (settings.bus or "").startswith("postgres"):
+    if not any(part.SELECTOR_LOOP for part in settings.parts()) and not (settings.bus or "").startswith("postgres"):
         return {}
     import asyncio
 

@@ -119,6 +119,12 @@ class Settings(BaseModel):
     COMMAND: ClassVar[str]
     """The command, the distribution and, in capitals with an underscore, the prefix of the variables."""
 
+    EXTRA: ClassVar[str | None] = None
+    """The extra of the distribution without which the command is of no use."""
+
+    OPTIONS_FIRST: ClassVar[bool] = False
+    """Whether everything after the first plain argument is plain too."""
+
     FILE: ClassVar[str | None] = None
     """The file that is the whole server, where it is one."""
 
@@ -284,6 +290,15 @@ class Settings(BaseModel):
         """What to print instead of serving, where an option of the server's own asks for that."""
         return None
 
+    def parts(self) -> Sequence[Settings]:
+        """These settings, then those of each server that is mounted in the same process."""
+        return (self,)
+
+    @classmethod
+    def package(cls) -> str:
+        """The package of the server in rooms whose settings these are."""
+        return cls.__module__.removesuffix(".settings")
+
     def arguments(self) -> list[str]:
         """The command line that gives these settings again, but for `secrets`: what differs from the defaults."""
         flags: list[str] = []
@@ -357,6 +372,7 @@ def load(kind: type[S], arguments: Sequence[str]) -> S:
             "help_option_names": ["-h", "--help"],
             "max_content_width": 110,
             "show_default": True,
+            "allow_interspersed_args": not kind.OPTIONS_FIRST,
         },
     )
     try:

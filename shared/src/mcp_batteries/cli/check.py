@@ -18,7 +18,7 @@ from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import TextContent
 
-from mcp_batteries.program import Program
+from mcp_batteries.program import Program, program_of
 from mcp_batteries.settings import Settings, variable
 
 __all__ = ["check"]
@@ -95,9 +95,18 @@ def _say(line: str) -> None:
 def check(program: Program, settings: Settings) -> int:
     """Start the server as its own process, use it as a client would, print a line for each step.
 
+    What is mounted in it is tried too, one server after the other.
+
     Returns:
         0 when every step that could be tried worked, else 1.
     """
+    works = _check(program, settings)
+    for part in settings.parts()[1:]:
+        works = _check(program_of(part.package()), part) and works
+    return 0 if works else 1
+
+
+def _check(program: Program, settings: Settings) -> bool:
     report = _Report(settings.verbose)
     _say(click.style(" ".join((settings.COMMAND, *_quiet(settings).arguments())), bold=True))
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as stderr:
@@ -112,7 +121,7 @@ def check(program: Program, settings: Settings) -> int:
         _say(click.style("Everything works.", fg="green") + more)
     else:
         _say(click.style("Something does not work, see above.", fg="red"))
-    return 0 if report.ok else 1
+    return report.ok
 
 
 _OURS: dict[str, Any] = {"check": False, "verbose": False, "transport": "stdio", "audit_file": None, "wire_log": None}

@@ -78,7 +78,7 @@ class Input(NamedTuple):
     password: bool = False
 
 
-def launch(command: str, file: str | None = None) -> list[str]:
+def launch(command: str, file: str | None = None, extra: str | None = None) -> list[str]:
     """The words that start this installation again, from any folder; those that start `file` if nothing is installed.
 
     A checkout or git address that `uvx --from` was given is found in the metadata the installer left (PEP 610);
@@ -102,9 +102,12 @@ def launch(command: str, file: str | None = None) -> list[str]:
         address = f"{origin['vcs_info']['vcs']}+{url}" + (f"@{revision}" if revision else "")
         if origin.get("subdirectory"):
             address += f"#subdirectory={origin['subdirectory']}"
+        if extra:
+            address = f"{command}[{extra}] @ {address}"
         return [_uvx(), "--from", address, command]
     if ephemeral and url.startswith("file:"):
-        return [_uvx(), "--from", os.path.normpath(url2pathname(urlsplit(url).path)), command]
+        place = os.path.normpath(url2pathname(urlsplit(url).path))
+        return [_uvx(), "--from", f"{place}[{extra}]" if extra else place, command]
     for folder in (os.path.dirname(sys.executable), sysconfig.get_path("scripts")):
         for name in (command, f"{command}.exe"):
             if os.path.isfile(path := os.path.join(folder, name)):
@@ -139,7 +142,7 @@ def entry(host: str, settings: Settings, *, absolute: bool = False) -> str:
     quiet = settings.model_copy(update={"print_config": None, "check": False, "install": None, "uninstall": None})
     name = settings.COMMAND.removeprefix("mcp-")
     if settings.transport == "stdio":
-        program, *rest = launch(settings.COMMAND, settings.FILE)
+        program, *rest = launch(settings.COMMAND, settings.FILE, settings.EXTRA)
         if absolute and not os.path.isabs(program):
             program = find_executable(program) or program
         words = [program, *rest, *quiet.arguments()]
@@ -153,8 +156,10 @@ def environment(settings: Settings) -> list[Asked]:
 
     An entry that connects to a URL starts nothing and has none.
     """
-    if settings.transport != "stdio":
-        return []
+    return [item for part in settings.parts() for item in _environment(part)] if settings.transport == "stdio" else []
+
+
+def _environment(settings: Settings) -> list[Asked]:
     held = settings.secrets()
     asked = {item.variable: item for item in settings.ASKED if item.variable}
     found: list[Asked] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from difflib import get_close_matches
 from typing import Any, Protocol
@@ -85,10 +85,14 @@ class Assembled(MCPServer[Any]):
     hub: Hub
     catalog: Catalog
     audit: Audit | None
-    withheld: Mapping[str, str]
+    withheld: dict[str, str]
     """Of each declared tool that is not offered, how it could be."""
     choice: Choice
     verifier: Verifier | None
+    around: Sequence[ServerMiddleware[Any]]
+    """What the server itself has around its requests."""
+    follows: Callable[[], Sequence[str]]
+    tools_change: bool
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
@@ -138,6 +142,8 @@ def assemble(
     settings: ServerSettings,
     *,
     rooms: Sequence[object],
+    catalog: Catalog | None = None,
+    tools: Sequence[StrictTool] = (),
     opens: Sequence[AbstractAsyncContextManager[Any]] = (),
     sources: Sequence[Source] = (),
     middleware: Sequence[ServerMiddleware[Any]] = (),
@@ -160,6 +166,8 @@ def assemble(
         name: the command's name, as clients and logs know the server.
         settings: decides what is offered; read-only offers no tool that is not `effect="read"`.
         rooms: objects with marked methods; their order is the order of the lists.
+        catalog: what is offered beside what the rooms declare.
+        tools: the same for tools; what is chosen of them.
         opens: entered, in order, before the first request and left, in reverse, after the last.
         sources: tell the hub when what resources show has changed.
         middleware: wraps every message, the first outermost, inside the audit log.
@@ -178,7 +186,7 @@ def assemble(
         ValueError: two rooms offer the same name.
         Invalid: `--tools` or `--exclude-tools` names what is not there.
     """
-    catalog = Catalog(skills=skills)
+    catalog = catalog or Catalog(skills=skills)
     bus = None
     if settings.bus:
         from mcp_batteries.replicas import connect
@@ -186,9 +194,13 @@ def assemble(
         bus = connect(settings.bus, name)
         opens = [bus.running(), *opens]
     hub = Hub(sources, bus=bus, max_streams=settings.max_streams, missing=catalog.missing, whose=_caller)
-    tools: list[Tool] = []
     withheld: dict[str, str] = {}
-    choice, declares = Choice(settings.tools, settings.exclude_tools, special), dict[str, Collection[str]]()
+    choice = Choice(settings.tools, settings.exclude_tools, special)
+    declares: dict[str, Collection[str]] = {tool.name: tool.toolsets for tool in tools}
+    for tool in tools:
+        if closed := choice.closed(tool.name, tool.toolsets):
+            withheld[tool.name] = _how(closed.flags, closed.why)
+    tools = [tool for tool in tools if tool.name not in withheld]
 
     def declare(declared: DeclaredTool, method: Callable[..., Any], missing: Missing) -> None:
         name, toolsets = getattr(method, "__name__", ""), toolsets_of(declared, method)
@@ -198,8 +210,7 @@ def assemble(
         if declared.effect != "read" and settings.read_only:
             withheld[name] = "The server was started with `--read-only`."
         elif flags or why:
-            how = f"The operator can start the server with `{' '.join(flags)}`." if flags else ""
-            withheld[name] = f"{how} {why}".strip()
+            withheld[name] = _how(flags, why)
         else:
             if declared.view is not None:
                 catalog.views[declared.view.uri] = declared.view
@@ -234,7 +245,8 @@ def assemble(
 
     if bus is not None:
         bus.on_gap, bus.is_needed = hub.look_again, lambda: hub.subscriptions > 0
-    if settings.confirm or consent is not None:
+    around = middleware
+    if settings.confirm or any(tool.consent for tool in tools):
         # Where nobody is asked, nothing has to be remembered.
         reads = [tool.name for tool in tools if tool.annotations and tool.annotations.read_only_hint]
         middleware = [*middleware, Origins(reads, _caller)]
@@ -252,7 +264,7 @@ def assemble(
             title=title,
             version=version,
             instructions=instructions,
-            tools=tools,
+            tools=list[Tool](tools),
             subscriptions=hub.bus,
             request_state_security=_state_security(settings.state_key_file),
             middleware=[*([audit] if audit else []), *middleware],
@@ -262,9 +274,16 @@ def assemble(
         )
     server.hub, server.catalog, server.audit = hub, catalog, audit
     server.withheld, server.choice, server.verifier = withheld, choice, verifier
+    server.around, server.follows, server.tools_change = around, follows, tools_change
     catalog.install(server)
     hub.install(server)
     return server
+
+
+def _how(flags: Sequence[str], why: str) -> str:
+    """How a tool that is not offered could be."""
+    how = f"The operator can start the server with `{' '.join(flags)}`." if flags else ""
+    return f"{how} {why}".strip()
 
 
 def _caller(ctx: ServerRequestContext[Any]) -> str | None:

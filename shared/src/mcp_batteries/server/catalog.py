@@ -96,6 +96,8 @@ class Catalog:
     prompts: dict[str, tuple[Prompt, _Method]] = field(default_factory=dict[str, Any])
     completions: dict[tuple[str, str], _Method] = field(default_factory=dict[tuple[str, str], _Method])
     skills: Sequence[SkillSource] = ()
+    shown: Collection[str] | None = None
+    """The tools that `tools/list` has, by name; None for all."""
 
     def add_resource(self, declared: DeclaredResource, method: _Method) -> None:
         if UriTemplate.is_template(declared.uri):
@@ -123,7 +125,8 @@ class Catalog:
         low.add_request_handler("completion/complete", CompleteRequestParams, self._complete)
 
     async def _list_tools(self, ctx: ServerRequestContext[Any], params: PaginatedRequestParams) -> ListToolsResult:
-        items, more = page("tools", listed(self.tools, ctx), params.cursor)
+        shown = [tool for tool in self.tools if self.shown is None or tool.name in self.shown]
+        items, more = page("tools", listed(shown, ctx), params.cursor)
         return ListToolsResult(tools=_with_dialect(items, ctx), next_cursor=more)
 
     async def _list_resources(

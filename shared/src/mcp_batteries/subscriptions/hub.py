@@ -93,6 +93,7 @@ class Hub:
         whose: Callable[[_Context], str | None] = lambda ctx: None,
     ) -> None:
         self.bus: SubscriptionBus = bus or InMemorySubscriptionBus()
+        self.sources = tuple(sources)
         self._subscribers = Subscribers(sources, missing)
         self.followers = Followers(self._subscribers)
         self._connections: dict[Connection, Subscriber] = {}
@@ -139,6 +140,10 @@ class Hub:
         """
         async with self._subscribers.running():
             yield
+
+    def join(self, other: Hub) -> None:
+        """Be one with `other`, which has this one's sources among its own: what one announces, both do."""
+        self.bus, self._subscribers, self.followers = other.bus, other._subscribers, other.followers
 
     def close(self) -> None:
         """End all `subscriptions/listen` streams, each with its last notices and its result; open no new ones."""

@@ -24,6 +24,7 @@ class Case:
         refused: calls that must fail with a helpful error.
         uri: a resource that can be read and subscribed to; empty if there is none.
         foreign: strings (paths, secrets) that no answer may contain.
+        prefixes: what stands before the names of tools where several servers are mounted.
     """
 
     package: str | Program
@@ -32,6 +33,7 @@ class Case:
     uri: str = ""
     refused: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list[tuple[str, Mapping[str, Any]]])
     foreign: list[str] = field(default_factory=list[str])
+    prefixes: tuple[str, ...] = ()
 
     @property
     def program(self) -> Program:

@@ -33,7 +33,8 @@ def package_of(folder: Path) -> str | None:
     """The import name of the workspace member in `folder`, or None where it is no server."""
     project = _project(folder)
     scripts = project.get("scripts", {})
-    return scripts[project["name"]].partition(".")[0] if project["name"] in scripts else None
+    found = scripts.get(project["name"])
+    return found and found.partition(":")[0].removesuffix(".__main__")
 
 
 @dataclass(frozen=True)

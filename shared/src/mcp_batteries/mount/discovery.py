@@ -1,0 +1,122 @@
+"""Three tools in place of all: for clients that would load every tool's schema before the first question."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import Annotated, Any, cast
+
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.mcpserver.tools import Tool
+from mcp_types import CallToolResult
+from pydantic import Field
+
+from mcp_batteries.errors import Invalid, NotFound, quote
+from mcp_batteries.mount.member import Member
+from mcp_batteries.server.declare import tool
+
+__all__ = ["NAMES", "Discovery"]
+
+NAMES = ("find_tools", "describe_tools", "call_tool")
+_MOST_FOUND = 12
+_WORD = re.compile(r"[a-z0-9]+")
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """The three tools, and what they find.
+
+    Args:
+        members: the servers.
+        table: every tool that can be called, by name.
+    """
+
+    members: Sequence[Member]
+    table: Callable[[], Mapping[str, Tool]]
+
+    @tool("Find tools", effect="read")
+    async def find_tools(
+        self,
+        query: Annotated[str, Field(max_length=200, description="What to do, or a server; empty: names of all.")] = "",
+    ) -> str:
+        """Find tools by what they do. Each line: a name and what it is for."""
+        tools = self._tools()
+        if not query.strip():
+            groups = [[name for name in tools if name.startswith(member.named(""))] for member in self.members]
+            alone = [name for name in tools if not any(name in group for group in groups)]
+            return "\n".join(", ".join(group) for group in (*groups, alone) if group) + "\n"
+        words = _stems(query)
+        ranked = sorted(tools.values(), key=lambda item: -_score(words, item))
+        found = [item for item in ranked[:_MOST_FOUND] if _score(words, item)]
+        if not found:
+            return f"None fits {quote(query)}. There are: {', '.join(tools)}.\n"
+        return "\n".join(f"{item.name}: {_sentence(item)}" for item in found) + "\n"
+
+    @tool("Describe tools", effect="read")
+    async def describe_tools(
+        self, names: Annotated[list[str], Field(min_length=1, max_length=10, description="From `find_tools`.")]
+    ) -> str:
+        """Describe tools: what they do, their arguments as JSON Schema, and what is good to know of their server."""
+        tools = self._tools()
+        parts: list[str] = []
+        for name in names:
+            if (found := tools.get(name)) is None:
+                near = get_close_matches(name, tools, n=3)
+                raise NotFound(
+                    f"There is no tool {quote(name)}.", f"Near: {', '.join(near)}." if near else "Ask `find_tools`."
+                )
+            schema = json.dumps(found.parameters, ensure_ascii=False, separators=(",", ":"))
+            parts.append(f"# {found.name}\n{found.description}\nArguments: {schema}\n")
+        parts.extend(
+            f"# About {member.name}\n{member.renamed(member.server.instructions or '')}\n"
+            for member in self.members
+            if any(name.startswith(member.named("")) for name in names)
+        )
+        return "\n".join(parts)
+
+    @tool("Call a tool", effect="read", open_world=True)
+    async def call_tool(
+        self,
+        name: Annotated[str, Field(description="From `find_tools`.")],
+        arguments: Annotated[dict[str, Any], Field(description="As `describe_tools` says.")] = {},  # noqa: B006 - read only
+    ) -> CallToolResult:
+        """Call a tool that was found; its answer is the answer."""
+        # A call of a tool that exists became that tool's own before it came here: see `unwrapped`.
+        raise Invalid(f"There is no tool {quote(name)} to call.", "Ask `find_tools`.")
+
+    async def unwrapped(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
+        """Middleware that makes a request for `call_tool` one for the tool itself.
+
+        From here on it is that tool's: in the audit log, for scopes, consent and limits.
+        """
+        params = ctx.params or {}
+        given = params.get("arguments")
+        if ctx.method == "tools/call" and params.get("name") == "call_tool" and isinstance(given, Mapping):
+            asked = cast("Mapping[str, Any]", given)
+            name, arguments = asked.get("name"), asked.get("arguments", {})
+            if isinstance(arguments, Mapping) and name in self._tools():
+                ctx = replace(ctx, params={**params, "name": name, "arguments": arguments})
+        return await call_next(ctx)
+
+    def _tools(self) -> dict[str, Tool]:
+        return {name: item for name, item in self.table().items() if name not in NAMES}
+
+
+def _sentence(item: Tool) -> str:
+    return item.description.partition("\n")[0].split(". ")[0].rstrip(".") + "."
+
+
+def _stems(text: str) -> set[str]:
+    return {word.removesuffix("s") for word in _WORD.findall(text.lower()) if len(word) > 2}
+
+
+def _score(words: set[str], item: Tool) -> int:
+    """How well a tool fits: a word of its name counts more than one of what is said of it."""
+    named, said = (
+        _stems(item.name),
+        _stems(f"{item.title} {item.description} {' '.join(item.parameters.get('properties', {}))}"),
+    )
+    return sum(4 * (word in named) + (word in said) for word in words)

@@ -1,0 +1,156 @@
+"""One mounted server: what it offers under other names, and its life beside the others'."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, cast
+
+import anyio
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp_types import INTERNAL_ERROR
+
+from mcp_batteries.sdk import lowlevel, tool_table
+from mcp_batteries.server.assemble import Assembled
+from mcp_batteries.server.tool import Consent, StrictTool
+
+__all__ = ["LEFT_OUT", "Member"]
+
+logger = logging.getLogger(__name__)
+
+LEFT_OUT = "list_changes"
+"""A tool that the process has once, for all servers."""
+
+
+class Member:
+    """A server, under the prefix `name`."""
+
+    def __init__(self, name: str, server: Assembled) -> None:
+        self.name, self.server = name, server
+        self.failed: str | None = None
+        """Why it cannot be used any more."""
+        self.started = anyio.Event()
+        self._stop = anyio.Event()
+
+    def named(self, name: str) -> str:
+        """What a tool or prompt of the server is called here."""
+        return f"{self.name}_{name}"
+
+    def own(self, name: str) -> str:
+        """What a tool or prompt that is called `name` here is called in the server."""
+        return name.removeprefix(f"{self.name}_")
+
+    def tools(self) -> list[StrictTool]:
+        """The server's tools as they are now, as they are offered here."""
+        return [
+            self._tool(cast("StrictTool", tool)) for name, tool in tool_table(self.server).items() if name != LEFT_OUT
+        ]
+
+    def _tool(self, tool: StrictTool) -> StrictTool:
+        consent = tool.consent
+        update: dict[str, Any] = {
+            "name": self.named(tool.name),
+            "title": f"{self.server.title}: {tool.title}",
+            "description": self.renamed(tool.description),
+            "parameters": self._schema(tool.parameters),
+            "consent": None if consent is None else _with_own_name(consent, tool.name),
+            # For `--tools` and scopes: the server is a toolset, and its own begin with its name.
+            "toolset": self.name,
+            "toolsets": (self.name, *map(self.named, tool.toolsets)),
+        }
+        return tool.model_copy(update=update)
+
+    def renamed(self, text: str) -> str:
+        """`text` with the names of tools that stand between backticks as they are here."""
+        names: Collection[str] = {*tool_table(self.server), *self.server.withheld, *self.server.catalog.prompts} - {
+            LEFT_OUT
+        }
+        return re.sub(r"`(\w+)", lambda found: f"`{self.named(found[1])}" if found[1] in names else found[0], text)
+
+    def _schema(self, schema: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            key: self.renamed(value)
+            if key == "description" and isinstance(value, str)
+            else self._schema(cast("Mapping[str, Any]", value))
+            if isinstance(value, Mapping)
+            else value
+            for key, value in schema.items()
+        }
+
+    def has(self, uri: str) -> bool:
+        """Whether `uri` is of a form that the server serves."""
+        skill = uri.startswith(f"skill://{self.server.name}/")
+        return skill or self.server.catalog.missing(uri) is None
+
+    def contained(self, listing: Callable[[], Awaitable[Any]]) -> Callable[[], Awaitable[Any]]:
+        """`listing`, which lists nothing where the server cannot say what there is: the others' entries stay."""
+
+        async def listed() -> Any:
+            if self.failed:
+                return []
+            try:
+                return await listing()
+            except Exception as problem:  # noqa: BLE001 - whatever it is, the other servers have answered
+                logger.warning("%s lists no resources now: %s", self.name, problem)
+                return []
+
+        return listed
+
+    async def handle(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
+        """Pass a request that concerns this server alone through what it has around its requests."""
+        if self.failed:
+            raise MCPError(INTERNAL_ERROR, f"`{self.name}` does not work: {self.failed} The other servers do.")
+        params = ctx.params
+        inner = ctx
+        if params is not None and isinstance(params.get("name"), str):
+            inner = replace(ctx, params={**params, "name": self.own(params["name"])})
+
+        def leave(ctx: ServerRequestContext[Any]) -> Awaitable[HandlerResult]:
+            return call_next(replace(ctx, params=params))
+
+        result = await self.around(leave)(inner)
+        if isinstance(result, dict) and (result.get("isError") or "messages" in result):
+            for part in [*result.get("content", ()), *(item["content"] for item in result.get("messages", ()))]:
+                if isinstance(part, dict) and "text" in part:
+                    cast("dict[str, Any]", part)["text"] = self.renamed(str(cast("dict[str, Any]", part)["text"]))
+        return result
+
+    def around(self, call_next: CallNext) -> CallNext:
+        """`call_next` behind what the server has around its requests."""
+        for layer in reversed(self.server.around):
+            call_next = cast("CallNext", partial(_passed, layer, call_next))
+        return call_next
+
+    async def live(self) -> None:
+        """Be there until `stop`; the end of one server is not the end of the others."""
+        low = lowlevel(self.server)
+        try:
+            async with low.lifespan(low):
+                self.started.set()
+                await self._stop.wait()
+        except Exception as problem:
+            logger.exception("%s has ended; the other servers go on.", self.name)
+            self.failed = self.failed or f"{_first(problem)}".rstrip(".") + "."
+        finally:
+            self.started.set()
+
+    def stop(self) -> None:
+        self._stop.set()
+
+
+def _with_own_name(consent: Consent, name: str) -> Consent:
+    return lambda _, values: consent(name, values)
+
+
+def _passed(layer: Any, call_next: CallNext, ctx: ServerRequestContext[Any]) -> Awaitable[HandlerResult]:
+    return layer(ctx, call_next)
+
+
+def _first(problem: BaseException) -> BaseException:
+    while isinstance(problem, BaseExceptionGroup):
+        problem = cast("BaseExceptionGroup[BaseException]", problem).exceptions[0]
+    return problem

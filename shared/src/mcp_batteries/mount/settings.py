@@ -1,0 +1,148 @@
+"""Which servers there are, each with settings of its own, and what is the process's."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Sequence
+from importlib.metadata import EntryPoint, entry_points
+from typing import Annotated, Any, ClassVar
+
+import click
+from pydantic import Field, PrivateAttr
+
+from mcp_batteries import settings as common
+from mcp_batteries.settings import Dependencies, Positional, load, variable
+
+__all__ = ["Settings"]
+
+_NEXT = "--"
+_OWN = {"read_only", "tools", "exclude_tools", "confirm"}
+"""What each server may be told for itself; the other common settings are the process's."""
+_PROCESS = frozenset(name for names in common.Settings.GROUPS.values() for name in names) - _OWN
+_HERE = {
+    "bus",
+    "audit_file",
+    "wire_log",
+    "metrics",
+    "telemetry",
+    "auth_tokens",
+    *common.Settings.GROUPS["Instead of serving"],
+}
+"""What is done once for all servers, and no server need know."""
+
+
+class _Common(common.Settings):
+    COMMAND: ClassVar[str] = "mcp-batteries"
+
+
+class Settings(common.Settings):
+    """Several servers in one process, behind one entry or endpoint; each tool's name begins with its server's."""
+
+    COMMAND: ClassVar[str] = "mcp-batteries"
+    EXTRA: ClassVar[str | None] = "servers"
+    OPTIONS_FIRST: ClassVar[bool] = True
+    EXAMPLES: ClassVar[tuple[str, ...]] = (
+        "fs /path/to/folder -- sqlite my.db -- weather",
+        "--discover fs --read-only /path -- sqlite --write my.db -- github",
+        "--transport http --port 8000 fs /path -- git /path/to/repository",
+    )
+    DOCUMENTED: ClassVar[tuple[str, ...]] = ("fs", "{folder}")
+
+    servers: Annotated[tuple[str, ...], Positional()] = Field(
+        (), description="A server and what follows its command; then -- and the next server."
+    )
+    discover: bool = Field(
+        False,
+        description="Offer three tools, which find, describe and call all others, to clients that load every tool.",
+    )
+
+    _parts: list[common.Settings] = PrivateAttr(default_factory=list[common.Settings])
+
+    def model_post_init(self, context: Any, /) -> None:
+        inherited = _common_arguments(self)
+        for name, words in _segments(self.servers):
+            kind = _settings_of(name)
+            part = load(kind, [*inherited, *words])
+            if any(isinstance(other, kind) for other in self._parts):
+                raise click.UsageError(f"'{name}' is named twice. Give one {name} all that it shall serve.")
+            for field in sorted(_PROCESS):
+                if field not in _HERE and getattr(part, field) != getattr(self, field):
+                    raise _for_all(name, field)
+                if field in _HERE and getattr(part, field) != kind.model_fields[field].default:
+                    raise _for_all(name, field)
+            self._parts.append(part)
+
+    def parts(self) -> Sequence[common.Settings]:
+        return self, *self._parts
+
+    @property
+    def mounted(self) -> Sequence[common.Settings]:
+        """The settings of each server."""
+        return self._parts
+
+    def arguments(self) -> list[str]:
+        plain = self.model_copy(update={"servers": ()})
+        words: list[str] = []
+        given = [name for name in common.Settings.model_fields if getattr(self, name) is True]
+        for part in self._parts:
+            inherited = {name: type(part).model_fields[name].default for name in (*_PROCESS, *given)}
+            words += [_NEXT, part.COMMAND.removeprefix("mcp-"), *part.model_copy(update=inherited).arguments()]
+        return [*common.Settings.arguments(plain), *words[1:]]
+
+    def secrets(self) -> dict[str, str]:
+        found = super().secrets()
+        for part in self._parts:
+            found |= part.secrets()
+        return found
+
+    def depends_on(self) -> Dependencies | None:
+        each = [part.depends_on() for part in self._parts]
+        known = [item for item in each if item is not None]
+        if len(known) < len(each):
+            return None
+        own = [variable(type(part), name) for part in self._parts for name in type(part).model_fields]
+        return Dependencies(
+            variables=[*own, *(name for item in known for name in item.variables)],
+            places=[place for item in known for place in item.places],
+            files=[file for item in known for file in item.files],
+        )
+
+
+def _segments(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Each server's name with the words that follow it."""
+    segment: list[str] = []
+    for word in [*words, _NEXT]:
+        if word != _NEXT:
+            segment.append(word)
+        elif segment:
+            yield segment[0].removeprefix("mcp-"), segment[1:]
+            segment = []
+
+
+def _common_arguments(settings: Settings) -> list[str]:
+    """The command line that tells a server what its process is told."""
+    fields = common.Settings.model_fields
+    shared = {name: getattr(settings, name) for name in fields if name not in _HERE | {"tools", "exclude_tools"}}
+    return _Common(**shared).arguments()
+
+
+def _settings_of(name: str) -> type[common.Settings]:
+    commands = {command.name.removeprefix("mcp-"): command for command in _commands()}
+    if name not in commands:
+        there = ", ".join(sorted(commands)) or "none; install some, such as mcp-fs"
+        raise click.UsageError(f"There is no server '{name}' here. There are: {there}.")
+    package = commands[name].module.partition(".")[0]
+    return importlib.import_module(f"{package}.settings").Settings
+
+
+def _commands() -> Iterator[EntryPoint]:
+    """The commands of the servers in rooms that are installed beside this package."""
+    for command in entry_points(group="console_scripts"):
+        requires = (command.dist.requires if command.dist else None) or []
+        if command.module.endswith(".__main__") and any(line.startswith("mcp-batteries") for line in requires):
+            yield command
+
+
+def _for_all(name: str, field: str) -> click.UsageError:
+    flag = "--" + field.replace("_", "-")
+    return click.UsageError(f"{flag} is for all servers: give it before the first one, not to '{name}'.")

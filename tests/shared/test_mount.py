@@ -1,0 +1,227 @@
+"""Several servers in one process: each is all there under its prefix, and none ends another."""
+
+import json
+import sqlite3
+from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client, MCPError
+
+from mcp_batteries.cli.hosts import entry
+from mcp_batteries.mount.member import Member
+from mcp_batteries.mount.server import build
+from mcp_batteries.mount.settings import Settings
+from mcp_batteries.program import program_of
+from mcp_batteries.server.assemble import Assembled
+from mcp_batteries.settings import load
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "served").mkdir()
+    (tmp_path / "served" / "notes.txt").write_text("one\n", "utf-8")
+    with closing(sqlite3.connect(tmp_path / "my.db")) as database:
+        database.execute("CREATE TABLE t (a INTEGER PRIMARY KEY)")
+    return ["fs", str(tmp_path / "served"), "--", "sqlite", "--write", str(tmp_path / "my.db"), "--", "weather"]
+
+
+def served(words: list[str]) -> Assembled:
+    return build(load(Settings, words))
+
+
+def text(result: Any) -> str:
+    return "".join(part.text for part in result.content)
+
+
+async def test_each_server_is_all_there_under_its_name(words: list[str]) -> None:
+    server = served(words)
+    async with Client(server) as client:
+        tools = {tool.name for tool in (await client.list_tools()).tools}
+        prompts = {prompt.name for prompt in (await client.list_prompts()).prompts}
+        uris = {item.uri for item in (await client.list_resources()).resources}
+        forms = {item.uri_template for item in (await client.list_resource_templates()).resource_templates}
+        instructions = server.instructions or ""
+    expected = {"list_changes"}
+    for part in load(Settings, words).mounted:
+        alone = program_of(part.package()).build(part)
+        name = part.COMMAND.removeprefix("mcp-")
+        async with Client(alone) as client:
+            expected |= {f"{name}_{tool.name}" for tool in (await client.list_tools()).tools} - {f"{name}_list_changes"}
+            assert {f"{name}_{prompt.name}" for prompt in (await client.list_prompts()).prompts} <= prompts
+            assert {item.uri for item in (await client.list_resources()).resources} <= uris
+            assert {item.uri_template for item in (await client.list_resource_templates()).resource_templates} <= forms
+        # What one tool says of another, it says by the name that can be called here.
+        assert f"`{name}_" in instructions or name == "fs"
+    assert tools == expected
+
+
+async def test_every_kind_of_request_finds_its_server(words: list[str], tmp_path: Path) -> None:
+    note = (tmp_path / "served" / "notes.txt").as_uri()
+    async with Client(served(words)) as client:
+        assert "one" in text(await client.call_tool("fs_read_text", {"path": "notes.txt"}))
+        assert "one" in text(await client.call_tool("read_text", {"path": "notes.txt"})), "what a view calls it"
+        wrong = await client.call_tool("sqlite_get_table", {"table": "nothing"})
+        assert wrong.is_error and "`sqlite_list_tables`" in text(wrong)
+        assert "one" in str(await client.read_resource(note))
+        assert (await client.get_prompt("fs_explain_folder", {})).messages
+        with pytest.raises(MCPError, match="weather://"):
+            await client.read_resource("nothing://at/all")
+        with pytest.raises(MCPError, match="fs_read_text"):
+            await client.call_tool("fs_read_tex", {"path": "notes.txt"})
+
+
+async def test_one_stream_hears_of_all_servers(words: list[str], tmp_path: Path) -> None:
+    note, table = (tmp_path / "served" / "notes.txt").as_uri(), "sqlite://my/t"
+    async with Client(served(words)) as client, client.listen(resource_subscriptions=[note, table]) as events:
+        (tmp_path / "served" / "notes.txt").write_text("two\n", "utf-8")
+        await client.call_tool("sqlite_write_rows", {"sql": "INSERT INTO t VALUES (1)"})
+        heard: set[str] = set()
+        with anyio.fail_after(10):
+            async for event in events:
+                heard.add(event.uri)
+                if heard == {note, table}:
+                    break
+
+
+@pytest.mark.filterwarnings("ignore:resources/subscribe is removed")
+async def test_older_clients_hear_of_all_servers(words: list[str], tmp_path: Path) -> None:
+    note, heard = (tmp_path / "served" / "notes.txt").as_uri(), anyio.Event()
+
+    async def told(message: Any) -> None:
+        if getattr(getattr(message, "params", None), "uri", None) == note:
+            heard.set()
+
+    async with Client(served(words), mode="legacy", message_handler=told) as client:
+        await client.session.subscribe_resource(note)
+        (tmp_path / "served" / "notes.txt").write_text("two\n", "utf-8")
+        with anyio.fail_after(10):
+            await heard.wait()
+
+
+async def test_discovery_costs_little_and_opens_everything(words: list[str], tmp_path: Path) -> None:
+    audit = tmp_path / "audit.jsonl"
+    server = served(["--discover", "--audit-file", str(audit), *words])
+    async with Client(server) as client:
+        listed = await client.list_tools()
+        # A token is three bytes of JSON at the least.
+        assert len((listed.model_dump_json(exclude_none=True) + (server.instructions or "")).encode()) < 1800
+        assert [tool.name for tool in listed.tools] == ["find_tools", "describe_tools", "call_tool"]
+        names = text(await client.call_tool("find_tools", {})).replace("\n", ", ").split(", ")[:-1]
+        async with Client(served(words)) as whole:
+            assert set(names) == {tool.name for tool in (await whole.list_tools()).tools}
+        assert text(await client.call_tool("find_tools", {"query": "forecast of the weather"})).startswith("weather_")
+        described = text(await client.call_tool("describe_tools", {"names": ["fs_read_text"]}))
+        assert '"path"' in described and str(tmp_path) in described
+        call = {"name": "fs_read_text", "arguments": {"path": "notes.txt"}}
+        assert "one" in text(await client.call_tool("call_tool", call))
+        refused = await client.call_tool("call_tool", {"name": "fs_read_text", "arguments": {"pth": 1}})
+        assert refused.is_error and "`path`" in text(refused)
+    assert json.loads(audit.read_text("utf-8").splitlines()[-1])["name"] == "fs_read_text"
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+async def test_what_hosts_are_told_of_call_tool_is_the_worst_it_may_do(words: list[str], read_only: bool) -> None:
+    async with Client(served(["--discover", *(["--read-only"] if read_only else []), *words])) as client:
+        hints = (await client.list_tools()).tools[-1].annotations
+        assert hints and hints.read_only_hint == read_only and hints.destructive_hint != read_only
+        answer = await client.call_tool("call_tool", {"name": "fs_delete_file", "arguments": {"path": "notes.txt"}})
+        assert answer.is_error == read_only
+
+
+async def test_a_server_that_cannot_be_built_is_told_of_and_left_out(words: list[str], tmp_path: Path) -> None:
+    words[4] = "--queries=" + str(tmp_path / "nowhere")
+    words[5] = str(tmp_path / "missing" / "my.db")
+    server = served(words)
+    assert "sqlite: does not work" in (server.instructions or "")
+    async with Client(server) as client:
+        assert "one" in text(await client.call_tool("fs_read_text", {"path": "notes.txt"}))
+
+
+@pytest.mark.parametrize("when", ["at start", "later"])
+async def test_the_end_of_one_server_is_not_the_end_of_the_others(
+    words: list[str], when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    breaks = anyio.Event()
+    if when == "at start":
+        breaks.set()
+
+    @asynccontextmanager
+    async def lifespan(_: object) -> Any:
+        async with anyio.create_task_group() as tasks:
+
+            async def fail() -> None:
+                await breaks.wait()
+                raise RuntimeError("out of luck")
+
+            tasks.start_soon(fail)
+            await anyio.lowlevel.checkpoint()
+            yield
+
+    live: Callable[[Member], Awaitable[None]] = Member.live
+
+    async def broken(member: Member) -> None:
+        if member.name == "sqlite":
+            member.server._lowlevel_server.lifespan = lifespan  # pyright: ignore
+        await live(member)
+
+    monkeypatch.setattr(Member, "live", broken)
+    async with Client(served(words)) as client:
+        breaks.set()
+        with anyio.fail_after(5):
+            while True:
+                try:
+                    await client.call_tool("sqlite_list_tables", {})
+                except MCPError as error:
+                    assert "out of luck" in str(error)
+                    break
+        assert "one" in text(await client.call_tool("fs_read_text", {"path": "notes.txt"}))
+        assert (await client.list_resources()).resources
+
+
+async def test_tools_that_come_later_come_under_their_name(words: list[str], tmp_path: Path) -> None:
+    queries = tmp_path / "queries"
+    queries.mkdir()
+    words[4:4] = ["--queries", str(queries)]
+    async with Client(served(words)) as client, client.listen(tools_list_changed=True) as events:
+        (queries / "count_all.sql").write_text("-- Count all.\nSELECT count(*) FROM t;\n", "utf-8")
+        with anyio.fail_after(10):
+            await anext(aiter(events))
+        names = [tool.name for tool in (await client.list_tools()).tools]
+        assert [name for name in names if "count_all" in name] == ["sqlite_run_count_all"]
+        assert not (await client.call_tool("sqlite_run_count_all", {})).is_error
+
+
+def test_settings_survive_their_own_command_line_without_secrets() -> None:
+    secret = "postgresql://me:sesame@db.example.org/app"
+    words = ["--read-only", "--discover", "fs", "--tools", "read", "/tmp", "--", "postgres", secret, "--", "weather"]
+    settings = load(Settings, words)
+    assert settings.arguments() == [
+        *("--read-only", "--discover", "fs", "--tools", "read", "/tmp", "--", "postgres", "--", "weather")
+    ]
+    assert settings.secrets() == {"MCP_POSTGRES_DATABASES": secret}
+    assert "sesame" not in entry("vscode", settings) and entry("vscode", settings).count('batteries": {') == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nothing"], "There are: example, fs"),
+        (["fs", "/tmp", "--", "fs", "/var"], "named twice"),
+        (["fs", "--port", "8123", "/tmp"], "--port is for all servers"),
+        (["fs", "--audit-file", "x", "/tmp"], "--audit-file is for all servers"),
+        (["--nothing", "fs"], "No such option"),
+    ],
+)
+def test_mistakes_are_answered_before_anything_starts(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        load(Settings, words)
+    assert end.value.code == 2 and said in capsys.readouterr().err
