@@ -1,12 +1,13 @@
 """The server in this process, asked as a client asks."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from mcp import Client
 from mcp.shared.exceptions import MCPError
+from mcp_types import ElicitRequestParams, ElicitResult
 
 from mcp_batteries.settings import load
 from mcp_git.server import build
@@ -36,8 +37,21 @@ class Asking:
 
 
 @asynccontextmanager
-async def serving(*arguments: str | Path) -> AsyncGenerator[Asking]:
-    async with Client(build(load(Settings, list(map(str, arguments))))) as client:
+async def serving(
+    *arguments: str | Path, agrees: Callable[[str], bool] | None = None, mode: Any = "auto"
+) -> AsyncGenerator[Asking]:
+    """The server behind a client.
+
+    Args:
+        agrees: the user, who is given each question; None for a client that can't ask.
+    """
+
+    async def answer(context: Any, params: ElicitRequestParams) -> ElicitResult:
+        assert agrees is not None
+        return ElicitResult(action="accept" if agrees(params.message) else "decline", content={"confirm": True})
+
+    server = build(load(Settings, list(map(str, arguments))))
+    async with Client(server, mode=mode, elicitation_callback=answer if agrees else None) as client:
         yield Asking(client)
 
 

@@ -395,7 +395,10 @@ async def test_a_cursor_that_was_made_by_hand_holds_no_option(tmp_path: Path) ->
     trap = Trap(tmp_path)
     async with serving(trap.made.path) as asking:
         option = f"--output={trap.canaries}/x"
-        for position in ([0, 0, [option]], [0, 0, ["HEAD", "-Ox"]], [-1, 0, []], ["x", 0, []], [0], None, {"a": 1}):
+        positions: list[Any] = [
+            [0, 0, [option]], [0, 0, ["HEAD", "-Ox"]], [-1, 0, []], ["x", 0, []], [0], None, {"a": 1},
+        ]  # fmt: skip
+        for position in positions:
             said = await asking("list_commits", cursor=Cursor.encode("log", position, ["HEAD", ""]))
             assert said.startswith("failed: ") and "cursor" in said and "inside" not in said, said
     assert os.listdir(trap.canaries) == []

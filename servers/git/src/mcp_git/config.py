@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from mcp_batteries.errors import Refused, quote
 
-__all__ = ["HARDENED", "Entry", "allowed", "own", "written"]
+__all__ = ["HARDENED", "Entry", "allowed", "entries", "is_partial", "own", "own_afar", "rewritten", "written"]
 
 Entry = tuple[str, str]
 """Key and value; git writes the key's section and last part in lower case."""
@@ -24,11 +24,15 @@ _ALLOWED = (
     r"branch\.[^\n]+\.(?:remote|merge)",
     r"remote\.[^\n]+\.(?:url|pushurl|fetch)",
     r"user\.(?:name|email)",
+    r"receive\.(?:denydeletes|denynonfastforwards)",
 )
 _KEYS = re.compile("|".join(_ALLOWED))
 
 _OWN = re.compile(r"user\.(?:name|email)|core\.(?:autocrlf|eol|excludesfile)")
 """Of the operator's own configuration, which no repository can write."""
+
+_OWN_AFAR = re.compile(r"(?:credential|http)\..+|ssh\.variant|user\.(?:name|email)", re.DOTALL)
+"""The same, where git talks to a remote: who the operator is there, and how their machine gets out."""
 
 _HARMLESS_EXTENSIONS = frozenset({"noop", "partialclone", "preciousobjects", "relativeworktrees", "worktreeconfig"})
 """What only matters to programs that fetch, prune or make worktrees."""
@@ -41,6 +45,12 @@ HARDENED: Mapping[str, str] = {
     "core.quotepath": "false",
     "core.commitgraph": "true",
     "protocol.allow": "never",
+    "http.followredirects": "false",
+    "transfer.fsckobjects": "true",
+    "transfer.bundleuri": "false",
+    "fetch.fsck.missingspacebeforedate": "warn",
+    "fetch.fsck.badtimezone": "warn",
+    "fetch.fsck.zeropaddedfilemode": "warn",
     "gc.auto": "0",
     "maintenance.auto": "false",
     "submodule.recurse": "false",
@@ -72,9 +82,41 @@ def allowed(entries: Iterable[Entry]) -> list[Entry]:
     return found
 
 
+def is_partial(entries: Iterable[Entry]) -> bool:
+    """Whether a repository leaves objects with its remote."""
+    return any(key == "extensions.partialclone" or re.fullmatch(r"remote\..+\.promisor", key) for key, _ in entries)
+
+
 def own(entries: Iterable[Entry]) -> list[Entry]:
     """Those of the operator's `entries` that matter here."""
     return [(key, value) for key, value in entries if _OWN.fullmatch(key)]
+
+
+def own_afar(entries: Iterable[Entry]) -> list[Entry]:
+    """Those of the operator's `entries` that matter where git talks to a remote, in their order."""
+    return [(key, value) for key, value in entries if _OWN_AFAR.fullmatch(key)]
+
+
+def rewritten(url: str, entries: Iterable[Entry], push: bool) -> str:
+    """A remote's address as the operator's `url.*.insteadOf` has it, the longest start first, as git does it."""
+    found: list[tuple[int, str, str]] = []
+    for key, value in entries:
+        rule = re.fullmatch(r"url\.(.+)\.(insteadof|pushinsteadof)", key, re.DOTALL)
+        if rule and value and url.startswith(value) and (push or rule[2] == "insteadof"):
+            found.append((len(value) + (rule[2] == "pushinsteadof") * 10_000, value, rule[1]))
+    if not found:
+        return url
+    _, start, base = max(found)
+    return base + url[len(start) :]
+
+
+def entries(listed: bytes) -> list[Entry]:
+    """What `git config --list -z` prints."""
+    found: list[Entry] = []
+    for item in listed.decode("utf-8", "surrogateescape").split("\0")[:-1]:
+        key, line_end, value = item.partition("\n")
+        found.append((key, value if line_end else "true"))
+    return found
 
 
 def written(entries: Sequence[Entry]) -> str:

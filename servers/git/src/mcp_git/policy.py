@@ -17,17 +17,22 @@ from typing import Protocol
 from urllib.parse import quote_from_bytes, unquote, unquote_to_bytes
 
 from mcp_batteries.errors import Invalid, NotFound, Refused, Unavailable, quote, reason
+from mcp_git import config
+from mcp_git.addresses import Address, address
 from mcp_git.layout import Layout, inspect, refuse_links_below
 from mcp_git.names import shown, spelled
 
 __all__ = [
     "KINDS",
     "Changeable",
+    "Fetchable",
     "NewName",
     "Place",
     "Policy",
     "PolicySettings",
+    "Pushable",
     "Range",
+    "Remote",
     "Repository",
     "Revision",
     "Shown",
@@ -52,6 +57,12 @@ class PolicySettings(Protocol):
     def read_only(self) -> bool: ...
     @property
     def write(self) -> bool: ...
+    @property
+    def fetch(self) -> bool: ...
+    @property
+    def push(self) -> bool: ...
+    @property
+    def remote_folder(self) -> Sequence[str]: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +94,33 @@ class Changeable:
     """A served folder that may also be changed."""
 
     repository: Repository
+
+
+@dataclass(frozen=True)
+class Fetchable:
+    """A served repository into which may be fetched."""
+
+    repository: Repository
+
+
+@dataclass(frozen=True)
+class Pushable:
+    """A served repository from which may be pushed."""
+
+    repository: Repository
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A remote of a repository's own configuration, by an address that git may talk to.
+
+    Attributes:
+        fetched: which branches go where, all of them below `refs/remotes/` and its name.
+    """
+
+    name: str
+    address: Address
+    fetched: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -163,7 +201,10 @@ class Policy:
     def __init__(self, settings: PolicySettings) -> None:
         if not settings.repositories:
             raise Unavailable("There is no repository to serve.", "Name one, such as `mcp-git .`.")
-        self._write = settings.write and not settings.read_only
+        self._write, self._fetch, self._push = (
+            is_open and not settings.read_only for is_open in (settings.write, settings.fetch, settings.push)
+        )
+        self._remote_folders = [os.path.realpath(folder) for folder in settings.remote_folder]
         self.repositories: dict[str, Repository] = {}
         failed: list[str] = []
         for folder in settings.repositories:
@@ -201,11 +242,63 @@ class Policy:
         Raises:
             Refused: changes are not open, or not possible here.
         """
-        if not self._write:
-            raise Refused("This server changes nothing.", "Only the operator can open that, with `--write`.")
-        if sys.platform == "win32":
-            raise Refused("On Windows this server only reads yet.", "Use `git` itself.")
+        _refuse_closed(self._write, "changes nothing", "write")
         return Changeable(self.repository(name))
+
+    def fetchable(self, name: str) -> Fetchable:
+        """The same as `repository`, to fetch into.
+
+        Raises:
+            Refused: that is not open, or not possible here.
+        """
+        _refuse_closed(self._fetch, "fetches nothing", "fetch")
+        return Fetchable(self.repository(name))
+
+    def pushable(self, name: str) -> Pushable:
+        """The same as `repository`, to push from.
+
+        Raises:
+            Refused: that is not open, or not possible here.
+        """
+        _refuse_closed(self._push, "pushes nothing", "push")
+        return Pushable(self.repository(name))
+
+    def remote(
+        self,
+        name: str,
+        layout: Layout,
+        entries: Sequence[config.Entry],
+        users: Sequence[config.Entry],
+        *,
+        push: bool = False,
+    ) -> Remote:
+        """A remote by its name; blocks.
+
+        Args:
+            entries: of the repository's configuration.
+            users: the operator's own configuration, which may stand another address for some.
+            push: whether where it is pushed to is meant.
+
+        Raises:
+            NotFound: there is none of that name.
+            Refused: its name or its address is none that git is let use.
+        """
+        ref = self.ref(name)
+        urls = [value for key, value in entries if key == f"remote.{name}.url"]
+        if not urls:
+            known = {key[7:].rpartition(".")[0] for key, _ in entries if re.fullmatch(r"remote\..+\.url", key, re.S)}
+            there = ", ".join(quote(other, 60) for other in sorted(known)[:10])
+            raise NotFound(f"There is no remote {quote(name)}.", f"There are: {there}." if there else "There is none.")
+        own = [value for key, value in entries if key == f"remote.{name}.pushurl"] if push else []
+        if len(own or urls) > 1 and push:
+            raise Refused(f"The remote {quote(name)} has several addresses to push to.", "Use `git` itself for that.")
+        url = config.rewritten((own or urls)[0], users, push and not own)
+        below = re.escape(f"refs/remotes/{ref.text}/")
+        refs = re.compile(rf"\+?refs/heads/([^\s:]+):{below}([^\s:]+)")
+        fetched = [value for key, value in entries if key == f"remote.{name}.fetch" and refs.fullmatch(value)]
+        usual = f"+refs/heads/*:refs/remotes/{ref.text}/*"
+        found = address(url, layout.work_tree or layout.git_dir, self._remote_folders)
+        return Remote(ref.text, found, fetched or [usual])
 
     def layout(self, repository: Repository, *, changes: bool = False) -> Layout:
         """Where the parts of a repository are now; blocks, and is asked before each run of git.
@@ -319,6 +412,13 @@ class Policy:
         if name == "HEAD" or name.startswith("refs/"):
             raise Invalid(f"{quote(name)} is a name that git keeps for itself.", "Use another.")
         return NewName(self.ref(name).text)
+
+
+def _refuse_closed(is_open: bool, does: str, flag: str) -> None:
+    if not is_open:
+        raise Refused(f"This server {does}.", f"Only the operator can open that, with `--{flag}`.")
+    if sys.platform == "win32":
+        raise Refused("On Windows this server only reads yet.", "Use `git` itself.")
 
 
 def _refuse_options(text: str) -> None:

@@ -17,7 +17,9 @@ from mcp_git.policy import Policy
 from mcp_git.prompts import Prompts
 from mcp_git.resources import Resources
 from mcp_git.settings import Settings
+from mcp_git.tools.consent import Consent
 from mcp_git.tools.read import ReadTools
+from mcp_git.tools.remote import RemoteTools
 from mcp_git.tools.write import WriteTools
 
 __all__ = ["build"]
@@ -28,20 +30,24 @@ logger = logging.getLogger(__name__)
 def build(settings: Settings) -> Assembled:
     """The server for the folders that `settings` name; whether one is a repository is seen when it is asked for."""
     policy = Policy(settings)
-    engine = Engine(policy, seconds=settings.timeout)
+    engine = Engine(policy, seconds=settings.timeout, seconds_afar=settings.remote_timeout)
     try:
-        engine.git.found()
+        engine.git.installed.found()
     except Unavailable as problem:
         logger.warning("Every call will fail: %s", problem)
     resources = Resources(policy, engine)
-    tools = [ReadTools(policy, engine), WriteTools(policy, engine)]
+    consent = Consent(policy, engine)
+    tools = [ReadTools(policy, engine), WriteTools(policy, engine), RemoteTools(policy, engine, consent)]
+    switches = {"write": settings.write, "fetch": settings.fetch, "push": settings.push}
+    opened = {gate for gate, is_open in switches.items() if is_open}
     followed = [repository.uri(kind) for repository in policy.repositories.values() for kind in ("head", "status")]
     return assemble(
         settings.COMMAND,
         settings,
         rooms=[*tools, resources, Prompts(policy, resources), Completions(policy, engine)],
         sources=[RepositoryWatcher(policy, engine, resources.text, settings)],
-        withholds=lambda declared: Missing([f"--{gate}" for gate in declared.gates if not settings.write]),
+        consent=consent,
+        withholds=lambda declared: Missing([f"--{gate}" for gate in declared.gates if gate not in opened]),
         follows=lambda: followed,
         skills=[PackagedSkills(settings.COMMAND, __file__)],
         title="Git",

@@ -21,11 +21,12 @@ class Settings(Common):
         Asked("repository", "Repository to serve", "/path/to/folder", "directory", multiple=True),
     )
 
-    DOCUMENTED: ClassVar[tuple[str, ...]] = ("--write", "{folder}")
+    DOCUMENTED: ClassVar[tuple[str, ...]] = ("--write", "--fetch", "--push", "{folder}")
 
     EXAMPLES: ClassVar[tuple[str, ...]] = (
         "/path/to/folder",
         "--write /path/to/folder",
+        "--write --fetch --push /path/to/folder",
         "--check /path/to/folder /path/to/another",
     )
 
@@ -33,18 +34,24 @@ class Settings(Common):
         (), description="Top folders of the repositories to serve, each named after its folder."
     )
     write: bool = Field(False, description="Offer tools that change the index, commits, branches and the work tree.")
+    fetch: bool = Field(False, description="Offer to fetch from the remotes of a repository's own configuration.")
+    push: bool = Field(False, description="Offer to push to them; the user is asked before each push.")
+    remote_folder: tuple[str, ...] = Field(
+        (), description="Folders in which remotes may also lie on this machine; hooks there are not run."
+    )
+    remote_timeout: int = Field(300, ge=1, le=3600, description="Seconds until a fetch or push is stopped.")
     timeout: int = Field(30, ge=1, le=600, description="Seconds until a running git command is stopped.")
     watch: Literal["auto", "poll"] = Field(
         "auto",
         description="How to notice changes; use poll where the kernel does not report them, as on network drives.",
     )
 
-    @field_validator("repositories")
+    @field_validator("repositories", "remote_folder")
     @classmethod
-    def _absolute(cls, repositories: tuple[str, ...]) -> tuple[str, ...]:
-        if not all(map(str.strip, repositories)):  # a variable that a host leaves empty
-            raise ValueError("the name of a repository is empty; `.` is the current folder")
-        return tuple(os.path.abspath(os.path.expanduser(repository)) for repository in repositories)
+    def _absolute(cls, folders: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(map(str.strip, folders)):  # a variable that a host leaves empty
+            raise ValueError("the name of a folder is empty; `.` is the current folder")
+        return tuple(os.path.abspath(os.path.expanduser(folder)) for folder in folders)
 
     def depends_on(self) -> Dependencies | None:
         return Dependencies(places=self.repositories)

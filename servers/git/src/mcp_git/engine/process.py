@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import suppress
 from typing import IO
 
@@ -42,8 +42,11 @@ class Pipe:
             self._room.acquire()
         self._pipe.close()
 
-    def pieces(self, stop: Stop) -> Generator[bytes]:
+    def pieces(self, stop: Stop, meanwhile: Callable[[], None] | None = None) -> Generator[bytes]:
         """What is read, until the end of the pipe.
+
+        Args:
+            meanwhile: called now and then while there is nothing to read.
 
         Raises:
             Stopped: nobody waits for it any more.
@@ -53,6 +56,8 @@ class Pipe:
             try:
                 piece = self._pieces.get(timeout=_TICK_SECONDS)
             except queue.Empty:
+                if meanwhile:
+                    meanwhile()
                 continue
             if not piece:
                 return

@@ -1,54 +1,25 @@
-"""The `git` program, run so that nothing in a repository can make it run anything else or reach outside.
-
-Each run gets an environment made from nothing and, as the common directory, a folder of ours: its configuration is what
-`config.allowed` leaves of the repository's own, and links lead on to the refs and logs. The git directory proper stays
-the repository's. This is how `git new-workdir` shares a repository, but for the configuration and the hooks.
-"""
+"""The `git` program, run so that nothing in a repository can make it run anything else or reach outside."""
 
 from __future__ import annotations
 
-import os
-import re
-import shutil
 import subprocess
-import sys
 import tempfile
-import threading
-import weakref
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 
-from mcp_batteries.errors import Problem, Refused, Unavailable
-from mcp_batteries.executables import find_executable
 from mcp_batteries.limits import Stop
 from mcp_git import config
+from mcp_git.engine.installed import Failed, Installed
 from mcp_git.engine.process import Pipe, end, limit_memory
-from mcp_git.layout import Layout, is_inside
+from mcp_git.engine.shadows import Shadow, Shadows
+from mcp_git.layout import Layout
 from mcp_git.policy import Policy, Repository
 
 __all__ = ["Failed", "Git", "Output"]
 
-_OLDEST = (2, 32)
-"""The first that can leave out the user's configuration (GIT_CONFIG_GLOBAL)."""
 _MOST_OUTPUT = 64 * 1024 * 1024
-_MOST_SAID = 4000
-_INDEX_SECONDS = 60
-_MOST_CONFIGURATION = 1024 * 1024
-_BAD_INDEX = re.compile(rb"(?:^|\0)/|(?:^|[\0/])(?:\.\.?|\.git)?(?:/|\0)", re.I)
-_KEPT_VARIABLES = ("SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "TEMP", "TMP", "TMPDIR")
-
-_Signature = tuple[int, int, int, int]
-
-
-class Failed(Problem):
-    """Raised when git ends with an error; `said` is what it said."""
-
-    def __init__(self, said: str, code: int) -> None:
-        self.said, self.code = said, code
-        words = re.sub(r"^(?:fatal|error): ", "", said.strip().partition("\n")[0]) or f"it ended with {code}"
-        super().__init__(f"git: `{words[:300]}`.", "")
+_MOST_SAID = 16_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,25 +28,16 @@ class Output:
 
     Attributes:
         cut: whether there was more than was wanted.
+        said: what it said beside that, such as how far it is.
     """
 
     out: bytes
     cut: bool = False
+    said: str = ""
 
     @property
     def text(self) -> str:
         return self.out.decode("utf-8", "replace")
-
-
-class _Shadow:
-    """The common directory that git sees of one repository."""
-
-    def __init__(self, folder: str) -> None:
-        self.folder = folder
-        self.turn = threading.Lock()
-        self.configured: _Signature | str | None = ""
-        self.entries: Sequence[config.Entry] = ()
-        self.index: _Signature | None = None
 
 
 class Git:
@@ -87,70 +49,8 @@ class Git:
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
-        self._shadows: dict[Layout, _Shadow] = {}
-        self._turn = threading.Lock()
-
-    @cached_property
-    def scratch(self) -> str:
-        """A private folder, made when it is needed, that goes away with the process."""
-        # In a container whose root can't be written, this is what there is.
-        memory = "/dev/shm"
-        try:
-            path = tempfile.mkdtemp(prefix="mcp-git-")
-        except OSError:
-            path = tempfile.mkdtemp(prefix="mcp-git-", dir=memory)
-        weakref.finalize(self, shutil.rmtree, path, ignore_errors=True)
-        os.mkdir(os.path.join(path, "nowhere"))
-        return os.path.realpath(path)
-
-    @cached_property
-    def program(self) -> str:
-        """The absolute path of a git that is new enough, and not one that a served repository brings along.
-
-        Raises:
-            Unavailable: there is none.
-        """
-        found = self.found()
-        self.program = found
-        version = re.search(r"(\d+)\.(\d+)", self._plain(["version"]).decode("utf-8", "replace"))
-        if version is None or (int(version[1]), int(version[2])) < _OLDEST:
-            del self.program
-            raise Unavailable("This `git` is older than 2.32.", "The operator can install a newer one.")
-        return found
-
-    def found(self) -> str:
-        """Where git is, whatever its version.
-
-        Raises:
-            Unavailable: there is none.
-        """
-        if found := find_executable("git", self._path.split(os.pathsep)):
-            return found
-        raise Unavailable("The program `git` was not found.", "The operator can install it: https://git-scm.com.")
-
-    @cached_property
-    def _path(self) -> str:
-        served = [repository.path for repository in self._policy.repositories.values()]
-        folders = [folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(folder)]
-        return os.pathsep.join(
-            folder for folder in folders if not any(is_inside(os.path.realpath(folder), root) for root in served)
-        )
-
-    @cached_property
-    def _own(self) -> list[config.Entry]:
-        """What of the operator's own configuration matters, with the ignored names that have no key."""
-        entries: list[config.Entry] = []
-        environment = {**os.environ, "GIT_DIR": os.path.join(self.scratch, "nowhere"), "PATH": self._path}
-        for scope in ("--system", "--global"):
-            with suppress(Failed):
-                entries += _entries(self._plain(["config", scope, "--includes", "--list", "-z"], environment))
-        found = dict(config.own(entries))
-        usual = os.path.join(os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"), "git", "ignore")
-        ignored = os.path.expanduser(found.get("core.excludesfile", usual))
-        found["core.excludesfile"] = ignored if os.path.isfile(ignored) else os.devnull
-        return list(found.items())
-
-    # Running
+        self.installed = Installed(policy)
+        self._shadows = Shadows(self.installed)
 
     def run(
         self,
@@ -204,13 +104,56 @@ class Git:
             Failed: it ended otherwise than `fine`, and was read to its end.
         """
         layout = self._policy.layout(repository, changes=changes)
-        environment = self._environment(layout, stop)
-        with tempfile.TemporaryFile(dir=self.scratch) as said, tempfile.TemporaryFile(dir=self.scratch) as reads:
+        shadow, environment = self._shadows.environment(layout)
+        words = [*(["--literal-pathspecs"] if literal else []), *words]
+        with self._started(layout, shadow, words, environment, stop, given, fine) as (pieces, _):
+            yield pieces
+
+    def afar(
+        self,
+        repository: Repository,
+        words: Sequence[str],
+        stop: Stop,
+        *,
+        protocol: str,
+        entries: Sequence[config.Entry],
+        hears: Callable[[str], None],
+        fine: Iterable[int] = (0,),
+    ) -> Output:
+        """Run git to talk to a remote, by one protocol and with `entries` as configuration for this run.
+
+        Args:
+            hears: is given the latest of what git says meanwhile.
+
+        Raises:
+            Failed: it ended otherwise than `fine`.
+        """
+        layout = self._policy.layout(repository, changes=True)
+        shadow, environment = self._shadows.environment(layout)
+        environment |= self.installed.afar(protocol, entries)
+        with self._started(layout, shadow, words, environment, stop, b"", fine, hears) as (pieces, said):
+            out = b"".join(pieces)
+            return Output(out, said=said())
+
+    @contextmanager
+    def _started(
+        self,
+        layout: Layout,
+        shadow: Shadow,
+        words: Sequence[str],
+        environment: Mapping[str, str],
+        stop: Stop,
+        given: bytes,
+        fine: Iterable[int],
+        hears: Callable[[str], None] | None = None,
+    ) -> Generator[tuple[Generator[bytes], Callable[[], str]]]:
+        scratch = self.installed.scratch
+        with tempfile.TemporaryFile(dir=scratch) as said, tempfile.TemporaryFile(dir=scratch) as reads:
             if given:
                 reads.write(given)
                 reads.seek(0)
             process = subprocess.Popen(
-                [self.program, *(["--literal-pathspecs"] if literal else []), *words],
+                [self.installed.program, *words],
                 cwd=layout.work_tree or layout.git_dir,
                 env=environment,
                 stdin=reads if given else subprocess.DEVNULL,
@@ -220,183 +163,59 @@ class Git:
             )
             assert process.stdout is not None
             pipe, ended = Pipe(process.stdout), False
+            meanwhile = None if hears is None else lambda: hears(text())
+
+            def text() -> str:
+                size = said.seek(0, 2)
+                said.seek(max(0, size - _MOST_SAID))
+                return _without(said.read(_MOST_SAID), shadow, layout, scratch)
 
             def found() -> Generator[bytes]:
                 nonlocal ended
-                yield from pipe.pieces(stop)
+                yield from pipe.pieces(stop, meanwhile)
                 ended = True
 
             try:
                 limit_memory(process.pid)
-                yield found()
+                yield found(), text
                 if ended and process.wait() not in fine:
-                    said.seek(0)
-                    raise Failed(self._without_places(said.read(_MOST_SAID), layout), process.returncode)
+                    raise Failed(text(), process.returncode)
             finally:
                 end(process)
                 pipe.leave()
 
-    def _without_places(self, said: bytes, layout: Layout) -> str:
-        text = said.decode("utf-8", "replace")
-        for place in (self._shadows[layout].folder, layout.git_dir, layout.common_dir, layout.work_tree, self.scratch):
-            text = text.replace(place, ".") if place else text
-        return text
-
-    def _plain(self, words: Sequence[str], environment: Mapping[str, str] | None = None) -> bytes:
-        """Run git where there is no repository."""
-        nowhere = os.path.join(self.scratch, "nowhere")
-        made = subprocess.run(
-            [self.program, *words],
-            cwd=nowhere,
-            env=environment or {**self._common, "GIT_DIR": nowhere},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=10,
-            check=False,
-        )
-        if made.returncode:
-            raise Failed(made.stderr.decode("utf-8", "replace"), made.returncode)
-        return made.stdout
-
-    # The environment
-
-    @cached_property
-    def _common(self) -> dict[str, str]:
-        """All that git finds in its environment whatever it does; nothing is passed on unseen."""
-        return {
-            **{name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ},
-            "PATH": self._path,
-            "HOME": self.scratch,
-            "XDG_CONFIG_HOME": self.scratch,
-            "LC_ALL": "C.UTF-8",
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_ATTR_NOSYSTEM": "1",
-            "GIT_OPTIONAL_LOCKS": "0",
-            "GIT_NO_LAZY_FETCH": "1",
-            "GIT_ALLOW_PROTOCOL": "none",
-            "GIT_PROTOCOL_FROM_USER": "0",
-            "GIT_TERMINAL_PROMPT": "0",
-            "GIT_PAGER": "cat",
-            "GIT_EDITOR": ":",
-            "GIT_SEQUENCE_EDITOR": ":",
-            "GIT_ADVICE": "0",
-        }
-
-    def _environment(self, layout: Layout, stop: Stop) -> dict[str, str]:
-        with self._turn:
-            shadow = self._shadows.get(layout)
-            if shadow is None:
-                shadow = self._shadows[layout] = _Shadow(os.path.join(self.scratch, str(len(self._shadows))))
-        environment = {
-            **self._common,
-            "GIT_DIR": layout.git_dir,
-            "GIT_COMMON_DIR": shadow.folder,
-            "GIT_OBJECT_DIRECTORY": layout.objects,
-            **({"GIT_WORK_TREE": layout.work_tree} if layout.work_tree else {}),
-        }
-        shallow = os.path.join(layout.common_dir, "shallow")
-        if os.path.lexists(shallow):
-            environment["GIT_SHALLOW_FILE"] = shallow
-        with shadow.turn:
-            self._link(shadow, layout)
-            self._configure(shadow, layout)
-            if layout.work_tree:
-                self._check_index(shadow, layout, environment)
-        return environment
-
-    def _link(self, shadow: _Shadow, layout: Layout) -> None:
-        if not os.path.isdir(shadow.folder):
-            os.mkdir(shadow.folder)
-        for name in ("refs", "logs", "info", "packed-refs", "reftable"):
-            target, place = os.path.join(layout.common_dir, name), os.path.join(shadow.folder, name)
-            if sys.platform == "win32":
-                _link_on_windows(target, place)
-            elif not os.path.lexists(place) and (name != "reftable" or os.path.isdir(target)):
-                os.symlink(target, place)
-
     def configuration(self, repository: Repository) -> Sequence[config.Entry]:
         """What git is told of the repository's configuration."""
-        layout = self._policy.layout(repository)
-        self._environment(layout, Stop())
-        return self._shadows[layout].entries
+        return self._shadow(repository).entries
 
-    def _configure(self, shadow: _Shadow, layout: Layout) -> None:
-        path = os.path.join(layout.common_dir, "config")
-        now = _signature(path)
-        if now == shadow.configured:
-            return
-        if now is not None and now[1] > _MOST_CONFIGURATION:
-            raise Refused("The configuration of this repository is larger than 1 MB.", "The operator can shorten it.")
-        entries: list[config.Entry] = []
-        if now is not None:
-            try:
-                entries = _entries(self._plain(["config", "--file", path, "--no-includes", "--list", "-z"]))
-            except Failed:
-                raise Refused(
-                    "The configuration of this repository can't be read (`config`).", "The operator can mend it."
-                ) from None
-        shadow.entries = config.allowed(entries)
-        bare = [("core.bare", "false" if layout.work_tree else "true")]
-        text = config.written([*self._own, *shadow.entries, *config.HARDENED.items(), *bare])
-        with open(os.path.join(shadow.folder, "config.new"), "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(text)
-        os.replace(os.path.join(shadow.folder, "config.new"), os.path.join(shadow.folder, "config"))
-        shadow.configured = now
+    def is_partial(self, repository: Repository) -> bool:
+        """Whether a repository lacks objects that its remote has."""
+        return self._shadow(repository).partial
 
-    def _check_index(self, shadow: _Shadow, layout: Layout, environment: Mapping[str, str]) -> None:
-        """Return if all names in the index lie in the work tree: git checks them when they come in, not when it reads.
+    def configure(self, repository: Repository, words: Sequence[str]) -> None:
+        """Change the repository's own configuration, which git otherwise neither reads nor writes here."""
+        layout = self._policy.layout(repository, changes=True)
+        self.installed.plain(["config", "--file", f"{layout.common_dir}/config", *words])
 
-        Raises:
-            Refused: one of them leads out, so that a diff would show what is there.
+    def served_by(self, layout: Layout, program: str) -> str:
+        """The command that serves a repository beside to another git: as little of it is run as of one that is served.
+
+        Args:
+            program: `upload-pack` or `receive-pack`.
         """
-        now = _signature(os.path.join(layout.git_dir, "index"))
-        if now is None or now == shadow.index:
-            return
-        try:
-            listed = subprocess.run(
-                [self.program, "ls-files", "-z", "--cached"],
-                cwd=layout.work_tree,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=_INDEX_SECONDS,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise Unavailable("The index of this repository takes too long to read.", "Call again later.") from None
-        names = listed.stdout if sys.platform != "win32" else listed.stdout.replace(b"\\", b"/").replace(b":", b"/..")
-        if listed.returncode == 0 and _BAD_INDEX.search(names):
-            raise Refused(
-                "The `index` of this repository names files outside of it.", "`git read-tree HEAD` renews it."
-            )
-        shadow.index = now
+        import shlex
+
+        _, environment = self._shadows.environment(layout)
+        shown = ("GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_SHALLOW_FILE")
+        given = [f"{name}={shlex.quote(environment[name])}" for name in shown if name in environment]
+        return " ".join([*given, shlex.quote(self.installed.program), program])
+
+    def _shadow(self, repository: Repository) -> Shadow:
+        return self._shadows.environment(self._policy.layout(repository))[0]
 
 
-def _entries(listed: bytes) -> list[config.Entry]:
-    found: list[config.Entry] = []
-    for item in listed.decode("utf-8", "surrogateescape").split("\0")[:-1]:
-        key, line_end, value = item.partition("\n")
-        found.append((key, value if line_end else "true"))
-    return found
-
-
-def _signature(path: str) -> _Signature | None:
-    try:
-        found = os.stat(path)
-    except FileNotFoundError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns
-
-
-def _link_on_windows(target: str, place: str) -> None:
-    """A junction, which needs no right; of a file a copy, which is renewed before each run."""
-    if os.path.isdir(target):
-        if not os.path.lexists(place):
-            import _winapi
-
-            _winapi.CreateJunction(target, place)  # pyright: ignore
-    elif os.path.isfile(target):
-        shutil.copy2(target, place)
-    elif os.path.isfile(place):
-        os.unlink(place)
+def _without(said: bytes, shadow: Shadow, layout: Layout, scratch: str) -> str:
+    text = said.decode("utf-8", "replace")
+    for place in (shadow.folder, layout.git_dir, layout.common_dir, layout.work_tree, scratch):
+        text = text.replace(place, ".") if place else text
+    return text

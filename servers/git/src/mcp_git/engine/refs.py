@@ -6,9 +6,9 @@ import os
 import re
 from collections.abc import Sequence
 from typing import Literal
-from urllib.parse import urlsplit, urlunsplit
 
 from mcp_batteries.limits import Cursor, Stop
+from mcp_git.addresses import without_password
 from mcp_git.engine.log import reflog
 from mcp_git.engine.program import Failed, Git
 from mcp_git.engine.runs import clip, commits, explained, position
@@ -90,21 +90,8 @@ def _remotes(git: Git, repository: Repository) -> list[str]:
     for key, value in git.configuration(repository):
         if found := re.fullmatch(r"remote\.(.+)\.(url|pushurl)", key, re.DOTALL):
             pushes = " (push)" if found[2] == "pushurl" else ""
-            rows.append(clip(one_line(f"{found[1]} {_without_password(value)}{pushes}"), 2 * _ROW))
+            rows.append(clip(one_line(f"{found[1]} {without_password(value)}{pushes}"), 2 * _ROW))
     return rows
-
-
-def _without_password(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-        if "@" not in parts.netloc or not parts.scheme:
-            return url
-        user, _, host = parts.netloc.rpartition("@")
-        # A token can stand in the place of the user.
-        kept = f"{user}@" if parts.scheme in ("ssh", "git+ssh") and ":" not in user else "…@"
-        return urlunsplit(parts._replace(netloc=kept + host))
-    except ValueError:
-        return "…"
 
 
 def _worktrees(policy: Policy, repository: Repository) -> list[str]:

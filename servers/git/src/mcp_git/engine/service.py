@@ -16,10 +16,12 @@ from mcp_git.engine.folders import folders_of
 from mcp_git.engine.log import Wanted, head, log
 from mcp_git.engine.program import Failed, Git
 from mcp_git.engine.refs import Kind, commits_of, list_refs
+from mcp_git.engine.remotes import Push, Remotes
+from mcp_git.engine.remotes import Wanted as WantedPush
 from mcp_git.engine.status import look, status, under_way
 from mcp_git.layout import Layout
 from mcp_git.models import Answer
-from mcp_git.policy import Changeable, NewName, Place, Policy, Repository, Revision
+from mcp_git.policy import Changeable, Fetchable, NewName, Place, Policy, Pushable, Repository, Revision
 
 __all__ = ["Engine"]
 
@@ -31,15 +33,17 @@ class Engine:
 
     Args:
         seconds: until a running command is stopped.
+        seconds_afar: the same of one that talks to a remote.
     """
 
-    def __init__(self, policy: Policy, *, seconds: int) -> None:
-        self._policy, self._seconds = policy, seconds
+    def __init__(self, policy: Policy, *, seconds: int, seconds_afar: int) -> None:
+        self._policy, self._seconds, self._seconds_afar = policy, seconds, seconds_afar
         self.git = Git(policy)
         self._changes = Changes(self.git, policy)
+        self._remotes = Remotes(self.git, policy)
 
-    async def _run(self, work: Callable[[Stop], T], what: str) -> T:
-        return await in_thread(work, seconds=self._seconds, what=what, long=True)
+    async def _run(self, work: Callable[[Stop], T], what: str, *, afar: bool = False) -> T:
+        return await in_thread(work, seconds=self._seconds_afar if afar else self._seconds, what=what, long=True)
 
     async def status(self, repository: Repository, place: Place, limit: int) -> Answer:
         """The state of the work tree."""
@@ -198,6 +202,24 @@ class Engine:
         except Failed:
             return True
         return False
+
+    # Remotes
+
+    async def fetch(
+        self, fetchable: Fetchable, remote: str, branch: NewName | None, *, tags: bool, prune: bool
+    ) -> Answer:
+        """Bring what a remote has."""
+        return await self._run(
+            lambda stop: self._remotes.fetch(fetchable, remote, branch, tags, prune, stop), "The fetch", afar=True
+        )
+
+    async def plan_push(self, pushable: Pushable, wanted: WantedPush) -> Push:
+        """What a push would be."""
+        return await self._run(lambda stop: self._remotes.plan(pushable, wanted, stop), "The look at what is pushed")
+
+    async def push(self, pushable: Pushable, plan: Push) -> Answer:
+        """Make a push that the user agreed to."""
+        return await self._run(lambda stop: self._remotes.push(pushable, plan, stop), "The push", afar=True)
 
     # Watching
 

@@ -6,9 +6,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-__all__ = ["FilePath", "Number", "RepositoryName", "Rev"]
+__all__ = ["LONGEST", "FilePath", "Number", "RepositoryName", "Rev"]
 
 RepositoryName = Annotated[str, Field(description="Needed where several are served.")]
 Rev = Annotated[str, Field(description="Commit, branch, tag, `HEAD~2`; `:2`, `:3` are the sides of a conflict.")]
 FilePath = Annotated[str, Field(description="From the repository's top.")]
 Number = Annotated[int, Field(ge=1)]
+
+LONGEST = 3700.0
+"""Seconds, beyond what `--timeout` and `--remote-timeout` can say, so that these speak."""

@@ -16,7 +16,7 @@ from mcp_git.engine.refs import Kind
 from mcp_git.engine.service import Engine
 from mcp_git.models import Answer
 from mcp_git.policy import Policy
-from mcp_git.tools.arguments import FilePath, Number, RepositoryName, Rev
+from mcp_git.tools.arguments import LONGEST, FilePath, Number, RepositoryName, Rev
 
 __all__ = ["ReadTools"]
 
@@ -31,12 +31,12 @@ class ReadTools:
     policy: Policy
     engine: Engine
 
-    @tool("Get status", effect="read", adapt=_adapt)
+    @tool("Get status", effect="read", seconds=LONGEST, adapt=_adapt)
     async def get_status(self, repo: RepositoryName = "", path: FilePath = "", limit: Limit = 100) -> Answer:
         """Get the branch, what is under way, conflicts, staged, changed and untracked files. Begin here."""
         return await self.engine.status(self.policy.repository(repo), self.policy.place(path), limit)
 
-    @tool("List commits", effect="read", adapt=_adapt)
+    @tool("List commits", effect="read", seconds=LONGEST, adapt=_adapt)
     async def list_commits(
         self,
         repo: RepositoryName = "",
@@ -60,7 +60,7 @@ class ReadTools:
         wanted = Wanted(revision, place, author, message, text, regex, since, until, all_branches, graph)
         return await self.engine.log(self.policy.repository(repo), wanted, limit, cursor)
 
-    @tool("Read a diff", effect="read", adapt=_adapt)
+    @tool("Read a diff", effect="read", seconds=LONGEST, adapt=_adapt)
     async def read_diff(
         self,
         repo: RepositoryName = "",
@@ -79,7 +79,7 @@ class ReadTools:
         compared = Compared(revision, only, self.policy.place(path), context)
         return await self.engine.diff(self.policy.repository(repo), compared, cursor)
 
-    @tool("Get blame", effect="read", adapt=_adapt)
+    @tool("Get blame", effect="read", seconds=LONGEST, adapt=_adapt)
     async def get_blame(
         self,
         path: FilePath,
@@ -97,7 +97,7 @@ class ReadTools:
             self.policy.repository(repo), self.policy.place(path), revision, start_line, last
         )
 
-    @tool("List refs", effect="read", adapt=_adapt)
+    @tool("List refs", effect="read", seconds=LONGEST, adapt=_adapt)
     async def list_refs(
         self,
         kind: Kind = "branches",
@@ -109,13 +109,13 @@ class ReadTools:
         """List branches with what they follow, tags, remotes, stashes, worktrees, or what a branch was before."""
         return await self.engine.refs(self.policy.repository(repo), kind, self.policy.ref(name), limit, cursor)
 
-    @tool("Get merge base", effect="read", adapt=_adapt)
+    @tool("Get merge base", effect="read", seconds=LONGEST, adapt=_adapt)
     async def get_merge_base(self, one: Rev, other: Rev = "HEAD", repo: RepositoryName = "") -> Answer:
         """Get the commit at which two revisions parted and how many commits each has since."""
         revisions = self.policy.revision(one), self.policy.revision(other)
         return await self.engine.merge_base(self.policy.repository(repo), *revisions)
 
-    @tool("Read file", effect="read", adapt=_adapt)
+    @tool("Read file", effect="read", seconds=LONGEST, adapt=_adapt)
     async def read_file(
         self,
         path: FilePath,
@@ -130,7 +130,7 @@ class ReadTools:
             self.policy.repository(repo), self.policy.revision(rev), place, start_line, end_line
         )
 
-    @tool("List files", effect="read", adapt=_adapt)
+    @tool("List files", effect="read", seconds=LONGEST, adapt=_adapt)
     async def list_files(
         self,
         path: FilePath = "",
@@ -151,7 +151,7 @@ class ReadTools:
             cursor=cursor,
         )
 
-    @tool("Search text", effect="read", adapt=renames(query="pattern", repo_path="repo", ref="rev"))
+    @tool("Search text", effect="read", seconds=LONGEST, adapt=renames(query="pattern", repo_path="repo", ref="rev"))
     async def search_text(
         self,
         pattern: Annotated[str, Field(description="POSIX extended regular expression.")],

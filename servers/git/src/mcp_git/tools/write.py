@@ -13,7 +13,7 @@ from mcp_git.engine.change import Change
 from mcp_git.engine.service import Engine
 from mcp_git.models import Answer
 from mcp_git.policy import Policy
-from mcp_git.tools.arguments import RepositoryName
+from mcp_git.tools.arguments import LONGEST, RepositoryName
 
 __all__ = ["WriteTools"]
 
@@ -28,7 +28,7 @@ class WriteTools:
     policy: Policy
     engine: Engine
 
-    @tool("Edit the index", effect="destroy", gate="write", adapt=_adapt)
+    @tool("Edit the index", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
     async def edit_index(
         self,
         paths: Paths = [],  # noqa: B006 - read only, and in the schema it reads as what it is
@@ -47,7 +47,7 @@ class WriteTools:
         words = ["reset", "--quiet", "--"] if unstage else ["add", "--all", "--"]
         return await self._made(repo, Change([*words, *places], undo=_UNSTAGE if not unstage else _STAGED))
 
-    @tool("Create commit", effect="destroy", gate="write", adapt=_adapt)
+    @tool("Create commit", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
     async def create_commit(
         self,
         message: Annotated[str, Field(min_length=1, description="Subject, empty line, body.")],
@@ -60,7 +60,7 @@ class WriteTools:
         words += ["--all"] * all_tracked + ["--amend"] * amend
         return await self._made(repo, Change(words, message.encode("utf-8", "replace"), undo=_SOFT))
 
-    @tool("Create branch", effect="write", gate="write", adapt=_adapt)
+    @tool("Create branch", effect="write", gate="write", seconds=LONGEST, adapt=_adapt)
     async def create_branch(
         self, name: NewRef, rev: Target = "HEAD", switch: bool = False, repo: RepositoryName = ""
     ) -> Answer:
@@ -70,7 +70,7 @@ class WriteTools:
         undo = f'`delete_ref` with name="{new.text}"' + (" after `run_switch`" if switch else "")
         return await self._made(repo, Change([*words, new.text, start.text], named=start, undo=undo, files=switch))
 
-    @tool("Create tag", effect="write", gate="write", adapt=_adapt)
+    @tool("Create tag", effect="write", gate="write", seconds=LONGEST, adapt=_adapt)
     async def create_tag(
         self,
         name: NewRef,
@@ -86,7 +86,7 @@ class WriteTools:
             repo, Change(words, message.encode("utf-8", "replace"), named=start, undo=undo, files=False)
         )
 
-    @tool("Delete a ref", effect="destroy", gate="write", adapt=_adapt)
+    @tool("Delete a ref", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
     async def delete_ref(
         self,
         name: Annotated[str, Field(description="Branch or tag.")],
@@ -101,12 +101,12 @@ class WriteTools:
             self.policy.changeable(repo), Change([*words, ref.text], files=False), ref, kind
         )
 
-    @tool("Switch", effect="destroy", gate="write", adapt=_adapt)
+    @tool("Switch", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
     async def run_switch(self, rev: Target, repo: RepositoryName = "") -> Answer:
         """Switch the work tree to a branch; to another commit with HEAD detached. Uncommitted changes come along."""
         return await self.engine.switch(self.policy.changeable(repo), self.policy.revision(rev))
 
-    @tool("Restore files", effect="destroy", gate="write", adapt=_adapt)
+    @tool("Restore files", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
     async def run_restore(self, paths: Paths, rev: Target = "HEAD", repo: RepositoryName = "") -> Answer:
         """Put files back as a commit has them, in the work tree and the index."""
         source = self.policy.revision(rev)
@@ -116,7 +116,7 @@ class WriteTools:
         words = ["restore", f"--source={source.text}", "--staged", "--worktree", "--", *places]
         return await self._made(repo, Change(words, named=source, loses=True))
 
-    @tool("Stash", effect="destroy", gate="write", adapt=_adapt)
+    @tool("Stash", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
     async def run_stash(
         self,
         action: Literal["push", "pop", "apply", "drop"] = "push",
@@ -132,7 +132,7 @@ class WriteTools:
             return await self._made(repo, Change(words, undo='`run_stash` with action="pop"'))
         return await self.engine.stash(self.policy.changeable(repo), action, self.policy.revision(rev))
 
-    @tool("Merge", effect="destroy", gate="write", adapt=_adapt)
+    @tool("Merge", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
     async def run_merge(
         self,
         rev: Target,
@@ -146,14 +146,14 @@ class WriteTools:
         words += (["--squash"] if squash else []) + (["--file=-"] if message else [])
         return await self._made(repo, Change([*words, named.text], message.encode("utf-8", "replace"), named=named))
 
-    @tool("Rebase", effect="destroy", gate="write", adapt=_adapt)
+    @tool("Rebase", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
     async def run_rebase(self, rev: Target, repo: RepositoryName = "") -> Answer:
         """Put the commits of the current branch on top of another; stops at conflicts."""
         named = self.policy.revision(rev)
         words = ["rebase", "--quiet", "--no-verify", "--no-gpg-sign", "--no-autostash", "--no-autosquash"]
         return await self._made(repo, Change([*words, named.text], named=named))
 
-    @tool("Cherry-pick", effect="destroy", gate="write", adapt=_adapt)
+    @tool("Cherry-pick", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
     async def run_cherry_pick(
         self,
         rev: Target,
@@ -165,12 +165,12 @@ class WriteTools:
         words = ["revert", "--no-edit"] if revert else ["cherry-pick"]
         return await self._made(repo, Change([*words, "--no-gpg-sign", named.text], named=named))
 
-    @tool("Go on or give up", effect="destroy", gate="write", adapt=_adapt)
+    @tool("Go on or give up", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
     async def run_step(self, action: Literal["continue", "skip", "abort"], repo: RepositoryName = "") -> Answer:
         """Continue a merge, rebase, cherry-pick or revert once its conflicts are staged, or abort it."""
         return await self.engine.step(self.policy.changeable(repo), action)
 
-    @tool("Reset", effect="destroy", gate="write", adapt=_adapt)
+    @tool("Reset", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
     async def run_reset(
         self,
         rev: Target,

@@ -1,0 +1,166 @@
+"""For each repository a common directory of ours, which git takes for the repository's own.
+
+Its configuration is what `config.allowed` leaves of the repository's, and links lead on to the refs and logs. The git
+directory proper stays the repository's. This is how `git new-workdir` shares a repository, but for the configuration
+and the hooks.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+
+from mcp_batteries.errors import Refused, Unavailable
+from mcp_git import config
+from mcp_git.engine.installed import Failed, Installed
+from mcp_git.layout import Layout
+
+__all__ = ["Shadow", "Shadows"]
+
+_INDEX_SECONDS = 60
+_MOST_CONFIGURATION = 1024 * 1024
+_BAD_INDEX = re.compile(rb"(?:^|\0)/|(?:^|[\0/])(?:\.\.?|\.git)?(?:/|\0)", re.I)
+
+_Signature = tuple[int, int, int, int]
+
+
+class Shadow:
+    """The common directory that git sees of one repository.
+
+    Attributes:
+        entries: what git is told of the repository's configuration.
+        partial: whether objects are missing that its remote is to be asked for.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.turn = threading.Lock()
+        self.configured: _Signature | str | None = ""
+        self.entries: Sequence[config.Entry] = ()
+        self.partial = False
+        self.index: _Signature | None = None
+
+
+class Shadows:
+    """Makes and renews them; every method blocks."""
+
+    def __init__(self, installed: Installed) -> None:
+        self._installed = installed
+        self._shadows: dict[Layout, Shadow] = {}
+        self._turn = threading.Lock()
+
+    def environment(self, layout: Layout) -> tuple[Shadow, dict[str, str]]:
+        """What git is to find in its environment to work on a repository.
+
+        Raises:
+            Refused: its configuration or its index is not to be given to git.
+        """
+        with self._turn:
+            shadow = self._shadows.get(layout)
+            if shadow is None:
+                folder = os.path.join(self._installed.scratch, str(len(self._shadows)))
+                shadow = self._shadows[layout] = Shadow(folder)
+        environment = {
+            **self._installed.common,
+            "GIT_DIR": layout.git_dir,
+            "GIT_COMMON_DIR": shadow.folder,
+            "GIT_OBJECT_DIRECTORY": layout.objects,
+            **({"GIT_WORK_TREE": layout.work_tree} if layout.work_tree else {}),
+        }
+        shallow = os.path.join(layout.common_dir, "shallow")
+        if os.path.lexists(shallow):
+            environment["GIT_SHALLOW_FILE"] = shallow
+        with shadow.turn:
+            self._link(shadow, layout)
+            self._configure(shadow, layout)
+            if layout.work_tree:
+                self._check_index(shadow, layout, environment)
+        return shadow, environment
+
+    def _link(self, shadow: Shadow, layout: Layout) -> None:
+        if not os.path.isdir(shadow.folder):
+            os.mkdir(shadow.folder)
+        for name in ("refs", "logs", "info", "packed-refs", "reftable"):
+            target, place = os.path.join(layout.common_dir, name), os.path.join(shadow.folder, name)
+            if sys.platform == "win32":
+                _link_on_windows(target, place)
+            elif not os.path.lexists(place) and (name != "reftable" or os.path.isdir(target)):
+                os.symlink(target, place)
+
+    def _configure(self, shadow: Shadow, layout: Layout) -> None:
+        path = os.path.join(layout.common_dir, "config")
+        now = _signature(path)
+        if now == shadow.configured:
+            return
+        if now is not None and now[1] > _MOST_CONFIGURATION:
+            raise Refused("The configuration of this repository is larger than 1 MB.", "The operator can shorten it.")
+        entries: list[config.Entry] = []
+        if now is not None:
+            try:
+                listed = self._installed.plain(["config", "--file", path, "--no-includes", "--list", "-z"])
+            except Failed:
+                raise Refused(
+                    "The configuration of this repository can't be read (`config`).", "The operator can mend it."
+                ) from None
+            entries = config.entries(listed)
+        shadow.entries, shadow.partial = config.allowed(entries), config.is_partial(entries)
+        bare = [("core.bare", "false" if layout.work_tree else "true")]
+        text = config.written([*self._installed.own, *shadow.entries, *config.HARDENED.items(), *bare])
+        with open(os.path.join(shadow.folder, "config.new"), "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(text)
+        os.replace(os.path.join(shadow.folder, "config.new"), os.path.join(shadow.folder, "config"))
+        shadow.configured = now
+
+    def _check_index(self, shadow: Shadow, layout: Layout, environment: Mapping[str, str]) -> None:
+        """Return if all names in the index lie in the work tree: git checks them when they come in, not when it reads.
+
+        Raises:
+            Refused: one of them leads out, so that a diff would show what is there.
+        """
+        now = _signature(os.path.join(layout.git_dir, "index"))
+        if now is None or now == shadow.index:
+            return
+        try:
+            listed = subprocess.run(
+                [self._installed.program, "ls-files", "-z", "--cached"],
+                cwd=layout.work_tree,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_INDEX_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise Unavailable("The index of this repository takes too long to read.", "Call again later.") from None
+        names = listed.stdout if sys.platform != "win32" else listed.stdout.replace(b"\\", b"/").replace(b":", b"/..")
+        if listed.returncode == 0 and _BAD_INDEX.search(names):
+            raise Refused(
+                "The `index` of this repository names files outside of it.", "`git read-tree HEAD` renews it."
+            )
+        shadow.index = now
+
+
+def _signature(path: str) -> _Signature | None:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns
+
+
+def _link_on_windows(target: str, place: str) -> None:
+    """A junction, which needs no right; of a file a copy, which is renewed before each run."""
+    if os.path.isdir(target):
+        if not os.path.lexists(place):
+            import _winapi
+
+            _winapi.CreateJunction(target, place)  # pyright: ignore
+    elif os.path.isfile(target):
+        shutil.copy2(target, place)
+    elif os.path.isfile(place):
+        os.unlink(place)

@@ -1,0 +1,61 @@
+"""What the user is asked before a push, and what they then agreed to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_batteries.errors import Refused
+from mcp_batteries.server.confirm import Question
+from mcp_git.engine.remotes import Push, Wanted
+from mcp_git.engine.service import Engine
+from mcp_git.policy import Policy
+
+__all__ = ["PUSH", "Consent"]
+
+PUSH = "run_push"
+
+_asked: ContextVar[Push | None] = ContextVar("asked", default=None)
+"""Of the call that is run: what is pushed is what the user was shown, also if a branch moved while they thought."""
+
+
+@dataclass(frozen=True)
+class Consent:
+    """The guard of all tools that do more than read; only a push leaves the machine."""
+
+    policy: Policy
+    engine: Engine
+
+    async def __call__(self, tool: str, values: Mapping[str, Any]) -> Question | None:
+        """The question to the user; None if there is none.
+
+        Raises:
+            Problem: there is nothing to ask about, because the push can't be made.
+        """
+        if tool != PUSH:
+            return None
+        rev, to = values["rev"], values["to"]
+        wanted = Wanted(
+            values["remote"],
+            self.policy.revision(rev) if rev else None,
+            self.policy.new_name(to) if to else None,
+            values["tag"],
+            values["force"],
+            values["upstream"],
+        )
+        plan = await self.engine.plan_push(self.policy.pushable(values["repo"]), wanted)
+        _asked.set(plan)
+        return Question(plan.question, "The user can push in a terminal: `git push`.")
+
+    def agreed(self) -> Push:
+        """What the user agreed to in this call.
+
+        Raises:
+            Refused: they were not asked.
+        """
+        plan = _asked.get()
+        if plan is None:
+            raise Refused("The user was not asked about this push.", "Call the tool.")
+        return plan

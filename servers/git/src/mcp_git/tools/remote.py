@@ -1,0 +1,54 @@
+"""What talks to remotes; offered with `--fetch` and `--push`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from mcp_batteries.server.declare import renames, tool
+from mcp_git.engine.service import Engine
+from mcp_git.models import Answer
+from mcp_git.policy import Policy
+from mcp_git.tools.arguments import LONGEST, RepositoryName
+from mcp_git.tools.consent import Consent
+
+__all__ = ["RemoteTools"]
+
+RemoteName = Annotated[str, Field(description="`list_refs` of `remotes` has them.")]
+_adapt = renames(repo_path="repo", repository="repo", revision="rev")
+
+
+@dataclass(frozen=True)
+class RemoteTools:
+    policy: Policy
+    engine: Engine
+    consent: Consent
+
+    @tool("Fetch", effect="destroy", gate="fetch", open_world=True, seconds=LONGEST, adapt=_adapt)
+    async def run_fetch(
+        self,
+        remote: RemoteName = "origin",
+        branch: Annotated[str, Field(description="Only this one.")] = "",
+        tags: Annotated[bool, Field(description="All tags, not only those of what comes.")] = False,
+        prune: Annotated[bool, Field(description="Forget branches that the remote no longer has.")] = False,
+        repo: RepositoryName = "",
+    ) -> Answer:
+        """Fetch what a remote has; its branches are then `remote/branch`. Your branches and files stay."""
+        only = self.policy.new_name(branch) if branch else None
+        return await self.engine.fetch(self.policy.fetchable(repo), remote, only, tags=tags, prune=prune)
+
+    @tool("Push", effect="destroy", gate="push", open_world=True, seconds=LONGEST, adapt=_adapt)
+    async def run_push(
+        self,
+        remote: RemoteName = "origin",
+        rev: Annotated[str, Field(description="Branch, commit or tag; empty for the current branch.")] = "",
+        to: Annotated[str, Field(description="Its name there; empty for its own.")] = "",
+        tag: Annotated[bool, Field(description="Push `rev` as the tag it is.")] = False,
+        force: Annotated[bool, Field(description="Replace what is there, if it is what was fetched last.")] = False,
+        upstream: Annotated[bool, Field(description="Let the branch follow it from now on.")] = False,
+        repo: RepositoryName = "",
+    ) -> Answer:
+        """Push a branch or tag to a remote; the user is asked, with its commits and the address. Hooks are not run."""
+        return await self.engine.push(self.policy.pushable(repo), self.consent.agreed())
