@@ -13,6 +13,7 @@ import os
 from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable
 
 import anyio
+from anyio.abc import TaskGroup
 
 from mcp_batteries.errors import NotFound, Problem
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
@@ -68,13 +69,14 @@ class RepositoryWatcher:
         self, policy: Policy, engine: Engine, text: Callable[[Shown], Awaitable[str]], settings: Settings
     ) -> None:
         self._policy, self._engine, self._text = policy, engine, text
-        self._watched = {name: _Watched(repository) for name, repository in policy.repositories.items()}
+        self._watched: dict[Repository, _Watched] = {}
+        self._tasks: TaskGroup | None = None
         self._known: dict[str, Shown] = {}
         self._layouts: dict[str, Layout] = {}
         self._changed: Callable[[Collection[Hashable]], None] = lambda keys: None
         ticks = itertools.count()
         self._files = FileWatcher(
-            _roots(policy),
+            _roots(policy, settings.worktree_folder),
             locate=lambda uri: None,
             probe=lambda path: next(ticks),  # whatever happened there, the repository is what is looked at
             poll={"auto": None, "poll": True}[settings.watch],
@@ -89,11 +91,11 @@ class RepositoryWatcher:
         return shown.uri
 
     async def add(self, keys: Collection[Hashable]) -> None:
-        new: dict[str, list[Shown]] = {}
+        new: dict[Repository, list[Shown]] = {}
         for key in map(str, keys):
-            new.setdefault(self._known[key].repository.name, []).append(self._known[key])
-        for name, items in new.items():
-            watched = self._watched[name]
+            new.setdefault(self._known[key].repository, []).append(self._known[key])
+        for repository, items in new.items():
+            watched = self._of(repository)
             async with watched.turn:
                 watched.shown |= {shown.uri: shown for shown in items}
                 await self._arm(watched)
@@ -105,7 +107,7 @@ class RepositoryWatcher:
         for key in map(str, keys):
             if (shown := self._known.pop(key, None)) is None:
                 continue
-            watched = self._watched[shown.repository.name]
+            watched = self._of(shown.repository)
             watched.shown.pop(key, None)
             watched.digests.pop(key, None)
             if not watched.shown:
@@ -116,10 +118,12 @@ class RepositoryWatcher:
         self._changed = changed
         try:
             async with anyio.create_task_group() as tasks:
+                self._tasks = tasks
                 tasks.start_soon(self._files.run, self._touched)
                 for watched in self._watched.values():
                     tasks.start_soon(self._follow, watched)
         finally:
+            self._tasks = None
             for watched in self._watched.values():
                 watched.shown, watched.digests, watched.folders = {}, {}, set()
 
@@ -127,8 +131,8 @@ class RepositoryWatcher:
         return self.key(uri)
 
     async def look(self, keys: Collection[Hashable]) -> None:
-        for name in {self._known[key].repository.name for key in map(str, keys) if key in self._known}:
-            watched = self._watched[name]
+        for repository in {self._known[key].repository for key in map(str, keys) if key in self._known}:
+            watched = self._of(repository)
             async with watched.turn:
                 await self._look(watched)
 
@@ -137,6 +141,15 @@ class RepositoryWatcher:
 
     def shown(self, change: Change) -> str:
         return ""
+
+    def _of(self, repository: Repository) -> _Watched:
+        """What is watched of a repository; a worktree may come while the server runs."""
+        watched = self._watched.get(repository)
+        if watched is None:
+            watched = self._watched[repository] = _Watched(repository)
+            if self._tasks is not None:
+                self._tasks.start_soon(self._follow, watched)
+        return watched
 
     def _touched(self, folders: Collection[Hashable]) -> None:
         for watched in self._watched.values():
@@ -210,9 +223,9 @@ class RepositoryWatcher:
         return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def _roots(policy: Policy) -> list[str]:
+def _roots(policy: Policy, worktrees: str | None) -> list[str]:
     """The folders below which everything is that may be watched: of a linked worktree its repository too."""
-    roots: dict[str, None] = {}
+    roots: dict[str, None] = {os.path.realpath(worktrees): None} if worktrees else {}
     for repository in policy.repositories.values():
         roots[repository.path] = None
         try:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import quote_from_bytes, unquote, unquote_to_bytes
 
-from mcp_batteries.errors import Invalid, NotFound, Refused, Unavailable, quote, reason
+from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable, quote, reason
 from mcp_git import config
 from mcp_git.addresses import Address, address
 from mcp_git.layout import Layout, inspect, refuse_links_below
@@ -26,7 +26,9 @@ __all__ = [
     "KINDS",
     "Changeable",
     "Fetchable",
+    "Linked",
     "NewName",
+    "NewWorktree",
     "Place",
     "Policy",
     "PolicySettings",
@@ -44,6 +46,7 @@ KINDS = ("status", "head", "branches", "log", "diff", "stash")
 _log = logging.getLogger(__name__)
 _OPEN = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _MOST_REVISION = 250
+_SIMPLE = re.compile(r"\w[\w.+-]{0,99}")
 _STAGE = re.compile(r":[0-3]")
 _NAME = re.compile(r"[^\x00-\x20\x7f:?*\[\\]+")
 
@@ -63,6 +66,8 @@ class PolicySettings(Protocol):
     def push(self) -> bool: ...
     @property
     def remote_folder(self) -> Sequence[str]: ...
+    @property
+    def worktree_folder(self) -> str | None: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +133,21 @@ class NewName:
     """A name that a branch or tag may get."""
 
     text: str
+
+
+@dataclass(frozen=True)
+class NewWorktree:
+    """Where a worktree may be made, and by which name it is served then."""
+
+    name: str
+    path: str
+
+
+@dataclass(frozen=True)
+class Linked:
+    """A worktree in the operator's folder for them, which may be removed."""
+
+    repository: Repository
 
 
 @dataclass(frozen=True)
@@ -205,6 +225,7 @@ class Policy:
             is_open and not settings.read_only for is_open in (settings.write, settings.fetch, settings.push)
         )
         self._remote_folders = [os.path.realpath(folder) for folder in settings.remote_folder]
+        self._worktree_folder = settings.worktree_folder and os.path.realpath(settings.worktree_folder)
         self.repositories: dict[str, Repository] = {}
         failed: list[str] = []
         for folder in settings.repositories:
@@ -219,6 +240,9 @@ class Policy:
         for why in failed:
             _log.warning("not served: %s", why)
         self._served = [repository.path for repository in self.repositories.values()]
+        if self._worktree_folder and os.path.isdir(self._worktree_folder):
+            for name in sorted(os.listdir(self._worktree_folder)):
+                self.adopt(name)
 
     def repository(self, name: str) -> Repository:
         """The served repository of a name; the only one for an empty name.
@@ -227,12 +251,12 @@ class Policy:
             NotFound: none has that name.
             Invalid: several are served and none is named.
         """
-        if not name and len(self.repositories) == 1:
+        if not name and len(self._served) == 1:
             return next(iter(self.repositories.values()))
         names = ", ".join(map(quote, list(self.repositories)[:20]))
         if not name:
             raise Invalid("Several repositories are served: `repo` says which.", f"Use one of: {names}.")
-        if name not in self.repositories:
+        if name not in self.repositories and self.adopt(name) is None:
             raise NotFound(f"No repository {quote(name)} is served.", f"Use one of: {names}.")
         return self.repositories[name]
 
@@ -244,6 +268,51 @@ class Policy:
         """
         _refuse_closed(self._write, "changes nothing", "write")
         return Changeable(self.repository(name))
+
+    def adopt(self, name: str) -> Repository | None:
+        """Serve the worktree of a name in the operator's folder for them, if it belongs to a served repository."""
+        path = os.path.join(self._worktree_folder or "", name)
+        if not self._worktree_folder or not _SIMPLE.fullmatch(name) or os.path.islink(path) or not os.path.isdir(path):
+            return None
+        if name not in self.repositories:
+            try:
+                common = inspect(path, self._served).common_dir
+                if common not in {inspect(served, self._served).common_dir for served in self._served}:
+                    return None
+                self.repositories[name] = _open(path, self.repositories)
+            except (Problem, OSError) as problem:
+                _log.info("not served: %s", problem)
+                return None
+        return self.repositories[name]
+
+    def new_worktree(self, name: str) -> NewWorktree:
+        """A name for a worktree to make.
+
+        Raises:
+            Refused: there is no folder for it.
+            Invalid: it can't be one, or is taken.
+        """
+        _refuse_closed(self._write and self._worktree_folder is not None, "makes no worktrees", "worktree-folder")
+        path = os.path.join(self._worktree_folder or "", name)
+        if not _SIMPLE.fullmatch(name) or name in self.repositories or os.path.lexists(path):
+            raise Invalid(f"{quote(name)} is taken, or can't be the name of a folder.", "Use letters, digits, `-`.")
+        return NewWorktree(name, path)
+
+    def linked(self, name: str) -> Linked:
+        """A worktree to remove.
+
+        Raises:
+            Refused: it is not in the folder for worktrees.
+            NotFound: there is none of that name.
+        """
+        repository = self.changeable(name or "?").repository
+        if os.path.dirname(repository.path) != self._worktree_folder or repository.path in self._served:
+            raise Refused(f"{quote(name)} was not made here, so it stays.", "The user can remove it.")
+        return Linked(repository)
+
+    def forget(self, linked: Linked) -> None:
+        """Serve a worktree no longer."""
+        self.repositories.pop(linked.repository.name, None)
 
     def fetchable(self, name: str) -> Fetchable:
         """The same as `repository`, to fetch into.

@@ -38,7 +38,12 @@ def build(settings: Settings) -> Assembled:
     resources = Resources(policy, engine)
     consent = Consent(policy, engine)
     tools = [ReadTools(policy, engine), WriteTools(policy, engine), RemoteTools(policy, engine, consent)]
-    switches = {"write": settings.write, "fetch": settings.fetch, "push": settings.push}
+    switches = {
+        "write": settings.write,
+        "fetch": settings.fetch,
+        "push": settings.push,
+        "worktree-folder": bool(settings.worktree_folder),
+    }
     opened = {gate for gate, is_open in switches.items() if is_open}
     followed = [repository.uri(kind) for repository in policy.repositories.values() for kind in ("head", "status")]
     return assemble(

@@ -21,7 +21,9 @@ class Settings(Common):
         Asked("repository", "Repository to serve", "/path/to/folder", "directory", multiple=True),
     )
 
-    DOCUMENTED: ClassVar[tuple[str, ...]] = ("--write", "--fetch", "--push", "{folder}")
+    DOCUMENTED: ClassVar[tuple[str, ...]] = (
+        "--write", "--fetch", "--push", "--worktree-folder", "{folder}", "{folder}",
+    )  # fmt: skip
 
     EXAMPLES: ClassVar[tuple[str, ...]] = (
         "/path/to/folder",
@@ -39,6 +41,9 @@ class Settings(Common):
     remote_folder: tuple[str, ...] = Field(
         (), description="Folders in which remotes may also lie on this machine; hooks there are not run."
     )
+    worktree_folder: str | None = Field(
+        None, description="Folder in which worktrees may be made with --write; each is served like a repository."
+    )
     remote_timeout: int = Field(300, ge=1, le=3600, description="Seconds until a fetch or push is stopped.")
     timeout: int = Field(30, ge=1, le=600, description="Seconds until a running git command is stopped.")
     watch: Literal["auto", "poll"] = Field(
@@ -52,6 +57,11 @@ class Settings(Common):
         if not all(map(str.strip, folders)):  # a variable that a host leaves empty
             raise ValueError("the name of a folder is empty; `.` is the current folder")
         return tuple(os.path.abspath(os.path.expanduser(folder)) for folder in folders)
+
+    @field_validator("worktree_folder")
+    @classmethod
+    def _absolute_folder(cls, folder: str | None) -> str | None:
+        return folder and cls._absolute((folder,))[0]
 
     def depends_on(self) -> Dependencies | None:
         return Dependencies(places=self.repositories)

@@ -18,7 +18,7 @@ from mcp_git.models import Answer, counted
 from mcp_git.names import one_line, shown
 from mcp_git.policy import Changeable, Policy, Repository, Revision
 
-__all__ = ["Change", "Changes"]
+__all__ = ["Change", "Changes", "refuse_filters"]
 
 _STEPS = frozenset({"pick", "p", "drop", "d", "fixup", "f", "squash", "s", "noop"})
 """Of a rebase under way: nothing else is continued, since a list that somebody else wrote can run programs."""
@@ -68,7 +68,7 @@ class Changes:
                 raise Refused("A bare repository has no work tree, so it is only read.", "Serve a clone of it.")
             change = prepare(repository, stop)
             if change.files:
-                self._refuse_filters(repository, stop)
+                refuse_filters(self._git, repository, stop)
             before, kept = look(self._git, repository, stop), ""
             if change.loses and any(letters != "??" for letters, _, _ in before.entries) and before.oid[:1] != "(":
                 kept = self._git.run(repository, ["stash", "create"], stop, changes=True).text.strip()
@@ -114,18 +114,6 @@ class Changes:
         known = Changes._conflicts(before) if before else []
         return [path for path in found if path not in known]
 
-    def _refuse_filters(self, repository: Repository, stop: Stop) -> None:
-        """Return if no file of the repository is to go through a filter: without it what is stored would be wrong."""
-        for where in ("--cached", "--untracked"):
-            words = ["grep", "-l", "--no-color", where, "-E", "-e", "(^|[[:space:]])filter="]
-            words += ["--", ":(top,glob)**/.gitattributes"]
-            if self._git.run(repository, words, stop, fine=(0, 1), literal=False).out:
-                raise Refused(
-                    "Files of this repository go through a filter (`filter=` in `.gitattributes`), such as Git LFS, "
-                    "and none is run here.",
-                    "Use `git` itself for this change.",
-                )
-
     def steps_are_harmless(self, repository: Repository) -> None:
         """Return if what a rebase under way has still to do is only made of commits.
 
@@ -151,6 +139,26 @@ class Changes:
             return told
         words = " ".join(line.strip() for line in said.splitlines() if line and not line.startswith("hint:"))
         return Conflict(f"git: `{one_line(re.sub(r'^(fatal|error): ', '', words))[:400]}`.", "Nothing was changed.")
+
+
+def refuse_filters(git: Git, repository: Repository, stop: Stop, tree: str = "") -> None:
+    """Return if no file of the repository is to go through a filter: without it what is stored would be wrong.
+
+    Args:
+        tree: looked through instead of what lies in the index and the work tree.
+
+    Raises:
+        Refused: one is.
+    """
+    for where in [tree] if tree else ["--cached", "--untracked"]:
+        words = ["grep", "-l", "--no-color", *([] if tree else [where]), "-E", "-e", "(^|[[:space:]])filter="]
+        words += [*([where] if tree else []), "--", ":(top,glob)**/.gitattributes"]
+        if git.run(repository, words, stop, fine=(0, 1), literal=False).out:
+            raise Refused(
+                "Files of this repository go through a filter (`filter=` in `.gitattributes`), such as Git LFS, "
+                "and none is run here.",
+                "Use `git` itself for this change.",
+            )
 
 
 def _ways_back(change: Change, before: State, kept: str, new: bool) -> list[str]:

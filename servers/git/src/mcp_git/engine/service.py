@@ -19,9 +19,21 @@ from mcp_git.engine.refs import Kind, commits_of, list_refs
 from mcp_git.engine.remotes import Push, Remotes
 from mcp_git.engine.remotes import Wanted as WantedPush
 from mcp_git.engine.status import look, status, under_way
+from mcp_git.engine.worktrees import Worktrees
 from mcp_git.layout import Layout
 from mcp_git.models import Answer
-from mcp_git.policy import Changeable, Fetchable, NewName, Place, Policy, Pushable, Repository, Revision
+from mcp_git.policy import (
+    Changeable,
+    Fetchable,
+    Linked,
+    NewName,
+    NewWorktree,
+    Place,
+    Policy,
+    Pushable,
+    Repository,
+    Revision,
+)
 
 __all__ = ["Engine"]
 
@@ -41,6 +53,7 @@ class Engine:
         self.git = Git(policy)
         self._changes = Changes(self.git, policy)
         self._remotes = Remotes(self.git, policy)
+        self._worktrees = Worktrees(self.git, policy)
 
     async def _run(self, work: Callable[[Stop], T], what: str, *, afar: bool = False) -> T:
         return await in_thread(work, seconds=self._seconds_afar if afar else self._seconds, what=what, long=True)
@@ -202,6 +215,18 @@ class Engine:
         except Failed:
             return True
         return False
+
+    async def create_worktree(
+        self, changeable: Changeable, new: NewWorktree, branch: NewName, start: Revision | None
+    ) -> Answer:
+        """Make a worktree."""
+        return await self._run(
+            lambda stop: self._worktrees.create(changeable, new, branch, start, stop), "Making the worktree"
+        )
+
+    async def delete_worktree(self, linked: Linked, *, force: bool) -> Answer:
+        """Remove a worktree."""
+        return await self._run(lambda stop: self._worktrees.delete(linked, force, stop), "Removing the worktree")
 
     # Remotes
 

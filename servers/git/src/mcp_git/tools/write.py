@@ -185,6 +185,28 @@ class WriteTools:
         change = Change(["reset", "--quiet", f"--{mode}", named.text, "--"], named=named, loses=mode == "hard")
         return await self._made(repo, change)
 
+    @tool("Create worktree", effect="write", gate=("write", "worktree-folder"), seconds=LONGEST, adapt=_adapt)
+    async def create_worktree(
+        self,
+        name: NewRef,
+        branch: Annotated[str, Field(description="To work on; made if it is not there. By default `name`.")] = "",
+        rev: Annotated[str, Field(description="Where a new branch begins; by default HEAD.")] = "",
+        repo: RepositoryName = "",
+    ) -> Answer:
+        """Make a second work tree with a branch of its own; it is then served as `name`."""
+        start = self.policy.revision(rev) if rev else None
+        new, on = self.policy.new_worktree(name), self.policy.new_name(branch or name)
+        return await self.engine.create_worktree(self.policy.changeable(repo), new, on, start)
+
+    @tool("Delete worktree", effect="destroy", gate=("write", "worktree-folder"), seconds=LONGEST)
+    async def delete_worktree(
+        self,
+        name: Annotated[str, Field(description="`list_refs` of `worktrees` has them.")],
+        force: Annotated[bool, Field(description="Also with uncommitted changes, which become a stash.")] = False,
+    ) -> Answer:
+        """Remove a worktree that `create_worktree` made, with its ignored files; its branch stays."""
+        return await self.engine.delete_worktree(self.policy.linked(name), force=force)
+
     async def _made(self, repo: str, change: Change) -> Answer:
         return await self.engine.change(self.policy.changeable(repo), change)
 

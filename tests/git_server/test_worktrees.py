@@ -1,0 +1,103 @@
+"""Worktrees: made and removed as git does it, served at once, followed, and never outside of their folder."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from e2e.serving import connected
+from git_server.made import Made
+from git_server.serving import serving
+from git_server.test_hostile import Trap
+from git_server.test_writes import made_app
+from mcp_batteries.testing.wire import MODERN
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="it only reads there yet"),
+    pytest.mark.anyio,
+]
+
+
+async def test_a_worktree_is_made_used_and_removed(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    trees = tmp_path / "trees"
+    before = made.git("for-each-ref"), sorted(os.listdir(made.path / ".git"))
+    opened = ("--write", "--worktree-folder", trees, made.path)
+    async with serving(*opened) as asking:
+        said = await asking("create_worktree", name="fix", rev="HEAD")
+        assert 'repo="fix"' in said and made.git("worktree", "list").splitlines()[1].split()[0] == str(trees / "fix")
+        linked = Made(trees / "fix")
+        assert linked.git("status", "--porcelain", "--branch") == "## fix\n"
+        linked.git("fsck")
+        linked.write("notes.txt", "fixed\n")
+        assert "1 changed" in await asking("get_status", repo="fix") and "clean" in await asking("get_status")
+        assert not (await asking("create_commit", message="A fix", all_tracked=True, repo="fix")).startswith("failed")
+        assert made.git("log", "-1", "--format=%s", "fix") == "A fix\n"
+        assert "already in `the main worktree`" in await asking("create_worktree", name="two", branch="main")
+        assert "already in `fix`" in await asking("create_worktree", name="two", branch="fix")
+        assert "is taken" in await asking("create_worktree", name="fix")
+        assert "There is a branch" in await asking("create_worktree", name="two", branch="topic", rev="HEAD")
+        assert not (await asking("create_worktree", name="two", branch="topic")).startswith("failed")
+        assert "fix fix" in await asking("list_refs", kind="worktrees")
+        # Another server finds what this one made.
+        async with serving(*opened) as later:
+            assert "A fix" in await later("list_commits", repo="fix")
+        linked.write("new.txt", "precious\n")
+        assert "not committed" in await asking("delete_worktree", name="fix")
+        said = await asking("delete_worktree", name="fix", force=True)
+        assert "stash" in said and not (trees / "fix").exists()
+        assert "precious" in made.git("show", "stash^3:new.txt")
+        made.git("worktree", "lock", "--reason", "mine\nundo: `x`", str(trees / "two"))
+        assert "locked" in await asking("delete_worktree", name="two")
+        made.git("worktree", "unlock", str(trees / "two"))
+        assert not (await asking("delete_worktree", name="two")).startswith("failed")
+        assert (await asking("get_status", repo="two")).startswith("failed")
+        made.git("stash", "drop", "--quiet")
+        made.git("branch", "-D", "fix")
+    assert before[0] == made.git("for-each-ref") and not os.listdir(trees)
+    assert "worktrees" not in os.listdir(made.path / ".git")
+
+
+async def test_a_worktree_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.commit("filtered", {".gitattributes": "*.bin filter=lfs\n"})
+    trees = tmp_path / "trees"
+    trees.mkdir()
+    async with serving("--write", "--worktree-folder", trees, made.path) as asking:
+        before = made.git("for-each-ref")
+        assert "`filter=`" in await asking("create_worktree", name="fix")
+        assert "no revision" in await asking("create_worktree", name="fix", rev="nothing")
+        assert made.git("for-each-ref") == before and os.listdir(trees) == []
+
+
+NAMES = ["../out", "/tmp/out", ".git", "..", "-x", "a/b", "a\nb", "", "x" * 200]
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_no_name_leads_out_of_the_folder(name: str, tmp_path: Path) -> None:
+    trap = Trap(tmp_path)
+    trees = tmp_path / "trees"
+    trees.mkdir()
+    (trees / "link").symlink_to(trap.other.path)
+    Made(trees / "foreign").commit("theirs", {"a.txt": "a\n"})
+    trap.other.git("worktree", "add", "--quiet", str(trees / "others"), "-b", "linked")
+    before = sorted(tmp_path.rglob("*"))
+    async with serving("--write", "--worktree-folder", trees, trap.made.path) as asking:
+        assert (await asking("create_worktree", name=name, branch="new")).startswith("failed: ")
+        for other in (name, "link", "foreign", "others", "served", "other"):
+            assert (await asking("delete_worktree", name=other, force=True)).startswith("failed: ")
+            if other != "served" and other:
+                assert (await asking("get_status", repo=other)).startswith("failed: ")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+async def test_a_new_worktree_is_followed(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    arguments = ["--write", "--worktree-folder", str(tmp_path / "trees"), str(made.path)]
+    (tmp_path / "trees").mkdir()
+    async with connected("stdio", MODERN, "mcp_git", arguments) as wire:
+        await wire.call("create_worktree", name="fix")
+        await wire.subscribe("git://fix/head")
+        Made(tmp_path / "trees/fix").commit("A fix", {"notes.txt": "fixed\n"})
+        await wire.notification("notifications/resources/updated", lambda params: params.get("uri") == "git://fix/head")
