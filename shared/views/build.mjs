@@ -17,7 +17,7 @@ const target = process.argv[2] ?? root;
 const PACKAGES = {
   "shared/src/mcp_batteries/pages": ["table", "diagram", "plan", "forecast"],
   "servers/filesystem/src/mcp_fs/pages": ["diff", "tree", "media"],
-  "servers/github/src/mcp_github/pages": ["issues", "pull"],
+  "servers/github/src/mcp_github/pages": ["draft", "issues", "pull"],
 };
 const BUNDLED = ["@dagrejs/dagre", "@tanstack/preact-store", "@tanstack/preact-table", "@tanstack/store",
   "@tanstack/table-core", "diff", "preact", "uplot"];

@@ -219,3 +219,22 @@ async def test_a_project_goes_by_the_names_people_see(oracle: Oracle) -> None:
         assert oracle.sent("PATCH")[0].json == {"fields": [{"id": 5, "value": "f1"}]}
         assert "`Done`" in await refused(client, "edit_project_item", **place, field="Status", value="Later")
         assert "`Status`" in await refused(client, "edit_project_item", **place, field="Size", value="1")
+
+
+@pytest.mark.anyio
+async def test_a_draft_is_shown_with_its_readers_and_nothing_is_sent(oracle: Oracle) -> None:
+    oracle.private.add("octo/own")
+    secret = "ghp_" + "a1B2" * 9
+    written = {"title": "T", "body": f"see https://a.example and {secret}\u200b", "dry_run": True}
+    async with served(oracle, "--write") as client:
+        found = (await call(client, "create_issue", repo="octo/app", labels=["bug"], **written))["data"]
+        assert (found["repo"], found["public"], found["sends"]["labels"]) == ("octo/app", True, ["bug"])
+        assert [words in "; ".join(found["notes"]) for words in ("a.example", "GitHub token", "1 invisible")] == [
+            True
+        ] * 3
+        # What would leave is asked about when it leaves, and not before.
+        await call(client, "get_issue", repo="octo/app", number=3)
+        found = (await call(client, "create_pull_request", repo="octo/own", head="x", base="main", **written))["data"]
+        assert found["public"] is False
+        assert "cannot ask" in await refused(client, "create_issue", repo="octo/own", title="T")
+    assert oracle.sent("POST") == []

@@ -63,3 +63,41 @@ test("a pull request with its checks, files and threads", async () => {
   host.clean();
   await host.close();
 });
+
+test("an issue is changed in the form, sent once, and told to the model", async () => {
+  const host = await browser.open(server);
+  const input = { repo: "octo/app", title: "Crash\u202e now", body: "see https://attacker.example/x", labels: ["bug"], assignees: "hubot", dry_run: true };
+  const { view, number } = await host.show("create_issue", input);
+  await view.getByText("public: everybody can read it").waitFor();
+  await view.getByText("it links to `attacker.example`").waitFor();
+  await view.getByRole("button", { name: "<img src=x onerror=alert(1)><script>alert(2)</script>" }).waitFor();
+  assert.equal(await view.locator("#view img, #view script, #view a").count(), 0);
+  assert.deepEqual(await host.violations(number), []);
+  await view.getByRole("button", { name: "Take them out" }).click();
+  await view.getByLabel("Text").fill("Now with steps.\n\n1. open");
+  await view.getByRole("button", { name: "bug", exact: true }).click();
+  await view.getByRole("button", { name: "feature" }).click();
+  await view.getByRole("button", { name: "octocat" }).click();
+  await view.getByRole("button", { name: "Send to GitHub" }).click();
+  await view.getByText("Created issue #71.").waitFor();
+  const made = host.seen.calls.filter((call) => call.name === "create_issue" && !call.input.dry_run);
+  assert.deepEqual(made.map((call) => call.input), [{
+    repo: "octo/app", title: "Crash now", body: "Now with steps.\n\n1. open", labels: ["feature"], assignees: ["hubot", "octocat"], dry_run: false,
+  }]);
+  host.clean();
+  await host.close();
+});
+
+test("a pull request that is dropped is not sent; without a title none can be", async () => {
+  const host = await browser.open(server);
+  const input = { repo: "octo/app", title: "T", head: "x", base: "main", reviewers: ["hubot"], dry_run: true };
+  const { view, number } = await host.show("create_pull_request", input);
+  await view.getByLabel("Title").fill(" ");
+  assert.equal(await view.getByRole("button", { name: "Send to GitHub" }).isDisabled(), true);
+  await view.getByRole("button", { name: "Drop" }).click();
+  await view.getByText("dropped, nothing was sent").waitFor();
+  assert.deepEqual(await host.violations(number), []);
+  assert.deepEqual(host.seen.calls.filter((call) => call.input.dry_run === false), []);
+  host.clean();
+  await host.close();
+});

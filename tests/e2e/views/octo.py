@@ -85,6 +85,13 @@ with Oracle() as oracle:
     oracle.pages(r"/repos/octo/app/pulls/\d+/files", FILES)
     oracle.pages(r"/repos/octo/app/pulls/\d+/reviews", [REVIEW])
     oracle.graphql("Threads", THREADS)
+    oracle.answer(
+        "GET", "/repos/octo/app/labels", [{"name": name} for name in ("bug", "feature", "good first issue", EVIL)]
+    )
+    oracle.answer("GET", "/repos/octo/app/assignees", [{"login": name} for name in ("octocat", "hubot", "passer-by")])
+    oracle.respond("POST", "/repos/octo/app/issues", lambda seen: Reply(201, {**issue(71), **seen.json, "id": 71}))
+    oracle.respond("POST", "/repos/octo/app/pulls", lambda seen: Reply(201, pull(9)))
+    oracle.answer("POST", "/repos/octo/app/pulls/9/requested_reviewers", pull(9), status=201)
 
     print(oracle.url, flush=True)
     sys.stdin.read()

@@ -27,6 +27,10 @@ const edit = {
     { old_text: "    result = 0\n    for row in rows:\n        result += row.price\n    return result", new_text: "    return sum((row.price for row in rows), Decimal(0))" },
   ],
 };
+const DRAFT = {
+  repo: "octo/app", title: "Sort rows once, not twice", head: "sort-once", base: "main", reviewers: ["octocat"], dry_run: true,
+  body: "The rows were sorted in place, then once more for the answer.\n\n- one sort\n- a test that counts comparisons\n\nSee https://example.org/rows for the measurements.",
+};
 const chart = (view) => view.getByRole("button", { name: "Chart" }).dispatchEvent("click");
 
 const VISITS = `SELECT country, count(*), max(last) FROM (
@@ -54,6 +58,7 @@ export async function samples() {
       ["media", fs, "read_media", { path: "pictures/table.png" }, null, (view) => view.getByText(" × ")],
       ["issues", octo, "list_issues", { repo: "octo/app", limit: 8 }, (view) => view.getByRole("button", { name: "#2 " }).dispatchEvent("click"), (view) => view.locator(".whole")],
       ["pull", octo, "get_pull_request", { repo: "octo/app", number: 7 }, null, (view) => view.getByText("✗ failure")],
+      ["draft", octo, "create_pull_request", DRAFT, null, (view) => view.getByRole("button", { name: "hubot" })],
       ["forecast", sky, "get_weather", { place: "Birmingham", days: 7 }, null, (view) => view.locator("canvas").nth(2)],
     ],
   };

@@ -16,7 +16,7 @@ from typing import Any, cast
 from mcp_batteries.errors import quote, well_formed
 from mcp_batteries.observability.secret_shapes import SHAPES
 
-__all__ = ["described", "visible"]
+__all__ = ["described", "remarkable", "visible"]
 
 _WHOLE, _HEAD, _TAIL = 4000, 2000, 1000
 """Characters of one text: shown whole up to the first, else so many of its start and its end."""
@@ -48,7 +48,7 @@ def described(tool: str, arguments: Mapping[str, Any], origins: Sequence[str] = 
         shown = _shortened(text, room)
         room = max(0, room - len(shown))
         long += [f"{name} ({len(text):,} characters):", *(f"| {line}" for line in visible(shown).split("\n"))]
-    notes = [*_remarkable(arguments), *map(visible, origins)]
+    notes = [*remarkable(arguments), *map(visible, origins)]
     said = [f"The call is {tool} ({', '.join(short)}).", *long]
     return "\n".join([*said, f"Note: {'; '.join(notes)}."] if notes else said)
 
@@ -101,7 +101,7 @@ def _listed(files: list[tuple[str, str]]) -> Iterator[str]:
         yield f"| and {len(files) - _FILES} more"
 
 
-def _remarkable(arguments: Mapping[str, Any]) -> list[str]:
+def remarkable(arguments: Mapping[str, Any]) -> list[str]:
     """What is remarkable in any of the texts, however deep and however far down."""
     texts = list(_texts(arguments))
     notes = [

@@ -32,6 +32,11 @@ export function plain(value: string, longest = 200): string {
   return text.length > longest ? `${text.slice(0, longest)}…` : text;
 }
 
+/** `value` without them. */
+export function revealed(value: string): string {
+  return value.replace(HIDDEN, "");
+}
+
 function codePoint(character: string): string {
   return `⟨U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}⟩`;
 }

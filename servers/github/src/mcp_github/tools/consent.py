@@ -28,6 +28,8 @@ class Consent:
         Raises:
             Refused: flow control is strict and would have to ask.
         """
+        if values.get("dry_run"):
+            return None
         public = values["private"] is False if tool == "create_repository" else None
         for key in self._destinations(tool, values):
             if question := await self.flow.question(key, acts=_acts(tool, values), public=public):

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from mcp_batteries.server.declare import tool
+from mcp_batteries.server.fields import DryRun
 from mcp_github.engine.issues import Issues, Options, SubIssue
 from mcp_github.engine.planning import COPILOT
 from mcp_github.models import Done, Listing, Record
@@ -28,7 +29,8 @@ from mcp_github.tools.arguments import (
     Title,
     one_of,
 )
-from mcp_github.tools.views import ISSUES
+from mcp_github.tools.drafts import drafted
+from mcp_github.tools.views import DRAFT, ISSUES
 
 __all__ = ["IssueTools", "given"]
 
@@ -107,7 +109,7 @@ class IssueTools:
             self.policy.repo(repo), number, since=since, fields=fields, limit=limit, cursor=cursor
         )
 
-    @tool("Create an issue", toolset="issues", effect="write", open_world=True)
+    @tool("Create an issue", toolset="issues", effect="write", open_world=True, view=DRAFT)
     async def create_issue(
         self,
         repo: RepoName,
@@ -118,12 +120,14 @@ class IssueTools:
         milestone: Milestone = None,
         type: Type = None,  # noqa: A002
         parent: OptionalNumber = None,
+        dry_run: DryRun = False,
     ) -> Done:
         """Create an issue, as a sub-issue of `parent` if given. To change one: `edit_issue`."""
-        fields = given(
-            title=title, body=body, labels=labels, assignees=self._people(assignees), milestone=milestone, type=type
-        )
-        return await self.issues.create(self.policy.write_repo(repo), fields, parent=parent)
+        where, people = self.policy.write_repo(repo), self._people(assignees)
+        fields = given(title=title, body=body, labels=labels, assignees=people, milestone=milestone, type=type)
+        if dry_run:
+            return await drafted(self.issues.api.flow, where, "issue", fields | given(parent=parent))
+        return await self.issues.create(where, fields, parent=parent)
 
     @tool("Change an issue", toolset="issues", effect="destroy", open_world=True)
     async def edit_issue(

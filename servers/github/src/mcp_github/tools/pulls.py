@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from mcp_batteries.server.declare import tool
+from mcp_batteries.server.fields import DryRun
 from mcp_github.engine.checks import Checks
 from mcp_github.engine.pulls import Pulls
 from mcp_github.engine.reviews import Event, ReviewComment, Reviews
@@ -31,8 +32,9 @@ from mcp_github.tools.arguments import (
     Waiting,
     one_of,
 )
+from mcp_github.tools.drafts import drafted
 from mcp_github.tools.issues import given
-from mcp_github.tools.views import ISSUES, PULL
+from mcp_github.tools.views import DRAFT, ISSUES, PULL
 
 __all__ = ["PullTools"]
 
@@ -121,7 +123,7 @@ class PullTools:
         patience = None if wait is None else Wait(wait)
         return await self.checks.list(where, number=number, ref=at, wait=patience, limit=limit, cursor=cursor)
 
-    @tool("Create a pull request", toolset="pull_requests", effect="write", open_world=True)
+    @tool("Create a pull request", toolset="pull_requests", effect="write", open_world=True, view=DRAFT)
     async def create_pull_request(
         self,
         repo: RepoName,
@@ -131,11 +133,15 @@ class PullTools:
         body: OptionalBody = None,
         draft: bool = False,
         reviewers: Annotated[Listed, Field(description="Logins, org/team, copilot")] = None,
+        dry_run: DryRun = False,
     ) -> Done:
         """Open a pull request to take `head` into `base`. Files come there by `write_files`."""
         where, policy = self.policy.write_repo(repo), self.policy
         fields = given(title=title, head=policy.head(where, head), base=policy.ref(base).name, body=body, draft=draft)
-        return await self.pulls.create(where, fields, self._reviewers(reviewers) or [])
+        asked = self._reviewers(reviewers) or []
+        if dry_run:
+            return await drafted(self.pulls.api.flow, where, "pull request", fields | given(reviewers=reviewers))
+        return await self.pulls.create(where, fields, asked)
 
     @tool("Change a pull request", toolset="pull_requests", effect="destroy", open_world=True)
     async def edit_pull_request(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from mcp_batteries.server.views import View
 
-__all__ = ["ISSUES", "PULL"]
+__all__ = ["DRAFT", "ISSUES", "PULL"]
 
+DRAFT = View("draft", "mcp_github")
+"""An issue or pull request to be made: the person changes and sends it."""
 ISSUES = View("issues", "mcp_github")
 """Issues or pull requests, each opened in place."""
 PULL = View("pull", "mcp_github")
