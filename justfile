@@ -11,9 +11,13 @@ check:
     uv run pyright
     uv run lint-imports
 
-# Everything that must pass.
+# What must pass with every change.
 test *arguments:
     uv run pytest {{ arguments }}
+
+# What is tried every week: all combinations, all servers, every recorded answer.
+weekly *arguments:
+    uv run pytest -m weekly {{ arguments }}
 
 # Everything, and then which lines no test reached.
 coverage *arguments:

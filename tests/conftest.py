@@ -14,7 +14,8 @@ import hypothesis
 import pytest
 
 from e2e.installing import ROOT, UV, run
-from markers import mark
+from markers import COLLECTED, mark
+from thinning import thin
 
 # The programs of the development group (ripgrep, uv ...), whichever way pytest was started.
 os.environ["PATH"] = str(Path(sys.executable).parent) + os.pathsep + os.environ.get("PATH", "")
@@ -78,8 +79,10 @@ def every_request_to_github_is_one_it_knows() -> Generator[None]:
     assert oracle is None or oracle.violations == []
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     mark(items)
+    thin(items)
+    config.stash[COLLECTED] = [item.nodeid for item in items]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -13,7 +13,10 @@ from typing import Any
 
 import pytest
 
-__all__ = ["backend", "mark", "named"]
+__all__ = ["COLLECTED", "backend", "mark", "named"]
+
+COLLECTED = pytest.StashKey[list[str]]()
+"""Names of the tests that pytest found, whichever it runs."""
 
 TESTS = Path(__file__).parent
 SIGNS = {

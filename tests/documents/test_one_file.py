@@ -25,6 +25,7 @@ def test_the_files_are_as_short_as_the_page_says(block: Block, most: int) -> Non
     assert len([line for line in block.text.split("\n") if line]) <= most
 
 
+@pytest.mark.weekly
 @pytest.mark.skipif(sys.platform == "win32", reason="the page's transcripts are of a POSIX shell")
 def test_the_page_works_word_by_word(tmp_path: Path) -> None:
     folder, followed = tmp_path, 0

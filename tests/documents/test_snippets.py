@@ -35,6 +35,7 @@ from mcp_batteries.testing.docs import generated
 from mcp_batteries.testing.members import CHECKOUT, INSTALLED, REPOSITORY, Member
 from mcp_batteries.testing.pages import FENCES, URL
 from mcp_batteries.testing.wire import REVISIONS, HttpWire
+from thinning import some
 
 SCRIPTS = Path(sys.executable).parent
 PAGES = pages()
@@ -155,7 +156,12 @@ def data(scratch: Path) -> dict[str, str]:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("start", STARTS, ids=lambda start: shlex.join(start.words))
+@pytest.mark.parametrize(
+    "start",
+    # What uvx starts is installed anew; of most servers that is no other way than of the first.
+    some(STARTS, *(start for start in STARTS if start.words[0] != "uvx" or server_of(start.words) == SERVERS[0])),
+    ids=lambda start: shlex.join(start.words),
+)
 async def test_what_an_example_starts_answers(
     start: Start, repository: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

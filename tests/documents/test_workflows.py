@@ -53,7 +53,12 @@ def test_a_workflow_that_refers_to_what_is_not_there_is_found(tmp_path: Path) ->
     mistakes = [
         ("ci", "matrix.python }}\n", "matrix.pyton }}\n", 'property "pyton" is not defined'),
         ("ci", "windows-latest]", "windows-newest]", 'label "windows-newest" is unknown'),
-        ("release", "needs: [test, build]\n    strategy", "needs: [test]\n    strategy", 'property "build" is not'),
+        (
+            "release",
+            "needs: [test, weekly, build]\n    strategy",
+            "needs: [test]\n    strategy",
+            'property "build" is not',
+        ),
         ("release", "steps.members.outputs.version", "steps.member.outputs.version", 'property "member" is not'),
         ("release", "needs: [build, images]", "needs: [build, image]", 'job "image"'),
         ("weekly", "17 4 * * 1", "17 25 * * 1", "17 25 * * 1"),

@@ -79,6 +79,7 @@ def test_a_wrong_manifest_is_found(server: Member, spoil: dict[str, Any], tmp_pa
     assert mcpb("validate", tmp_path / "manifest.json").returncode != 0
 
 
+@pytest.mark.diagonal
 @each
 @pytest.mark.parametrize("published", [None, True], ids=["as generated", "once published"])
 def test_the_registry_takes_the_entry(server: Member, published: bool | None, tmp_path: Path) -> None:

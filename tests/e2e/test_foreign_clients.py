@@ -149,6 +149,7 @@ async def test_the_inspector_tells_a_refusal_from_a_result(
 # The TypeScript SDK
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("client", ["v1 legacy", "v2 legacy", "v2 modern"])
 @pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_the_typescript_sdk(transport: str, client: str, tmp_path: Path) -> None:
@@ -206,6 +207,7 @@ class Updates(MessageHandler):
 
 
 # What the older era has for subscriptions is what the SDK below fastmcp warns of.
+@pytest.mark.diagonal
 @pytest.mark.filterwarnings("ignore:resources/subscribe is removed:mcp.MCPDeprecationWarning")
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 @pytest.mark.parametrize("transport", TRANSPORTS)

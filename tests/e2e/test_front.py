@@ -120,6 +120,7 @@ def files(served: Path, tmp_path: Path, *words: str, **variables: str) -> Starts
     return Starts("mcp_fs", [*words, str(served)], tmp_path / "cache", **variables)
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("gates", ["as asked", "all open"])
 @pytest.mark.parametrize("server", KEEPING, ids=lambda server: server.command)
 async def test_the_front_says_what_the_server_says(server: Member, gates: str, served: Path, tmp_path: Path) -> None:
@@ -264,9 +265,12 @@ async def test_a_damaged_or_foreign_file_is_ignored(harm: str, served: Path, tmp
         file.symlink_to(file.with_suffix(".real"))
     else:
         write(file, {"another": "form"})
-    async with starts.start() as wire:
-        await starts.opening(wire)
-        assert has_server(wire)
+    if harm != "foreign":
+        assert front._read(str(file)) is None  # pyright: ignore[reportPrivateUsage]
+    if harm in ("foreign", "cut"):
+        async with starts.start() as wire:
+            await starts.opening(wire)
+            assert has_server(wire)
 
 
 @pytest.mark.parametrize("words", [["--no-front"], ["--audit-file", "audit"], ["--client-roots", "narrow"]])

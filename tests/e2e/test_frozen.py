@@ -98,6 +98,7 @@ class Writer:
                 self.made.append(number)
 
 
+@pytest.mark.weekly
 async def test_a_database_that_stands_still_loses_no_change() -> None:
     async with shop("--timeout", "1") as (service, wires):
         writers = [Writer(wire, 1_000_000 * number) for number, wire in enumerate([*wires, *wires], 1)]
@@ -162,6 +163,7 @@ def documents(folder: Path) -> Service:
     return Service(command, port, f"http://127.0.0.1:{port}")
 
 
+@pytest.mark.weekly
 async def test_an_issuer_that_stands_still_shuts_nobody_out_and_blames_no_token(tmp_path: Path) -> None:
     issuer = documents(tmp_path)
     (tmp_path / ".well-known").mkdir()

@@ -32,6 +32,7 @@ def text_of(result: Message) -> str:
     return result["content"][0]["text"]
 
 
+@pytest.mark.diagonal
 @pytest.mark.anyio
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("transport", TRANSPORTS)
@@ -90,6 +91,7 @@ async def test_a_day_with_a_folder(transport: str, revision: str, tmp_path: Path
         assert await wire.silent(UPDATED, about(notes.as_uri()))
 
 
+@pytest.mark.diagonal
 @pytest.mark.anyio
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
 @pytest.mark.parametrize("transport", TRANSPORTS)

@@ -19,6 +19,7 @@ _can = sys.platform == "linux" and subprocess.run([*ALONE, "true"], capture_outp
 needs_namespaces = pytest.mark.skipif(not _can, reason="no network namespaces here")
 
 
+@pytest.mark.weekly
 @needs_namespaces
 @pytest.mark.anyio
 async def test_what_was_collected_is_enough_where_there_is_no_route(wheels: Path, tmp_path: Path) -> None:

@@ -388,7 +388,7 @@ def _parts(state: State) -> list[State]:
     return [dict(some) for size in range(len(state) + 1) for some in combinations(state.items(), size)]
 
 
-QUICK = ("edit", "move over", "move across", "delete folder")
+QUICK = ("edit", "delete folder")
 FAR = ("delete folder",)
 
 

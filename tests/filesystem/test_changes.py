@@ -13,6 +13,7 @@ from mcp_batteries.testing.wire import MODERN, WireError
 UPDATED = "notifications/resources/updated"
 
 
+@pytest.mark.diagonal
 @on_linux
 @pytest.mark.anyio
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])

@@ -19,15 +19,26 @@ from filesystem.crashes import FAR, QUICK
 _HERE = Path(__file__).parent
 
 
-@pytest.fixture(scope="module")
-def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    command = [sys.executable, "-m", "filesystem.crashes", str(tmp_path_factory.mktemp("crash")), "quick"]
+def reported(folder: Path, *words: str) -> dict[str, dict[str, Any]]:
+    command = [sys.executable, "-m", "filesystem.crashes", str(folder), *words]
     path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(_HERE.parent)]))
     run = subprocess.run(
         command, cwd=_HERE.parent, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True
     )
     assert run.returncode == 0, run.stderr[-2000:]
     return {report["scenario"]: report for report in map(json.loads, run.stdout.splitlines())}
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    return reported(tmp_path_factory.mktemp("crash"), "quick")
+
+
+@pytest.mark.weekly
+def test_every_fault_of_every_change_that_is_written_down_or_taken_back(tmp_path: Path) -> None:
+    reports = reported(tmp_path)
+    assert len(reports) == 5 * len([name for name in reports if "," not in name]) > 50
+    assert {name: report["wrong"] for name, report in reports.items() if report["wrong"]} == {}
 
 
 SCENARIOS = [

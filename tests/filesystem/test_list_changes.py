@@ -268,6 +268,7 @@ async def test_a_subscription_to_a_glob_hears_of_every_file_it_means(tmp_path: P
         await heard()
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 @pytest.mark.parametrize("revision", ["2025-03-26", "2025-11-25", MODERN])
 async def test_over_the_wire(tmp_path: Path, transport: str, revision: str) -> None:

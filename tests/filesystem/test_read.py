@@ -399,6 +399,7 @@ async def test_what_is_too_large_to_show_is_told_never_a_piece_of_its_bytes(tmp_
         await Resources(policy, Engine(policy)).read_file(policy.readable("text.log").uri)
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "TIFF", "BMP"])
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "I;16"])
 def test_a_large_picture_is_shown_in_small(

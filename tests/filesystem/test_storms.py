@@ -13,4 +13,4 @@ from filesystem.storms import HANDICAPS, missed
 @on_linux
 @pytest.mark.anyio
 async def test_the_last_state_is_told_after_the_kernels_queue_overflowed(tmp_path: Path) -> None:
-    assert await missed(tmp_path, range(2 * len(HANDICAPS))) == []
+    assert await missed(tmp_path, range(len(HANDICAPS))) == []

@@ -32,6 +32,7 @@ def made_app(folder: Path) -> Made:
     return made
 
 
+@pytest.mark.diagonal
 @pytest.mark.anyio
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
 @pytest.mark.parametrize("transport", TRANSPORTS)

@@ -93,6 +93,7 @@ def world(oracle: Oracle) -> dict[str, Callable[[int], None]]:
     return ways
 
 
+@pytest.mark.diagonal
 @pytest.mark.anyio
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
 @pytest.mark.parametrize("transport", TRANSPORTS)

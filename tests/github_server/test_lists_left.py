@@ -60,7 +60,7 @@ async def test_what_a_page_says_is_left_comes(
 ) -> None:
     made = random.Random(7)
     async with served(oracle, *EVERYTHING) as client:
-        for total in (0, 1, 4, 31, 95, 170):
+        for total in (0, 4, 95, 170):
             words = ["w" * made.choice((3, 3, 3, 900, 9000)) for _ in range(total)]
             oracle.pages("/repos/octo/app/branches", [{"name": word, "commit": {"sha": SHA}} for word in words])
             mixed = [issue(n, title=word, **({"pull_request": {}} if n % 3 else {})) for n, word in enumerate(words)]

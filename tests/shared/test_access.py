@@ -187,6 +187,7 @@ async def test_a_session_is_its_owners(tmp_path: Path, people: dict[str, str]) -
         assert (await wire.request("tools/list"))["tools"]
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("change", ["removed", "fewer scopes"])
 @pytest.mark.parametrize("revision", ERAS)
 async def test_streams_end_with_their_token(revision: str, change: str, tmp_path: Path, people: dict[str, str]) -> None:

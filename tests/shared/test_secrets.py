@@ -150,6 +150,7 @@ async def test_a_server_at_work_leaves_no_secret_anywhere(
             async with HttpWire(subject.url, revision=MODERN, headers=headers) as wire:
                 outputs.append(json.dumps(await wire.open()))
                 tools: list[Any] = (await wire.request("tools/list"))["tools"]
+                tools = tools[:: 1 + len(tools) // 20]
                 for tool in tools:
                     call = {
                         "name": tool["name"],

@@ -11,6 +11,7 @@ import pytest
 from mcp_batteries.testing.wire import StdioWire
 from sqlite.serving import BUILDS, make, served, text_of
 from sqlite.statements import CLOSED, READS, RESOURCES, ROWS, SCHEMA
+from thinning import some
 
 MODES = {
     "read": [],
@@ -67,6 +68,7 @@ def test_there_are_enough() -> None:
     assert len(set(READS)) >= 60
 
 
+@pytest.mark.diagonal
 @pytest.mark.anyio
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("build", BUILDS)
@@ -80,7 +82,7 @@ async def test_no_query_has_an_effect(build: str, mode: str, tmp_path: Path) -> 
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize("build", some(BUILDS, "machine"))
 async def test_explaining_runs_nothing(build: str, tmp_path: Path) -> None:
     target = Target(tmp_path)
     async with served("--write", "--ddl", target.path, build=build) as wire:
@@ -94,7 +96,7 @@ ALLOWED_IN_WRITE = {"SELECT 1; DELETE FROM t", "SELECT 1;; DELETE FROM t", "EXPL
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize("build", some(BUILDS, "machine"))
 async def test_changing_rows_changes_nothing_else(build: str, tmp_path: Path) -> None:
     target = Target(tmp_path)
     async with served("--write", target.path, build=build) as wire:
@@ -102,7 +104,7 @@ async def test_changing_rows_changes_nothing_else(build: str, tmp_path: Path) ->
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize("build", some(BUILDS, "machine"))
 async def test_changing_the_schema_changes_no_rows(build: str, tmp_path: Path) -> None:
     target = Target(tmp_path)
     async with served("--ddl", target.path, build=build) as wire:
@@ -145,6 +147,7 @@ async def test_too_much_ends_in_time_and_hurts_nobody(tmp_path: Path) -> None:
         assert "[1 row]" in text_of(await wire.call("query_rows", sql="SELECT 1"))
 
 
+@pytest.mark.diagonal
 @pytest.mark.anyio
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("build", BUILDS)

@@ -37,6 +37,7 @@ async def told(wire: Wire, *uris: str) -> None:
     wire.messages.clear()
 
 
+@pytest.mark.diagonal
 @pytest.mark.anyio
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
 @pytest.mark.parametrize("transport", TRANSPORTS)

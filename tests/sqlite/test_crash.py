@@ -24,10 +24,10 @@ NAMES = {"sql": "SELECT name FROM t"}
     ("tool", "arguments", "expected"),
     [
         ("query_rows", NAMES, ROWS),
-        ("list_tables", {}, "- t "),
-        ("get_table", {"table": "t"}, "table t, 3 rows"),
-        ("search_text", {"query": "word"}, "[word]"),
-        ("run_check", {}, "is whole"),
+        pytest.param("list_tables", {}, "- t ", marks=pytest.mark.weekly),
+        pytest.param("get_table", {"table": "t"}, "table t, 3 rows", marks=pytest.mark.weekly),
+        pytest.param("search_text", {"query": "word"}, "[word]", marks=pytest.mark.weekly),
+        pytest.param("run_check", {}, "is whole", marks=pytest.mark.weekly),
         ("copy_database", {"file": "copy.db"}, "consistent copy"),
         ("write_rows", {"sql": "UPDATE t SET name = 'a' WHERE id = 1"}, "1 row"),
     ],
@@ -47,6 +47,7 @@ async def test_a_half_written_transaction_is_rolled_back_by_whoever_comes_first(
     assert not os.path.exists(f"{path}-journal")
 
 
+@pytest.mark.diagonal
 @pytest.mark.anyio
 @pytest.mark.parametrize("journal", ["delete", "truncate", "persist", "wal"])
 @pytest.mark.parametrize("commit", [False, True], ids=["in", "behind"])

@@ -47,6 +47,7 @@ async def until(condition) -> None:
 needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes through /proc")
 
 
+@pytest.mark.diagonal
 @pytest.mark.anyio
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("sql", [FOREVER, ONE_OPCODE], ids=["loop", "opcode"])
@@ -90,7 +91,7 @@ async def test_waiting_for_a_worker_is_a_part_of_the_limit(tmp_path: Path) -> No
 @pytest.mark.anyio
 async def test_a_lock_held_longer_than_the_limit_is_called_a_lock(tmp_path: Path) -> None:
     path = make(tmp_path / "app.db")
-    async with served("--timeout", 2, "--write", "--files", tmp_path, path) as wire:
+    async with served("--timeout", 1, "--write", "--files", tmp_path, path) as wire:
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN EXCLUSIVE")
             for tool, arguments in (

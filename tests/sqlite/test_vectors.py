@@ -12,6 +12,7 @@ from mcp_sqlite.worker import vectors
 from mcp_sqlite.worker.cells import Failure, Lines
 from sqlite.serving import BUILDS, make, served, text_of
 from sqlite.test_attacks import MODES
+from thinning import some
 
 pytestmark = pytest.mark.anyio
 
@@ -44,6 +45,7 @@ def found(text: str) -> list[list[object]]:
     return [json.loads(line) for line in text.splitlines()[1:] if line.startswith("[")][1:]
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("build", BUILDS)
 async def test_the_nearest_are_found_by_one_query_in_every_mode(build: str, mode: str, tmp_path: Path) -> None:
@@ -91,7 +93,7 @@ async def test_vectors_are_written_only_where_rows_are_open(tmp_path: Path) -> N
         assert found(count) == [[199]]
 
 
-@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize("build", some(BUILDS, "machine"))
 async def test_nothing_else_is_loaded_and_nothing_without_the_option(build: str, tmp_path: Path) -> None:
     path = filled(tmp_path / "a.db")
     async with served("--sqlite-vec", "--write", "--ddl", path, build=build) as wire:

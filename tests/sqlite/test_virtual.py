@@ -41,6 +41,7 @@ async def answered(wire: StdioWire, sql: str, word: str = "[1]") -> None:
     assert not result.get("isError") and word in text_of(result), f"{sql}: {text_of(result)}"
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("build", BUILDS)
 async def test_every_worker_reads_every_module(build: str, mode: str, tmp_path: Path) -> None:
