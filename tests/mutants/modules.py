@@ -1,4 +1,4 @@
-"""Which modules are mutated, and the tests that are to notice, the quickest first."""
+"""Which modules are mutated, and the tests that are to notice."""
 
 from __future__ import annotations
 
@@ -32,13 +32,19 @@ MODULES = {
     "servers/github/src/mcp_github/policy.py": (
         "tests/github_server/test_policy.py",
         "tests/github_server/test_mistakes.py",
-        "tests/github_server/test_attacks.py tests/github_server/test_settings.py",
-        "tests/github_server/test_reading.py tests/github_server/test_taint.py tests/github_server/test_watch_list.py",
+        "tests/github_server/test_attacks.py",
+        "tests/github_server/test_settings.py",
+        "tests/github_server/test_reading.py",
+        "tests/github_server/test_taint.py",
+        "tests/github_server/test_watch_list.py",
     ),
     "servers/postgres/src/mcp_postgres/policy.py": (
-        "tests/postgres/test_policy.py tests/postgres/test_urls.py",
+        "tests/postgres/test_policy.py",
+        "tests/postgres/test_urls.py",
         "tests/postgres/test_addresses.py",
-        "tests/postgres/test_several.py tests/postgres/test_consent.py tests/postgres/test_resources.py",
+        "tests/postgres/test_several.py",
+        "tests/postgres/test_consent.py",
+        "tests/postgres/test_resources.py",
         "tests/postgres/test_tools.py",
     ),
     "servers/postgres/src/mcp_postgres/engine/admission.py": (
@@ -58,7 +64,9 @@ MODULES = {
     ),
     "servers/sqlite/src/mcp_sqlite/policy.py": (
         "tests/sqlite/test_policy.py",
-        "tests/sqlite/test_mistakes.py tests/sqlite/test_doors.py tests/sqlite/test_queries.py",
+        "tests/sqlite/test_mistakes.py",
+        "tests/sqlite/test_doors.py",
+        "tests/sqlite/test_queries.py",
     ),
     "servers/sqlite/src/mcp_sqlite/worker/authorizer.py": (
         "tests/sqlite/test_authorizer.py",
@@ -70,9 +78,10 @@ MODULES = {
         f"servers/weather/src/mcp_weather/policy/{name}.py": (
             "tests/weather/test_policy.py",
             "tests/weather/test_names.py",
-            "tests/weather/test_bad_days.py tests/weather/test_tools.py",
+            "tests/weather/test_more.py",
+            "tests/weather/test_bad_days.py",
+            "tests/weather/test_tools.py",
         )
         for name in ("__init__", "days", "places", "units")
     },
 }
-"""Each module's steps: pytest's arguments. A mutation that one step notices is not put to the next."""

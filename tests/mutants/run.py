@@ -9,20 +9,17 @@ in README.md beside this file. The command fails when a survivor has neither.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import queue
 import random
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,7 +32,6 @@ from mutants.modules import MODULES  # noqa: E402
 from mutants.mutations import Mutation, mutations  # noqa: E402
 
 README = Path(__file__).with_name("README.md")
-PYTEST = ("-m", "pytest", "-q", "-x", "-n0", "-p", "no:cacheprovider", "--hypothesis-profile=mutants")
 
 
 @dataclass(frozen=True)
@@ -73,49 +69,28 @@ class Copy:
         uv = shutil.which("uv") or str(Path(sys.executable).with_name("uv"))
         subprocess.run([uv, "sync", "--locked", "--quiet"], cwd=folder, env=self._environment, check=True)
         self._python = folder / ".venv" / ("Scripts" if sys.platform == "win32" else "bin") / "python"
-        self._moment = int(time.time())
+        self._scratch = folder / "tmp"
+        self._scratch.mkdir()
+        self._environment["TMPDIR"] = str(self._scratch)
 
-    def judge(self, job: Job, seconds: Sequence[float]) -> str:
-        """ "survived", "killed" by a failing test, or "killed by time"; `seconds` are those of each of the tests."""
-        path = self._folder / job.module
-        source = path.read_bytes()
-        try:
-            self._write(path, job.mutation.apply(source))
-            for tests, usual in zip(MODULES[job.module], seconds, strict=True):
-                code = self.test(tests, 3 * usual + 20)
-                if code != 0:
-                    return "killed by time" if code is None else "killed"
-            return "survived"
-        finally:
-            self._write(path, source)
-
-    def test(self, tests: str, seconds: float) -> int | None:
-        """The exit code of pytest over `tests`; None if it took longer than `seconds`."""
-        process = subprocess.Popen(
-            [self._python, *PYTEST, *tests.split()],
-            cwd=self._folder,
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        try:
-            return process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return None
-        finally:
-            if sys.platform != "win32" and process.returncode != 0:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-            process.kill()
-            process.wait()
-
-    def _write(self, path: Path, source: bytes) -> None:
-        path.write_bytes(source)
-        # Python takes a cached module for current by its size and its time in whole seconds.
-        self._moment += 2
-        os.utime(path, (self._moment, self._moment))
+    def judge(self, module: str, jobs: Sequence[Job]) -> Iterator[tuple[Job, str]]:
+        """For each mutation of `module`: "survived", "killed" by a failing test, or "killed by time"."""
+        numbers = {mutation: number for number, mutation in enumerate(mutations((ROOT / module).read_bytes()))}
+        command = [self._python, "tests/mutants/judge.py", module]
+        with subprocess.Popen(
+            command, cwd=self._folder, env=self._environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            try:
+                for job in jobs:
+                    print(numbers[job.mutation], file=process.stdin, flush=True)
+                    verdict = process.stdout.readline().strip()
+                    if not verdict:
+                        raise RuntimeError(f"The judge of {module} has ended.")
+                    yield job, verdict
+            finally:
+                process.stdin.close()
 
 
 def chosen(names: Sequence[str], sample: int | None, seed: int) -> list[Job]:
@@ -131,49 +106,39 @@ def chosen(names: Sequence[str], sample: int | None, seed: int) -> list[Job]:
 
 @click.command(help=__doc__)
 @click.argument("names", nargs=-1, metavar="[MODULE ...]")
-@click.option("--sample", type=int, help="So many mutations of each module; without it, all of them: hours.")
+@click.option("--sample", type=int, help="So many mutations of each module; without it, all of them.")
 @click.option("--seed", type=int, default=0, help="Which ones.")
 @click.option("--jobs", type=int, default=os.cpu_count() or 1, help="Copies at work at once.")
 def main(names: tuple[str, ...], sample: int | None, seed: int, jobs: int) -> None:
     planned, explained = chosen(names, sample, seed), known()
     if not planned:
         raise click.ClickException(f"No module is called so. There are: {', '.join(MODULES)}")
-    results: dict[Job, str] = {}
-    waiting: queue.SimpleQueue[Job] = queue.SimpleQueue()
+    results = {job: "known" for job in planned if key(job) in explained}
+    of_module: dict[str, list[Job]] = {}
     for job in planned:
-        waiting.put(job)
-    usual: dict[str, list[float]] = {}
+        if job not in results:
+            of_module.setdefault(job.module, []).append(job)
+    waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
+    for module in of_module:
+        waiting.put(module)
     failures: list[str] = []
-    first = threading.Lock()
-
-    def baseline(copy: Copy, module: str) -> list[float]:
-        """Seconds that each of a module's tests takes when there is nothing wrong."""
-        with first:
-            if module not in usual:
-                times: list[float] = []
-                for tests in MODULES[module]:
-                    begun = time.monotonic()
-                    if copy.test(tests, 900) != 0:
-                        raise RuntimeError(f"{tests} fails without any mistake")
-                    times.append(time.monotonic() - begun)
-                usual[module] = times
-            return usual[module]
 
     def work(folder: Path) -> None:
         try:
             copy = Copy(folder)
             while not failures:
                 try:
-                    job = waiting.get_nowait()
+                    module = waiting.get_nowait()
                 except queue.Empty:
                     return
-                results[job] = result = copy.judge(job, baseline(copy, job.module))
-                if result == "survived":
-                    print(f"{'known' if key(job) in explained else 'SURVIVED'} {job}", flush=True)
+                for job, result in copy.judge(module, of_module[module]):
+                    results[job] = result
+                    if result == "survived":
+                        print(f"SURVIVED {job}", flush=True)
         except Exception as problem:
             failures.append(str(problem))
 
-    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+    with tempfile.TemporaryDirectory(prefix="m-") as folder:
         workers = [threading.Thread(target=work, args=(Path(folder) / str(number),)) for number in range(jobs)]
         for worker in workers:
             worker.start()
@@ -185,7 +150,7 @@ def main(names: tuple[str, ...], sample: int | None, seed: int, jobs: int) -> No
     for module in dict.fromkeys(job.module for job in planned):
         counts = Counter(results[job] for job in planned if job.module == module)
         print(f"{module}: {sum(counts.values())} mutations, {', '.join(f'{n} {what}' for what, n in counts.items())}")
-    if any(result == "survived" and key(job) not in explained for job, result in results.items()):
+    if "survived" in results.values():
         sys.exit("Survivors without a test or a reason: see tests/mutants/README.md.")
 
 

@@ -41,6 +41,7 @@ async def asked(upstream: Upstream, where: str, times: int) -> None:
     await anyio.to_thread.run_sync(wait)
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
 @pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_a_change_upstream_reaches_each_era_over_each_transport(

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_batteries.errors import Invalid, Problem
+from mcp_batteries.errors import Invalid, NotFound, Problem
 from mcp_weather.engine.budget import weight
 from mcp_weather.engine.nws import may_cover
 from mcp_weather.engine.places import SavedPlaces
 from mcp_weather.engine.queries import archive_key, current_key, daily_key, hourly_key
-from mcp_weather.policy import Day, Days, Name, Place, Policy, point_at
+from mcp_weather.hits import Hit, full_name, listed, merged
+from mcp_weather.policy import Day, Days, Name, OwnUnits, Place, Policy, point_at
 
 HOME = Place("Home", 47.37, 8.55, None, None, "saved as home")
 
@@ -148,11 +149,17 @@ def test_other_uris_are_of_another_kind(uri: str) -> None:
         ("2026-01-02", "2026-01-01", "is before `start`"), ("2026-11-22", None, "not past yet"),
         ("1939-12-31", None, "Records begin on 1940-01-01"),
         ("2025-01-01", "2025-12-31", "Ask for 2025-01-01 to 2025-04-02 first"),
+        ("2025-01-01", "2025-04-03", "93 days are more than the 92 of one call"),
     ],
 )  # fmt: skip
 def test_days_that_cannot_be_had(start: str, end: str | None, reason: str) -> None:
     with pytest.raises(Invalid, match=reason):
         policy.past_days(start, end, today=TODAY, most=92)
+
+
+def test_as_many_days_as_one_call_takes_can_be_had() -> None:
+    days = policy.past_days("2025-01-01", "2025-04-02", today=TODAY, most=92)
+    assert days == Days(date(2025, 1, 1), date(2025, 4, 2))
 
 
 def test_the_forecast_by_hour_covers_fifteen_days() -> None:
@@ -175,6 +182,82 @@ async def test_places_of_one_name_are_told_apart_by_where_they_are() -> None:
     told = r"ambiguous: `1\.00,8\.00` \(Twin, East, Land\); `2\.00,8\.00` \(Twin, East, Land\); `Twin, West, Land`\."
     with pytest.raises(Invalid, match=told):
         await Policy(dict, look_up).place("Twin")
+
+
+def hit(name: str, people: int = 0, **more: Any) -> dict[str, Any]:
+    return {"name": name, "latitude": 1, "longitude": people / 1000, "population": people, **more}
+
+
+def geocoder(asked: list[tuple[str, str | None]], *hits: dict[str, Any]) -> Policy:
+    """A policy whose geocoder has `hits` in every language for their own names, and notes what it is asked for."""
+
+    async def look_up(name: str, languages: Sequence[str | None]) -> list[list[dict[str, Any]]]:
+        asked.extend((name, language) for language in languages)
+        return [[hit for hit in hits if hit["name"] == name] for _ in languages]
+
+    return Policy(dict, look_up)
+
+
+@pytest.mark.anyio
+async def test_the_largest_is_meant_that_has_twenty_times_as_many_people() -> None:
+    assert "by far the largest of 2" in (await geocoder([], hit("Ur", 2000), hit("Ur", 100)).place("Ur")).resolved
+    with pytest.raises(Invalid, match="ambiguous"):
+        await geocoder([], hit("Ur", 1999), hit("Ur", 100)).place("Ur")
+
+
+@pytest.mark.anyio
+async def test_languages_are_asked_where_they_may_help_only() -> None:
+    asked: list[tuple[str, str | None]] = []
+    with pytest.raises(NotFound):
+        await geocoder(asked).place("Nowhere")
+    assert len(asked) == len(set(asked)) and ("Nowhere", "de") in asked
+    asked.clear()
+    with pytest.raises(NotFound):
+        await geocoder(asked, hit("Ur", 60_000)).place("Ur, Atlantis")
+    assert ("Ur", None) in asked and ("Ur", "de") not in asked
+    asked.clear()
+    with pytest.raises(NotFound):
+        await geocoder(asked).place("Nowhere, Atlantis")
+    assert ("Nowhere", "de") in asked
+
+
+@pytest.mark.anyio
+async def test_words_of_one_letter_are_no_name_before_a_region() -> None:
+    asked: list[tuple[str, str | None]] = []
+    with pytest.raises(NotFound):
+        await geocoder(asked).place("A New York")
+    assert {name for name, _ in asked} == {"A New York", "A New"}
+
+
+def test_what_the_geocoder_does_not_know_is_not_told() -> None:
+    found = policy.of(hit("Ur"), "found")
+    assert (found.timezone, found.country, found.elevation) == (None, None, None)
+
+
+def test_a_hit_is_told_in_words_that_can_be_passed_on() -> None:
+    assert (Hit((hit("Ur", country_code="iq"),)).country, Hit((hit("Ur"),)).country) == ("IQ", "")
+    assert full_name(hit("Ur", country_code="IQ")) == "Ur, IQ"
+    many = [hit(f"Ur {number}") for number in range(10)]
+    assert listed(many).endswith("`Ur 7` and 2 more") and listed(many[:8]).endswith("`Ur 7`")
+    # In another language a place may lie a little elsewhere, and is the same.
+    first, second = hit("Warsaw", 5, id=7), hit("Warszawa", 6, id=7)
+    assert merged([Hit((first,))], [[second]]) == [Hit((first, second))]
+
+
+SPELLED = {
+    "temperature": {"°C": "c °c Celsius", "°F": "F °f fahrenheit", "K": "k"},
+    "wind": {"km/h": "km/h kmh", "m/s": "m/s ms", "mph": "mph", "kn": "kn kt knots"},
+    "precipitation": {"mm": "mm", "inch": "in inch"},
+    "pressure": {"hPa": "hPa mbar", "inHg": "inhg", "mmHg": "mmHg"},
+    "distance": {"m": "m", "ft": "ft", "km": "km", "mi": "mi"},
+}
+
+
+@pytest.mark.parametrize("quantity", SPELLED)
+def test_a_unit_is_known_by_each_of_its_names(quantity: str) -> None:
+    for unit, names in SPELLED[quantity].items():
+        for name in names.split():
+            assert policy.units(f"{quantity}={name}", "metric") == OwnUnits("metric", ((quantity, unit),)), name
 
 
 @pytest.mark.parametrize(
