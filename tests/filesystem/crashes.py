@@ -78,7 +78,7 @@ class Faulty:
                 os._exit(9)
             number = errno.ENOSPC if self.kind == "full" else errno.EIO
             raise OSError(number, os.strerror(number))
-        if self.is_far and name == "link" and options["src_dir_fd"] != options["dst_dir_fd"]:
+        if self.is_far and name == "link" and _is_store(options["src_dir_fd"]) != _is_store(options["dst_dir_fd"]):
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
         return real(*args, **options)
 
@@ -101,6 +101,10 @@ def installed(faulty: Faulty) -> None:
 
 
 _rename_exclusive, _are_apart, _is_far = syscalls._rename_exclusive, tree._are_apart, Step.is_far
+
+
+def _is_store(fd: int) -> bool:
+    return "/undo" in os.readlink(f"/proc/self/fd/{fd}")
 
 
 def _are_far(start: Any, end: Any) -> bool:
@@ -336,7 +340,8 @@ def failed(root: Path, scenario: Scenario, prepare: Prepare, at: int, kind: str)
     try:
         notes: list[str] = getattr(run(policy), "notes", [])
         # A file that could not be read stays as it is, and the answer names it.
-        named = {name: text for name, text in before.items() if any(note.endswith(f": {name}") for note in notes)}
+        told = {name for note in notes for name in note.partition(": ")[2].split(", ")}
+        named = {name: text for name, text in before.items() if name in told}
         answer, expected = "success", [after | named]
     except Problem as problem:
         answer = str(problem)

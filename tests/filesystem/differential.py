@@ -23,7 +23,7 @@ from filesystem.places import Told
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.files.patch import apply_hunks, parse
 from mcp_fs.engine.files.read import LineIndex, Part, read_part
-from mcp_fs.engine.listing import list_tree
+from mcp_fs.engine.folder_tree import list_tree
 from mcp_fs.engine.search import ripgrep
 from mcp_fs.engine.search.contents import Query, search
 from mcp_fs.engine.search.find import find

@@ -13,8 +13,9 @@ import pytest
 from filesystem.reading import fill, on_linux, served
 from mcp_batteries.errors import Invalid, NotFound
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop, Stopped
-from mcp_fs.engine import listing
-from mcp_fs.engine.listing import Sort, list_folder, list_tree
+from mcp_fs.engine import folder_tree
+from mcp_fs.engine.folder_tree import list_tree
+from mcp_fs.engine.listing import Sort, list_folder
 from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
 from mcp_fs.models import Entry
@@ -177,13 +178,13 @@ def test_a_large_tree_is_folded_and_what_is_folded_is_not_walked(
     for number in range(400):
         (tmp_path / f"top{number}").touch()
     opened: list[tuple[str, ...]] = []
-    visited = listing.visited
+    visited = folder_tree.visited
 
     def counting(folder: Any, parts: tuple[str, ...], *rest: Any) -> Any:
         opened.append(parts)
         return visited(folder, parts, *rest)
 
-    monkeypatch.setattr(listing, "visited", counting)
+    monkeypatch.setattr(folder_tree, "visited", counting)
     tree = list_tree(served(tmp_path).readable("."), Stop(), depth=depth, max_bytes=max_bytes)
     text = tree.text()
     assert len(text.encode()) <= max_bytes
@@ -200,6 +201,16 @@ def test_a_large_tree_is_folded_and_what_is_folded_is_not_walked(
         len(files) for folder, _, files in os.walk(tmp_path) if Path(folder).relative_to(tmp_path).parts in drawn
     )
     assert tree.is_whole == (max_bytes == 200_000) == (" seen" not in text.partition("\n")[0])
+
+
+def test_a_folder_of_many_files_leaves_room_for_the_others(tmp_path: Path) -> None:
+    fill(tmp_path, {f"many/f{number}": "" for number in range(2000)} | {f"{name}/f": "" for name in "axyz"})
+    fill(tmp_path, {f"more/f{number}": "" for number in range(2000)} | {"x/.hidden": ""})
+    tree = list_tree(served(tmp_path).readable("."), Stop(), max_bytes=4000)
+    assert len(tree.text()) in range(3300, 4001)
+    begins = [tree.lines.index(name) for name in ("many/", "more/", "x/", "y/")]
+    assert begins[1] - begins[0] > 200 and begins[2] - begins[1] > 200
+    assert tree.lines[begins[2] : begins[3]] == ("x/", "  f", "  (left out: .hidden)")
 
 
 def test_of_more_folders_than_fit_the_first_are_shown(tmp_path: Path) -> None:

@@ -394,7 +394,9 @@ async def test_what_is_too_large_to_show_is_told_never_a_piece_of_its_bytes(tmp_
     for name, words in (("bad.png", "not known or damaged"), ("a.wav", "whole as the resource file://")):
         [note] = await tools.read_media(name)
         assert isinstance(note, TextContent)
-        assert "too large to show whole (limit 3,750,000)" in note.text and words in note.text
+        assert (
+            "too large to show whole (limit 3,750,000 bytes, 8,000 pixels a side)" in note.text and words in note.text
+        )
     with pytest.raises(TooLarge, match="read_text"):
         await Resources(policy, Engine(policy)).read_file(policy.readable("text.log").uri)
 
@@ -417,6 +419,14 @@ def test_a_large_picture_is_shown_in_small(
     assert "3,200 × 800 pixels, shown in small" in shown.note
     with Image.open(io.BytesIO(shown.data)) as small:
         assert small.size == (1568, 392) and len(shown.data) < 1_000_000
+
+
+def test_a_picture_with_a_side_too_long_for_models_is_shown_in_small(tmp_path: Path) -> None:
+    Image.new("1", (8001, 50)).save(tmp_path / "wide", "PNG")
+    Image.new("1", (50, 8000)).save(tmp_path / "tall", "PNG")
+    [wide], [tall] = (view(served(tmp_path).readable(name)) for name in ("wide", "tall"))
+    assert wide.mime_type == "image/jpeg" and "8,001 × 50 pixels, shown in small" in wide.note
+    assert tall.mime_type == "image/png" and tall.data == (tmp_path / "tall").read_bytes()
 
 
 def test_a_photograph_stands_upright(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

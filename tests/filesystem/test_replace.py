@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,60 @@ async def test_appending_keeps_the_encoding(tmp_path: Path) -> None:
     assert not (await call(tmp_path, "write_file", path="a/b/new", content="x", append=True, parents=True))[0]
     assert (tmp_path / "a/b/new").read_text() == "x"
     assert (await call(tmp_path, "write_file", path="f", content="x", append=True, overwrite=True))[0]
+
+
+async def test_appended_lines_end_as_those_before_them(tmp_path: Path) -> None:
+    for old, added, new in (
+        (b"a\r\n", "b\nc\n", b"a\r\nb\r\nc\r\n"),
+        (b"a\r\nb", "c\nd\n", b"a\r\nbc\r\nd\r\n"),
+        (b"a\r\nb\n", "c\n", b"a\r\nb\nc\n"),
+        (b"a\rb\r", "c\n", b"a\rb\rc\r"),
+        (b"a\n", "b\r\n", b"a\nb\r\n"),
+        (b"a", "b\n", b"ab\n"),
+    ):
+        (tmp_path / "f").write_bytes(old)
+        assert not (await call(tmp_path, "write_file", path="f", content=added, append=True))[0]
+        assert (tmp_path / "f").read_bytes() == new
+
+
+@pytest.mark.parametrize(
+    ("by", "old", "new", "after"),
+    [
+        ("text", "a\nb", "x\ny", b"x\r\ny\r\nend\r\n"),
+        ("text", "a\r\nb", "x\r\ny", b"x\r\ny\r\nend\r\n"),
+        ("word", "b", "y\nz", b"a\r\ny\r\nz\r\nend\r\n"),
+        ("regex", "^(.)$", "\\1\\1", b"aa\r\nbb\r\nend\r\n"),
+        ("regex", "d$", "\n", b"a\r\nb\r\nen\r\n\r\n"),
+    ],
+)
+async def test_crlf_is_an_end_of_line_like_any_other(tmp_path: Path, by: str, old: str, new: str, after: bytes) -> None:
+    (tmp_path / "f").write_bytes(b"a\r\nb\r\nend\r\n")
+    failed, said = await call(tmp_path, "replace_text", old_text=old, new_text=new, by=by, glob="f", dry_run=False)
+    assert not failed and (tmp_path / "f").read_bytes() == after, said
+
+
+async def test_what_is_too_large_to_edit_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_fs.engine.replace.MOST_BYTES", 10)
+    (tmp_path / "f").write_text("x" * 11)
+    assert (
+        "larger than 10 bytes, which is as much as can be edited: f"
+        in (await call(tmp_path, "replace_text", old_text="x", new_text="y", glob="*"))[1]
+    )
+
+
+async def test_an_archive_is_no_folder_to_write_to(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("f", "x")
+    for tool, arguments in {
+        "write_file": {"path": "a.zip!/new", "content": "x", "parents": True},
+        "create_directory": {"path": "a.zip!/new"},
+        "copy_file": {"source": "a.zip", "target": "a.zip!/b/c"},
+    }.items():
+        failed, said = await call(tmp_path, tool, **arguments)
+        assert failed and "is in an archive, which can't be changed" in said
+    assert os.listdir(tmp_path) == ["a.zip"]
+    (tmp_path / "a.zip!").mkdir()
+    assert not (await call(tmp_path, "write_file", path="a.zip!/new", content="x"))[0]
 
 
 async def test_a_folder_of_packages_is_deleted_with_its_certificates(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop, Stopped, in_thread
 from mcp_fs.engine import walk
 from mcp_fs.engine.files.read import LineIndex, Part, read_part
-from mcp_fs.engine.listing import list_tree
+from mcp_fs.engine.folder_tree import list_tree
 from mcp_fs.engine.search import contents as search_module
 from mcp_fs.engine.search import opened as opened_module
 from mcp_fs.engine.search import ripgrep, selection

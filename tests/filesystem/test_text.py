@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import subprocess
 import sys
 
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_batteries.errors import Invalid
-from mcp_fs.engine.files.text import SAMPLE_BYTES, Encoding, content_hash, decode, encode, shown, sniff
+from mcp_fs.engine.files.text import SAMPLE_BYTES, Encoding, content_hash, decode, encode, is_utf8, shown, sniff
 
 GERMAN = "Ärger über größere Übel\nSchöne Grüße\n"
 CHINESE = "这是一个测试文件，用来检查编码。\n第二行文字\n"
@@ -82,6 +83,37 @@ def test_a_stray_byte_does_not_make_utf_8_something_else() -> None:
     # It is still written back as it was.
     assert (decoded := decode(data)) is not None
     assert encode(decoded.text, decoded) == data
+
+
+@pytest.mark.parametrize("damage", [b"\xff", b"\x80", b"\xe9", b"\xc3("])
+@pytest.mark.parametrize(
+    "words", ["äöü ", "è un caffè già ", "это текст ", "これは日本語です", "这是一个文件", "한국어 글자"]
+)
+def test_a_short_text_is_utf_8_with_one_byte_damaged(words: str, damage: bytes) -> None:
+    data = words.encode()
+    assert sniff(data + damage + b"\n") == sniff(damage + data) == Encoding("utf-8")
+    # A mark says it even where nothing else does.
+    marked = codecs.BOM_UTF8 + b"one\n" + damage + b"two\n"
+    assert sniff(marked) == Encoding("utf-8", codecs.BOM_UTF8)
+    assert (decoded := decode(marked)) is not None and encode(decoded.text, decoded) == marked
+
+
+@pytest.mark.parametrize(
+    ("codec", "words"),
+    [
+        ("gb18030", "中文内容测试"),
+        ("cp932", "日本語のテキスト"),
+        ("euc_kr", "안녕하세요 반갑습니다"),
+        ("big5", "中文內容測試"),
+        ("cp1251", "Привет"),
+        ("koi8_r", "Привет"),
+        ("cp1252", "GRÜSSE À L'ÉTÉ"),
+    ],
+)
+def test_short_texts_in_other_encodings_are_not_taken_for_damaged_utf_8(codec: str, words: str) -> None:
+    for end in range(3, len(words) + 1):
+        data = words[:end].encode(codec)
+        assert sniff(data) != Encoding("utf-8") or is_utf8(data)
 
 
 @pytest.mark.parametrize("shift", range(3))

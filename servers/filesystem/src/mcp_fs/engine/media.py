@@ -17,7 +17,7 @@ from mcp_batteries.errors import Invalid, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
 from mcp_fs.engine.documents.content import is_document, open_content
 from mcp_fs.engine.files.text import SAMPLE_BYTES, sniff
-from mcp_fs.engine.pictures import can_reduce, reduced
+from mcp_fs.engine.pictures import LONGEST_SIDE, can_reduce, is_too_wide, reduced
 from mcp_fs.engine.walk import spoken
 from mcp_fs.models import Media, counted
 from mcp_fs.policy import Readable
@@ -118,6 +118,8 @@ def view(place: Readable, page: int = 1, stop: Stop | None = None) -> list[Media
             data = head + file.read(limit)
             if kind != "application/pdf":
                 _refuse_beyond(place, page, 1)
+                if family == "image" and is_too_wide(file):
+                    return [_too_large(place, file, size, kind, facts)]
                 return [Media(family, place.display, place.uri, kind, size, facts, data)]
             if (shown := _page(place, data, page, facts)) is not None:
                 return [shown]
@@ -132,7 +134,7 @@ def view(place: Readable, page: int = 1, stop: Stop | None = None) -> list[Media
 
 def _too_large(place: Readable, file: BinaryIO, size: int, kind: str, facts: str) -> Media:
     """What can be said of a picture or a sound that is too large to show: the picture in small, if that can be."""
-    facts += f"; too large to show whole (limit {_MOST_SHOWN:,})"
+    facts += f"; too large to show whole (limit {_MOST_SHOWN:,} bytes, {LONGEST_SIDE:,} pixels a side)"
     if size <= MOST_WHOLE:
         facts += f"; whole as the resource {place.uri}"
     if kind.startswith("image"):

@@ -7,10 +7,12 @@ import io
 import warnings
 from typing import BinaryIO
 
-__all__ = ["can_reduce", "reduced"]
+__all__ = ["LONGEST_SIDE", "can_reduce", "is_too_wide", "reduced"]
 
 _EDGE = 1568
 """Pixels of the longer side: above it hosts scale pictures down themselves."""
+LONGEST_SIDE = 8000
+"""Pixels that every model takes."""
 _MOST_PIXELS = 64_000_000
 """That are decoded, at four bytes each."""
 _MOST_JPEG = 400_000_000
@@ -21,6 +23,21 @@ _QUALITY = 85
 def can_reduce() -> bool:
     """Whether the library is installed."""
     return importlib.util.find_spec("PIL") is not None
+
+
+def is_too_wide(file: BinaryIO) -> bool:
+    """Whether a picture has a longer side than models take; False where that can't be told."""
+    if not can_reduce():
+        return False
+    from PIL import Image
+
+    file.seek(0)
+    Image.MAX_IMAGE_PIXELS = None
+    try:
+        with warnings.catch_warnings(action="ignore"), Image.open(file) as image:  # reads no more than its beginning
+            return max(image.size) > LONGEST_SIDE
+    except (OSError, ValueError, SyntaxError, MemoryError):
+        return False
 
 
 def reduced(file: BinaryIO) -> tuple[str, bytes]:

@@ -50,6 +50,10 @@ class Substitution:
         Raises:
             Invalid: the expression can't be read.
         """
+        substitute = self._in_any_text()
+        return substitute if "\r" in self.old else partial(_with_line_feeds, substitute)
+
+    def _in_any_text(self) -> Callable[[str], tuple[str, int]]:
         if self.by == "regex":
             return text_substitute(self.old, self.new, ignore_case=self.ignore_case)
         # Escaped, the expression is a plain text with two looks at its neighbours: no repetition, nothing to blow up.
@@ -57,6 +61,15 @@ class Substitution:
         if self.by == "word":
             source = rf"(?<!\w){source}(?!\w)"
         return partial(re.compile(source, re.IGNORECASE if self.ignore_case else 0).subn, lambda _: self.new)
+
+
+def _with_line_feeds(substitute: Callable[[str], tuple[str, int]], text: str) -> tuple[str, int]:
+    """Substitute in a text whose lines end in CRLF as if they ended in LF, as callers write and search for it."""
+    lines = text.count("\r\n")
+    if not lines or {text.count("\r"), text.count("\n")} != {lines}:
+        return substitute(text)
+    new, number = substitute(text.replace("\r\n", "\n"))
+    return re.sub("\r?\n", "\r\n", new), number
 
 
 @dataclass(slots=True)
@@ -126,9 +139,12 @@ def _try(place: Writable, substitute: Callable[[str], tuple[str, int]], skipped:
     except Problem as problem:
         skipped.add(problem.what.rstrip("."), place.display)
         return None
-    decoded = None if data is None else decode(data)
+    if data is None:
+        skipped.add(f"larger than {MOST_BYTES:,} bytes, which is as much as can be edited", place.display)
+        return None
+    decoded = decode(data)
     if decoded is None:
-        return None  # binary, or larger than what can be edited
+        return None  # binary
     new, number = substitute(decoded.text)
     if new == decoded.text:
         return None

@@ -15,15 +15,16 @@ from mcp_fs.engine.compare import compare
 from mcp_fs.engine.documents.content import source_of, takes_time
 from mcp_fs.engine.files import copying, temp_files, tree
 from mcp_fs.engine.files.cached_read import warm
-from mcp_fs.engine.files.edit import Replacement
+from mcp_fs.engine.files.edit import Replacement, appended
 from mcp_fs.engine.files.edit import replace as replace_text
 from mcp_fs.engine.files.handles import resolve, spelled_names, status
 from mcp_fs.engine.files.patch import FilePatch, apply_hunks
 from mcp_fs.engine.files.read import LineIndex, Part, read_part, read_parts
 from mcp_fs.engine.files.transaction import Change, change_files
 from mcp_fs.engine.files.write import write_file
+from mcp_fs.engine.folder_tree import list_tree
 from mcp_fs.engine.info import info
-from mcp_fs.engine.listing import Sort, list_folder, list_roots, list_tree, names_in
+from mcp_fs.engine.listing import Sort, list_folder, list_roots, names_in
 from mcp_fs.engine.media import view
 from mcp_fs.engine.replace import Substitution, replace_in_files
 from mcp_fs.engine.search import ripgrep
@@ -223,7 +224,8 @@ class Engine:
         def work(stop: Stop, step: Step | None) -> Edited | Written:
             if not _exists(place):
                 return write_file(place, content, overwrite=False, stop=stop, step=step)
-            return change_files([Change(place, lambda text: text + content)], dry_run=False, stop=stop, step=step)
+            change = Change(place, partial(appended, added=content))
+            return change_files([change], dry_run=False, stop=stop, step=step)
 
         return await self._change(work, what="Writing")
 

@@ -17,11 +17,20 @@ if sys.platform == "win32":
 else:
     from mcp_fs.engine.files.handles_posix import resolve
 
-__all__ = ["advice"]
+__all__ = ["advice", "is_in_archive"]
 
 _LOOKED_AT = 5000
 _WRAPPING = " \t\r\n\"'`<>"
 _ELSEWHERE = re.compile(r"^(?:@|~/|\$HOME/|[A-Za-z]:/)")
+
+
+def is_in_archive(place: Readable) -> bool:
+    """Whether a path means what is in an archive, which no folder holds."""
+    for above in (place, *_above(place)):
+        if above.name.endswith("!"):
+            names = _names(above.parent) or ()
+            return above.name[:-1] in names and above.name not in names
+    return False
 
 
 def advice(place: Readable) -> str:
@@ -29,9 +38,8 @@ def advice(place: Readable) -> str:
     names = _names(place.parent)
     if names is not None and place.name in names:
         return "It is a link whose target does not exist."
-    for above in (place, *_above(place)):
-        if above.name.endswith("!") and above.name[:-1] in (_names(above.parent) or ()):
-            return "What is in an archive is read by `read_text` and searched by `search_text`."
+    if is_in_archive(place):
+        return "What is in an archive is read by `read_text` and searched by `search_text`."
     for parts in _readings(place):
         if (meant := _find(place, parts)) is not None:
             return f"Did you mean {quote(meant.display)}?"

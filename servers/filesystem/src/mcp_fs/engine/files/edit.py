@@ -79,6 +79,14 @@ def replace(text: str, replacements: Sequence[Replacement], shown: str, stop: St
     return text
 
 
+def appended(text: str, added: str) -> str:
+    """`text` with `added` at its end, whose lines end as the last one there does; CR in it means the caller knows."""
+    last = max(text.rfind("\n"), text.rfind("\r"))
+    if last < 0 or "\r" in added:
+        return text + added
+    return text + added.replace("\n", "\r\n" if text[last - 1 : last + 1] == "\r\n" else text[last])
+
+
 def carry_damage(new: str, old: str) -> str:
     """`new` with the bytes that stand in `old` where both show U+FFFD, in order.
 

@@ -194,6 +194,8 @@ def sniff(sample: bytes) -> Encoding | None:
         if sample.startswith(mark) and _decodes(sample[len(mark) :], name):
             return Encoding(name, mark)
     sample = sample[:SAMPLE_BYTES]
+    if sample.startswith(codecs.BOM_UTF8) and b"\0" not in sample and not _mostly_control(sample):
+        return Encoding("utf-8", codecs.BOM_UTF8)  # nothing else begins so, whatever is damaged behind it
     if b"\0" in sample:
         return _wide(sample)
     if _mostly_control(sample):
@@ -318,7 +320,8 @@ def _mostly_utf8(sample: bytes) -> bool:
     text = sample.decode("utf-8", "replace")
     stray = text.count("\ufffd")
     beyond_ascii = len(text) - len(text.encode("ascii", "ignore"))
-    return beyond_ascii - stray > 10 * stray
+    # Of texts of three characters and more in other encodings, one in a thousand.
+    return beyond_ascii - stray >= 3 * stray
 
 
 def _mostly_control(sample: bytes) -> bool:

@@ -23,6 +23,7 @@ from mcp_fs.engine.files.locks import locked
 from mcp_fs.engine.files.syscalls import write_all
 from mcp_fs.engine.files.temp_files import clean_once, hold, remove_quietly, temporary_name
 from mcp_fs.engine.files.text import content_hash
+from mcp_fs.engine.suggestions import is_in_archive
 from mcp_fs.engine.undo.states import state_of
 from mcp_fs.engine.undo.step import Intent, Step
 from mcp_fs.models import Written
@@ -87,6 +88,8 @@ def write_file(
 @contextmanager
 def writing_to(place: Writable, *, follow: bool = True) -> Generator[Spot[Writable]]:
     """The spot of an entry to be made or changed; as `resolve`, saying which folder is missing."""
+    if is_in_archive(place):
+        raise Refused(f"{quote(place.display)} is in an archive, which can't be changed.", "Choose a path beside it.")
     with ExitStack() as stack:
         try:
             spot = stack.enter_context(resolve(place, follow=follow))
