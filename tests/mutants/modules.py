@@ -25,9 +25,12 @@ MODULES = {
     ),
     "servers/filesystem/src/mcp_fs/secrets.py": ("tests/filesystem/test_policy.py",),
     "servers/git/src/mcp_git/policy.py": (
+        "tests/git_server/test_policy.py",
         "tests/git_server/test_reads.py",
         "tests/git_server/test_hostile.py",
         "tests/git_server/test_writes.py",
+        "tests/git_server/test_remotes.py",
+        "tests/git_server/test_worktrees.py",
     ),
     "servers/github/src/mcp_github/policy.py": (
         "tests/github_server/test_policy.py",
