@@ -8,9 +8,14 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from github_server.oracle import Oracle
+from github_server.oracle import Oracle, Seen
+from github_server.oracle.description import judged
+from github_server.oracle.graph import operation_name
+from github_server.oracle.server import Reply
+from github_server.permissions import README, filled, needed, together
 from github_server.serving import EVERYTHING, served, text_of
 from github_server.world import SHA, branch, file, issue, not_found, sample
+from mcp_github.permissions import NEEDS
 
 O = {"repo": "octo/app"}  # noqa: E741 - it stands in every line
 CALLS: list[tuple[str, dict[str, Any]]] = [
@@ -228,9 +233,11 @@ async def test_every_tool_asks_github_for_what_github_knows(oracle: Oracle) -> N
         # What changed is told from memory, and GitHub is not asked.
         assert {name for name, _ in CALLS} | {"list_changes"} == tools.keys()
         failed: list[str] = []
+        asked: dict[str, set[str]] = {name: set() for name, _ in CALLS}
         for name, arguments in CALLS:
             before = len(oracle.seen)
             result = await client.call_tool(name, arguments)
+            asked[name].update(needed(of) for seen in oracle.seen[before:] if (of := operation(seen)))
             if result.is_error:
                 failed.append(f"{name}({arguments}): {text_of(result)}")
                 continue
@@ -243,6 +250,40 @@ async def test_every_tool_asks_github_for_what_github_knows(oracle: Oracle) -> N
     verbs = {seen.verb for seen in oracle.seen}
     assert verbs == {"GET", "POST", "PATCH", "PUT", "DELETE"}
     assert oracle.violations == []
+    assert {name: together(permissions) for name, permissions in asked.items()} == {
+        name: list(permissions) for name, permissions in NEEDS.items()
+    }
+
+
+def operation(seen: Seen) -> str:
+    """What a request is called where permissions are listed; empty for a download."""
+    if seen.path == "/graphql":
+        return f"GRAPHQL {operation_name(seen.json['query'])}"
+    found = judged(seen.verb, seen.target, seen.headers, seen.body).operation
+    return f"{seen.verb} {found.template}" if found else ""
+
+
+def test_the_readme_has_the_permissions() -> None:
+    text = README.read_text("utf-8")
+    assert filled(text, NEEDS) == text, "run `python tests/github_server/permissions.py`"
+
+
+@pytest.mark.anyio
+async def test_a_refusal_names_the_permission(oracle: Oracle) -> None:
+    said = {"message": "Resource not accessible by personal access token"}
+    oracle.answer("GET", "/repos/octo/app/actions/runs/9", said, status=403)
+    oracle.answer(
+        "GET", "/repos/octo/app/issues/3", said, status=403, headers={"x-accepted-github-permissions": "issues=read"}
+    )
+    oracle.graphql("Discussions", Reply(200, {"data": None, "errors": [{"type": "FORBIDDEN", **said}]}))
+    async with served(oracle, "--toolsets", "all") as client:
+        for tool, arguments, words in (
+            ("get_run", {"run_id": 9}, "needs for this tool: Actions: read."),
+            ("get_issue", {"number": 3}, "needs the permission `issues=read`."),
+            ("list_discussions", {}, "needs for this tool: Discussions: read."),
+        ):
+            result = await client.call_tool(tool, {**O, **arguments})
+            assert words in text_of(result), tool
 
 
 @pytest.mark.anyio

@@ -14,6 +14,7 @@ from mcp_batteries.server.skills import PackagedSkills
 from mcp_github.callers import Callers, sender
 from mcp_github.changes import Deliveries, Followed, WatchListFollower
 from mcp_github.completions import Completions
+from mcp_github.engine import failures
 from mcp_github.engine.actions import Actions
 from mcp_github.engine.api import Api
 from mcp_github.engine.artifacts import Artifacts
@@ -40,6 +41,7 @@ from mcp_github.engine.stars import Stars
 from mcp_github.engine.taint import reader
 from mcp_github.engine.watchlist import WatchList
 from mcp_github.login import LoginPrompt
+from mcp_github.permissions import NEEDS
 from mcp_github.policy import Policy
 from mcp_github.prompts import Prompts
 from mcp_github.resources import InboxResources, Resources, WatchListResources
@@ -90,6 +92,7 @@ def build(settings: Settings) -> Assembled:
         reader.set(whose(ctx))
         if callers:
             caller.set(sender(ctx))
+        failures.needs.set(NEEDS.get(str((ctx.params or {}).get("name")), ()) if ctx.method == "tools/call" else ())
         with api.told() as notes:
             result = await call_next(ctx)
         if notes and isinstance(result, dict) and "content" in result:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from contextvars import ContextVar
 from typing import Any, cast
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote
@@ -12,7 +13,10 @@ from mcp_github.engine.rate_limits import EVERYTHING, RateLimits, limited
 from mcp_github.engine.response import Reply
 from mcp_github.engine.text import scrub_text
 
-__all__ = ["graphql_problem", "problem"]
+__all__ = ["graphql_problem", "needs", "problem"]
+
+needs: ContextVar[tuple[str, ...]] = ContextVar("needs", default=())
+"""The permissions that the tool at work needs, for a refusal in which GitHub names none."""
 
 _SECONDARY_SECONDS = 60.0
 """What GitHub asks to wait when it names no time."""
@@ -87,7 +91,8 @@ def graphql_problem(errors: list[Any], reply: Reply, what: str, limits: RateLimi
         case "NOT_FOUND":
             return NotFound(f"GitHub does not find {what}, or hides it from this token.{words}")
         case "FORBIDDEN" | "INSUFFICIENT_SCOPES":
-            return Refused(f"The token may not do that to {what}.{words}", "The operator has to widen the token.")
+            fix = _needed() or "The operator has to widen the token."
+            return Refused(f"The token may not do that to {what}.{words}", fix)
         case "STALE_DATA":
             return Conflict(f"The {what} has changed meanwhile.{words}", "Read it again.")
         case "UNPROCESSABLE":
@@ -125,7 +130,11 @@ def _forbidden(reply: Reply, said: str, what: str) -> Problem:
             f"The organisation of {what} wants the token authorised for single sign-on.",
             "The user can do that on the page of their tokens.",
         )
-    return Refused(f"The token may not do that to {what}.{words}", _scopes(reply))
+    return Refused(f"The token may not do that to {what}.{words}", _scopes(reply) or _needed())
+
+
+def _needed() -> str:
+    return f"A fine-grained token needs for this tool: {', '.join(needs.get())}." if needs.get() else ""
 
 
 def _scopes(reply: Reply) -> str:
