@@ -6,11 +6,18 @@ __all__ = ["MODULES"]
 
 _SHARED = "shared/src/mcp_batteries"
 
+_HEARING = (
+    "tests/shared/test_hub.py",
+    "tests/shared/test_followers.py",
+    "tests/simulation/test_simulation.py",
+    "tests/filesystem/test_list_changes.py",
+)
+
 MODULES = {
-    f"{_SHARED}/subscriptions/hub.py": ("tests/shared/test_hub.py",),
+    f"{_SHARED}/subscriptions/hub.py": _HEARING,
     f"{_SHARED}/replicas/bus.py": ("tests/shared/test_buses.py", "tests/simulation/test_simulation.py"),
-    f"{_SHARED}/subscriptions/subscribers.py": ("tests/shared/test_hub.py", "tests/simulation/test_simulation.py"),
-    f"{_SHARED}/subscriptions/topics.py": ("tests/shared/test_hub.py", "tests/simulation/test_simulation.py"),
+    f"{_SHARED}/subscriptions/subscribers.py": _HEARING,
+    f"{_SHARED}/subscriptions/topics.py": _HEARING,
     f"{_SHARED}/transports/http/auth/guard.py": (
         "tests/shared/test_guard.py",
         "tests/shared/test_access.py",

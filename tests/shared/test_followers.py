@@ -132,6 +132,16 @@ async def test_who_does_not_ask_is_let_go(monkeypatch: pytest.MonkeyPatch) -> No
             followers.again("me", name)
 
 
+async def test_between_questions_nothing_is_done() -> None:
+    async with following() as (followers, _, source):
+        _, follower = await followers.begin("me", ["a"])
+        for _ in range(3):
+            follower.asked()
+            with anyio.fail_after(10):
+                await anyio.wait_all_tasks_blocked()
+        assert source.watched == {"a"}
+
+
 async def test_a_name_is_good_for_its_owner_only() -> None:
     async with following() as (followers, _, _):
         name, follower = await followers.begin("me", ["a"])
