@@ -205,7 +205,7 @@ def test_looking_makes_no_commit_of_others_fail(journal: str, tmp_path: Path) ->
                 try:
                     writer.execute(f"INSERT INTO many_{number % 20} (x) VALUES ({number})")
                 except sqlite3.OperationalError as error:
-                    failed.append(str(error))
+                    failed.append(error.sqlite_errorname)
         done.set()
 
     interrupt = Interrupt()
@@ -261,7 +261,12 @@ def test_a_look_without_a_lock_sees_no_half_of_a_commit(journal: str, tmp_path: 
         digests: dict[str, str] | None = operations.run(connections, request, lambda _: None)["digests"]
         return None if digests is None else digests.get("total")
 
-    first = look(new=True)
+    def settled() -> str:
+        """What a look finds that had the time it needs; a slow machine may have to look more than once."""
+        found = (look(new=True) for _ in range(50))
+        return next(digest for digest in found if digest and not digest.startswith("unknown"))
+
+    first = settled()
     thread = threading.Thread(target=write)
     thread.start()
     seen: set[str | None] = set()
@@ -269,7 +274,7 @@ def test_a_look_without_a_lock_sees_no_half_of_a_commit(journal: str, tmp_path: 
         seen.add(look(new=False))
     thread.join()
     assert {digest for digest in seen if digest and not digest.startswith("unknown")} <= {first}
-    assert look(new=True) == first
+    assert settled() == first
     connections.reader(str(path)).close()
 
 
@@ -298,6 +303,7 @@ async def test_a_link_that_leads_elsewhere_is_followed(tmp_path: Path) -> None:
         await told(wire, U)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Python tells no time there that a program can't set back")
 @pytest.mark.anyio
 @pytest.mark.parametrize("journal", ["delete", "wal"])
 async def test_a_file_overwritten_in_place_is_noticed_whatever_it_says_of_itself(journal: str, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import itertools
 import os
 import sqlite3
 import stat
+import sys
 import threading
 import time
 from collections.abc import Generator, Mapping
@@ -14,6 +15,7 @@ from typing import Any
 
 from mcp_sqlite.worker.authorizer import Authorizer, Mode, apply_limits
 from mcp_sqlite.worker.cells import Failure, text_or_bytes
+from mcp_sqlite.worker.glance import glance
 from mcp_sqlite.worker.vectors import load_into
 
 __all__ = ["BUSY_MS", "Connections", "Database", "Interrupt", "file_uri", "stamp"]
@@ -342,7 +344,7 @@ def _is_half_written(error: sqlite3.OperationalError) -> bool:
 
 def _size(path: str) -> int:
     try:
-        return os.path.getsize(path) if os.path.isfile(path) else 0
+        return glance(path)[0] if sys.platform == "win32" or os.path.isfile(path) else 0
     except OSError:
         return 0
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import sys
 import time
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from mcp_sqlite.worker.cells import Failure
 from mcp_sqlite.worker.connections import Connections, Database, stamp
+from mcp_sqlite.worker.glance import glance
 
 __all__ = ["Unlocked", "Written", "rollback_state", "written_since"]
 
@@ -100,7 +102,7 @@ class Unlocked:
     def _recover(self) -> None:
         """Have the journal of a program that died rolled back; one glance at the file does it."""
         try:
-            if time.time() - os.stat(f"{self.path}-journal").st_mtime < _ABANDONED_SECONDS:
+            if time.time() - glance(f"{self.path}-journal")[1] < _ABANDONED_SECONDS:
                 return
             self._close()
             self.connections.reader(self.path)
@@ -151,13 +153,13 @@ def _is_written(path: str) -> bool:
 def written_since(path: str) -> float | None:
     """Since when the transaction under way has written its journal; None where there is none."""
     try:
-        if os.name == "nt":
+        if sys.platform == "win32":
             # What is open can't be deleted there, and deleting it is what ends a commit.
-            found = os.stat(f"{path}-journal")
-            if not found.st_size:
+            size, written = glance(f"{path}-journal")
+            if not size:
                 return None
-            if time.time() - found.st_mtime < _RESTS_SECONDS:
-                return found.st_mtime
+            if time.time() - written < _RESTS_SECONDS:
+                return written
         with open(f"{path}-journal", "rb", buffering=0) as journal:
             if journal.read(len(_JOURNAL)) != _JOURNAL:
                 return None
