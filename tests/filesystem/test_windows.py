@@ -60,6 +60,22 @@ def test_a_lone_surrogate_is_not_a_path(name: str, place: Ground) -> None:
         place.readable(name)
 
 
+def test_what_somebody_has_open_for_a_moment_is_replaced_and_removed(
+    place: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place.root / "new.txt").write_text("new")
+    with handles.resolve(place.writable("new.txt")) as spot:
+        for change in (
+            lambda: spot.folder.rename("new.txt", spot.folder, "notes.txt"),
+            lambda: spot.folder.remove("notes.txt"),
+        ):
+            reader = (place.root / "notes.txt").open("rb")
+            monkeypatch.setattr("time.sleep", lambda _, reader=reader: reader.close())
+            change()
+            assert reader.closed
+    assert not (place.root / "notes.txt").exists()
+
+
 @pytest.mark.parametrize(
     "path", [r"\\?\C:\Windows\win.ini", r"\\.\C:", r"\\.\PhysicalDrive0", r"C:win.ini", r"\Windows"]
 )

@@ -38,6 +38,10 @@ class Belongings:
         A new owner takes the bits that let others run it as that owner, as chown(2) does.
         """
         if sys.platform == "win32":
+            try:
+                folder.set_times(name, found)
+            except OSError:
+                self._lose("the times")
             return
         fd, is_link = folder.fd, stat.S_ISLNK(found.st_mode)
         mode = stat.S_IMODE(found.st_mode)

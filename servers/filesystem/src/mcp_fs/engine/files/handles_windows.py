@@ -17,7 +17,9 @@ import ctypes
 import errno
 import msvcrt
 import os
-from collections.abc import Iterator
+import stat
+import time
+from collections.abc import Callable, Iterator
 from ctypes import wintypes
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -48,6 +50,9 @@ _SHARE_ALL = _SHARE_READ_WRITE | 0x0004
 _OPEN_EXISTING = 3
 _BACKUP = 0x02000000  # FILE_FLAG_BACKUP_SEMANTICS: folders too
 _THE_LINK_ITSELF = 0x00200000  # FILE_FLAG_OPEN_REPARSE_POINT
+_BUSY = (5, 32, 33)  # ERROR_ACCESS_DENIED, of a file to be replaced, ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION
+_BUSY_SECONDS = 0.5
+_PAUSE_SECONDS = 0.01
 _DEVICES = frozenset(
     ["con", "prn", "aux", "nul", "conin$", "conout$", "clock$"]
     + [f"{port}{number}" for port in ("com", "lpt") for number in "0123456789¹²³"]
@@ -118,14 +123,19 @@ class Folder(Generic[P_co]):
     def set_mode(self, mode: int) -> None:
         """Nothing: folders have no permission bits here."""
 
+    def set_times(self, name: str, found: os.stat_result) -> None:
+        """Give `name` the times in `found`, unless it is a link, of which Python can't set any here."""
+        if not stat.S_ISLNK(found.st_mode):
+            os.utime(self._at(name), ns=(found.st_atime_ns, found.st_mtime_ns))
+
     def make_link(self, text: str, name: str) -> None:
         os.symlink(text, self._at(name))
 
     def remove(self, name: str) -> None:
-        os.unlink(self._at(name))
+        _patiently(lambda: os.unlink(self._at(name)))
 
     def remove_folder(self, name: str) -> None:
-        os.rmdir(self._at(name))
+        _patiently(lambda: os.rmdir(self._at(name)))
 
     def add_name(self, name: str, folder: Folder[Any], new: str) -> None:
         os.link(self._at(name), folder._at(new))
@@ -135,7 +145,7 @@ class Folder(Generic[P_co]):
         if _is_folder(source) and os.path.lexists(target) and not _is_folder(target):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         try:
-            os.replace(source, target)
+            _patiently(lambda: os.replace(source, target), lambda: not _is_folder(target))
         except PermissionError:
             # What Windows says of every folder that is in the way; rename(2) replaces an empty one with another.
             if not _is_folder(target):
@@ -146,7 +156,7 @@ class Folder(Generic[P_co]):
             os.rename(source, target)
 
     def rename_new(self, name: str, folder: Folder[Any], new: str) -> None:
-        os.rename(self._at(name), folder._at(new))
+        _patiently(lambda: os.rename(self._at(name), folder._at(new)))
 
     def sync(self) -> None:
         """Nothing: NTFS journals its folders and offers no more."""
@@ -284,6 +294,18 @@ def _final_path(handle: int) -> str:
 
 def _is_same_path(one: str, other: str) -> bool:
     return os.path.normcase(one) == os.path.normcase(other)
+
+
+def _patiently(change: Callable[[], None], may_help: Callable[[], bool] = lambda: True) -> None:
+    """Do `change`, again for a while if somebody has open what it is about: a reader of ours, or a virus scanner."""
+    until = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            return change()
+        except PermissionError as error:
+            if error.winerror not in _BUSY or time.monotonic() > until or not may_help():
+                raise
+        time.sleep(_PAUSE_SECONDS)
 
 
 def _is_junction(path: str) -> bool:

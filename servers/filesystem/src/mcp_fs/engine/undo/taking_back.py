@@ -341,9 +341,9 @@ def _take_back(one: _Step, held: Folder[Writable], store: Store, step: Step, sto
         for each, where in zip(reached, given, strict=True):
             with told(each.entry.place):
                 each.bring_back(where, stop)
-        for each in reached:
             for spot in each.spots:
                 confirm(spot.folder, each.entry.place, "taken back")
+                spot.folder.close()  # the next may remove it, which Windows does of none that is open
     held.close()
     with suppress(OSError):  # it is not listed any more in any case
         store.remove(one.record.kept)
