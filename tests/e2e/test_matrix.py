@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -133,33 +134,47 @@ async def test_a_name_that_is_not_utf8_is_listed_read_and_followed(transport: st
 _LEAVES_SECONDS = SECONDS / 8
 
 
+def _figures(begun: float, ends: float) -> str:
+    return f"has a subscriber after {ends - begun:.1f} s, is gone within {anyio.current_time() - ends:.2f} s"
+
+
 @pytest.mark.anyio
 @pytest.mark.parametrize("package", CASES)
-async def test_every_server_answers_subscribes_and_leaves_over_stdio(package: str, tmp_path: Path) -> None:
+async def test_every_server_answers_subscribes_and_leaves_over_stdio(
+    package: str, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
     case = CASES[package](tmp_path)
+    begun = anyio.current_time()
     async with StdioWire(case.command, revision=REVISIONS[0]) as wire:
         await wire.open()
         text_of(await wire.call(case.read[0], **case.read[1]))
         await wire.subscribe(case.uri)
+        ends = anyio.current_time()
         await wire.close_stdin()
         with anyio.fail_after(_LEAVES_SECONDS):
             assert await wire.wait() == 0
+        record_property(f"{package} over stdio", _figures(begun, ends))
     assert (wire.garbage, wire.stderr) == ([], "")
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("package", CASES)
-async def test_every_server_answers_subscribes_and_leaves_over_http(package: str, tmp_path: Path) -> None:
+async def test_every_server_answers_subscribes_and_leaves_over_http(
+    package: str, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
     case = CASES[package](tmp_path)
+    begun = anyio.current_time()
     async with listening(package, *case.arguments) as (process, url):
         async with HttpWire(url, revision=MODERN) as wire:
             await wire.open()
             text_of(await wire.call(case.read[0], **case.read[1]))
             await wire.subscribe(case.uri)
+            ends = anyio.current_time()
             if sys.platform == "win32":
                 process.terminate()
             else:
                 process.send_signal(signal.SIGINT)
             with anyio.fail_after(_LEAVES_SECONDS):
                 status = await process.wait()
+        record_property(f"{package} over HTTP", _figures(begun, ends))
         assert status == (1 if sys.platform == "win32" else 130)

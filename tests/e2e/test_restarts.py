@@ -6,10 +6,12 @@ import pytest
 
 from e2e.restarts import lost, roll
 from e2e.services import KINDS
+from shared.http_subject import asks_to_end
 
 pytestmark = pytest.mark.anyio
 
 
+@asks_to_end
 async def test_a_server_that_ends_answers_what_was_sent(tmp_path: Path) -> None:
     tally = await roll(1, "direct", "", tmp_path)
     assert not lost(tally)

@@ -14,7 +14,7 @@ from zlib import crc32
 
 import pytest
 
-from windows.listed import AGAIN, EACH, LISTED, NO_LINKS, NO_POSTGRES, SAME
+from windows.listed import AGAIN, EACH, LISTED, NO_LINKS, NO_POSTGRES, SAME, WEEKLY
 
 T = TypeVar("T")
 
@@ -50,6 +50,8 @@ def verdicts(items: Sequence[pytest.Item], only: str) -> Iterator[tuple[pytest.I
     """Which of `items` do not run, each with a kind and why in words."""
     first: dict[str, int] = {}
     for item in items:
+        if item.get_closest_marker("weekly"):
+            continue
         test, weight = _weighed(item)
         first[test] = min(weight, first.get(test, weight))
     for item in items:
@@ -60,6 +62,8 @@ def verdicts(items: Sequence[pytest.Item], only: str) -> Iterator[tuple[pytest.I
             yield (item, "listed", why) if why else (item, "left", "is not on the list")
         elif only != "rest":
             continue
+        elif item.get_closest_marker("weekly"):
+            yield item, "left", WEEKLY
         elif (sample := _of(SAME, name)) and weight % sample[0]:
             yield item, "left", sample[1]
         elif not sample and item.get_closest_marker("process") and weight != first[test] and not _of(EACH, name):

@@ -181,7 +181,7 @@ class Leg:
             "--tb=short",
             "--color=no",
         ]
-        fixed += ["-p", "no:cacheprovider", "-p", "windows.judge", "--hypothesis-profile", "few"]
+        fixed += ["-p", "no:cacheprovider", "-p", "windows.judge", "--hypothesis-profile", "few", "-m", "not debian"]
         fixed += ["-o", f"faulthandler_timeout={int(seconds / 4)}", "--report", windows_path(report)]
         environment = self.room(number)
         began = time.monotonic()
@@ -276,6 +276,8 @@ def printed(told: list[dict[str, Any]], seconds: float) -> int:
         print(f"{suite:14}" + "".join(f"{counts[suite, kind]:>9}" for kind in kinds) + f"{took[suite]:9.0f}")
     print(f"{'all':14}" + "".join(f"{sum(counts[suite, kind] for suite in suites):>9}" for kind in kinds), end="")
     print(f"{seconds:9.0f} by the clock\n")
+    for name, figure in sorted(pair for line in ended for pair in line.get("figures", {}).items()):
+        print(f"{name:24} {figure}")
     for (suite, kind, why), number in sorted(reasons.items(), key=lambda item: (item[0][0], -item[1])):
         print(f"{suite:14} {number:>4} {kind}: {why}")
     return int(any(kind == "failed" for _, kind in counts))
