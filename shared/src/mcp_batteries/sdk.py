@@ -8,7 +8,7 @@ Two more are imported where they are used, because they cost time to import: `wa
 from __future__ import annotations
 
 from asyncio.sslproto import SSLProtocol
-from collections.abc import Collection, Generator
+from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -35,6 +35,7 @@ __all__ = [
     "lowlevel",
     "serve_stream",
     "small_tls_buffers",
+    "tell_at_start",
     "tool_table",
 ]
 
@@ -156,6 +157,20 @@ def announce(server: MCPServer[Any], notifications: NotificationOptions) -> None
         return create(notification_options or notifications, *args, **kwargs)
 
     low.create_initialization_options = announced  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def tell_at_start(server: MCPServer[Any], told: Mapping[str, Any]) -> None:
+    """Make every legacy handshake of `server` tell more of it, by the names of `InitializationOptions`.
+
+    Told to the constructor, the SDK repeats it in every answer of the modern era.
+    """
+    low = lowlevel(server)
+    create = low.create_initialization_options
+
+    def created(*args: Any, **kwargs: Any) -> InitializationOptions:
+        return create(*args, **kwargs).model_copy(update=told)
+
+    low.create_initialization_options = created  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def small_tls_buffers() -> None:

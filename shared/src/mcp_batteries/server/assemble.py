@@ -31,6 +31,7 @@ from mcp_batteries.server.declare import (
     declarations,
     toolsets_of,
 )
+from mcp_batteries.server.introduction import introduce
 from mcp_batteries.server.list_changes import ChangeTools
 from mcp_batteries.server.origins import Origins
 from mcp_batteries.server.skills import SkillsExtension, SkillSource
@@ -277,6 +278,8 @@ def assemble(
     server.around, server.follows, server.tools_change = around, follows, tools_change
     catalog.install(server)
     hub.install(server)
+    kind = type(settings)
+    introduce(server, kind.__module__.removesuffix(".settings"), (kind.__doc__ or "").partition("\n")[0])
     return server
 
 

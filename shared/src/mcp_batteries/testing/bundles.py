@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from mcp_batteries.testing.members import NAMESPACE, PUBLISHED, REPOSITORY, Memb
 __all__ = ["bundle", "manifest", "registry_entry"]
 
 _SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
+_ICONS = (("png", "image/png", "128x128"), ("svg", "image/svg+xml", "any"))
 _DESCRIPTION = 100
 """Characters: the registry's limit."""
 
@@ -58,6 +60,9 @@ def manifest(server: Member, tools: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "display_name": server.command,
         "version": project["version"],
         "description": project["description"],
+        "long_description": _long(server),
+        "icon": "icon.png",
+        "icons": [{"src": "icon.png", "size": "128x128"}],
         "author": {"name": "mcp-batteries", "url": REPOSITORY},
         "repository": {"type": "git", "url": REPOSITORY},
         "homepage": REPOSITORY,
@@ -141,6 +146,10 @@ def registry_entry(server: Member, *, published: bool | None = None) -> dict[str
         "title": server.command,
         "description": _short(project["description"]),
         "version": project["version"],
+        "websiteUrl": f"{REPOSITORY}/blob/main/{server.place}/README.md",
+        "icons": [
+            {"src": f"{_raw(server)}/icon.{kind}", "mimeType": mime, "sizes": [size]} for kind, mime, size in _ICONS
+        ],
         "repository": {"url": REPOSITORY, "source": "github", "subfolder": server.place},
         "packages": [package, image] if is_ours else [image],
     }
@@ -180,6 +189,7 @@ def bundle(server: Member, wheels: Path, target: Path, *, root: Path) -> None:
     (target / "server.py").write_text(_ENTRY.format(command=server.command, package=server.package), "utf-8")
     for name in ("manifest.json", "README.md", "LICENSE"):
         shutil.copy(server.folder / name, target)
+    shutil.copy(server.folder / "src" / server.package / "icon.png", target)
 
 
 def _key(item: Asked) -> str:
@@ -212,6 +222,21 @@ def _file(item: Asked) -> dict[str, Any]:
     if item.kind != "file":
         return {}
     return {"variables": {"file": {"description": f"{item.title}: its name in that folder", "isRequired": True}}}
+
+
+def _raw(server: Member) -> str:
+    """Where the files of the server's package can be had as they are."""
+    raw = REPOSITORY.replace("https://github.com/", "https://raw.githubusercontent.com/")
+    return f"{raw}/main/{server.place}/src/{server.package}"
+
+
+def _long(server: Member) -> str:
+    """What the server's README says of it before the first command, and what it says of privacy."""
+    text = (server.folder / "README.md").read_text("utf-8")
+    intro = next(part for part in text.split("\n\n")[1:] if part[0] not in "<[!")
+    privacy = text.partition("\n## Privacy\n\n")[2].partition("\n\n")[0]
+    plain = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", f"{intro}\n\n{privacy}")
+    return "\n\n".join(" ".join(part.split()) for part in plain.split("\n\n")).strip()
 
 
 def _short(text: str) -> str:

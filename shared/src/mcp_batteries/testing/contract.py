@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator
 from mcp import Client
 from mcp.client.extension import advertise
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
-from mcp_types import TextContent, Tool
+from mcp_types import SERVER_INFO_META_KEY, TextContent, Tool
 
 from mcp_batteries.errors import Problem
 from mcp_batteries.testing.case import Case
@@ -335,3 +335,18 @@ async def test_the_first_calls_may_come_all_at_once(case: Case) -> None:
 def test_every_setting_is_documented(case: Case) -> None:
     for name, field in case.kind.model_fields.items():
         assert field.description and field.description.endswith("."), name
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", ["legacy", MODERN])
+async def test_a_server_introduces_itself_once(case: Case, mode: str) -> None:
+    """With all that hosts show of it where a client begins, and not in every answer."""
+    async with Client(case.build(), mode="auto" if mode == MODERN else mode) as client:
+        told = client.server_info
+        assert told is not None and told.title and told.description
+        assert (client.protocol_version == MODERN) == (mode == MODERN)
+        again = (await client.list_tools()).meta or {}
+    assert "icons" not in again.get(SERVER_INFO_META_KEY, {})
+    for icon in told.icons or ():
+        assert icon.src.startswith("data:image/") and icon.mime_type and icon.sizes
+    assert len(told.icons or ()) in (0, 2)

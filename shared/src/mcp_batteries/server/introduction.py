@@ -1,0 +1,67 @@
+"""How a server introduces itself to people: what it is for, its home page, its icon.
+
+The SDK puts `serverInfo` on every answer of the modern era. What nobody needs twice is told where a client begins only:
+in the answers to `initialize` and `server/discover`.
+"""
+
+from __future__ import annotations
+
+import base64
+from importlib.metadata import PackageNotFoundError, metadata
+from importlib.resources import files
+from typing import Any
+
+from mcp.server.context import ServerRequestContext
+from mcp.server.mcpserver import MCPServer
+from mcp_types import SERVER_INFO_META_KEY, DiscoverResult, Icon, RequestParams
+
+from mcp_batteries.sdk import lowlevel, tell_at_start
+
+__all__ = ["introduce"]
+
+_ICONS = (("icon.svg", "image/svg+xml", "any"), ("icon.png", "image/png", "128x128"))
+"""Files of a package, beside its modules; inlined, so that no host asks anybody for them."""
+
+
+def introduce(server: MCPServer[Any], package: str, description: str) -> None:
+    """Have `server` tell what it is.
+
+    Args:
+        package: its import name, where the icons are.
+        description: a sentence.
+    """
+    told: dict[str, Any] = {"description": description, "website_url": _home(server.name), "icons": _icons(package)}
+    told = {name: value for name, value in told.items() if value}
+    tell_at_start(server, told)
+    low = lowlevel(server)
+    usual = low.get_request_handler("server/discover")
+    if usual is None:
+        return
+    handler = usual.handler
+
+    async def discover(ctx: ServerRequestContext[Any], params: RequestParams) -> DiscoverResult:
+        result: Any = await handler(ctx, params)
+        info = low.server_info.model_copy(update=told).model_dump(by_alias=True, mode="json", exclude_none=True)
+        return result.model_copy(update={"meta": {**(result.meta or {}), SERVER_INFO_META_KEY: info}})
+
+    low.add_request_handler("server/discover", RequestParams, discover)
+
+
+def _home(command: str) -> str | None:
+    try:
+        urls = metadata(command).get_all("Project-URL") or []
+    except PackageNotFoundError:
+        return None
+    return next((url.partition(", ")[2] for url in urls if url.startswith("Homepage, ")), None)
+
+
+def _icons(package: str) -> list[Icon]:
+    found: list[Icon] = []
+    for name, mime_type, size in _ICONS:
+        try:
+            data = files(package).joinpath(name).read_bytes()
+        except (OSError, ModuleNotFoundError):
+            continue
+        src = f"data:{mime_type};base64,{base64.b64encode(data).decode()}"
+        found.append(Icon(src=src, mime_type=mime_type, sizes=[size]))
+    return found
