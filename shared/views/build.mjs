@@ -17,6 +17,7 @@ const target = process.argv[2] ?? root;
 const PACKAGES = {
   "shared/src/mcp_batteries/pages": ["table", "diagram", "plan", "forecast"],
   "servers/filesystem/src/mcp_fs/pages": ["diff", "tree", "media"],
+  "servers/git/src/mcp_git/pages": ["changes", "history"],
   "servers/github/src/mcp_github/pages": ["draft", "issues", "pull"],
 };
 const BUNDLED = ["@dagrejs/dagre", "@tanstack/preact-store", "@tanstack/preact-table", "@tanstack/store",

@@ -6,7 +6,9 @@ import { after, before, test } from "node:test";
 import { browse } from "./harness.mjs";
 import { samples } from "./samples.mjs";
 
-const NAMES = ["table", "diagram", "plan", "diff", "tree", "media", "issues", "pull", "draft", "forecast"];
+const NAMES = [
+  "table", "diagram", "plan", "diff", "tree", "media", "changes", "history", "issues", "pull", "draft", "forecast",
+];
 
 let browser, servers, views;
 before(async () => {

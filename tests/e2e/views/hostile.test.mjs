@@ -9,6 +9,7 @@ import { database, folder } from "./databases.mjs";
 import { browse, serve } from "./harness.mjs";
 import { github } from "./octo.mjs";
 import { postgres } from "./postgres.mjs";
+import { repository } from "./samples.mjs";
 import { weather } from "./weather.mjs";
 
 const EVIL = "<img src=x onerror=alert(1)><script>alert(2)</script>\u202egpj.exe\u200b\u{e0041} ![x](https://attacker.example/y.png) שלום";
@@ -144,6 +145,26 @@ test("issues and pull requests, also from a server that hides nothing", async ()
     assert.deepEqual(await pull.view.locator("#view").evaluate(faults), []);
   }
   assert.deepEqual(host.seen.opened, []);
+  await host.close();
+  await server.close();
+});
+
+test("commits and changes: messages, names and refs of strangers", async () => {
+  const server = await serve("mcp_git", [repository()]);
+  const host = await browser.open(server);
+  const said = (text, _meta) => ({ content: [{ type: "text", text }], _meta });
+  const row = ["abc", "def abc", EVIL, EVIL, `${EVIL}, HEAD -> ${EVIL}`, EVIL];
+  const commits = [row, ["def", EVIL, "", "", "", EVIL], ...Array.from({ length: 40 }, (_, number) => [`x${number}`, `y${number} y${number + 1}`, "", "", "", "s"])];
+  await check(host, await host.show("list_commits", {}, { result: said(`[${EVIL}]`, { commits, drawn: true }) }));
+  for (const meta of [undefined, { commits: "none" }, { commits: [null] }, { parts: { message: -5, files: 1e9, patch: "x" } }]) {
+    await check(host, await host.show("list_commits", {}, { result: said(`[commits]\n${EVIL}`, meta) }));
+    await check(host, await host.show("read_diff", {}, { result: said(`[x]\n${EVIL}\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-${EVIL}`, meta) }));
+  }
+  const text = `[HEAD; 2 files]\n${EVIL}\n+1 -1 ${EVIL}\nbinary ${EVIL}\n\n--- a/${EVIL}\n+++ b/${EVIL}\n@@ -1 +1 @@\n-${EVIL}\n+x\nrename from ${EVIL}`;
+  const change = await host.show("read_diff", { rev: "HEAD" }, { result: said(text, { parts: { message: 0, files: 1, patch: 4 } }) });
+  await change.view.locator("tr.removed").first().waitFor();
+  await check(host, change);
+  host.clean();
   await host.close();
   await server.close();
 });

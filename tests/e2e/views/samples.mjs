@@ -20,6 +20,45 @@ function files() {
   return served;
 }
 
+/** A repository with branches that part and meet, the same at each call. */
+export function repository() {
+  const made = join(folder(), "app");
+  let minute = 0;
+  const git = (...words) => {
+    const when = `2026-11-20T12:${String(minute++).padStart(2, "0")}:00+00:00`;
+    const who = { GIT_AUTHOR_DATE: when, GIT_COMMITTER_DATE: when };
+    for (const role of ["AUTHOR", "COMMITTER"]) Object.assign(who, { [`GIT_${role}_NAME`]: "Ada Lovelace", [`GIT_${role}_EMAIL`]: "ada@example.org" });
+    execFileSync("git", ["-C", made, "-c", "init.defaultBranch=main", "-c", "commit.gpgSign=false", ...words], { env: { ...process.env, ...who, GIT_CONFIG_GLOBAL: "/dev/null" } });
+  };
+  const commit = (subject, name, text) => {
+    writeFileSync(join(made, name), text);
+    git("add", "--all");
+    git("commit", "--quiet", "--message", subject);
+  };
+  mkdirSync(made);
+  git("init", "--quiet");
+  commit("Add the report", "report.py", "def total(rows):\n    result = 0\n    for row in rows:\n        result += row.price\n    return result\n");
+  commit("Say what it is for", "README.md", "# Report\n\nSums up prices.\n");
+  git("tag", "v1.0");
+  git("switch", "--quiet", "--create", "decimal");
+  commit("Prices are decimals", "report.py", "def total(rows: Iterable[Row]) -> Decimal:\n    result = Decimal(0)\n    for row in rows:\n        result += row.price\n    return result\n");
+  git("switch", "--quiet", "main");
+  git("switch", "--quiet", "--create", "guide");
+  commit("Begin a guide", "guide.md", "# Guide\n");
+  git("switch", "--quiet", "main");
+  commit("Name the licence, which everybody who copies the report has to know before they do so", "LICENSE", "MIT\n");
+  git("merge", "--quiet", "--no-ff", "--message", "Merge the decimals", "decimal");
+  git("switch", "--quiet", "guide");
+  commit("Explain the columns", "guide.md", "# Guide\n\nColumns are named.\n");
+  git("switch", "--quiet", "main");
+  git("merge", "--quiet", "--no-ff", "--message", "Merge the guide", "guide");
+  commit("Sum up in one line", "report.py", "def total(rows: Iterable[Row]) -> Decimal:\n    return sum((row.price for row in rows), Decimal(0))\n");
+  writeFileSync(join(made, "report.py"), "def total(rows: Iterable[Row]) -> Decimal:\n    return sum((row.price for row in rows if row.paid), Decimal(0))\n");
+  writeFileSync(join(made, "picture.bin"), Buffer.from([0, 1, 2]));
+  git("add", "picture.bin");
+  return made;
+}
+
 const edit = {
   path: "report.py", dry_run: true,
   edits: [
@@ -42,11 +81,12 @@ export async function samples() {
   const sqlite = await serve("mcp_sqlite", ["--demo"]);
   const postgres = await serve("mcp_postgres", ["--demo"]);
   const fs = await serve("mcp_fs", [files()]);
+  const git = await serve("mcp_git", [repository()]);
   const octo = await github();
   const sky = await weather();
   const sql = "SELECT title, authors.name AS author, published, price, copies FROM books JOIN authors ON authors.id = author_id ORDER BY published";
   return {
-    servers: [sqlite, postgres, fs, octo, sky],
+    servers: [sqlite, postgres, fs, git, octo, sky],
     views: [
       ["table", sqlite, "query_rows", { sql }, chart, (view) => view.locator("canvas")],
       ["diagram", sqlite, "list_tables", {}, (view) => view.getByRole("button", { name: /^loans / }).dispatchEvent("click"), (view) => view.locator(".details")],
@@ -56,6 +96,8 @@ export async function samples() {
         for (const name of ["shared", "src", "mcp_batteries"]) await view.getByRole("treeitem", { name }).first().dispatchEvent("click");
       }, (view) => view.getByRole("treeitem", { name: "assemble.py" })],
       ["media", fs, "read_media", { path: "pictures/table.png" }, null, (view) => view.getByText(" × ")],
+      ["changes", git, "read_diff", {}, null, (view) => view.locator("mark").first()],
+      ["history", git, "list_commits", { all_branches: true }, (view) => view.getByRole("button", { name: "Sum up in one line" }).dispatchEvent("click"), (view) => view.locator(".opened .file")],
       ["issues", octo, "list_issues", { repo: "octo/app", limit: 8 }, (view) => view.getByRole("button", { name: "#2 " }).dispatchEvent("click"), (view) => view.locator(".whole")],
       ["pull", octo, "get_pull_request", { repo: "octo/app", number: 7 }, null, (view) => view.getByText("✗ failure")],
       ["draft", octo, "create_pull_request", DRAFT, null, (view) => view.getByRole("button", { name: "hubot" })],

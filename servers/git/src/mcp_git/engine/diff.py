@@ -6,14 +6,14 @@ A page is made of the files that it shows, so that a large change costs no more 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from mcp_batteries.errors import Invalid, NotFound
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop
 from mcp_git.engine.program import Failed, Git
-from mcp_git.engine.runs import EMPTY_TREES, clip, explained, has_commits, items, position
+from mcp_git.engine.runs import EMPTY_TREES, clip, explained, has_commits, position
 from mcp_git.models import Answer, counted
 from mcp_git.names import one_line, shown
 from mcp_git.policy import Place, Policy, Range, Repository, Revision
@@ -26,6 +26,7 @@ _OPTIONS = (
     "--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", "--find-renames", "--submodule=short",
     "--src-prefix=a/", "--dst-prefix=b/", "--diff-merges=first-parent",
 )  # fmt: skip
+_HEAD = "--format=%H%n%an <%ae> %aI%n%P%n%D%n%B%x00"
 _MOST_FILES = 2000
 _MOST_LISTED = 100
 _MOST_PATHS = 200
@@ -82,31 +83,165 @@ def diff(
         compared.revision.text if compared.revision else None, compared.part, compared.place.path, compared.context,
     ]  # fmt: skip
     begin, _ = position("diff", cursor, scope)
-    index = begin[0]
+    page = _Page(git, repository, compared, stop)
     try:
         words = _words(git, policy, repository, compared, stop)
-        files, cut = _files(git, repository, words, compared.place, stop)
-        if cursor and index >= len(files):
-            raise Invalid("What the `cursor` goes on with is gone.", "Call again without `cursor`.")
-        lines = [] if cursor else _headed(git, repository, compared, stop)
-        if not cursor:
-            listed = [file.line for file in files[:_MOST_LISTED]]
-            more = len(files) - len(listed)
-            lines += [*listed, *([f"… and {more:,} more files"] if more else []), *([""] if files else [])]
-        room = DEFAULT_PAGE_BYTES - sum(len(line.encode("utf-8", "replace")) + 1 for line in lines)
-        words = [*words, f"--unified={compared.context}"]
-        patch, index, offset = _patch(git, repository, words, files, begin, room, stop)
+        try:
+            page.make(words, cursor is None, begin)
+        except Failed:
+            # Before the first commit there is no HEAD to compare with.
+            if compared.revision is not None or has_commits(git, repository, stop):
+                raise
+            page = _Page(git, repository, compared, stop)
+            page.make([*words[:-1], _empty_tree(git, repository, stop)], cursor is None, begin)
     except Failed as failure:
         raise explained(failure, git, repository, compared.revision, stop) from None
+    files, index = page.files, page.index
     added, removed = sum(file.added or 0 for file in files), sum(file.removed or 0 for file in files)
-    counts = (
-        f"{counted(len(files), 'file')}{' or more' if cut else ''}, +{added:,} -{removed:,}" if files else "no changes"
-    )
-    following = Cursor.encode("diff", [index, offset, []], scope) if index < len(files) else None
+    more = " or more" if page.cut else ""
+    counts = f"{counted(len(files), 'file')}{more}, +{added:,} -{removed:,}" if files else "no changes"
+    following = Cursor.encode("diff", [index, page.offset, []], scope) if index < len(files) else None
     facts = [compared.title, counts]
     if following is not None:
         facts.append(f"the patch of {counted(len(files) - index, 'file')} follows")
-    return Answer(facts, lines + patch, following)
+    shown: dict[str, Any] = {"parts": page.parts}
+    if compared == Compared(None, "all", policy.place("")) and not cursor:
+        shown["uri"] = repository.uri("diff")
+    return Answer(facts, page.lines, following, shown)
+
+
+class _Page:
+    """A page as it is made.
+
+    Attributes:
+        parts: where in `lines` the message, the list of files and the patch begin.
+        index, offset: the file, and the line of its patch, with which the next page goes on.
+    """
+
+    def __init__(self, git: Git, repository: Repository, compared: Compared, stop: Stop) -> None:
+        self._git, self._repository, self._compared, self._stop = git, repository, compared, stop
+        self.lines: list[str] = []
+        self.files: list[_File] = []
+        self.cut = False
+        self.parts = {"message": 0, "files": 0, "patch": 0}
+        self.index = self.offset = 0
+        self._room = DEFAULT_PAGE_BYTES
+
+    def make(self, words: Sequence[str], is_first: bool, begin: Sequence[int]) -> None:
+        """Run git: once for the first page of what is committed, else once for the counts and once for the patch.
+
+        Raises:
+            Invalid: there is no such page any more.
+            Failed: git can't compare it.
+        """
+        self.index, self.offset = begin
+        place = self._compared.place.path
+        at = ["--", *([place] if place else [])]
+        patch = [*words, f"--unified={self._compared.context}", "--patch"]
+        together = is_first and self._compared.revision is not None
+        counts = [*(patch if together else words), "--numstat", "-z", *at]
+        with self._git.pieces(self._repository, counts, self._stop) as pieces:
+            reader = _Reader(pieces)
+            if isinstance(self._compared.revision, Revision):
+                self._head(reader.take(b"\0") or b"", is_first)
+            self._count(reader)
+            if not is_first and self.index >= len(self.files):
+                raise Invalid("What the `cursor` goes on with is gone.", "Call again without `cursor`.")
+            if is_first:
+                self._list()
+            if together and not self.cut:
+                if not self._take(reader, len(self.files)):
+                    self.index, self.offset = len(self.files), 0
+                return
+        while self.index < len(self.files):
+            end = min(self.index + _MOST_PATHS, len(self.files))
+            paths = [path for file in self.files[self.index : end] for path in file.paths]
+            silent = ["--format="] * isinstance(self._compared.revision, Revision)
+            with self._git.pieces(self._repository, [*patch, *silent, "--", *paths], self._stop) as pieces:
+                if self._take(_Reader(pieces), end):
+                    return
+            self.index, self.offset = end, 0
+
+    def _head(self, told: bytes, is_first: bool) -> None:
+        """Of a commit who made it, and its message."""
+        text = clip(told.decode("utf-8", "replace").rstrip(), DEFAULT_PAGE_BYTES // 2)
+        oid, author, parents, refs, *message = text.split("\n") + [""] * 4
+        if not is_first:
+            return
+        self.lines = [f"{oid} {one_line(refs)}".rstrip(), one_line(author)]
+        if " " in parents:
+            named = " ".join(parent[:9] for parent in parents.split())
+            self.lines.append(f"merge of {named}; shown against the first")
+        while message and not message[-1].strip():
+            message.pop()
+        self.lines += ["", *message, ""]
+
+    def _count(self, reader: _Reader) -> None:
+        """Read the files and their counts; behind them comes nothing, or an empty item and the patch."""
+        while (item := reader.take(b"\0")) is not None:
+            added, removed, name = ([*item.lstrip(b"\n").split(b"\t", 2), b"", b""])[:3]
+            if not name and not added:
+                if self.files:
+                    return
+                continue
+            before = b"" if name else reader.take(b"\0") or b""
+            name = name or reader.take(b"\0") or b""
+            counts = (None, None) if added == b"-" else (int(added), int(removed))
+            self.files.append(_File(name, before, *counts))
+            if len(self.files) == _MOST_FILES:
+                self.cut = True
+                return
+
+    def _list(self) -> None:
+        self.parts["files"] = len(self.lines)
+        self.lines += [file.line for file in self.files[:_MOST_LISTED]]
+        more = len(self.files) - _MOST_LISTED
+        self.lines += [*([f"… and {more:,} more files"] if more > 0 else []), *([""] if self.files else [])]
+        self.parts["patch"] = len(self.lines)
+        self._room -= sum(len(line.encode("utf-8", "replace")) + 1 for line in self.lines)
+
+    def _take(self, reader: _Reader, end: int) -> bool:
+        """Add lines of the patch of the files up to `end`; whether the page is full, and where then the next begins."""
+        at, line_of, header = self.index - 1, 0, b""
+        first = len(self.lines)
+        while (line := reader.take(b"\n")) is not None:
+            # A file that became a link has two patches with one header.
+            if line.startswith(b"diff --") and line != header:
+                at, line_of, header = at + 1, 0, line
+            line_of += 1
+            if at < self.index or (at == self.index and line_of <= self.offset) or at >= end:
+                continue
+            text = _text(line)
+            self._room -= len(text.encode("utf-8", "replace")) + 1
+            if self._room < 0 and (len(self.lines) > first or at > self.index or self.parts["patch"]):
+                self.index, self.offset = at, line_of - 1
+                return True
+            if not line.startswith((b"index ", b"diff --git ")):
+                self.lines.append(text)
+            elif line.startswith(b"diff --git ") and self.files[at].added is None:
+                self.lines.append(self.files[at].line)
+        return False
+
+
+class _Reader:
+    """Takes apart what git prints, where one run prints several kinds of things."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces, self._data, self._at = pieces, b"", 0
+
+    def take(self, end: bytes) -> bytes | None:
+        """What stands before the next `end`, or before the last one nothing; None at the end of all."""
+        found = self._data.find(end, self._at)
+        while found < 0:
+            piece = next(self._pieces, b"")
+            if not piece:
+                rest, self._data, self._at = self._data[self._at :], b"", 0
+                return rest or None
+            searched = len(self._data) - self._at
+            self._data, self._at = self._data[self._at :] + piece, 0
+            found = self._data.find(end, searched)
+        item, self._at = self._data[self._at : found], found + 1
+        return item
 
 
 def _words(git: Git, policy: Policy, repository: Repository, compared: Compared, stop: Stop) -> list[str]:
@@ -121,90 +256,19 @@ def _words(git: Git, policy: Policy, repository: Repository, compared: Compared,
                 raise Invalid(
                     "A side of a conflict is not a change.", "Read the file with that `rev`, or leave it out."
                 )
-            return ["show", *_OPTIONS, "--format=", text + "^{commit}"]
+            return ["show", *_OPTIONS, _HEAD, text + "^{commit}"]
         case None:
             pass
     if policy.layout(repository).work_tree is None:
         raise NotFound("A bare repository has no work tree, so nothing in it is `uncommitted`.", "Name a `rev`.")
     if compared.part == "unstaged":
         return ["diff", *_OPTIONS]
-    if has_commits(git, repository, stop):
-        base = "HEAD"
-    else:
-        algorithm = git.run(repository, ["rev-parse", "--show-object-format"], stop).text.strip()
-        base = EMPTY_TREES[64 if algorithm == "sha256" else 40]
-    return ["diff", *_OPTIONS, *(["--cached"] if compared.part == "staged" else []), base]
+    return ["diff", *_OPTIONS, *(["--cached"] if compared.part == "staged" else []), "HEAD"]
 
 
-def _headed(git: Git, repository: Repository, compared: Compared, stop: Stop) -> list[str]:
-    """Of a commit who made it, and its message."""
-    if not isinstance(compared.revision, Revision):
-        return []
-    words = ["show", "--no-patch", "--format=%H%n%an <%ae> %aI%n%P%n%D%n%B", compared.revision.text + "^{commit}"]
-    told = git.run(repository, words, stop, most=DEFAULT_PAGE_BYTES // 2)
-    oid, author, parents, refs, *message = told.text.rstrip().split("\n") + [""] * 4
-    lines = [f"{oid} {one_line(refs)}".rstrip(), one_line(author)]
-    if " " in parents:
-        lines.append(f"merge of {' '.join(parent[:9] for parent in parents.split())}; shown against the first")
-    while message and not message[-1].strip():
-        message.pop()
-    return [*lines, "", *message, ""]
-
-
-def _files(
-    git: Git, repository: Repository, words: Sequence[str], place: Place, stop: Stop
-) -> tuple[list[_File], bool]:
-    found: list[_File] = []
-    path = [place.path] if place.path else []
-    with git.pieces(repository, [*words, "--numstat", "-z", "--", *path], stop) as pieces:
-        listed = items(pieces)
-        for item in listed:
-            added, removed, name = ([*item.lstrip(b"\n").split(b"\t", 2), b"", b""])[:3]
-            if not name and not added:
-                continue
-            before = b"" if name else next(listed, b"")
-            name = name or next(listed, b"")
-            counts = (None, None) if added == b"-" else (int(added), int(removed))
-            found.append(_File(name, before, *counts))
-            if len(found) == _MOST_FILES:
-                return found, True
-    return found, False
-
-
-def _patch(
-    git: Git,
-    repository: Repository,
-    words: Sequence[str],
-    files: Sequence[_File],
-    begin: Sequence[int],
-    room: int,
-    stop: Stop,
-) -> tuple[list[str], int, int]:
-    """Lines of the patch from a file and a line of its patch on, and where it goes on behind them."""
-    index, offset = begin
-    lines: list[str] = []
-    while index < len(files):
-        some = files[index : index + _MOST_PATHS]
-        paths = [path for file in some for path in file.paths]
-        at, line_of, header = index - 1, 0, b""
-        with git.pieces(repository, [*words, "--patch", "--", *paths], stop) as pieces:
-            for line in items(pieces, b"\n"):
-                # A file that became a link has two patches with one header.
-                if line.startswith(b"diff --") and line != header:
-                    at, line_of, header = at + 1, 0, line
-                line_of += 1
-                if at < index or (at == index and line_of <= offset):
-                    continue
-                text = _text(line)
-                room -= len(text.encode("utf-8", "replace")) + 1
-                if room < 0 and lines:
-                    return lines, at, line_of - 1
-                if not line.startswith((b"index ", b"diff --git ")) or at >= len(files):
-                    lines.append(text)
-                elif line.startswith(b"diff --git ") and files[at].added is None:
-                    lines.append(files[at].line)
-        index, offset = index + len(some), 0
-    return lines, len(files), 0
+def _empty_tree(git: Git, repository: Repository, stop: Stop) -> str:
+    algorithm = git.run(repository, ["rev-parse", "--show-object-format"], stop).text.strip()
+    return EMPTY_TREES[64 if algorithm == "sha256" else 40]
 
 
 def _text(line: bytes) -> str:

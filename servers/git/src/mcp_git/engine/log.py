@@ -19,7 +19,7 @@ __all__ = ["Wanted", "head", "log", "reflog"]
 _ROW = 89
 """Bytes of a row, without its line end."""
 _AUTHOR = 12
-_FORMAT = "%x01%H%x00%h%x00%cs%x00%an%x00%D%x00%s"
+_FORMAT = "%x01%H%x00%h%x00%cs%x00%an%x00%D%x00%p%x00%s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +77,23 @@ def log(git: Git, repository: Repository, wanted: Wanted, limit: int, cursor: st
     starts = ["HEAD"] * (not wanted.every) if wanted.revision.text == "HEAD" else [wanted.revision.text]
     words = ["log", f"--format={_FORMAT}", f"--max-count={limit + 1}", f"--skip={skip}", *wanted.words]
     rows: list[str] = []
+    seen: list[list[str]] = []
     found = 0
     try:
         with git.pieces(repository, [*words, *(tips or starts), "--", *path], stop) as pieces:
             for line in items(pieces, b"\n"):
-                drawn, mark, fields = line.decode("utf-8", "replace").partition("\x01")
+                graph, mark, fields = line.decode("utf-8", "replace").partition("\x01")
                 found += bool(mark)
                 oid, _, fields = fields.partition("\0")
                 if found == 1 and not tips and wanted.begins_at_its_tip:
                     tips = [oid]
                 if found > limit:
                     break
-                rows.append(_row(drawn, fields.split("\0", 4)) if mark else clip(drawn.rstrip(), _ROW))
+                parts = fields.split("\0", 5)
+                rows.append(_row(graph, parts) if mark else clip(graph.rstrip(), _ROW))
+                if len(parts) == 6:
+                    name, date, author, refs, parents, subject = parts
+                    seen.append([name, parents, date, clip(author, 40), clip(refs, 200), clip(subject, 200)])
         more = None
         if found > limit:
             tips = tips or ([] if wanted.every else commits(git, repository, wanted.revision, stop))
@@ -98,13 +103,17 @@ def log(git: Git, repository: Repository, wanted: Wanted, limit: int, cursor: st
     first, last = skip + 1, skip + min(found, limit)
     what = f"commits {first:,}-{last:,}" if found else "no more commits" if skip else "no commits"
     where = "all branches" if wanted.every else one_line(wanted.revision.text)
-    return Answer([f"{what} of {where}" + (f", {wanted.place.display}" if path else "")], rows, more)
+    drawn = wanted.graph or not (path or set(wanted.words) - {"--all"})
+    shown: dict[str, Any] = {"commits": seen, "drawn": drawn}
+    if wanted.begins_at_its_tip and wanted.revision.text == "HEAD" and not skip:
+        shown["uri"] = repository.uri("log")
+    return Answer([f"{what} of {where}" + (f", {wanted.place.display}" if path else "")], rows, more, shown)
 
 
 def _row(drawn: str, fields: Sequence[str]) -> str:
-    if len(fields) != 5:
+    if len(fields) != 6:
         return clip(drawn.rstrip(), _ROW)
-    name, date, author, refs, subject = fields
+    name, date, author, refs, _, subject = fields
     marks = f"({refs.replace('HEAD -> ', '*')}) " if refs else ""
     author = clip(author, _AUTHOR)
     return clip(one_line(f"{drawn}{name} {date} {author}: {marks}{subject}"), _ROW)
@@ -116,7 +125,7 @@ def head(git: Git, repository: Repository, stop: Stop) -> Answer:
     words = ["log", f"--format={_FORMAT}", "--max-count=1", "HEAD", "--"]
     found = git.run(repository, words, stop).text.rstrip("\n") if has_commits(git, repository, stop) else ""
     where = f"HEAD is {one_line(branch)}" if branch else "HEAD is detached"
-    return Answer([where], [_row("", found.partition("\0")[2].split("\0", 4))] if found else ["no commits yet"])
+    return Answer([where], [_row("", found.partition("\0")[2].split("\0", 5))] if found else ["no commits yet"])
 
 
 def reflog(git: Git, repository: Repository, name: Revision, limit: int, skip: int, stop: Stop) -> list[str]:

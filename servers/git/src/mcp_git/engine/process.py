@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import queue
+import select
 import signal
 import subprocess
 import sys
@@ -24,23 +25,13 @@ _TICK_SECONDS = 0.05
 
 
 class Pipe:
-    """Reads a pipe on a thread of its own, so that a stop is heeded meanwhile on every system."""
+    """Reads a pipe so that a stop is heeded meanwhile; where pipes can't be waited for, on a thread of its own."""
 
     def __init__(self, pipe: IO[bytes]) -> None:
         self._pipe = pipe
-        self._pieces: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        self._room = threading.Semaphore(_MOST_PIECES)
-        self._left = False
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
-
-    def _read(self) -> None:
-        piece = b"more"
-        while piece and not self._left:
-            piece = os.read(self._pipe.fileno(), _PIECE)
-            self._pieces.put(piece)
-            self._room.acquire()
-        self._pipe.close()
+        self._ahead, self._poll = (_Ahead(pipe), None) if sys.platform == "win32" else (None, select.poll())
+        if self._poll:
+            self._poll.register(pipe, select.POLLIN)
 
     def pieces(self, stop: Stop, meanwhile: Callable[[], None] | None = None) -> Generator[bytes]:
         """What is read, until the end of the pipe.
@@ -53,19 +44,55 @@ class Pipe:
         """
         while True:
             stop.check()
-            try:
-                piece = self._pieces.get(timeout=_TICK_SECONDS)
-            except queue.Empty:
+            piece = self._ahead.take() if self._ahead else self._read()
+            if piece is None:
                 if meanwhile:
                     meanwhile()
                 continue
             if not piece:
                 return
-            self._room.release()
             yield piece
+
+    def _read(self) -> bytes | None:
+        assert self._poll is not None
+        return os.read(self._pipe.fileno(), _PIECE) if self._poll.poll(_TICK_SECONDS * 1000) else None
 
     def leave(self) -> None:
         """Read no more; what writes has ended."""
+        if self._ahead:
+            self._ahead.leave()
+        else:
+            self._pipe.close()
+
+
+class _Ahead:
+    """Reads a pipe on a thread, some pieces ahead of what is taken."""
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        self._pipe = pipe
+        self._pieces: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._room = threading.Semaphore(_MOST_PIECES)
+        self._left = False
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        piece = b"more"
+        while piece and not self._left:
+            piece = os.read(self._pipe.fileno(), _PIECE)
+            self._pieces.put(piece)
+            self._room.acquire()
+        self._pipe.close()
+
+    def take(self) -> bytes | None:
+        """A piece; None where there is none yet, nothing at the end."""
+        try:
+            piece = self._pieces.get(timeout=_TICK_SECONDS)
+        except queue.Empty:
+            return None
+        self._room.release()
+        return piece
+
+    def leave(self) -> None:
         self._left = True
         self._room.release()
 

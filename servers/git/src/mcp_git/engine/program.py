@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from mcp_batteries.limits import Stop
@@ -148,15 +148,17 @@ class Git:
         hears: Callable[[str], None] | None = None,
     ) -> Generator[tuple[Generator[bytes], Callable[[], str]]]:
         scratch = self.installed.scratch
-        with tempfile.TemporaryFile(dir=scratch) as said, tempfile.TemporaryFile(dir=scratch) as reads:
+        with ExitStack() as files:
+            said, reads = files.enter_context(tempfile.TemporaryFile(dir=scratch)), None
             if given:
+                reads = files.enter_context(tempfile.TemporaryFile(dir=scratch))
                 reads.write(given)
                 reads.seek(0)
             process = subprocess.Popen(
                 [self.installed.program, *words],
                 cwd=layout.work_tree or layout.git_dir,
                 env=environment,
-                stdin=reads if given else subprocess.DEVNULL,
+                stdin=reads or subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=said,
                 start_new_session=True,

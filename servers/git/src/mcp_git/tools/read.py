@@ -17,6 +17,7 @@ from mcp_git.engine.service import Engine
 from mcp_git.models import Answer
 from mcp_git.policy import Policy
 from mcp_git.tools.arguments import LONGEST, FilePath, Number, RepositoryName, Rev
+from mcp_git.tools.views import CHANGES, HISTORY
 
 __all__ = ["ReadTools"]
 
@@ -36,7 +37,7 @@ class ReadTools:
         """Get the branch, what is under way, conflicts, staged, changed and untracked files. Begin here."""
         return await self.engine.status(self.policy.repository(repo), self.policy.place(path), limit)
 
-    @tool("List commits", effect="read", seconds=LONGEST, adapt=_adapt)
+    @tool("List commits", effect="read", view=HISTORY, seconds=LONGEST, adapt=_adapt)
     async def list_commits(
         self,
         repo: RepositoryName = "",
@@ -60,7 +61,7 @@ class ReadTools:
         wanted = Wanted(revision, place, author, message, text, regex, since, until, all_branches, graph)
         return await self.engine.log(self.policy.repository(repo), wanted, limit, cursor)
 
-    @tool("Read a diff", effect="read", seconds=LONGEST, adapt=_adapt)
+    @tool("Read a diff", effect="read", view=CHANGES, seconds=LONGEST, adapt=_adapt)
     async def read_diff(
         self,
         repo: RepositoryName = "",

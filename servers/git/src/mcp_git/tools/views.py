@@ -1,0 +1,12 @@
+"""The pages that show results in hosts that can; built from `shared/views`."""
+
+from __future__ import annotations
+
+from mcp_batteries.server.views import View
+
+__all__ = ["CHANGES", "HISTORY"]
+
+CHANGES = View("changes", "mcp_git")
+"""A change: its message, its files, and the patch by words."""
+HISTORY = View("history", "mcp_git")
+"""Commits with the lines between them."""

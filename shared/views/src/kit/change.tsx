@@ -1,0 +1,97 @@
+// A change as mcp-git tells it, page by page: who made it and why, its files, and the patch.
+
+import { useMemo, useState } from "preact/hooks";
+
+import { type CallToolResult, type Host, textOf } from "./bridge";
+import { Files, filesOf } from "./diff";
+import { plain, Text } from "./text";
+
+/** Where in the lines of an answer the message, the list of files and the patch begin. */
+interface Parts { message: number; files: number; patch: number }
+
+const CURSOR = /; continue with cursor="([^"]+)"\]$/;
+
+export interface Change {
+  /** What is compared and how much differs. */
+  title: string;
+  message: string[];
+  files: string[];
+  patch: string[];
+  cursor: string | undefined;
+}
+
+export function changeOf(result: CallToolResult): Change {
+  const [head = "", ...lines] = textOf(result).replace(/\n$/, "").split("\n");
+  const at = (result._meta?.["parts"] ?? { message: 0, files: 0, patch: 0 }) as Parts;
+  return {
+    title: head.replace(CURSOR, "]").replace(/^\[|\]$/g, "").replace(/; the patch of [^;]*$/, ""),
+    message: lines.slice(at.message, at.files),
+    files: lines.slice(at.files, at.patch).filter(Boolean),
+    patch: lines.slice(at.patch),
+    cursor: CURSOR.exec(head)?.[1],
+  };
+}
+
+/** The lines that a parser of diffs knows: hunks and the names above them, without what git says of modes and renames. */
+export function hunksOf(lines: string[]): string {
+  const kept: string[] = [];
+  let old = 0, fresh = 0;
+  for (const line of lines) {
+    const inside = old > 0 || fresh > 0, hunk = inside ? null : /^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@/.exec(line);
+    if (inside) {
+      if (line[0] !== "+" && line[0] !== "\\") old--;
+      if (line[0] !== "-" && line[0] !== "\\") fresh--;
+    } else if (hunk) [old, fresh] = [Number(hunk[1] ?? 1), Number(hunk[2] ?? 1)];
+    else if (!/^(?:--- |\+\+\+ |\\)/.test(line)) continue;
+    kept.push(line);
+  }
+  return kept.length ? `${kept.join("\n")}\n` : "";
+}
+
+interface Shown {
+  host: Host;
+  /** The arguments of `read_diff`. */
+  input: Record<string, unknown>;
+  result: CallToolResult;
+  say: (message: string) => void;
+}
+
+export function ChangeView({ host, input, result, say }: Shown) {
+  const first = useMemo(() => changeOf(result), [result]);
+  const [more, setMore] = useState<Change[]>([]);
+  const [loading, setLoading] = useState(false);
+  const cursor = (more.length ? more[more.length - 1]! : first).cursor;
+  const patch = useMemo(() => hunksOf([first, ...more].flatMap((page) => page.patch)), [first, more]);
+  const files = useMemo(() => filesOf(patch), [patch]);
+  const drawn = new Set(files.map((file) => file.name));
+  // What has no lines: binary files, renames alone, modes; and what is on a page to come.
+  const others = first.files.filter((line) => !drawn.has(line.replace(/^(?:binary|\+\d+ -\d+) (?:.* -> )?/, "")));
+  const next = async () => {
+    setLoading(true);
+    say("Loading…");
+    try {
+      const page = await host.callTool("read_diff", { ...input, cursor });
+      if (page.isError) throw new Error(textOf(page));
+      setMore([...more, changeOf(page)]);
+      say("");
+    } catch (error) {
+      say(plain((error as Error).message, 500));
+    } finally {
+      setLoading(false);
+    }
+  };
+  return (
+    <>
+      <h2><Text value={first.title} /></h2>
+      {first.message.some(Boolean) && <pre class="commit-message"><Text value={first.message.join("\n").trim()} /></pre>}
+      {files.length > 0 && <Files files={files} />}
+      {others.length > 0 && (
+        <ul class="others">{others.map((line) => <li class="quiet"><Text value={line} /></li>)}</ul>
+      )}
+      {!files.length && !others.length && <p class="quiet">Nothing differs.</p>}
+      {cursor !== undefined && (
+        <nav class="bar pager" aria-label="Pages"><button type="button" disabled={loading} onClick={next}>Load more of the patch</button></nav>
+      )}
+    </>
+  );
+}
