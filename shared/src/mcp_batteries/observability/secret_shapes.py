@@ -16,7 +16,7 @@ SHAPES = {
     "a Slack token": r"\bxox[abprs]-[\w-]{10,}",
     "a JSON web token": r"\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*",
     "a password": r"(?i)\b(?:passw(?:or)?d|secret|api[_-]?key|access[_-]?token)\b[\"']?\s*[:=]\s*[\"']?[^\s\"']{4,}",
-    "a password in an address": r"\b[a-z][\w+.-]*://[^\s/:@]+:[^\s/@]+@",
+    "a password in an address": r"\b[a-z][\w+.-]{0,30}://[^\s/:@]{1,200}:[^\s/@]{1,1000}@",
 }
 """A name for each, and the regular expression that finds it."""
 

@@ -10,8 +10,11 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from html import unescape
+from typing import Any, Literal, cast
+from urllib.parse import unquote
 
 from mcp_batteries.errors import quote, well_formed
 from mcp_batteries.observability.secret_shapes import SHAPES
@@ -25,7 +28,28 @@ _ALL = 8000
 _SHORT = 120
 _FILES = 40
 
-_LINK = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://([^\s/?#<>\"'`)\]]+)", re.I)
+_How = Literal["open", "closed", "decoded"]
+"""What was done to a text: its gaps are as they were or closed, or it was written in another alphabet."""
+
+_HOST = r"([^\s/\\?#<>\"'`()\[\]]+)"
+_LINKS = [
+    re.compile(pattern, re.I)
+    for pattern in (
+        r"\b[a-z][a-z0-9+.-]{1,20}://" + _HOST,
+        # What browsers make of slashes that are too few, too many or the wrong way.
+        r"\bhttps?:[/\\]+" + _HOST,
+        r"(?:^|[\s(<=\"'])//([\w-]+(?:\.[\w-]+)+)",
+        r"(?<![\w./@-])(www\.[\w.-]+\w)",
+        r"\bmailto:[^\s@<>]+@([\w.-]+\w)",
+    )
+]
+_RUNS = re.compile(r"\b(data|javascript|vbscript):(?=[^\s:])", re.I)
+"""Addresses that hold what they show or do."""
+_BETWEEN = re.compile(r"<!--.{0,200}?-->|</?[a-z][^<>]{0,200}>|[*~`\\]", re.I | re.S)
+"""What shows nothing of itself where text is shown with its markup."""
+_ENCODED = re.compile(r"[A-Za-z0-9+/_-]{24,}")
+_DECODED = 200_000
+"""Characters that are decoded of one text."""
 
 
 def described(tool: str, arguments: Mapping[str, Any], origins: Sequence[str] = ()) -> str:
@@ -104,16 +128,56 @@ def _listed(files: list[tuple[str, str]]) -> Iterator[str]:
 def remarkable(arguments: Mapping[str, Any]) -> list[str]:
     """What is remarkable in any of the texts, however deep and however far down."""
     texts = list(_texts(arguments))
-    notes = [
-        f"it holds what looks like {what}" for what, how in SHAPES.items() if any(re.search(how, t) for t in texts)
-    ]
-    hosts = dict.fromkeys(host.lower() for text in texts for host in _LINK.findall(text))
+    views = [view for text in texts for view in _views(text)]
+    notes = [f"it holds what looks like {what}" for what, how in SHAPES.items() if _found(how, views)]
+    # As it stands, and as a page has it.
+    shown = [form for text in texts for form in (text, _folded(text))]
+    links = (host for text in shown for link in _LINKS for host in link.findall(text))
+    hosts = dict.fromkeys(host.lower().rstrip(".,;:!") for host in links)
     if hosts:
         more = f" and {len(hosts) - 5} more" if len(hosts) > 5 else ""
         notes.append(f"it links to {', '.join(quote(visible(host), 80) for host in list(hosts)[:5])}{more}")
+    if runs := sorted({name.lower() for text in shown for name in _RUNS.findall(text)}):
+        notes.append(f"it has an address that begins with {', '.join(quote(f'{name}:') for name in runs)}")
     if hidden := sum(_is_invisible(char) and char != "\r" for text in texts for char in text):
         notes.append(f"it has {hidden} invisible character{'s' if hidden > 1 else ''}")
     return notes
+
+
+def _found(shape: str, views: Sequence[tuple[str, _How]]) -> bool:
+    # In a text whose gaps were closed words of a sentence can look like a password; a token looks like nothing else.
+    exact = shape not in (SHAPES["a password"], SHAPES["a password in an address"])
+    # What stands before it there is chance.
+    glued = shape.replace(r"\b", "")
+    token = shape.replace(r"\b(?:gh", "(?:gh")
+    for text, how in views:
+        if (how == "open" or exact) and re.search(glued if how == "decoded" else token, text):
+            return True
+    return False
+
+
+def _folded(text: str) -> str:
+    """`text` without what a page or a reader undoes: entities, percent signs, other widths, invisible characters."""
+    plain = unquote(unescape(unicodedata.normalize("NFKC", text)))
+    return "".join(char for char in plain if char in "\n\t" or not _is_invisible(char))
+
+
+def _views(text: str) -> Iterator[tuple[str, _How]]:
+    """`text` in the forms in which a secret may hide in it."""
+    folded = _folded(text)
+    bare = _BETWEEN.sub("", folded)
+    yield from ((text, "open"), (folded, "open"), (bare, "open"), (re.sub(r"\s+", "", bare), "closed"))
+    room = _DECODED
+    for run in _ENCODED.findall(re.sub(r"\n\s*", "", folded)):
+        for start in range(4):
+            part = run[start:][:room].replace("-", "+").replace("_", "/")
+            room -= len(part)
+            part = part if len(part) % 4 != 1 else part[:-1]
+            yield b64decode(part + "=" * (-len(part) % 4)).decode("latin-1"), "decoded"
+        if re.fullmatch("[0-9a-fA-F]+", run):
+            yield bytes.fromhex(run[: len(run) // 2 * 2]).decode("latin-1"), "decoded"
+        if room <= 0:
+            return
 
 
 def _texts(value: Any) -> Iterator[str]:
