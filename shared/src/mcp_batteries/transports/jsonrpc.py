@@ -88,7 +88,15 @@ def dump(message: JSONRPCMessage) -> bytes:
     try:
         value = _clean(message.model_dump(by_alias=True, exclude_unset=True))
         return to_json(value, inf_nan_mode="null") + b"\n"
-    except (PydanticSerializationError, ValueError, RecursionError) as exc:
+    except (PydanticSerializationError, ValueError, RecursionError):
+        pass
+    try:
+        # On Windows pydantic writes nothing that is nested deeper than 99 levels; elsewhere its limit is 255.
+        value = {
+            name: getattr(message, name) for name in type(message).model_fields if name in message.model_fields_set
+        }
+        return json.dumps(_clean(value), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+    except (TypeError, ValueError, RecursionError) as exc:
         _log.warning("a %s could not be written as JSON: %s", type(message).__name__, exc)
     if isinstance(message, JSONRPCResponse | JSONRPCError):
         return dump(error(message.id, INTERNAL_ERROR, "The result could not be written as JSON."))
