@@ -166,7 +166,9 @@ def _views(text: str) -> Iterator[tuple[str, _How]]:
     """`text` in the forms in which a secret may hide in it."""
     folded = _folded(text)
     bare = _BETWEEN.sub("", folded)
-    yield from ((text, "open"), (folded, "open"), (bare, "open"), (re.sub(r"\s+", "", bare), "closed"))
+    for form in (text, folded, bare):
+        yield form, "open"
+    yield re.sub(r"\s+", "", bare), "closed"
     room = _DECODED
     for run in _ENCODED.findall(re.sub(r"\n\s*", "", folded)):
         for start in range(4):
