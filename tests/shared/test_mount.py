@@ -198,12 +198,24 @@ async def test_tools_that_come_later_come_under_their_name(words: list[str], tmp
         assert not (await client.call_tool("sqlite_run_count_all", {})).is_error
 
 
-def test_settings_survive_their_own_command_line_without_secrets() -> None:
+def test_settings_survive_their_own_command_line_without_secrets(tmp_path: Path) -> None:
     secret = "postgresql://me:sesame@db.example.org/app"
-    words = ["--read-only", "--discover", "fs", "--tools", "read", "/tmp", "--", "postgres", secret, "--", "weather"]
+    words = [
+        "--read-only",
+        "--discover",
+        "fs",
+        "--tools",
+        "read",
+        str(tmp_path),
+        "--",
+        "postgres",
+        secret,
+        "--",
+        "weather",
+    ]
     settings = load(Settings, words)
     assert settings.arguments() == [
-        *("--read-only", "--discover", "fs", "--tools", "read", "/tmp", "--", "postgres", "--", "weather")
+        *("--read-only", "--discover", "fs", "--tools", "read", str(tmp_path), "--", "postgres", "--", "weather")
     ]
     assert settings.secrets() == {"MCP_POSTGRES_DATABASES": secret}
     assert "sesame" not in entry("vscode", settings) and entry("vscode", settings).count('batteries": {') == 1
