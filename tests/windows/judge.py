@@ -29,10 +29,11 @@ def pytest_configure(config: pytest.Config) -> None:
         import _winapi
 
         from mcp_postgres.engine.cluster import Cluster
+        from postgres.machine import Machine
 
         os.symlink = _no_links
         _winapi.CreateJunction = _no_links  # pyright: ignore[reportAttributeAccessIssue]
-        Cluster.__init__ = _no_postgres
+        Cluster.__init__ = Machine.__init__ = _no_postgres
     config.pluginmanager.register(_Told(Path(str(config.getoption("--report")))))
 
 
