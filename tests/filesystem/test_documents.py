@@ -401,7 +401,7 @@ def test_an_archive_that_was_not_searched_is_named_with_the_way_to_search_it(tmp
     fill(tmp_path, {"a.zip": zipped({"b.txt": "needle"}), "b.bin": bytes(range(256)) * 9})
     answer = found(tmp_path, "needle")
     assert "1 binary not searched (b.bin); set include_binary" in answer
-    assert "1 archives not searched (a.zip); name one as `path`" in answer
+    assert "1 archive not searched (a.zip); name one as `path`" in answer
 
 
 def sparse() -> bytes:

@@ -29,7 +29,7 @@ from mcp_fs.engine.search.prefilter import byte_pattern, wide_pattern
 from mcp_fs.engine.search.regex import LineSearch, byte_search, line_search
 from mcp_fs.engine.search.selection import Chooser, bare_names, chooser, choosers
 from mcp_fs.engine.walk import Filter, Sight, Skipped, Visit, order, page_bytes, shown, walk
-from mcp_fs.models import Match, Matches, Tallies
+from mcp_fs.models import Match, Matches, Tallies, counted
 from mcp_fs.policy import Readable
 
 __all__ = ["Query", "search"]
@@ -261,12 +261,12 @@ class _Search:
         archives = [path for path in self.binaries if is_archive(path)]
         others = [path for path in self.binaries if not is_archive(path)]
         for paths, what, way in (
-            (others, "binary", "set include_binary"),
-            (archives, "archives", "name one as `path`"),
+            (others, f"{len(others):,} binary", "set include_binary"),
+            (archives, counted(len(archives), "archive"), "name one as `path`"),
         ):
             if paths:
                 named = f"{', '.join(paths[:5])}{', ...' * (len(paths) > 5)}"
-                notes.append(f"{len(paths):,} {what} not searched ({named}); {way}")
+                notes.append(f"{what} not searched ({named}); {way}")
         notes += self.skipped.left_out(named=True)
         if not self.searched and (self.query.glob or self.query.file_type):
             notes.append("no file fits `glob` or `file_type`: a glob is a whole name or path, as `*.py` or `src/**`")

@@ -16,8 +16,8 @@ import secrets
 import stat
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -105,6 +105,7 @@ class Store:
         self._where, self._age = where, days * _DAY
         self._opened: Policy | None = None
         self._seen_at, self._seen_bytes = 0.0, 0
+        self._spared: list[Sequence[Kept]] = []
 
     def place(self, path: str = ".") -> Writable:
         """A place in the store.
@@ -183,6 +184,15 @@ class Store:
             if not (idle and is_held(top, kept.name)):
                 _forget(top, kept.name)
 
+    @contextmanager
+    def sparing(self, steps: Sequence[Kept]) -> Generator[None]:
+        """Forget none of these steps meanwhile, whatever the bounds want."""
+        self._spared.append(steps)
+        try:
+            yield
+        finally:
+            self._spared.remove(steps)
+
     def tidy(self, more: int | None = None) -> None:
         """Forget the oldest steps, as far as the bounds want it.
 
@@ -193,10 +203,11 @@ class Store:
         if more is not None and now - self._seen_at < _LOOK_SECONDS and self._seen_bytes + more <= self.most_bytes:
             return
         with self.top() as top:
-            too_much = False
+            too_much, spared = False, {kept.name for steps in self._spared for kept in steps}
             for number, kept in enumerate(self.steps()):
                 too_much = too_much or left + kept.size > self.most_bytes or number >= _MOST_STEPS
-                if (too_much or now - kept.time > self._age) and not is_held(top, kept.name):
+                is_due = (too_much or now - kept.time > self._age) and kept.name not in spared
+                if is_due and not is_held(top, kept.name):
                     _forget(top, kept.name)
                 else:
                     left += kept.size

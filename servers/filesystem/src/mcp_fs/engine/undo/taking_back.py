@@ -12,7 +12,7 @@ from typing import Literal
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable, quote, reason
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
 from mcp_fs.engine.files.edit import unified_diff
-from mcp_fs.engine.files.handles import Folder, Spot, open_file, open_folder, resolve, told
+from mcp_fs.engine.files.handles import Spot, open_file, open_folder, resolve, told
 from mcp_fs.engine.files.locks import locked
 from mcp_fs.engine.files.temp_files import hold, remove_all
 from mcp_fs.engine.files.text import MOST_BYTES, decode, shown
@@ -132,14 +132,13 @@ def take_back(policy: Policy, store: Store, wanted: str, *, later: bool, dry_run
     for one in chosen:
         _refuse_changed(one.entries, touched, steps[:number])
     notes: list[str] = []
-    with ExitStack() as stack:
-        # What is written down for the first may not make anybody forget the others.
-        held = [stack.enter_context(_held(one, store)) for one in chosen]
-        diffs = _diffs(chosen, stop) if dry_run else []
+    diffs = _diffs(chosen, stop) if dry_run else []
+    # What is written down for the first may not make room by forgetting the others.
+    with store.sparing([one.record.kept for one in chosen]):
         for count, one in enumerate(() if dry_run else chosen):
             with Step(store, stop, None if one.record.undoes else one.record.tool) as step:
                 try:
-                    _take_back(one, held[count], store, step, stop)
+                    _take_back(one, store, step, stop)
                 except Problem as failure:
                     if not count:
                         raise
@@ -150,14 +149,6 @@ def take_back(policy: Policy, store: Store, wanted: str, *, later: bool, dry_run
             notes += step.notes
     lines = [f"{one.record.kept.id} {one.did}: {entry.way}" for one in chosen for entry in one.entries]
     return Undone(lines, dry_run, notes, diffs)
-
-
-def _held(one: _Step, store: Store) -> Folder[Writable]:
-    """The open folder of a step, which nobody forgets as long as it is open."""
-    with told(one.entries[0].place):
-        folder = open_folder(store.place(one.record.kept.name))
-    hold(folder.fd)
-    return folder
 
 
 def _diffs(chosen: Sequence[_Step], stop: Stop) -> list[str]:
@@ -326,8 +317,9 @@ def _refuse_changed(entries: Sequence[_Entry], touched: _Touched, later: Sequenc
     raise Conflict(f"{named}{more} changed since that step; nothing was taken back.", fix)
 
 
-def _take_back(one: _Step, held: Folder[Writable], store: Store, step: Step, stop: Stop) -> None:
+def _take_back(one: _Step, store: Store, step: Step, stop: Stop) -> None:
     with told(one.entries[0].place), ExitStack() as stack:
+        hold(stack.enter_context(open_folder(store.place(one.record.kept.name))).fd)
         entries = [entry for entry in one.entries if _standing(entry) != "back already"]
         if entries and all(entry.item.before == MADE for entry in entries):
             step.record([Intent(entry.place, None, MADE) for entry in reversed(entries)])
@@ -344,7 +336,6 @@ def _take_back(one: _Step, held: Folder[Writable], store: Store, step: Step, sto
             for spot in each.spots:
                 confirm(spot.folder, each.entry.place, "taken back")
                 spot.folder.close()  # the next may remove it, which Windows does of none that is open
-    held.close()
     with suppress(OSError):  # it is not listed any more in any case
         store.remove(one.record.kept)
 
