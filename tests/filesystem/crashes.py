@@ -340,8 +340,8 @@ def failed(root: Path, scenario: Scenario, prepare: Prepare, at: int, kind: str)
     try:
         notes: list[str] = getattr(run(policy), "notes", [])
         # A file that could not be read stays as it is, and the answer names it.
-        told = {name for note in notes for name in note.partition(": ")[2].split(", ")}
-        named = {name: text for name, text in before.items() if name in told}
+        told = {name for note in notes for name in note.rpartition(": ")[2].split(", ")}
+        named = {name: text for name, text in before.items() if told & {name, *map(str, Path(name).parents)}}
         answer, expected = "success", [after | named]
     except Problem as problem:
         answer = str(problem)

@@ -293,7 +293,7 @@ async def test_nobody_else_can_ask(tmp_path: Path) -> None:
         await theirs.open()
         said = (await mine.call("list_changes"))["content"][0]["text"]
         since = re.findall(r'since="([^"]+)"', said)[0]
-        for cursor, words in ((since, "let go"), ("bm9uc2Vuc2U", "`cursor` was not issued")):
+        for cursor, words in ((since, "let go"), ("bm9uc2Vuc2U", "`since` is from no answer")):
             answer = await theirs.call("list_changes", since=cursor)
             assert answer["isError"] and words in answer["content"][0]["text"]
         assert "[no changes" in (await mine.call("list_changes", since=since))["content"][0]["text"]

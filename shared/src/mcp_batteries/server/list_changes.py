@@ -96,7 +96,10 @@ class ChangeTools:
                 raise Invalid("There is nothing to follow.", "Name resources as `uris`; `resources/list` has some.")
             name, follower = await followers.begin(owner, wanted)
             return Changes(_cursor(name, journal.mark()), following=wanted)
-        name, after, until, shown = Cursor.decode(_KIND, since)
+        try:
+            name, after, until, shown = Cursor.decode(_KIND, since)
+        except Invalid:
+            raise Invalid("`since` is from no answer of this tool.", "Call without it to begin to follow.") from None
         follower = followers.again(owner, name)
         if not shown:
             await self.hub.look(follower)

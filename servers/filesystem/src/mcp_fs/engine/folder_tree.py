@@ -17,8 +17,6 @@ from mcp_fs.policy import Readable
 __all__ = ["list_tree"]
 
 _MOST_NAMED = 10
-_MORE = 60
-"""Bytes that the lines about more files and folders can take."""
 
 
 def list_tree(
@@ -59,7 +57,7 @@ class _Branch:
         place: where it is; None where that is protected.
         parts: names from the start down to it.
         label: its path, with a slash.
-        names: labels of its files, as many as could ever be shown.
+        names: of its files; `links` are those that are links.
         names_of_folders: those directly in it.
         branches: the first of them, as many as are drawn.
         own: files directly in it.
@@ -73,6 +71,7 @@ class _Branch:
     parts: tuple[str, ...]
     label: str
     names: list[str] = field(default_factory=list[str])
+    links: frozenset[str] = frozenset()
     names_of_folders: list[str] = field(default_factory=list[str])
     branches: list[_Branch] = field(default_factory=list["_Branch"])
     rules: Rules | None = None
@@ -82,6 +81,10 @@ class _Branch:
     left_out: int = 0
     said_left_out: str = ""
     unseen: str = ""
+
+    def label_of(self, name: str) -> str:
+        assert self.place is not None
+        return _label(self.place, name, self.links)
 
     @property
     def size(self) -> int:
@@ -119,13 +122,14 @@ class _Grower:
         if branch.unseen or len(branch.parts) >= self._depth:
             return False
         inner = [self._branch(branch, name) for name in branch.names_of_folders[: self._most]]
-        cost = sum(_bytes(one.label) for one in inner) + _MORE + len(branch.said_left_out)
-        if cost > self._left and not always:
+        own = _bytes(_more(branch.own, "file")) + _bytes(branch.said_left_out) + 2
+        if own + sum(_bytes(one.label) for one in inner) > self._left and not always:
             return False
-        self._left -= _MORE + len(branch.said_left_out)
+        self._left -= own
         for one in inner:
             self._look(one, branch.rules)
             if _bytes(one.folded_line) > self._left:
+                self._left -= _bytes(_more(len(inner), "folder"))
                 break
             self._left -= _bytes(one.folded_line)
             branch.branches.append(one)
@@ -134,14 +138,16 @@ class _Grower:
 
     def _fill(self, branches: list[_Branch], left: int) -> None:
         """Show the files of folders, of each as many as fit into its share; what some don't need, others get."""
-        wants = [(sum(_bytes(name) + 2 for name in branch.names[branch.shown :]), branch) for branch in branches]
+        wants = [(sum(map(len, branch.names[branch.shown :])), branch) for branch in branches]
         for number, (_, branch) in enumerate(sorted(wants, key=lambda want: want[0])):
             share = left // (len(wants) - number)
             for name in branch.names[branch.shown :]:
-                if (cost := _bytes(name) + 2) > share:
+                if (cost := _bytes(branch.label_of(name)) + 2) > share:
                     break
                 share, left, self._left = share - cost, left - cost, self._left - cost
                 branch.shown += 1
+                if branch.shown == branch.own:  # there are no more to tell of
+                    self._left += _bytes(_more(branch.own, "file"))
 
     def list(self, branch: _Branch, folder: Folder[Readable], above: Rules | None) -> None:
         self._stop.check()
@@ -150,7 +156,7 @@ class _Grower:
         visit, branch.rules = visited(folder, branch.parts, self.wanted, above)
         branch.own, branch.left_out, branch.names_of_folders = len(visit.files), len(visit.left_out), visit.folders
         if len(branch.parts) < self._depth:
-            branch.names = [_label(folder.place, name, visit.links) for name in visit.files[: self._most]]
+            branch.names, branch.links = visit.files, visit.links
             if visit.left_out:
                 branch.said_left_out = _left_out(folder.place, visit.left_out)
 
@@ -178,6 +184,10 @@ class _Grower:
             self.skipped.add(branch.unseen, branch.label.rstrip("/"))
 
 
+def _more(number: int, noun: str) -> str:
+    return f"  ({counted(number, f'more {noun}')})"
+
+
 def _label(above: Readable, name: str, links: frozenset[str]) -> str:
     text = name if name.isprintable() else shown(above, name)
     return f"{text} (link)" if name in links else text
@@ -195,13 +205,13 @@ def _drawn(branch: _Branch) -> Iterator[str]:
         return
     yield branch.label
     for name in branch.names[: branch.shown]:
-        yield f"  {name}"
+        yield f"  {branch.label_of(name)}"
     if branch.own > branch.shown:
-        yield f"  ({counted(branch.own - branch.shown, 'more file')})"
+        yield _more(branch.own - branch.shown, "file")
     if branch.said_left_out:
         yield f"  {branch.said_left_out}"
     if more := len(branch.names_of_folders) - len(branch.branches):
-        yield f"  ({counted(more, 'more folder')})"
+        yield _more(more, "folder")
     for inner in branch.branches:
         yield from _drawn(inner)
 
