@@ -18,9 +18,11 @@ import json
 import os
 import secrets
 import stat
+import sys
 import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any, cast
 
 from filelock import FileLock, Timeout
@@ -31,6 +33,7 @@ from mcp_batteries.subscriptions.file_watcher import FileWatcher
 
 __all__ = ["DiskStore"]
 
+_BUSY_SECONDS = 0.5
 _FOLDERS = ("data", "meta", "locks", "state", "tmp")
 _STATE_SECONDS = 10.0
 _DAY = 86_400.0
@@ -95,9 +98,9 @@ class DiskStore:
         self._replace("meta", name, json.dumps(asdict(replace(entry, body=None))).encode())
 
     def drop(self, key: str) -> None:
-        for folder in ("data", "meta"):
+        for path in (self._path(folder, self._name(key)) for folder in ("data", "meta")):
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._path(folder, self._name(key)))
+                _patiently(partial(os.unlink, path))
 
     def lock(self, key: str) -> Callable[[], None] | None:
         lock = self._lock(self._name(key))
@@ -194,11 +197,23 @@ class DiskStore:
         try:
             with open(handle, "wb") as file:
                 file.write(content)
-            os.replace(passing, path)
+            _patiently(partial(os.replace, passing, path))
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(passing)
             raise
+
+
+def _patiently(change: Callable[[], None]) -> None:
+    """Do `change`; on Windows again for a while, where a reader that has the file open for a moment makes it fail."""
+    until = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            return change()
+        except PermissionError:
+            if sys.platform != "win32" or time.monotonic() > until:
+                raise
+        time.sleep(0.01)
 
 
 def _make_private(folder: str) -> None:
