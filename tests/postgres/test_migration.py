@@ -46,6 +46,24 @@ def names(base: Base) -> list[str]:
     return [line.partition("\t")[0] for line in row[0].split("\n")]
 
 
+async def test_rows_of_a_table_written_anew_are_shown_before_and_after() -> None:
+    base = make()
+    base.run("CREATE TABLE price (id integer, cents text, gone integer)", "owner")
+    base.run("INSERT INTO price VALUES (1, '7', 3), (2, '8', 4)", "owner")
+    sql = (
+        "ALTER TABLE price ALTER cents TYPE numeric USING cents::numeric / 100, DROP COLUMN gone;"
+        "ALTER TABLE price RENAME TO cost"
+    )
+    async with inside("--ddl", f"app={base.url('owner')}") as wire:
+        said = text_of(await wire.call("edit_schema", sql=sql, dry_run=True))
+        assert (
+            'public.cost: ["id","cents"]\nbefore: ["id","cents","gone"]\n- [1,"7",3]\n- [2,"8",4]\n+ [1,"0.07' in said
+        )
+        said = text_of(await wire.call("edit_schema", sql="ALTER TABLE price ADD note text DEFAULT 'x'", dry_run=True))
+        assert "sample" not in said
+    assert base.rows("SELECT * FROM price") == [(1, "7", 3), (2, "8", 4)]
+
+
 async def test_a_rehearsal_tells_all_and_leaves_nothing() -> None:
     base = make()
     base.run(AUDIT, "owner")

@@ -2,7 +2,9 @@
 
 import json
 import os
+import shlex
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -222,6 +224,32 @@ async def test_passwords_come_from_files_and_variables(tmp_path: Any, monkeypatc
     async with served() as wire:
         assert rows(await wire.call("query_rows", sql="SELECT current_user")) == [["reader"]]
         assert "mine: role `reader`" in text_of(await wire.call("list_objects"))
+
+
+@pytest.mark.anyio
+async def test_a_command_gives_the_password_at_each_connect(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base, script = make(), tmp_path / "token maker.py"
+    monkeypatch.setenv("PGUSER", "reader")
+    words = [sys.executable, str(script), "{host}:{port}", "{user}", "{dbname} $HOME"]
+    command = subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
+    url = f"postgresql://127.0.0.1:{cluster().wait()}/{base.name}"
+
+    async def asked(says: str) -> str:
+        script.write_text(f"import sys\n{says}", "utf-8")
+        async with inside("--password-command", command, url) as wire:
+            return text_of(await wire.call("query_rows", sql="SELECT current_user"))
+
+    given = [f"127.0.0.1:{cluster().wait()}", "reader", f"{base.name} $HOME"]
+    assert "reader" in await asked(f"assert sys.argv[1:] == {given!r}, sys.argv\nprint('reader')")
+    assert "password authentication failed" in await asked("print('another')")
+    assert "ended with 3" in await asked("print('reader'); sys.stderr.write('secretly\\n'); sys.exit(3)")
+    assert "secretly" in caplog.text
+    for says in ("", "print()"):
+        assert "it printed nothing" in await asked(says)
+    command = str(tmp_path / "none there")
+    assert "gave no password" in await asked("")
 
 
 @pytest.mark.anyio

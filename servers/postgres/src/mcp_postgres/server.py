@@ -8,6 +8,7 @@ from mcp_batteries.sql.server import assemble_sql, saved_queries
 from mcp_postgres.changes import DatabaseWatcher
 from mcp_postgres.completions import Completions
 from mcp_postgres.engine.admission import Limits
+from mcp_postgres.engine.passwords import Passwords
 from mcp_postgres.engine.service import Engine
 from mcp_postgres.offered import Offered
 from mcp_postgres.policy import Policy
@@ -33,7 +34,7 @@ def build(settings: Settings) -> Assembled:
         policy.databases,
         Limits(settings.timeout, settings.lock_timeout),
         connections=settings.connections,
-        password_file=settings.password_file,
+        passwords=Passwords(settings.password_file, settings.password_command),
         demo=settings.demo,
         trusted=settings.trust_database,
         callers=policy.has_callers,

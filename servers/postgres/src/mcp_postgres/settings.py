@@ -41,6 +41,10 @@ class Settings(Common):
     password_file: str | None = Field(
         None, description="File with the password, used if the URL, PGPASSWORD and .pgpass have none."
     )
+    password_command: str | None = Field(
+        None,
+        description="Command that prints it, such as a cloud's token; {host}, {port}, {user} and {dbname} are put in.",
+    )
     write: bool = Field(False, description="Offer a tool that changes rows.")
     ddl: bool = Field(False, description="Offer a tool that changes the schema.")
     admin: bool = Field(
@@ -96,6 +100,12 @@ class Settings(Common):
                 raise ValueError("--role-claim is for HTTP with tokens, which name the callers' roles")
             if self.ddl or self.admin:
                 raise ValueError("--role-claim goes without --ddl and --admin: what one caller lays, others would run")
+        return self
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Settings:
+        if self.password_file and self.password_command:
+            raise ValueError("--password-file and --password-command: take one of them")
         return self
 
     @model_validator(mode="after")

@@ -45,15 +45,18 @@ class Sample:
 
     Attributes:
         columns: the names; rows are lines of JSON, as in `RowPage`.
+        had: the names before, where the table has others now.
     """
 
     table: str
     columns: Sequence[str]
     before: str
     after: str
+    had: Sequence[str] = ()
 
     def text(self) -> str:
         lines = [f"{self.table}: {compact(self.columns)}"]
+        lines += [f"before: {compact(self.had)}"] if self.had and list(self.had) != list(self.columns) else []
         lines += [f"- {line}" for line in self.before.splitlines()]
         return "\n".join(lines + [f"+ {line}" for line in self.after.splitlines()])
 

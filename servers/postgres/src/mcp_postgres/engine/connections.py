@@ -30,6 +30,7 @@ from mcp_batteries.errors import Problem, Refused, Unavailable, quote
 from mcp_postgres.engine.closed_world import World
 from mcp_postgres.engine.errors import in_doubt, problem, unreachable, without_values
 from mcp_postgres.engine.part import ServedPart
+from mcp_postgres.engine.passwords import Passwords
 from mcp_postgres.engine.role import ROLE, Role
 from mcp_postgres.policy import Database, Part
 
@@ -162,7 +163,7 @@ class Connections:
     Args:
         most: how many there may be.
         locate: the address at the time of connecting, where it isn't known before.
-        password: asked for at each connect if neither address nor libpq's own sources give one.
+        password: asked at each connect if neither address nor libpq's own sources give one.
         trusted: the operator vouches for all code in the database.
         callers: everybody who asks has a role of their own there.
         part: what of it is served; nothing of it is judged where that is all.
@@ -175,7 +176,7 @@ class Connections:
         part: Part,
         most: int,
         locate: Callable[[], Awaitable[str]] | None = None,
-        password: Callable[[], str | None] = lambda: None,
+        password: Passwords,
         trusted: bool = False,
         callers: bool = False,
     ) -> None:
@@ -305,7 +306,7 @@ class Connections:
         try:
             address = self.database.address if self._locate is None else await self._locate()
             words: dict[str, Any] = {**_DEFAULTS, **conninfo_to_dict(address), "client_encoding": "UTF8"}
-            if "password" not in words and (password := self._password()):
+            if "password" not in words and (password := await self._password(words)):
                 words["password"] = password
             raw: Raw = await AsyncConnection.connect(
                 make_conninfo("", **words),

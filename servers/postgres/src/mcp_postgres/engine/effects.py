@@ -190,7 +190,10 @@ class Effects:
         return objects, [(title, lines) for title, lines in found if lines]
 
     async def samples(self, *, keep: str) -> Sequence[Sample]:
-        """Rows of tables that changed, as they were and as they are; ends by going back to the savepoint `keep`."""
+        """Rows of tables that changed, as they were and as they are; ends by going back to the savepoint `keep`.
+
+        Of a table that was written anew the first rows stand for all of them: they keep their order.
+        """
         session = self.session
         changed = [
             table
@@ -201,13 +204,29 @@ class Effects:
         after = {table: await self._some(table, "xmin", numbers) for table in changed}
         # Rows that were locked only, for a foreign key, are there still.
         locked = {table: await self._locked(table, numbers) for table in changed}
+        anew = [names for names in await self._anew() if names[1] not in changed][: _SAMPLED - len(changed)]
+        is_now = {table: await self._quickly(f"SELECT * FROM {table} LIMIT {_SHOWN}") for _, table in anew}
         await session.simple(f"ROLLBACK TO SAVEPOINT {keep}")
+        was = {table: await self._quickly(f"SELECT * FROM {name} LIMIT {_SHOWN}") for name, table in anew}
         # A row that a rolled back transaction changed still says so.
         before = {table: await self._some(table, "xmax", numbers, locked[table]) for table in changed}
         return [
             Sample(table, (after[table] or before[table])[0], before[table][1], after[table][1])
             for table in changed
             if before[table][1] or after[table][1]
+        ] + [
+            Sample(table, is_now[table][0], "".join(was[table][1]), "".join(is_now[table][1]), was[table][0])
+            for _, table in anew
+            if was[table][1]
+        ]
+
+    async def _anew(self) -> Sequence[tuple[str, str]]:
+        """The names, before and after, of tables whose file is another one now."""
+        files = await self._json(_FILES)
+        return [
+            (str(was[0]).removeprefix("table "), str(files[oid][0]).removeprefix("table "))
+            for oid, was in self.files.items()
+            if oid in files and str(was[0]).startswith("table ") and was[1] != files[oid][1]
         ]
 
     async def back(self, objects: Sequence[str]) -> Sequence[str]:

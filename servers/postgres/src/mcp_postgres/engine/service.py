@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import anyio.to_thread
 
-from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable, quote, reason
+from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable, quote
 from mcp_batteries.limits import Cursor
 from mcp_batteries.sql.changes import Change
 from mcp_batteries.sql.rows import Hits, Results, RowPage
@@ -22,6 +22,7 @@ from mcp_postgres.engine.demo import SCRIPT
 from mcp_postgres.engine.errors import Missing
 from mcp_postgres.engine.files import export_rows, import_rows
 from mcp_postgres.engine.pages import Pages
+from mcp_postgres.engine.passwords import Passwords
 from mcp_postgres.engine.plan import explained
 from mcp_postgres.engine.role import WRITABLE
 from mcp_postgres.engine.spelling import meant, word_for
@@ -80,7 +81,7 @@ class Engine:
 
     Args:
         connections: to each database at most.
-        password_file: read at each connect, where nothing else has the password.
+        passwords: asked at each connect, where nothing else has the password.
         demo: start a PostgreSQL for the database `demo`.
         trusted: the operator vouches for all code in the databases.
         callers: everybody who asks has a role of their own in the databases.
@@ -93,7 +94,7 @@ class Engine:
         limits: Limits,
         *,
         connections: int,
-        password_file: str | None,
+        passwords: Passwords,
         demo: bool,
         trusted: bool = False,
         callers: bool = False,
@@ -102,8 +103,7 @@ class Engine:
         self.limits = limits
         self._demo, self._cluster = demo, None
         self._pages = Pages(limits)
-        secret = functools.partial(_password, password_file)
-        make = functools.partial(Connections, password=secret, trusted=trusted, callers=callers)
+        make = functools.partial(Connections, password=passwords, trusted=trusted, callers=callers)
         self._to: dict[str, Connections] = {}
         self.following: dict[str, Connections] = {}
         """A connection of its own for who follows changes: it waits for no query."""
@@ -411,14 +411,3 @@ async def _listed(
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
-
-
-def _password(file: str | None) -> str | None:
-    if file is None:
-        return None
-    try:
-        with open(file, encoding="utf-8") as opened:
-            return opened.read().strip("\r\n")
-    except (OSError, UnicodeDecodeError) as error:
-        why = reason(error) if isinstance(error, OSError) else str(error)
-        raise Unavailable(f"The file of `--password-file` can't be read: {why}.") from None
