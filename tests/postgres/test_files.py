@@ -32,7 +32,7 @@ def same(base: Base) -> bool:
     return found == (0,) and base.rows("SELECT count(*) FROM copy") == [(3,)]
 
 
-@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
 async def test_what_goes_out_comes_back_exactly(tmp_path: Path, ending: str) -> None:
     base = make(VALUES)
     name = f"kinds.{ending}"
@@ -44,6 +44,30 @@ async def test_what_goes_out_comes_back_exactly(tmp_path: Path, ending: str) -> 
         said = text_of(await wire.call("copy_from_file", file=name, table="public.copy"))
         assert "Inserted 3 rows" in said, said
     assert same(base)
+
+
+async def test_columns_of_parquet_have_types(tmp_path: Path) -> None:
+    base = make(VALUES)
+    many = "SELECT g AS id, g / 4.0::float8 AS share, g % 2 = 0 AS even, '\\x00'::bytea AS raw, now()::timestamp AS at"
+    async with inside("--write", "--ddl", "--files", tmp_path, f"app={base.url('owner')}") as wire:
+        said = text_of(await wire.call("copy_to_file", sql=f"{many} FROM generate_series(1, 2500) g", file="m.parquet"))
+        assert "Wrote 2,500 rows" in said, said
+        said = text_of(await wire.call("copy_from_file", file="m.parquet", table="made"))
+        for column in ('"id" bigint', '"share" double precision', '"even" boolean', '"raw" bytea', '"at" timestamp'):
+            assert column in said, said
+        failing = "SELECT 1 / (g - 900) FROM generate_series(1, 999) g"
+        for sql, words in (("SELECT 1 AS a, 2 AS a", "same name"), (failing, "division by zero")):
+            assert words in text_of(await wire.call("copy_to_file", sql=sql, file="bad.parquet"))
+            assert not (tmp_path / "bad.parquet").exists()
+        whole = (tmp_path / "m.parquet").read_bytes()
+        for name, content in (("none", b"id\n1\n"), ("half", whole[:900]), ("odd", whole[:500] + whole[600:])):
+            (tmp_path / f"{name}.parquet").write_bytes(content)
+            answer = await wire.call("copy_from_file", file=f"{name}.parquet", table="made")
+            assert answer["isError"] and "failed inside" not in text_of(answer), text_of(answer)
+    assert base.rows("SELECT count(*), max(id), sum(share) FROM made WHERE raw = '\\x00'") == [(2500, 2500, 781562.5)]
+    async with inside("--files", tmp_path, "--mask", "public.kinds.id", f"app={base.url('postgres')}") as wire:
+        await wire.call("copy_to_file", sql="SELECT id, need FROM kinds", file="masked.parquet")
+    assert "9223372036854775807" not in str((tmp_path / "masked.parquet").read_bytes())
 
 
 async def test_a_line_of_json_is_an_object_by_the_columns_names(tmp_path: Path) -> None:

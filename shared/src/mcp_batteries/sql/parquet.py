@@ -1,20 +1,28 @@
 """Parquet files as records and back (extra `parquet`), by arro3, the small build of Apache Arrow.
 
-This module imports nothing of the common package, so that a process that has to stay small can import it alone.
+This module imports nothing of the common package, so that a process that has to stay small can import it alone. It is
+a program too: `python -m mcp_batteries.sql.parquet <FILE` writes the records as lines of JSON, so that a file that
+unpacks to a thousand times its size ends that process and no other.
 """
 
 from __future__ import annotations
 
+import base64
 import datetime
 import decimal
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any, BinaryIO
 
-__all__ = ["Kind", "Unreadable", "kind_of", "kinds", "read", "write"]
+__all__ = ["Kind", "Unreadable", "bounded_memory", "kind_of", "kinds", "read", "write"]
+
+_MEMORY = 4 * 1024**3
+"""Bytes of address space beyond those in use while a file is read: a page can unpack to a thousand times its size."""
 
 _BATCH = 1000
 """Records that are read or written at once."""
@@ -237,3 +245,40 @@ def _fitting(value: Any, kind: Kind, name: str) -> Any:
             return f"x'{value.hex()}'"
         return repr(value) if own is Kind.REAL and math.isfinite(value) else str(value)
     raise Unreadable(f"The column `{name[:100]}` holds {own} among {kind}. Write one of both with CAST.")
+
+
+@contextmanager
+def bounded_memory() -> Generator[None]:
+    """Have this process end, rather than the machine's memory, while the block lasts."""
+    if sys.platform != "linux":
+        yield
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    with open("/proc/self/statm", encoding="ascii") as file:
+        used = int(file.read().split()[0]) * resource.getpagesize()
+    limit = used + _MEMORY if soft == resource.RLIM_INFINITY else min(soft, used + _MEMORY)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def _main() -> None:
+    """Lines of JSON: what the columns hold, their names, the records; then what went wrong, or null for nothing."""
+    out = sys.stdout
+    wrong: str | None = None
+    try:
+        with bounded_memory(), os.fdopen(os.dup(0), "rb") as file:
+            out.write(json.dumps(kinds(file)) + "\n")
+            for record in read(file):
+                out.write(json.dumps(record, default=lambda item: {"base64": base64.b64encode(item).decode()}) + "\n")
+    except Unreadable as error:
+        wrong = str(error)
+    out.write(json.dumps(wrong) + "\n")
+
+
+if __name__ == "__main__":
+    _main()

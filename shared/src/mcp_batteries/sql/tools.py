@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES
 from mcp_batteries.server.declare import tool
@@ -16,14 +16,18 @@ from mcp_batteries.sql.arguments import DatabaseName, FileName, MaxCell, Sample,
 from mcp_batteries.sql.room import E, P, Room
 from mcp_batteries.sql.rows import Hits, Results, RowPage
 
-__all__ = ["LONGEST", "MADE", "ImportTools", "ReadTools", "SchemaTools", "WriteTools", "in_words_of"]
+__all__ = ["IMPORT", "LONGEST", "ROWS", "ImportTools", "ReadTools", "SchemaTools", "WriteTools", "in_words_of"]
 
 LONGEST = 6100.0
 """Seconds: above every time limit an operator can set, which is what really ends a statement."""
 
-MADE = "With `edit_schema` there, a table that is missing is made, with types guessed: `dry_run` shows them."
-"""Said of `copy_from_file` by both servers."""
+ROWS = (".csv", ".jsonl", ".parquet")
+"""The endings of files that rows are copied to."""
 
+IMPORT = (
+    f"Insert a .csv (with a header), {', '.join(('.json', *ROWS[1:-1]))} or {ROWS[-1]} file into a table, all of it or "
+    "nothing.\n\nWith `edit_schema` there, a table that is missing is made, with types guessed: `dry_run` shows them."
+)
 C = TypeVar("C")
 
 
@@ -109,13 +113,10 @@ class SchemaTools(Room[P, E]):
 class ImportTools(Room[P, E]):
     """Rows of files."""
 
-    ENDINGS: ClassVar[tuple[str, ...]]
-    """Of files that are understood."""
-
     @tool("Import rows", effect="write", seconds=LONGEST)
     async def copy_from_file(
         self, file: FileName, table: Any, database: DatabaseName = None, dry_run: DryRun = False
     ) -> TextResult:
         """Insert a file's records into a table."""
-        source = self.policy.served_file(file, self.ENDINGS)
+        source = self.policy.served_file(file, (*ROWS, ".json"))
         return await self.engine.import_rows(self.policy.import_table(database, table), source, dry_run=dry_run)

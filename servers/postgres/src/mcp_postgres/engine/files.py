@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
+from contextlib import aclosing, closing
 from typing import Any, BinaryIO
 
 import psycopg
@@ -23,6 +23,8 @@ from mcp_postgres.engine.cells import MASK, Column
 from mcp_postgres.engine.change import COMMIT, DEFERRED, MARK, TOUCHED
 from mcp_postgres.engine.connections import Connections, Session
 from mcp_postgres.engine.errors import Missing, placed, problem
+from mcp_postgres.engine.pages import rows_of
+from mcp_postgres.engine.parquet import parquet_records, types_of, write_parquet
 from mcp_postgres.engine.records import LOOKED_AT, created, csv_records, json_records
 from mcp_postgres.models import Export, Import
 from mcp_postgres.policy import ImportTable, NewFile, ReadStatement, ServedFile, of_ours
@@ -60,7 +62,8 @@ async def export_rows(connections: Connections, statement: ReadStatement, file: 
     if len(split(sql)) != 1:
         raise Invalid("`copy_to_file` takes one statement.", "Send each by a call of its own.")
     form = _AS_CSV if file.name.lower().endswith(".csv") else _AS_JSON
-    size = 0
+    as_parquet = file.name.lower().endswith(".parquet")
+    size = count = 0
     first, role = opening(limits), statement.database.role
     async with connections.session(first, seconds=limits.seconds, role=role) as session:
         columns = await admit(session, statement)
@@ -69,6 +72,10 @@ async def export_rows(connections: Connections, statement: ReadStatement, file: 
         with new_file(file.folder, file.name, _fails, reason) as written:
             cursor = session.cursor()
             try:
+                if as_parquet:
+                    async with aclosing(rows_of(session, sql, statement)) as rows:
+                        count = await write_parquet(written, columns, rows, _MOST)
+                    return Export(file.name, count, written.tell())
                 async with cursor.copy(form.format(sql=sql).encode()) as copy:
                     async for block in copy:
                         size += len(block)
@@ -98,11 +105,14 @@ async def import_rows(
     Raises:
         Problem: the file can't be read, or its records don't fit; nothing is changed then.
     """
-    is_csv = file.name.lower().endswith(".csv")
-    records_of = csv_records if is_csv else json_records
+    is_csv, is_parquet = (file.name.lower().endswith(ending) for ending in (".csv", ".parquet"))
+    records_of = csv_records if is_csv else parquet_records if is_parquet else json_records
+    types: list[str | None] = []
     first, role, name = opening(limits, write=True), table.database.role, table.database.name
     with served_file(file.folder, file.name, _fails, reason) as raw:
         looked = await in_thread(lambda stop: _first(records_of, raw))
+        if is_parquet and table.make:
+            types = await in_thread(lambda stop: types_of(raw))
     if not looked:
         raise Invalid(f"{quote(file.name)} has no records.", "The first line of a .csv names the columns.")
     async with connections.session(first, seconds=limits.seconds, role=role) as session:
@@ -115,7 +125,7 @@ async def import_rows(
                 way = "With `--write` and `--ddl` a new one can be made of the file."
                 raise NotFound(missing.what, f"{missing.fix} {way}") from None
             spelled = ".".join(_quoted(part) for part in (table.schema or "public", table.name))
-            made = created(spelled, looked[0], looked[1:], typed=not is_csv)
+            made = created(spelled, looked[0], looked[1:], typed=not is_csv, types=types)
             try:
                 await session.together((made, ()))
             except psycopg.Error as error:
@@ -133,7 +143,11 @@ async def import_rows(
             await judge(session, of_ours(table.database, nothing), sequences=True)
             target = f"{found['spelled']} ({names}) FROM STDIN"
             with served_file(file.folder, file.name, _fails, reason) as raw:
-                count = await (_copy_csv if is_csv else _copy_json)(session, target, raw, columns)
+                if is_csv:
+                    count = await _copy_csv(session, target, raw, columns)
+                else:
+                    # Parquet has JSON as text, where JSON has texts.
+                    count = await _copy_records(session, target, records_of(raw), columns, spelled=is_parquet)
             await session.simple(DEFERRED)
             await own_names(session)
             if made is None and (touched := await session.value(TOUCHED, mark)):
@@ -169,20 +183,23 @@ async def _copy_csv(session: Session, target: str, raw: BinaryIO, columns: Seque
     return cursor.rowcount
 
 
-async def _copy_json(session: Session, target: str, raw: BinaryIO, columns: Sequence[dict[str, Any]]) -> int:
+async def _copy_records(
+    session: Session, target: str, records: Generator[list[Any]], columns: Sequence[dict[str, Any]], *, spelled: bool
+) -> int:
     cursor = session.cursor()
-    records = json_records(raw)
-    await in_thread(lambda stop: next(records))
-    async with cursor.copy(f"COPY {target}".encode()) as copy:
-        while batch := await in_thread(lambda stop: list(itertools.islice(records, _BATCH))):
-            for row in batch:
-                await copy.write_row([_text(value, column) for value, column in zip(row, columns, strict=True)])
+    with closing(records):
+        await in_thread(lambda stop: next(records))
+        async with cursor.copy(f"COPY {target}".encode()) as copy:
+            while batch := await in_thread(lambda stop: list(itertools.islice(records, _BATCH))):
+                for row in batch:
+                    pairs = zip(row, columns, strict=True)
+                    await copy.write_row([_text(value, column, spelled=spelled) for value, column in pairs])
     return cursor.rowcount
 
 
-def _text(value: Any, column: dict[str, Any]) -> str | None:
+def _text(value: Any, column: dict[str, Any], *, spelled: bool) -> str | None:
     """A JSON value as PostgreSQL reads one of the column's type."""
-    if column["json"]:
+    if column["json"] and not (spelled and isinstance(value, str)):
         return None if value is None else json.dumps(value, ensure_ascii=False)
     if isinstance(value, list) and column["category"] != "A":
         return json.dumps(value, ensure_ascii=False)

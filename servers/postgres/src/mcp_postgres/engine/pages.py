@@ -28,7 +28,7 @@ from mcp_postgres.engine.errors import Missing, problem
 from mcp_postgres.engine.spelling import meant
 from mcp_postgres.policy import MAX_STATEMENTS, NextPage, Reads, ReadStatement, part_of
 
-__all__ = ["Pages"]
+__all__ = ["Pages", "rows_of"]
 
 _MOST_RESULTS = MAX_STATEMENTS
 _KEPT_ROWS = 2000
@@ -272,7 +272,7 @@ async def _take(
 async def _stream(session: Session, sql: str, statement: ReadStatement) -> AsyncGenerator[tuple[str | None, ...]]:
     """The rows, as they come; an unfinished statement is stopped on the server."""
     try:
-        async with aclosing(_rows(session, sql, statement)) as rows:
+        async with aclosing(rows_of(session, sql, statement)) as rows:
             async for row in rows:
                 yield row
     except psycopg.errors.SyntaxError:
@@ -281,7 +281,8 @@ async def _stream(session: Session, sql: str, statement: ReadStatement) -> Async
         raise problem(error, statement.database.name) from error
 
 
-def _rows(session: Session, sql: str, statement: ReadStatement) -> AsyncGenerator[tuple[str | None, ...]]:
+def rows_of(session: Session, sql: str, statement: ReadStatement) -> AsyncGenerator[tuple[str | None, ...]]:
+    """The rows of a statement that was admitted, as they come."""
     # It says that it is an iterator, and is a generator.
     rows = session.cursor().stream(sql.encode(), statement.parameters or None, size=_CHUNK)
     return cast("AsyncGenerator[tuple[str | None, ...]]", rows)

@@ -141,12 +141,15 @@ def _unreadable(number: int, error: Exception) -> Invalid:
     return Invalid(f"Behind record {number} the file can't be read: {said[:200]}.", "Give CSV or JSON in UTF-8.")
 
 
-def created(table: str, names: Sequence[Any], seen: Sequence[Sequence[Any]], *, typed: bool) -> str:
+def created(
+    table: str, names: Sequence[Any], seen: Sequence[Sequence[Any]], *, typed: bool, types: Sequence[str | None] = ()
+) -> str:
     """The CREATE TABLE for records like those `seen`.
 
     Args:
         table: as SQL spells it.
         typed: whether a text is a text, and not what a format without types makes of a number.
+        types: of the columns, as far as they are known.
 
     Raises:
         Invalid: the fields have no usable names.
@@ -157,8 +160,9 @@ def created(table: str, names: Sequence[Any], seen: Sequence[Sequence[Any]], *, 
             "The fields can't name the columns of a new table.",
             f"Give each a name of its own, {_MOST_COLUMNS} at most.",
         )
-    types = [_type([row[number] for row in seen], typed=typed) for number in range(len(known))]
-    columns = [f'    "{name.replace(chr(34), chr(34) * 2)}" {kind}' for name, kind in zip(known, types, strict=True)]
+    guessed = [_type([row[number] for row in seen], typed=typed) for number in range(len(known))]
+    kinds = [told or guess for told, guess in zip(types or [None] * len(guessed), guessed, strict=True)]
+    columns = [f'    "{name.replace(chr(34), chr(34) * 2)}" {kind}' for name, kind in zip(known, kinds, strict=True)]
     return f"CREATE TABLE {table} (\n" + ",\n".join(columns) + "\n)"
 
 

@@ -8,15 +8,13 @@ from mcp_batteries.server.declare import tool
 from mcp_batteries.sql import tools
 from mcp_batteries.sql.arguments import DatabaseName, FileName
 from mcp_batteries.sql.room import Room
-from mcp_batteries.sql.tools import LONGEST, MADE, in_words_of
+from mcp_batteries.sql.tools import IMPORT, LONGEST, ROWS, in_words_of
 from mcp_postgres.engine.service import Engine
 from mcp_postgres.models import Export
 from mcp_postgres.policy import Policy
 from mcp_postgres.tools.arguments import Sql, TableName
 
 __all__ = ["FileTools", "ImportTools"]
-
-_IMPORT = f"Insert a .csv (with a header), .json or .jsonl file into a table, all of it or nothing.\n\n{MADE}"
 
 
 @dataclass(frozen=True)
@@ -25,15 +23,13 @@ class FileTools(Room[Policy, Engine]):
 
     @tool("Export rows", effect="write", seconds=LONGEST)
     async def copy_to_file(self, sql: Sql, file: FileName, database: DatabaseName = None) -> Export:
-        """Copy all rows of a query into a new .csv or .jsonl file in the export folder; a name that exists is refused.
+        """Copy all rows of a query into a new .csv, .jsonl or .parquet file; a name that exists is refused.
 
         A .jsonl file has an object per line.
         """
-        return await self.engine.export(self.policy.read(database, sql), self.policy.new_file(file, (".csv", ".jsonl")))
+        return await self.engine.export(self.policy.read(database, sql), self.policy.new_file(file, ROWS))
 
 
-@in_words_of({"copy_from_file": _IMPORT}, {"table": TableName})
+@in_words_of({"copy_from_file": IMPORT}, {"table": TableName})
 class ImportTools(tools.ImportTools[Policy, Engine]):
     """From files."""
-
-    ENDINGS = (".csv", ".jsonl", ".json")

@@ -8,16 +8,13 @@ from mcp_batteries.server.declare import tool
 from mcp_batteries.sql import tools
 from mcp_batteries.sql.arguments import DatabaseName, FileName
 from mcp_batteries.sql.room import Room
-from mcp_batteries.sql.tools import LONGEST, MADE, in_words_of
+from mcp_batteries.sql.tools import IMPORT, LONGEST, ROWS, in_words_of
 from mcp_sqlite.engine.service import Engine
 from mcp_sqlite.models import Backup, Export
 from mcp_sqlite.policy import Policy
 from mcp_sqlite.tools.arguments import Parameters, Sql, TableName
 
 __all__ = ["FileTools", "ImportTools"]
-
-_IMPORT = f"Insert a .csv (with a header), .json, .jsonl or .parquet file into a table, all of it or nothing.\n\n{MADE}"
-_ROWS = (".csv", ".jsonl", ".parquet")
 
 
 @dataclass(frozen=True)
@@ -30,7 +27,7 @@ class FileTools(Room[Policy, Engine]):
     ) -> Export:
         """Copy all rows of a query into a new .csv, .jsonl or .parquet file; a name that exists is refused."""
         statement = self.policy.read(database, sql, parameters)
-        return await self.engine.export(statement, self.policy.new_file(file, _ROWS))
+        return await self.engine.export(statement, self.policy.new_file(file, ROWS))
 
     @tool("Back up", effect="write", seconds=LONGEST)
     async def copy_database(self, file: FileName, database: DatabaseName = None) -> Backup:
@@ -42,8 +39,6 @@ class FileTools(Room[Policy, Engine]):
         return await self.engine.back_up(self.policy.database(database), target)
 
 
-@in_words_of({"copy_from_file": _IMPORT}, {"table": TableName})
+@in_words_of({"copy_from_file": IMPORT}, {"table": TableName})
 class ImportTools(tools.ImportTools[Policy, Engine]):
     """From files."""
-
-    ENDINGS = (".csv", ".jsonl", ".parquet", ".json")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
 from mcp_sqlite.worker.cells import Failure
@@ -12,15 +10,12 @@ from mcp_sqlite.worker.connections import Database
 
 __all__ = ["read_parquet", "types_of", "write_parquet"]
 
-_MEMORY = 4 * 1024**3
-"""Bytes of address space beyond those in use while a file is read: a page can unpack to a thousand times its size."""
-
 
 def read_parquet(raw: BinaryIO) -> Iterator[list[Any]]:
     """The columns' names, then the records."""
-    from mcp_batteries.sql.parquet import Unreadable, read
+    from mcp_batteries.sql.parquet import Unreadable, bounded_memory, read
 
-    with _bounded_memory():
+    with bounded_memory():
         try:
             yield from read(raw)
         except Unreadable as error:
@@ -58,22 +53,3 @@ def write_parquet(
         raise Failure("invalid", str(error)) from None
     finally:
         database.own("ROLLBACK")
-
-
-@contextmanager
-def _bounded_memory() -> Generator[None]:
-    """Have this process end, rather than the machine's memory, while the block lasts."""
-    if sys.platform != "linux":
-        yield
-        return
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    with open("/proc/self/statm", encoding="ascii") as file:
-        used = int(file.read().split()[0]) * resource.getpagesize()
-    limit = used + _MEMORY if soft == resource.RLIM_INFINITY else min(soft, used + _MEMORY)
-    resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
