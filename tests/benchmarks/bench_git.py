@@ -1,4 +1,4 @@
-"""mcp-git beside plain `git` and `mcp-server-git` of PyPI, on a history made by `git fast-import`; prints medians.
+"""mcp-git beside plain `git` and two other servers, on a history made by `git fast-import`; prints medians.
 
     python tests/benchmarks/bench_git.py [--commits 100000] [--rounds 7]
 
@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Generator, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -26,19 +27,34 @@ sys.path[:0] = [str(Path(__file__).parents[1])]
 from git_server.made import GIT, Made  # noqa: E402
 from mcp_batteries.testing.wire import StdioWire  # noqa: E402
 
-OFFICIAL = ["uvx", "--quiet", "mcp-server-git"]
 FILES = 200
+Call = tuple[str, dict[str, Any]]
 
-# What, plain git, our call, the official server's call.
-WORK: list[tuple[str, list[str], tuple[str, dict[str, Any]], tuple[str, dict[str, Any]] | None]] = [
-    ("log, 50", ["log", "-50", "--format=%h %cs %an %s"], ("list_commits", {}), ("git_log", {"max_count": 50})),
+# What, plain git, our call.
+WORK: list[tuple[str, list[str], Call]] = [
+    ("log, 50", ["log", "-50", "--format=%h %cs %an %s"], ("list_commits", {})),
     ("log of a path, 20", ["log", "-20", "--format=%h %s", "--", "d08/f008.txt"],
-     ("list_commits", {"path": "d08/f008.txt", "limit": 20}), None),
-    ("blame", ["blame", "--porcelain", "d13/f013.txt"], ("get_blame", {"path": "d13/f013.txt"}), None),
-    ("status", ["status", "--porcelain=v2", "--branch"], ("get_status", {}), ("git_status", {})),
-    ("diff of a commit", ["show", "HEAD~100"], ("read_diff", {"rev": "HEAD~100"}),
-     ("git_show", {"revision": "HEAD~100"})),
+     ("list_commits", {"path": "d08/f008.txt", "limit": 20})),
+    ("blame", ["blame", "--porcelain", "d13/f013.txt"], ("get_blame", {"path": "d13/f013.txt"})),
+    ("status", ["status", "--porcelain=v2", "--branch"], ("get_status", {})),
+    ("diff of a commit", ["show", "HEAD~100"], ("read_diff", {"rev": "HEAD~100"})),
 ]  # fmt: skip
+
+# How another is started, the argument that names the repository, and its calls.
+NODE = ["env", "MCP_TRANSPORT_TYPE=stdio", "MCP_LOG_LEVEL=error", "npx", "--yes", "--quiet"]
+PEERS: dict[str, tuple[list[str], str, dict[str, Call]]] = {
+    "mcp-server-git": (
+        ["uvx", "--quiet", "mcp-server-git"], "repo_path",
+        {"log, 50": ("git_log", {"max_count": 50}), "status": ("git_status", {}),
+         "diff of a commit": ("git_show", {"revision": "HEAD~100"})},
+    ),
+    "@cyanheads/git-mcp-server": (
+        [*NODE, "@cyanheads/git-mcp-server"], "path",
+        {"log, 50": ("git_log", {"maxCount": 50}), "status": ("git_status", {}),
+         "blame": ("git_blame", {"filePath": "d13/f013.txt"}),
+         "diff of a commit": ("git_show", {"object": "HEAD~100"})},
+    ),
+}  # fmt: skip
 
 # A question, what answers it in a shell, the calls that answer it.
 TASKS: list[tuple[str, list[list[str]], list[tuple[str, dict[str, Any]]]]] = [
@@ -75,7 +91,7 @@ def history(commits: int) -> Generator[bytes]:
         yield f"M 100644 inline d{file % 20:02}/f{file:03}.txt\ndata {len(body)}\n".encode() + body + b"\n"
 
 
-async def asked(wire: StdioWire, call: tuple[str, dict[str, Any]]) -> tuple[float, int]:
+async def asked(wire: StdioWire, call: Call) -> tuple[float, int]:
     """Milliseconds of a call, and the bytes of its answer."""
     begun = time.perf_counter()
     answer = await wire.request("tools/call", {"name": call[0], "arguments": call[1]}, seconds=120)
@@ -93,30 +109,35 @@ def plain(folder: Path, words: Sequence[str]) -> tuple[float, int]:
 async def measured(folder: Path, rounds: int) -> None:
     script = str(Path(sys.executable).parent / "mcp-git")
     console = Console(width=120)
-    async with StdioWire([script, str(folder)]) as ours, StdioWire([*OFFICIAL, "--repository", str(folder)]) as theirs:
-        for wire in (ours, theirs):
+    async with AsyncExitStack() as stack:
+        ours = await stack.enter_async_context(StdioWire([script, str(folder)]))
+        others = {name: await stack.enter_async_context(StdioWire(command)) for name, (command, _, _) in PEERS.items()}
+        for wire in (ours, *others.values()):
             await wire.open()
-        sizes = [len(json.dumps(await wire.request("tools/list"), separators=(",", ":"))) for wire in (ours, theirs)]
         await asked(ours, ("get_status", {}))
         before = _memory(ours)
-        table = Table("median ms (bytes)", "git", "mcp-git", "of git", "mcp-server-git")
-        for what, words, call, other in WORK:
-            times: dict[str, list[tuple[float, int]]] = {"git": [], "ours": [], "theirs": []}
+        table = Table("median ms (bytes)", "git", "mcp-git", "of git", *PEERS)
+        for what, words, call in WORK:
+            times: dict[str, list[tuple[float, int]]] = {name: [] for name in ("git", "ours", *PEERS)}
             for _ in range(rounds):
                 times["git"].append(plain(folder, words))
                 times["ours"].append(await asked(ours, call))
-                if other:
-                    times["theirs"].append(await asked(theirs, (other[0], {"repo_path": str(folder), **other[1]})))
+                for name, (_, repository, calls) in PEERS.items():
+                    if what in calls:
+                        tool, arguments = calls[what]
+                        times[name].append(await asked(others[name], (tool, {repository: str(folder), **arguments})))
             shown = {
                 name: f"{median(took for took, _ in found):.1f} ({found[-1][1]:,})" if found else "-"
                 for name, found in times.items()
             }
             ratio = median(took for took, _ in times["ours"]) / median(took for took, _ in times["git"])
-            table.add_row(what, shown["git"], shown["ours"], f"{ratio:.2f}", shown["theirs"])
+            table.add_row(what, shown["git"], shown["ours"], f"{ratio:.2f}", *(shown[name] for name in PEERS))
+        for name, wire in {"mcp-git": ours, **others}.items():
+            listed = await wire.request("tools/list")
+            size = len(json.dumps(listed, separators=(",", ":")))
+            console.print(f"{name}: {len(listed['tools'])} tools in {size:,} bytes")
         console.print(table)
-        console.print(
-            f"tools/list: {sizes[0]:,} and {sizes[1]:,} bytes; memory {before} MB, behind it {_memory(ours)} MB"
-        )
+        console.print(f"memory {before} MB, behind it {_memory(ours)} MB")
         table = Table("task", "commands", "bytes in a shell", "calls", "bytes by tools")
         for what, commands, calls in TASKS:
             shell = sum([plain(folder, words)[1] for words in commands])

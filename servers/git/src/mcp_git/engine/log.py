@@ -8,6 +8,7 @@ from typing import Any
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.limits import Cursor, Stop
+from mcp_git.addresses import without_password
 from mcp_git.engine.program import Failed, Git
 from mcp_git.engine.runs import clip, commits, explained, has_commits, items, position
 from mcp_git.models import Answer
@@ -138,5 +139,5 @@ def reflog(git: Git, repository: Repository, name: Revision, limit: int, skip: i
         raise explained(failure, git, repository, name, stop) from None
     for line in listed.text.splitlines():
         oid, selector, date, what = (line.split("\0") + [""] * 3)[:4]
-        rows.append(clip(one_line(f"{selector} {oid} {date} {what}"), 2 * _ROW))
+        rows.append(clip(one_line(f"{selector} {oid} {date} {without_password(what)}"), 2 * _ROW))
     return rows
