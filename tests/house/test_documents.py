@@ -1,5 +1,6 @@
 """Generated documents are current, and documents name only files that exist."""
 
+import hashlib
 import importlib
 import json
 import re
@@ -69,3 +70,28 @@ def test_every_room_of_the_common_package_is_described() -> None:
     ]
     assert len(rooms) > 10
     assert [room for room in sorted(rooms) if f"`{room}`" not in text] == []
+
+
+def _digest(page: Path) -> str:
+    """Of what people wrote in `page`: what is generated in it is made for every language alike."""
+    text = re.sub(r"<!-- (badges \w+|hosts) -->.*?<!-- /\1 -->", "", page.read_text("utf-8"), flags=re.DOTALL)
+    return hashlib.sha256(" ".join(text.split()).encode()).hexdigest()[:16]
+
+
+@pytest.mark.parametrize(
+    "page", [*ROOT.glob("*.zh-CN.md"), *ROOT.glob("docs/**/*.zh-CN.md")], ids=lambda page: page.name
+)
+def test_a_translation_is_of_what_the_english_page_says_now(page: Path) -> None:
+    said = re.match(r"<!-- translates (\S+) (\w+) -->\n", page.read_text("utf-8"))
+    assert said, f"{page.name} begins with `<!-- translates PAGE DIGEST -->`"
+    now = _digest(page.parent / said[1])
+    assert said[2] == now, f"{said[1]} has changed: bring {page.name} up to date, then write {now} in its first line"
+
+
+def test_a_translation_of_an_older_page_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    digests: list[str] = []
+    for text in ("Old words.\n", "New words.\n", "New\nwords.\n<!-- hosts -->\nx\n<!-- /hosts -->\n"):
+        page.write_text(text, "utf-8")
+        digests.append(_digest(page))
+    assert digests[0] != digests[1] == digests[2]
