@@ -17,6 +17,7 @@ from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailabl
 from mcp_batteries.settings import load
 from mcp_fs.paths import for_system
 from mcp_fs.policy import Policy, Readable, Writable
+from mcp_fs.secrets import Secrets
 from mcp_fs.settings import Settings
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX names")
@@ -176,6 +177,7 @@ def test_a_list_names_what_it_does_not_open(here: Ground) -> None:
     assert folder.uri_of(".env") == (here.root / "a" / ".env").as_uri()
     assert here.policy.protected((".env",)) and not here.policy.protected(("a",))
     assert here.policy.shelters((".aws",)) and not here.policy.shelters(("a",)) and not here.policy.shelters(())
+    assert not Secrets([".aws/*"]).shelters((".AWS",))
 
 
 def test_a_client_root_that_is_of_no_use_does_not_cost_the_others(here: Ground) -> None:

@@ -111,7 +111,10 @@ class Script:
 
     async def run(self, changed: Callable[[Collection[Hashable]], None]) -> None:
         self.changed = changed
-        await anyio.sleep_forever()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            self.watched.clear()
 
 
 @asynccontextmanager
