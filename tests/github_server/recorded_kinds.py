@@ -80,11 +80,19 @@ def assignees(one: Any) -> list[str]:
     return [person.login for person in one.assignees] if "assignees" in one.raw_data else []
 
 
+def held(one: Any) -> str | None:
+    """The most that one may do."""
+    order = ("admin", "maintain", "push", "triage", "pull")
+    may = one.permissions
+    return None if may is None else next((name for name in order if getattr(may, name)), "none")
+
+
 WHO = {"author": "user.login"}
 ISSUE = {
     **same("number", "title", "state", "state_reason", "comments", "created_at", "updated_at", "closed_at", "locked"),
     **WHO, "body": "body", "url": "html_url", "labels": "labels[].name", "assignees": lambda one: assignees(one),
     "milestone": "milestone.title", "closed_by": "closed_by.login", "type": "type.name", "draft": "draft",
+    "reactions": lambda one: (one.reactions or {}).get("total_count"), "association": "raw_data.author_association",
 }  # fmt: skip
 PULL = {
     **same("number", "title", "state", "draft", "merged", "mergeable", "mergeable_state", "created_at", "updated_at",
@@ -93,7 +101,8 @@ PULL = {
     **WHO, "head": "head.ref", "head_repo": "head.repo.full_name", "head_sha": "head.sha", "base": "base.ref",
     "base_sha": "base.sha", "labels": "labels[].name", "assignees": lambda one: assignees(one),
     "reviewers": "requested_reviewers[].login", "teams": "requested_teams[].slug", "milestone": "milestone.title",
-    "merged_by": "merged_by.login", "url": "html_url",
+    "merged_by": "merged_by.login", "url": "html_url", "association": "raw_data.author_association",
+    "auto_merge": lambda one: (one.raw_data.get("auto_merge") or {}).get("merge_method"),
 }  # fmt: skip
 REPOSITORY = {
     **same("description", "visibility", "fork", "archived", "default_branch", "language", "topics", "pushed_at",
@@ -101,6 +110,7 @@ REPOSITORY = {
     "repo": lambda one: one.raw_data.get("full_name"), "stars": "stargazers_count", "forks": "forks_count",
     "open_issues": "open_issues_count",
     "license": "license.spdx_id", "parent": "parent.full_name", "url": "html_url",
+    "permissions": lambda one: held(one),
 }  # fmt: skip
 COMMIT = {
     "sha": "sha", "message": "commit.message", "author": "author.login", "name": "commit.author.name",
@@ -152,11 +162,14 @@ KINDS = [
     Kind(f"{R}/issues", "list_issues", of, Issue, ISSUE, keeps=lambda one: "pull_request" not in one.raw_data),
     Kind(f"{R}/issues/{{issue_number}}", "get_issue", numbered("issue_number"), Issue, ISSUE, listed=False),
     Kind(f"{R}/issues/{{issue_number}}/comments", "list_comments", numbered("issue_number"), IssueComment,
-         {**same("id", "created_at", "updated_at", "body"), **WHO, "url": "html_url"}),
+         {**same("id", "created_at", "updated_at", "body"), **WHO, "url": "html_url",
+          "reactions": lambda one: (one.reactions or {}).get("total_count"),
+          "association": "raw_data.author_association"}),
     Kind(f"{R}/pulls", "list_pull_requests", of, PullRequest, PULL),
     Kind(f"{R}/pulls/{{pull_number}}", "get_pull_request", numbered("pull_number"), PullRequest, PULL, listed=False),
     Kind(f"{R}/pulls/{{pull_number}}/reviews", "list_reviews", numbered("pull_number"), PullRequestReview,
-         {**same("id", "state", "submitted_at", "body"), **WHO, "commit": "commit_id", "url": "html_url"}),
+         {**same("id", "state", "submitted_at", "body"), **WHO, "commit": "commit_id", "url": "html_url",
+          "association": "raw_data.author_association"}),
     Kind(f"{R}/pulls/{{pull_number}}/commits", "list_commits", numbered("pull_number"), Commit, COMMIT),
     Kind(R, "get_repository", of, Repository, REPOSITORY, listed=False),
     Kind(f"{R}/commits", "list_commits", of, Commit, COMMIT),
@@ -169,7 +182,7 @@ KINDS = [
     Kind(f"{R}/assignees", "list_issue_options", lambda values: {**of(values), "kind": "assignees"}, NamedUser,
          same("login"), takes_fields=False),
     Kind(f"{R}/collaborators", "list_people", of, NamedUser, PERSON),
-    Kind(f"{R}/releases", "list_releases", of, GitRelease, RELEASE),
+    Kind(f"{R}/releases", "list_releases", of, GitRelease, {**RELEASE, "id": "id"}),
     Kind(f"{R}/releases/latest", "get_release", of, GitRelease, RELEASE, listed=False, takes_fields=False),
     Kind(f"{R}/releases/tags/{{tag}}", "get_release", lambda values: {**of(values), "tag": values["tag"]}, GitRelease,
          RELEASE, listed=False, takes_fields=False),
@@ -204,7 +217,7 @@ KINDS = [
     Kind("/users/{username}/gists", "list_gists", lambda values: {"user": values["username"]}, Gist, GIST),
     Kind("/gists/{gist_id}", "get_gist", lambda values: {"gist": values["gist_id"]}, Gist, GIST, listed=False,
          takes_fields=False),
-    Kind("/user/starred", "list_stars", lambda values: {}, Repository, REPOSITORY),
+    Kind("/user/starred", "list_stars", lambda values: {}, Repository, {**REPOSITORY, "size_kb": "size"}),
     Kind("/users/{username}/starred", "list_stars", lambda values: {"user": values["username"]}, Repository,
          REPOSITORY),
     Kind("/user", "get_me", lambda values: {}, AuthenticatedUser,
@@ -261,7 +274,7 @@ def read(one: Any, path: Path | Callable[[Any], Any]) -> Any:
         if name.endswith("[]"):
             rest = ".".join(parts[number + 1 :])
             return [read(item, rest) for item in getattr(one, name[:-2]) or []]
-        one = getattr(one, name)
+        one = one.get(name) if isinstance(one, dict) else getattr(one, name)
     return one
 
 
