@@ -99,8 +99,7 @@ class RepositoryWatcher:
             async with watched.turn:
                 watched.shown |= {shown.uri: shown for shown in items}
                 await self._arm(watched)
-                for shown in items:
-                    watched.digests[shown.uri] = await self._digest(shown)
+                watched.digests |= await self._digests(items)
             watched.wanted.set()
 
     def discard(self, keys: Collection[Hashable]) -> None:
@@ -182,7 +181,7 @@ class RepositoryWatcher:
         for _ in range(_TRIES):
             events = watched.events
             await self._arm(watched)
-            found = {key: await self._digest(shown) for key, shown in list(watched.shown.items())}
+            found = await self._digests(watched.shown.values())
             if events == watched.events:
                 break
             await self._unlocked(watched)
@@ -211,6 +210,18 @@ class RepositoryWatcher:
         self._files.discard(gone)
         if new:
             await self._files.add(new)
+
+    async def _digests(self, items: Iterable[Shown]) -> dict[str, str]:
+        """How each of them is now; git is asked for all at once."""
+        found: dict[str, str] = {}
+
+        async def take(shown: Shown) -> None:
+            found[shown.uri] = await self._digest(shown)
+
+        async with anyio.create_task_group() as tasks:
+            for shown in list(items):
+                tasks.start_soon(take, shown)
+        return found
 
     async def _digest(self, shown: Shown) -> str:
         try:
