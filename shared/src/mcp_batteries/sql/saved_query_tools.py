@@ -48,14 +48,15 @@ class SavedTools(Offering):
 
     async def _follow(self) -> None:
         while True:
-            # First the watch, then the look: what comes between is seen.
+            # First the watch, then the look: what comes between is seen. A file that comes while others are armed is
+            # in no list that was made before.
             self._wake = anyio.Event()
-            paths = {self._queries.folder, *self._queries.files()}
-            if new := paths - self._watched:
-                await self._watcher.add(new)
-            if gone := self._watched - paths:
-                self._watcher.discard(gone)
-            self._watched = paths
+            while (paths := {self._queries.folder, *self._queries.files()}) != self._watched:
+                if new := paths - self._watched:
+                    await self._watcher.add(new)
+                if gone := self._watched - paths:
+                    self._watcher.discard(gone)
+                self._watched = paths
             await self._refresh()
             await self._wake.wait()
 
