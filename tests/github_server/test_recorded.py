@@ -28,7 +28,6 @@ from github_server.serving import TOKEN, call, served, settings, text_of
 from mcp_batteries.errors import Problem
 from mcp_github.engine.api import Api
 from mcp_github.engine.http import GRAPHQL
-from mcp_github.engine.http import Client as Http
 from mcp_github.engine.response import VERSION
 from mcp_github.engine.text import scrub
 from mcp_github.policy import Policy
@@ -85,14 +84,13 @@ async def test_every_recorded_answer_is_read_alike_or_refused_in_our_words(
     outcomes = {"the same": 0, "refused alike": 0, "only ours is a refusal": 0}
     told = settings(replay, "--write")
     policy = Policy(told)
-    api = Api(told, policy)
-    limited = True
+    limited, api = True, Api(told, policy)
     for exchange in exchanges[::step]:
         made = replay.play(exchange, strict=False)
         if limited:
             # A limit that was reached holds back what comes next.
-            await api.client.__aexit__()
-            api.client = Http(told, policy, pause=0)
+            await api.__aexit__()
+            api = Api(told, policy)
         try:
             answer, problem = await asked(api, made), None
         except Problem as found:
@@ -116,7 +114,7 @@ async def test_every_recorded_answer_is_read_alike_or_refused_in_our_words(
         links = {link["rel"]: link["url"] for link in parse_header_links(made.headers.get("link", "")) if "rel" in link}
         assert set(answer.following.items()) == turned(links.get("next", "")), about
         outcomes["the same"] += 1
-    await api.client.__aexit__()
+    await api.__aexit__()
     assert outcomes["the same"] > 2000 / step and outcomes["refused alike"] > 80 / step / 2, outcomes
     assert outcomes["only ours is a refusal"] < 60, outcomes
     print(outcomes)

@@ -181,6 +181,8 @@ def harmless(kind: type[Settings], scratch: Path) -> list[str]:
     match kind.COMMAND:
         case "mcp-fs":
             return [str(served)]
+        case "mcp-batteries":
+            return ["fs", str(served), "--", "sqlite", "--demo"]
         case "mcp-git":
             Made(served / "app").commit("First", {"notes.txt": "first\n"})
             return [str(served / "app")]
@@ -193,7 +195,7 @@ def harmless(kind: type[Settings], scratch: Path) -> list[str]:
 
 
 def package(kind: type[Settings]) -> str:
-    return kind.__module__.partition(".")[0]
+    return kind.__module__.removesuffix(".settings")
 
 
 def command_lines(parent: int) -> list[str]:

@@ -7,6 +7,7 @@ in the answers to `initialize` and `server/discover`.
 from __future__ import annotations
 
 import base64
+import sys
 from importlib.metadata import PackageNotFoundError, metadata
 from importlib.resources import files
 from typing import Any
@@ -57,10 +58,12 @@ def _home(command: str) -> str | None:
 
 def _icons(package: str) -> list[Icon]:
     found: list[Icon] = []
+    if not hasattr(sys.modules.get(package), "__path__"):
+        return found  # a server in one file: what lies beside it is not ours
     for name, mime_type, size in _ICONS:
         try:
             data = files(package).joinpath(name).read_bytes()
-        except (OSError, ModuleNotFoundError):
+        except OSError:
             continue
         src = f"data:{mime_type};base64,{base64.b64encode(data).decode()}"
         found.append(Icon(src=src, mime_type=mime_type, sizes=[size]))
