@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import os
 import re
+from typing import cast
 
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
 
@@ -30,6 +31,7 @@ __all__ = [
     "Refused",
     "TooLarge",
     "Unavailable",
+    "first_of",
     "quote",
     "reason",
     "well_formed",
@@ -50,6 +52,13 @@ def quote(text: str, limit: int = 120) -> str:
     """A caller's own words for a message: in backticks, on one line, at most `limit` characters."""
     line = well_formed(text).replace("\r", "\\r").replace("\n", "\\n").replace("\0", "\\0")
     return f"`{line}`" if len(line) <= limit else f"`{line[: limit - 1]}…`"
+
+
+def first_of(error: BaseException) -> BaseException:
+    """`error`, or the first that a group, or groups in groups, hold."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return error
 
 
 def reason(error: OSError) -> str:

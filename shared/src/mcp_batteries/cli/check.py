@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import anyio
 import click
@@ -18,6 +18,7 @@ from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import TextContent
 
+from mcp_batteries.errors import first_of
 from mcp_batteries.program import Program, program_of
 from mcp_batteries.settings import Settings, variable
 
@@ -216,6 +217,5 @@ async def _watch(client: Client, program: Program, settings: Settings) -> _Said:
 
 
 def _reason(error: BaseException) -> str:
-    while isinstance(error, BaseExceptionGroup):
-        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    error = first_of(error)
     return str(error) if isinstance(error, MCPError) or str(error) else type(error).__name__

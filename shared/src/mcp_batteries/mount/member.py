@@ -14,6 +14,7 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR
 
+from mcp_batteries.errors import first_of
 from mcp_batteries.sdk import lowlevel, tool_table
 from mcp_batteries.server.assemble import Assembled
 from mcp_batteries.server.tool import Consent, StrictTool
@@ -134,7 +135,7 @@ class Member:
                 await self._stop.wait()
         except Exception as problem:
             logger.exception("%s has ended; the other servers go on.", self.name)
-            self.failed = self.failed or f"{_first(problem)}".rstrip(".") + "."
+            self.failed = self.failed or f"{first_of(problem)}".rstrip(".") + "."
         finally:
             self.started.set()
 
@@ -148,9 +149,3 @@ def _with_own_name(consent: Consent, name: str) -> Consent:
 
 def _passed(layer: Any, call_next: CallNext, ctx: ServerRequestContext[Any]) -> Awaitable[HandlerResult]:
     return layer(ctx, call_next)
-
-
-def _first(problem: BaseException) -> BaseException:
-    while isinstance(problem, BaseExceptionGroup):
-        problem = cast("BaseExceptionGroup[BaseException]", problem).exceptions[0]
-    return problem
