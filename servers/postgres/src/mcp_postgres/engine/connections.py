@@ -324,43 +324,15 @@ class Connections:
                 ) from None
             raise unreachable(self.database.name, error) from None
         try:
-            answer = await raw.cursor().execute(ROLE)
-            while answer.nextset() and not (answer.description and answer.description[0].name == "json_build_object"):
-                pass
-            found = await answer.fetchone()
+            role = await self._role_of(raw)
         except psycopg.Error as error:
             await raw.close()
             raise unreachable(self.database.name, error) from error
         except BaseException:
             await raw.close()
             raise
-        assert found is not None
-        role = replace(Role.read(found[0]), callers=self.callers)
-        closed = (bool(role.harmful) or self.callers) and not self.trusted
-        if self.callers and not role.judged:
-            await raw.close()
-            raise Refused(
-                f"The database `{self.database.name}` is not served: a query could become another caller's role, and "
-                "PostgreSQL does not let the server's role look at what a query would run.",
-                "The operator can GRANT SET ON PARAMETER log_min_messages to that role (PostgreSQL 15 and later).",
-            )
-        if self._part and not role.judged:
-            await raw.close()
-            raise Refused(
-                f"The database `{self.database.name}` is not served: `--only` and `--mask` need to see what a query "
-                "touches, and PostgreSQL does not let the server's role look at that.",
-                "The operator can GRANT SET ON PARAMETER log_min_messages to that role (PostgreSQL 15 and later).",
-            )
-        if closed and not role.judged:
-            await raw.close()
-            raise Refused(
-                f"The database `{self.database.name}` is not served to this role, which {role.because()}: a query "
-                "could use that, and PostgreSQL does not let the role look at what a query would run.",
-                "The operator can give the server a role that can only read (`--print-role-sql`), GRANT SET ON "
-                "PARAMETER log_min_messages to this one (PostgreSQL 15 and later), or start with `--trust-database`.",
-            )
         if role != self.role:
-            self._world = World(closed=closed, part=ServedPart(self._part))
+            self._world = World(closed=self._is_closed(role), part=ServedPart(self._part))
         self.role = role
         session = Session(raw, role, service, self._world)
         raw.add_notice_handler(
@@ -368,6 +340,43 @@ class Connections:
         )
         self._open.add(session)
         return session
+
+    async def _role_of(self, raw: Raw) -> Role:
+        """The role of a new connection, and what it can do.
+
+        Raises:
+            Refused: the database is not served to it.
+        """
+        answer = await raw.cursor().execute(ROLE)
+        while answer.nextset() and not (answer.description and answer.description[0].name == "json_build_object"):
+            pass
+        found = await answer.fetchone()
+        assert found is not None
+        role = replace(Role.read(found[0]), callers=self.callers)
+        if self.callers and not role.judged:
+            raise Refused(
+                f"The database `{self.database.name}` is not served: a query could become another caller's role, and "
+                "PostgreSQL does not let the server's role look at what a query would run.",
+                "The operator can GRANT SET ON PARAMETER log_min_messages to that role (PostgreSQL 15 and later).",
+            )
+        if self._part and not role.judged:
+            raise Refused(
+                f"The database `{self.database.name}` is not served: `--only` and `--mask` need to see what a query "
+                "touches, and PostgreSQL does not let the server's role look at that.",
+                "The operator can GRANT SET ON PARAMETER log_min_messages to that role (PostgreSQL 15 and later).",
+            )
+        if self._is_closed(role) and not role.judged:
+            raise Refused(
+                f"The database `{self.database.name}` is not served to this role, which {role.because()}: a query "
+                "could use that, and PostgreSQL does not let the role look at what a query would run.",
+                "The operator can give the server a role that can only read (`--print-role-sql`), GRANT SET ON "
+                "PARAMETER log_min_messages to this one (PostgreSQL 15 and later), or start with `--trust-database`.",
+            )
+        return role
+
+    def _is_closed(self, role: Role) -> bool:
+        """Whether nobody's code but the trusted may run."""
+        return (bool(role.harmful) or self.callers) and not self.trusted
 
     async def _give_back(self, session: Session) -> None:
         session.notices.clear()
