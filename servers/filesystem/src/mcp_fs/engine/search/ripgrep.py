@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import selectors
-import shutil
 import subprocess
 import sys
 from collections.abc import Collection, Sequence
@@ -18,6 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import IO, cast
 
+from mcp_batteries.executables import find_executable
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.walk import Filter
 
@@ -38,8 +38,8 @@ def command() -> str | None:
     Beside this interpreter it is what the extra `mcp-fs[ripgrep]` installed: newer than most systems', and twice as
     fast at what it is asked here.
     """
-    places = [os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)]
-    return shutil.which("rg", path=os.pathsep.join(places)) if os.path.isdir("/proc/self/fd") else None
+    places = [os.path.dirname(sys.executable), *os.environ.get("PATH", os.defpath).split(os.pathsep)]
+    return find_executable("rg", places) if os.path.isdir("/proc/self/fd") else None
 
 
 @dataclass(frozen=True, slots=True)
