@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import lzma
 import os
 import random
 import shutil
@@ -29,7 +31,7 @@ from mcp_batteries.limits import Stop, Stopped
 from mcp_batteries.testing.wire import StdioWire
 from mcp_fs.engine.compare import compare
 from mcp_fs.engine.documents import converter
-from mcp_fs.engine.documents.kinds import MOST_BYTES
+from mcp_fs.engine.documents.kinds import DAMAGED, MOST_BYTES
 from mcp_fs.engine.files.edit import Replacement
 from mcp_fs.engine.files.read import LineIndex, Part, read_part
 from mcp_fs.engine.media import view
@@ -305,6 +307,40 @@ def test_damaged_documents_are_told_from_good_ones_and_stop_nothing(seed: int, t
     assert words(seed)[0] in read(tmp_path, "good.docx").body
 
 
+@pytest.mark.parametrize("mode", ["gz", "bz2", "xz"])
+def test_what_was_packed_is_read_and_searched_up_to_the_damage(mode: str, tmp_path: Path) -> None:
+    """A log that is still being packed, or half a download: the text that is there, and that the rest is missing."""
+    pack = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}[mode]
+    rng = random.Random(mode)
+    lines = "".join(f"line {number} {rng.random()}\n" for number in range(60_000))
+    whole = pack(lines.encode())
+    for name, data in (("cut", whole[: len(whole) * 2 // 3]), ("over", whole[: len(whole) * 2 // 3] + b"x" * 9_000)):
+        fill(tmp_path, {f"{name}.log.{mode}": data})
+        piece = read(tmp_path, f"{name}.log.{mode}", Part(tail=1))
+        assert DAMAGED in piece.status and piece.size > 100_000
+        if name == "cut":  # what is overwritten may unpack to anything before that is noticed
+            assert piece.body.rstrip("\n") in lines
+        answer = found(tmp_path, "line 7 ", f"{name}.log.{mode}")
+        assert ":8:line 7 " in answer and f"searched in part, {DAMAGED}" in answer
+    fill(tmp_path, {f"whole.log.{mode}": whole, f"none.log.{mode}": whole[:20]})
+    assert DAMAGED not in read(tmp_path, f"whole.log.{mode}").status
+    with pytest.raises(Invalid, match=r"ends too early|is damaged"):
+        read(tmp_path, f"none.log.{mode}")
+
+
+def test_a_search_says_when_it_did_not_reach_the_end_of_an_archive(tmp_path: Path) -> None:
+    first = "".join(f"{number} {random.Random(number).random()}\n" for number in range(40_000))
+    packed_twice = packed({"a.txt": first.encode(), "b.txt": b"needle\n"}, "w:gz")
+    fill(tmp_path, {"whole.tgz": packed_twice, "cut.tgz": packed_twice[: len(packed_twice) * 9 // 10]})
+    assert "b.txt:1:needle" in found(tmp_path, "needle", "whole.tgz")
+    assert f"searched in part, {DAMAGED}: cut.tgz" in found(tmp_path, "needle", "cut.tgz")
+    mega = b"A" * 999_999 + b"\n"
+    with zipfile.ZipFile(tmp_path / "big.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.txt", mega * 70)
+        archive.writestr("b.txt", "needle")
+    assert f"searched in part, cut after {MOST_BYTES:,} bytes: big.zip" in found(tmp_path, "needle", "big.zip")
+
+
 def test_a_locked_archive_is_said_to_be_locked(tmp_path: Path) -> None:
     locked = bytearray(zipped({"a.txt": "hidden"}))
     for mark, offset in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
@@ -349,6 +385,34 @@ def test_documents_are_compared_by_their_text(tmp_path: Path) -> None:
     assert "-two\tafter a tab\n+TWO\tafter a tab\n" in answer
     inside = compare(policy.readable("a.docx"), policy.readable("b.zip!/b.txt"), 10_000, Stop()).text()
     assert "-two\tafter a tab" in inside
+
+
+def test_files_that_only_look_the_same_are_not_called_the_same(tmp_path: Path) -> None:
+    """The listing of an archive and the text of a document leave out most of what may differ."""
+    five = ["one", "two", "c", "d", "e"]
+    office = MAKERS["docx"](five)
+    other = io.BytesIO(office)
+    with zipfile.ZipFile(other, "a") as archive:
+        archive.writestr("word/media/picture.png", b"other")
+    fill(
+        tmp_path,
+        {"a.zip": zipped({"a.txt": "yes"}), "b.zip": zipped({"a.txt": "no!"}), "c.zip": zipped({"a.txt": "yes"})},
+    )
+    fill(tmp_path, {"a.docx": office, "b.docx": other.getvalue(), "c.docx": office})
+    fill(tmp_path, {"a.gz": gzip.compress(b"x", 1, mtime=1), "b.gz": gzip.compress(b"x", 9, mtime=2)})
+
+    def compared(one: str, other: str) -> str:
+        policy = served(tmp_path)
+        return compare(policy.readable(one), policy.readable(other), 10_000, Stop()).text()
+
+    for one, other_name, what in (
+        ("a.zip", "b.zip", "listing of a zip archive"),
+        ("a.docx", "b.docx", "text of a document"),
+        ("a.gz", "b.gz", "unpacked"),
+    ):
+        assert f"different files, of which this is the same: {what}" in compared(one, other_name)
+    for one, same in (("a.zip", "c.zip"), ("a.docx", "c.docx"), ("a.zip!/a.txt", "c.zip!/a.txt")):
+        assert "same contents" in compared(one, same)
 
 
 def test_pages_of_a_search_in_an_archive_neither_skip_nor_repeat(tmp_path: Path) -> None:

@@ -49,10 +49,14 @@ def _is_folder(place: Readable) -> bool:
 
 
 def _files(one: Readable, other: Readable, stop: Stop) -> tuple[str, list[str]]:
-    with open_content(one, stop) as (first, _), open_content(other, stop) as (second, _):
+    with open_content(one, stop) as (first, label), open_content(other, stop) as (second, other_label):
         begins = first.read(MOST_BYTES + 1), second.read(MOST_BYTES + 1)
         if begins[0] == begins[1] and _same_rest(first, second, stop):
-            return "same contents", []
+            # The text of a document is not all of it, and the listing of an archive least of all.
+            shown_only = label or other_label
+            if shown_only is None or _same_bytes(one, other, stop):
+                return "same contents", []
+            return f"different files, of which this is the same: {shown_only}", []
         sizes = [os.fstat(file.fileno()).st_size for file in (first, second)]
     texts = [None if len(data) > MOST_BYTES else decode(data) for data in begins]
     if texts[0] is not None and texts[1] is not None:
@@ -61,6 +65,11 @@ def _files(one: Readable, other: Readable, stop: Stop) -> tuple[str, list[str]]:
     where = min(map(len, begins)) + 1 if at is None else at
     what = "too large for a diff" if max(sizes) > MOST_BYTES else "not text"
     return f"{what}: {sizes[0]:,} and {sizes[1]:,} bytes, different from byte {where:,} on", []
+
+
+def _same_bytes(one: Readable, other: Readable, stop: Stop) -> bool:
+    with open_content(one, stop, raw=True) as (first, _), open_content(other, stop, raw=True) as (second, _):
+        return _same_rest(first, second, stop)
 
 
 def _diff(before: Decoded, after: Decoded, one: Readable, other: Readable) -> tuple[str, list[str]]:

@@ -80,7 +80,9 @@ class Skipped:
         return f"not reached within {WALK_SECONDS:g} s"
 
     def add(self, reason: str, path: str) -> None:
-        self.reasons.setdefault(reason, []).append(path)
+        paths = self.reasons.setdefault(reason, [])
+        if not paths or paths[-1] != path:  # a file that is searched and then counted comes twice
+            paths.append(path)
 
     def leave_out(self, visit: Visit) -> None:
         """Count the hidden and ignored entries of a folder; a folder among them counts once, with all that is in it."""

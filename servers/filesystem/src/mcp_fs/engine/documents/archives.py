@@ -6,13 +6,15 @@ import bz2
 import gzip
 import io
 import lzma
+import os
 import re
 import stat
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import closing
-from typing import BinaryIO, NamedTuple, Protocol, cast
+from typing import Any, BinaryIO, NamedTuple, Protocol, cast
 
 from mcp_fs.engine.documents.kinds import HEAD_BYTES, MOST_BYTES, Kind, kind_of
 
@@ -24,12 +26,14 @@ __all__ = [
     "Unreadable",
     "archive_of",
     "begun",
+    "ends_early",
     "head_of",
     "held",
     "unpacked",
 ]
 
 _BLOCK = 256 * 1024
+_DAMAGED = (EOFError, OSError, zlib.error, lzma.LZMAError)
 _NOT_TEXT = re.compile("[\ud800-\udfff]")
 
 
@@ -91,11 +95,53 @@ def unpacked(file: BinaryIO, name: str) -> tuple[BinaryIO, str, Kind | None]:
     plain = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}[kind](file, "rb")
     stem, _, suffix = name.rpartition(".")
     inner = stem + {"tgz": ".tar", "tbz": ".tar", "tbz2": ".tar", "txz": ".tar"}.get(suffix.lower(), "")
-    stream = cast("BinaryIO", plain)
+    stream = cast("BinaryIO", io.BufferedReader(_Plain(plain), _BLOCK))
     kind = kind_of(inner, stream.read(HEAD_BYTES))
     stream.seek(0)
     # What is compressed twice is shown as it is inside.
     return stream, inner, None if kind in ("gzip", "bzip2", "xz") else kind
+
+
+class _Plain(io.RawIOBase):
+    """What was compressed, as far as it is whole: a log that is being packed, or half a download, ends early.
+
+    Attributes:
+        ends_early: whether the end that was read is where the damage is.
+    """
+
+    def __init__(self, packed: Any) -> None:
+        super().__init__()
+        self._packed, self.ends_early = packed, False
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        try:
+            return self._packed.seek(offset, whence)
+        except _DAMAGED:
+            self.ends_early = True
+            return self._packed.tell()
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            # `read` would lose what it has when it comes to the damage.
+            data = self._packed.read1(len(buffer))
+        except _DAMAGED:
+            if not self._packed.tell():
+                raise
+            self.ends_early, data = True, b""
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def ends_early(stream: BinaryIO) -> bool:
+    """Whether `stream`, read to its end, lacks what is behind some damage."""
+    plain = getattr(stream, "raw", None)
+    return isinstance(plain, _Plain) and plain.ends_early
 
 
 def begun(stream: BinaryIO) -> BinaryIO:

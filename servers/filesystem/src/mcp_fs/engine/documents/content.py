@@ -14,7 +14,7 @@ from typing import BinaryIO, cast
 from mcp_batteries.errors import NotFound, Problem
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.documents.converter import Taken, taken
-from mcp_fs.engine.documents.kinds import HEAD_BYTES, MOST_BYTES, SUFFIXES, is_archive, is_document, kind_of
+from mcp_fs.engine.documents.kinds import HEAD_BYTES, SUFFIXES, is_archive, is_document, kind_of
 from mcp_fs.engine.files.handles import open_file, status
 from mcp_fs.policy import Readable
 
@@ -68,15 +68,15 @@ def open_content(place: Readable, stop: Stop, *, raw: bool = False) -> Generator
                 yield copy, _label(found, place)
 
 
-def text_file(file: BinaryIO, place: Readable, stop: Stop) -> BinaryIO:
-    """The text of an open document as a file of its own; the file itself where it turns out to be none."""
+def text_file(file: BinaryIO, place: Readable, stop: Stop) -> tuple[BinaryIO, str]:
+    """The text of an open document as a file of its own, or the file itself if it is none; why the rest is missing."""
     head = file.read(HEAD_BYTES)
     file.seek(0)
     if kind_of(place.name, head) is None:
-        return file
+        return file, ""
     found = taken(file, place.name, (), "text", place.display, stop)
     file.close()
-    return as_file(found.data)
+    return as_file(found.data), found.cut
 
 
 def takes_time(place: Readable) -> bool:
@@ -93,8 +93,10 @@ def is_inside(place: Readable) -> bool:
         return False
 
 
-def members(place: Readable, stop: Stop) -> Sequence[Member]:
-    """The files of an archive, or of a folder in it, with their text or bytes; nothing that is protected.
+def members(place: Readable, stop: Stop) -> tuple[Sequence[Member], str]:
+    """The files of an archive, or of a folder in it, with their text or bytes, and why the rest is missing.
+
+    What is protected is left out.
 
     Raises:
         Problem: it can't be read.
@@ -109,7 +111,7 @@ def members(place: Readable, stop: Stop) -> Sequence[Member]:
         parts = (*top, *path.split("/")) if path else place.parts
         if not place.policy.protected(parts):
             listed.append(Member(place.at(place.root, parts), data))
-    return listed
+    return listed, found.cut
 
 
 @contextmanager
@@ -169,4 +171,4 @@ def _label(found: Taken, place: Readable) -> str:
         label += f": read what is in it as `{name}!/NAME`"
     elif found.label and (source := source_of(place)) is not None:
         label += f", the file itself is `{source}`"
-    return label + (f", cut after {MOST_BYTES:,} bytes" if found.cut else "")
+    return label + (f", {found.cut}" if found.cut else "")

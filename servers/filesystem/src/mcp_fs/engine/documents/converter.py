@@ -40,13 +40,13 @@ class Taken:
     Attributes:
         label: what kind of text this is; empty for bytes as they are.
         data: the text as UTF-8, or the bytes.
-        cut: whether there was more than `MOST_BYTES`.
+        cut: why the rest is missing; empty where nothing is.
         members: of a whole archive, each file with its text or bytes.
     """
 
     label: str
     data: bytes
-    cut: bool
+    cut: str
     members: Sequence[tuple[str, bytes]] = ()
 
 
@@ -140,7 +140,7 @@ class _Worker:
             overdue.cancel()
 
     def _answer(self, file: BinaryIO, shown: str, stop: Stop) -> Taken:
-        label, cut, data = "", False, bytearray()
+        label, cut, data = "", "", bytearray()
         problem: Problem | None = None
         members: list[tuple[str, bytearray]] = []
         received = 0
@@ -165,7 +165,7 @@ class _Worker:
                 case b"T" | b"B":
                     data += payload
                 case b"X":
-                    cut = True
+                    cut = payload.decode()
                 case b"E":
                     kind, what = json.loads(payload)
                     problem = _problem(kind, what, shown)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import struct
 
 __all__ = [
-    "FRAME", "HEAD_BYTES", "LABELS", "MOST_BYTES", "RANGE", "SECONDS", "SUFFIXES", "Kind", "is_archive",
-    "is_document", "kind_of",
+    "DAMAGED", "FRAME", "HEAD_BYTES", "LABELS", "MOST_BYTES", "RANGE", "SECONDS", "SUFFIXES", "TOO_LARGE", "Kind",
+    "is_archive", "is_document", "kind_of",
 ]  # fmt: skip
 
 Kind = str
@@ -20,6 +20,8 @@ SECONDS = 2.0
 """Of processor time, for one request."""
 MOST_BYTES = 64 * 1024 * 1024
 """Of one answer, and of what is held in memory."""
+TOO_LARGE, DAMAGED = f"cut after {MOST_BYTES:,} bytes", "cut where the file is damaged or ends too early"
+"""Why the rest of a text is missing."""
 
 _NAMES: dict[Kind, str] = {
     "word": "docx docm dotx",

@@ -2,8 +2,8 @@
 
 A request is one line of JSON. Until it is done, the other side answers reads of the file. What comes back is frames,
 each a letter, a length and that many bytes: R asks for bytes of the file, K says what kind of text follows, M names
-the member that follows, T is text as UTF-8, B is bytes as they are, X says that there is more than fits, E is an
-error, D the end.
+the member that follows, T is text as UTF-8, B is bytes as they are, X says why the rest is missing, E is an error, D
+the end.
 """
 
 from __future__ import annotations
@@ -27,11 +27,22 @@ from mcp_fs.engine.documents.archives import (
     Zip,
     archive_of,
     begun,
+    ends_early,
     head_of,
     held,
     unpacked,
 )
-from mcp_fs.engine.documents.kinds import FRAME, LABELS, MOST_BYTES, RANGE, SECONDS, Kind, kind_of
+from mcp_fs.engine.documents.kinds import (
+    DAMAGED,
+    FRAME,
+    LABELS,
+    MOST_BYTES,
+    RANGE,
+    SECONDS,
+    TOO_LARGE,
+    Kind,
+    kind_of,
+)
 from mcp_fs.engine.documents.messages import Mail, Notebook
 
 __all__ = ["main"]
@@ -116,20 +127,29 @@ def main() -> None:
         try:
             _answer(pipes, request)
         except TooLarge:
-            pipes.send(b"X")
+            pipes.send(b"X", TOO_LARGE.encode())
         except Missing as missing:
             _error(pipes, "missing", str(missing))
         except libraries.NotInstalled as missing:
             _error(pipes, "not installed", str(missing))
         except Unreadable as why:
-            _error(pipes, "unreadable", str(why))
+            _damaged(pipes, request["want"], str(why))
         except MemoryError:
             _error(pipes, "unreadable", "takes more memory than it may")
         except Exception as error:  # noqa: BLE001 - whatever a damaged file makes a library raise
-            _error(pipes, "unreadable", f"is damaged: {type(error).__name__}")
+            what = "ends too early" if isinstance(error, EOFError) else f"is damaged: {type(error).__name__}"
+            _damaged(pipes, request["want"], what)
         _timer(0)
         pipes.send(b"D")
         pipes.flush()
+
+
+def _damaged(pipes: _Pipes, want: str, what: str) -> None:
+    """Say what is wrong; what was taken out before is of use as text, but no file that could be copied."""
+    if want != "bytes" and pipes.left < MOST_BYTES:
+        pipes.send(b"X", DAMAGED.encode())
+    else:
+        _error(pipes, "unreadable", what)
 
 
 def _error(pipes: _Pipes, kind: str, what: str) -> None:
@@ -207,6 +227,8 @@ def _send_text(pipes: _Pipes, texts: Iterable[str], label: str) -> None:
 def _send_bytes(pipes: _Pipes, file: BinaryIO) -> None:
     while block := file.read(_READ):
         pipes.content(b"B", block)
+    if ends_early(file):
+        pipes.send(b"X", DAMAGED.encode())
 
 
 def _archive(file: BinaryIO, kind: Kind | None) -> Archive:

@@ -28,7 +28,7 @@ from mcp_fs.engine.search.opened import Documents, File, why_not
 from mcp_fs.engine.search.prefilter import byte_pattern, wide_pattern
 from mcp_fs.engine.search.regex import LineSearch, byte_search, line_search
 from mcp_fs.engine.search.selection import Chooser, bare_names, chooser, choosers
-from mcp_fs.engine.walk import Filter, Sight, Skipped, Visit, order, page_bytes, shown, walk
+from mcp_fs.engine.walk import Filter, Sight, Skipped, Visit, order, page_bytes, shown, spoken, walk
 from mcp_fs.models import Match, Matches, Tallies, counted
 from mcp_fs.policy import Readable
 
@@ -148,7 +148,7 @@ class _Search:
         modes = (query.files_only, query.count_only, query.only_matching, query.binary)
         self.scope += [str(value) for value in (query.glob, query.file_type, *modes, query.wanted)]
         self.binaries: list[str] = []
-        self.documents = Documents()
+        self.documents = Documents(self.skipped)
 
     @property
     def names(self) -> list[str]:
@@ -379,7 +379,10 @@ class _Search:
 
     def archived(self, start: Readable, after: tuple[str, ...] | None, *, again: bool = False) -> Iterator[File]:
         """The files in an archive, in order; behind `after`, or from there on."""
-        found = {item.place.parts[len(start.parts) :] or (item.place.name,): item for item in members(start, self.stop)}
+        inside, cut = members(start, self.stop)
+        if cut:
+            self.skipped.add(f"searched in part, {cut}", spoken(start))
+        found = {item.place.parts[len(start.parts) :] or (item.place.name,): item for item in inside}
         for parts, member in sorted(found.items(), key=lambda item: order(item[0])):
             is_next = after is None or order(parts) > order(after) or (again and parts == after)
             if is_next and self.chooses("/".join(parts)):

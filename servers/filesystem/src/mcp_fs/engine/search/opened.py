@@ -12,7 +12,7 @@ from mcp_batteries.errors import Problem, Unavailable
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.documents.content import as_file, is_document, text_file
 from mcp_fs.engine.files.handles import Folder, open_file
-from mcp_fs.engine.walk import shown, spoken
+from mcp_fs.engine.walk import Skipped, shown, spoken
 from mcp_fs.policy import Readable
 
 __all__ = ["Documents", "File", "why_not"]
@@ -57,8 +57,13 @@ class File:
 
 @dataclass(slots=True)
 class Documents:
-    """How long the text of documents has been taken out."""
+    """How long the text of documents may still be taken out.
 
+    Attributes:
+        skipped: learns of documents that are searched in part.
+    """
+
+    skipped: Skipped
     left: float = _DOCUMENT_SECONDS
 
     def text(self, file: BinaryIO, place: Readable, stop: Stop) -> BinaryIO:
@@ -67,8 +72,10 @@ class Documents:
             if self.left < 0:
                 raise Unavailable(f"documents not searched within {_DOCUMENT_SECONDS:g} s: search again, or fewer")
             begun = time.monotonic()
-            text = text_file(file, place, stop)
+            text, cut = text_file(file, place, stop)
             self.left -= time.monotonic() - begun
+            if cut:
+                self.skipped.add(f"searched in part, {cut}", spoken(place))
             if text is file:
                 stack.pop_all()
             return text
