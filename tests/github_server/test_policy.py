@@ -160,13 +160,13 @@ def test_writing_needs_its_switch_and_each_gate_its_own() -> None:
 )  # fmt: skip
 def test_the_token_follows_no_redirect_elsewhere(url: str) -> None:
     with pytest.raises(Refused):
-        policy().redirect(url, "it")
-    assert policy().redirect("https://API.github.com/repositories/7?x=1", "it") == "/repositories/7"
+        policy().api_url.redirect(url, "it")
+    assert policy().api_url.redirect("https://API.github.com/repositories/7?x=1", "it") == "/repositories/7"
     below = policy("--api-url", "https://ghe.example.org")
-    assert below.redirect("https://ghe.example.org/api/v3/repos/a/b", "it") == "/repos/a/b"
+    assert below.api_url.redirect("https://ghe.example.org/api/v3/repos/a/b", "it") == "/repos/a/b"
     for out in ("https://ghe.example.org/login", "https://ghe.example.org/api/v35/x"):
         with pytest.raises(Refused, match="no API"):
-            below.redirect(out, "it")
+            below.api_url.redirect(out, "it")
 
 
 def test_a_redirect_to_another_repository_is_for_the_allow_list() -> None:
@@ -191,12 +191,12 @@ def test_a_redirect_to_another_repository_is_for_the_allow_list() -> None:
 )  # fmt: skip
 def test_a_download_comes_from_a_public_host(url: str, taken: bool) -> None:
     if taken:
-        assert policy().download(url, "it").url == url
+        assert policy().api_url.download(url, "it").url == url
     else:
         with pytest.raises(Refused):
-            policy().download(url, "it")
+            policy().api_url.download(url, "it")
     here = policy("--api-url", "http://127.0.0.1:9")
-    assert here.download("http://127.0.0.1:9/x", "it").url == "http://127.0.0.1:9/x"
+    assert here.api_url.download("http://127.0.0.1:9/x", "it").url == "http://127.0.0.1:9/x"
 
 
 @pytest.mark.parametrize(

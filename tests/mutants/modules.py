@@ -40,15 +40,18 @@ MODULES = {
         "tests/git_server/test_remotes.py",
         "tests/git_server/test_worktrees.py",
     ),
-    "servers/github/src/mcp_github/policy.py": (
-        "tests/github_server/test_policy.py",
-        "tests/github_server/test_mistakes.py",
-        "tests/github_server/test_attacks.py",
-        "tests/github_server/test_settings.py",
-        "tests/github_server/test_reading.py",
-        "tests/github_server/test_taint.py",
-        "tests/github_server/test_watch_list.py",
-    ),
+    **{
+        f"servers/github/src/mcp_github/policy/{name}.py": (
+            "tests/github_server/test_policy.py",
+            "tests/github_server/test_mistakes.py",
+            "tests/github_server/test_attacks.py",
+            "tests/github_server/test_settings.py",
+            "tests/github_server/test_reading.py",
+            "tests/github_server/test_taint.py",
+            "tests/github_server/test_watch_list.py",
+        )
+        for name in ("__init__", "addresses", "flow", "gates", "names", "served")
+    },
     "servers/postgres/src/mcp_postgres/policy.py": (
         "tests/postgres/test_policy.py",
         "tests/postgres/test_urls.py",

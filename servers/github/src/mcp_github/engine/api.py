@@ -224,7 +224,7 @@ class Api:
         if reply.status < 300:
             take(reply.body)
             return
-        url = self.policy.download(reply.headers.get("location", ""), what)
+        url = self.policy.api_url.download(reply.headers.get("location", ""), what)
         await self.client.download(url, what, max_bytes=max_bytes, take=take)
 
     @contextmanager

@@ -217,7 +217,7 @@ class Client:
                 f"GitHub redirects this write to {request.what}: it was renamed or moved. Nothing was changed.",
                 "Look the repository up and use its new name.",
             )
-        path = self._policy.redirect(target, request.what)
+        path = self._policy.api_url.redirect(target, request.what)
         old = _repo_in(request.path)
         if self._policy.allowed or (old and path.startswith("/repositories/")):
             new = await self._repo_at(path)

@@ -1,0 +1,150 @@
+"""The only place that says no before GitHub does: a caller's words become a trusted type here, or a refusal.
+
+A `Repo` is on the allow-list, a `WriteRepo` is one that may be written to, and whatever becomes part of a request's
+path can't leave its place there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+from mcp_batteries.errors import Refused, Unavailable, quote
+from mcp_batteries.server.choice import Missing
+from mcp_github.policy.addresses import ApiUrl, DownloadUrl
+from mcp_github.policy.flow import Flow
+from mcp_github.policy.gates import Gate, Gates, deletable_branch, flag, require_own_commit
+from mcp_github.policy.names import HEAD, FilePath, Gist, Ref, file, gist, node, ref, team, workflow
+from mcp_github.policy.served import Owner, Repo, Served, WriteRepo, logins
+from mcp_github.settings import TOOLSETS
+
+__all__ = [
+    "HEAD", "ApiUrl", "DownloadUrl", "FilePath", "Gate", "Gist", "Owner", "Policy", "PolicySettings", "Ref", "Repo",
+    "WriteRepo",
+]  # fmt: skip
+
+_NO_TOKEN = "The operator can set `GITHUB_TOKEN`, or the user can run `gh auth login`."
+
+
+class PolicySettings(Protocol):
+    """What the policy needs to be told."""
+
+    @property
+    def toolsets(self) -> Sequence[str]: ...
+    @property
+    def read_only(self) -> bool: ...
+    @property
+    def write(self) -> bool: ...
+    @property
+    def merge(self) -> bool: ...
+    @property
+    def delete(self) -> bool: ...
+    @property
+    def workflow_files(self) -> bool: ...
+    @property
+    def runs(self) -> bool: ...
+    @property
+    def releases(self) -> bool: ...
+    @property
+    def force(self) -> bool: ...
+    @property
+    def repos(self) -> Sequence[str]: ...
+    @property
+    def flow(self) -> Literal["ask", "strict", "off"]: ...
+    @property
+    def lockdown(self) -> bool: ...
+    @property
+    def trusted_owner(self) -> Sequence[str]: ...
+    @property
+    def api_url(self) -> str: ...
+    @property
+    def auth(self) -> str: ...
+    @property
+    def transport(self) -> str: ...
+    @property
+    def login_client_id(self) -> str | None: ...
+
+
+class Offered(Protocol):
+    """What a tool says of itself where it is declared."""
+
+    @property
+    def effect(self) -> str: ...
+    @property
+    def toolsets(self) -> Sequence[str]: ...
+    @property
+    def gates(self) -> Sequence[str]: ...
+
+
+class Policy(Served, Gates, Flow):
+    """What may be reached under these settings.
+
+    Raises:
+        Unavailable: a setting can't be used.
+    """
+
+    ref = staticmethod(ref)
+    file = staticmethod(file)
+    workflow = staticmethod(workflow)
+    team = staticmethod(team)
+    gist = staticmethod(gist)
+    node = staticmethod(node)
+    logins = staticmethod(logins)
+    deletable_branch = staticmethod(deletable_branch)
+    require_own_commit = staticmethod(require_own_commit)
+
+    def __init__(self, settings: PolicySettings) -> None:
+        opened: dict[Gate, bool] = {
+            "merge": settings.merge, "delete": settings.delete, "workflow_files": settings.workflow_files,
+            "runs": settings.runs, "releases": settings.releases, "force": settings.force,
+        }  # fmt: skip
+        Served.__init__(self, settings.api_url, settings.repos)
+        Gates.__init__(self, settings.write and not settings.read_only, opened)
+        Flow.__init__(self, settings.flow, settings.trusted_owner, lockdown=settings.lockdown)
+        _require_way_in(settings)
+        unknown = [name for name in settings.toolsets if name not in (*TOOLSETS, "all")]
+        if unknown:
+            raise Unavailable(
+                f"There is no toolset {quote(unknown[0])}.", f"There are: {', '.join(TOOLSETS)}; or all of them: all."
+            )
+        self.toolsets = frozenset(TOOLSETS if "all" in settings.toolsets else settings.toolsets)
+
+    def withholds(self, tool: Offered, *, token: bool) -> Missing:
+        """What a tool lacks that is off, but for its toolset.
+
+        Args:
+            token: whether there may be one.
+        """
+        missing = ["--write"] if tool.effect != "read" and not self.can_write else []
+        missing += [flag(gate) for gate in tool.gates if gate not in self.may]
+        why = _NO_TOKEN if tool.effect != "read" and not token else ""
+        if self.lockdown and "gists" in tool.toolsets:
+            why = f"The server was started with `--lockdown`, and anybody may write gists. {why}".strip()
+        return Missing(missing, why)
+
+    def require_token(self, token: bool) -> None:
+        """Raise `Refused` for a write without a token."""
+        if not token:
+            raise Refused("Nothing can be changed without a token.", _NO_TOKEN)
+
+    def write_repo(self, text: str, *gates: Gate) -> WriteRepo:
+        """The repository `text` names, to be written to.
+
+        Raises:
+            Refused: the operator has not opened that, or it is not on the allow-list.
+        """
+        repo = self.repo(text)
+        self.require_write()
+        for gate in gates:
+            self.require(gate)
+        return WriteRepo(repo.owner, repo.name)
+
+
+def _require_way_in(settings: PolicySettings) -> None:
+    """Raise `Unavailable` where nobody could do what `--auth` says."""
+    if settings.auth == "caller" and settings.transport != "http":
+        raise Unavailable("Only over HTTP do callers bring tokens.", "Give --transport http, or another --auth.")
+    if settings.auth == "login" and settings.transport != "stdio":
+        raise Unavailable("One login over HTTP would be everybody's.", "Give --auth caller instead of login.")
+    if settings.auth == "login" and not settings.login_client_id:
+        raise Unavailable("Nobody can log in without an app.", "Give its client ID with --login-client-id.")

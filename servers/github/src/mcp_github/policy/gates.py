@@ -1,0 +1,144 @@
+"""What the operator has opened for writing, and which files, runs and commits a closed gate protects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from mcp_batteries.errors import Invalid, Refused, quote
+from mcp_github.policy.names import FilePath, Ref, file
+from mcp_github.policy.served import Repo
+
+__all__ = ["Gate", "Gates", "deletable_branch", "flag", "require_own_commit"]
+
+Gate = Literal["merge", "delete", "workflow_files", "runs", "releases", "force"]
+
+_PRIVILEGED = ("pull_request_target", "workflow_run")
+
+
+class Gates:
+    """What may be changed.
+
+    Args:
+        can_write: whether anything may.
+        opened: the other switches; without the first they open nothing.
+    """
+
+    def __init__(self, can_write: bool, opened: Mapping[Gate, bool]) -> None:
+        self.can_write = can_write
+        self._gates: dict[Gate, bool] = {name: can_write and is_open for name, is_open in opened.items()}
+
+    @property
+    def may(self) -> list[str]:
+        """What the operator has opened, by the names of the switches."""
+        return [
+            "read",
+            *(["write"] if self.can_write else []),
+            *(gate for gate, is_open in self._gates.items() if is_open),
+        ]
+
+    def require(self, gate: Gate) -> None:
+        """Raise `Refused` unless the operator has opened `gate`."""
+        if not self._gates[gate]:
+            name = flag(gate)
+            raise Refused(
+                f"This needs `{name}`, which is not open.", f"The operator can start it with `--write {name}`."
+            )
+
+    def require_write(self) -> None:
+        """Raise `Refused` unless the operator has opened writing."""
+        if not self.can_write:
+            raise Refused("Nothing can be changed through this server.", "The operator can start it with `--write`.")
+
+    def write_file(self, text: str) -> FilePath:
+        """A path that may be written to.
+
+        Raises:
+            Refused: Actions would run it, and that gate is closed.
+        """
+        path = file(text)
+        parts = path.name.casefold().split("/")
+        if not path.name:
+            raise Invalid("`path` is empty.", "Name a file.")
+        if parts[0] == ".git":
+            raise Refused(f"{quote(text)} is git's own.")
+        runs = parts[:2] == [".github", "workflows"] or parts[-1] in ("action.yml", "action.yaml")
+        if runs and not self._gates["workflow_files"]:
+            raise Refused(
+                f"{quote(text)} is a file that Actions runs; changing it needs `--workflow-files`.",
+                "The operator can start the server with `--write --workflow-files`.",
+            )
+        return path
+
+    @property
+    def guards_workflows(self) -> bool:
+        """Whether it has to be known if a change touches files that Actions runs."""
+        return not self._gates["workflow_files"]
+
+    def require_no_workflows(self, names: Iterable[str], what: str, *, complete: bool) -> None:
+        """Raise `Refused` for a branch or tag at `what` if Actions would run one of the changed files `names`.
+
+        Args:
+            complete: whether these are all the files that `what` changes.
+        """
+        if not complete:
+            raise Refused(
+                f"What {what} changes can't all be told, and files that Actions runs may be among it.",
+                "Start from a branch with less, or the operator can open `--workflow-files`.",
+            )
+        for name in names:
+            self.write_file(name)
+
+    def require_mergeable(self, names: Iterable[str]) -> None:
+        """Raise `Refused` for a pull request that changes a file of `names` which Actions would run."""
+        for name in names:
+            try:
+                self.write_file(name)
+            except Refused as problem:
+                raise Refused(f"It is not merged: {problem.what}", problem.fix) from None
+
+    def require_all_listed(self, listed: int, changed: int, what: str) -> None:
+        """Raise `Refused` for a pull request of which GitHub lists fewer files than it changes."""
+        if listed < changed:
+            # Of 3,000 GitHub lists no more, and who names files can have others come first.
+            raise Refused(
+                f"It is not merged: GitHub lists {listed} of the {changed} files of {what}.",
+                "A person can merge it, or the operator can open `--workflow-files`.",
+            )
+
+    def require_rerunnable(self, run: Mapping[str, object], what: str) -> None:
+        """Raise `Refused` for a run that nobody approved, or that works with secrets on what a fork sent.
+
+        The code of the other runs ran before, as it is; these may take what the fork holds by now.
+        """
+        if "action_required" in (run.get("status"), run.get("conclusion")):
+            raise Refused(f"The {what} waits for somebody's approval.", "A person has to look at it on GitHub.")
+        if run.get("event") in _PRIVILEGED and self.guards_workflows:
+            raise Refused(
+                f"The {what} is one of `{run['event']}`: with the repository's secrets, on what others sent.",
+                "A person can rerun it on GitHub, or the operator can open `--workflow-files`.",
+            )
+
+
+def require_own_commit(status: object, what: str) -> None:
+    """Raise `Refused` for a release of a commit unless the default branch has it: every fork's has a sha here too.
+
+    Args:
+        status: of the commit compared with the default branch.
+    """
+    if status not in ("behind", "identical"):
+        raise Refused(
+            f"The {what} is not on the default branch, and may be a fork's.", "Name a branch or tag as `ref`."
+        )
+
+
+def deletable_branch(branch: Ref, default: str, repo: Repo) -> Ref:
+    """`branch`, unless it is the default one."""
+    if branch.name == default:
+        raise Refused(f"{quote(branch.name)} is the default branch of `{repo.full}`.", "It is not deleted here.")
+    return branch
+
+
+def flag(gate: str) -> str:
+    """The switch that opens `gate`."""
+    return "--" + gate.replace("_", "-")
