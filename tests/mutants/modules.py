@@ -32,14 +32,17 @@ MODULES = {
         "tests/filesystem/test_handles.py",
     ),
     "servers/filesystem/src/mcp_fs/secrets.py": ("tests/filesystem/test_policy.py",),
-    "servers/git/src/mcp_git/policy.py": (
-        "tests/git_server/test_policy.py",
-        "tests/git_server/test_reads.py",
-        "tests/git_server/test_hostile.py",
-        "tests/git_server/test_writes.py",
-        "tests/git_server/test_remotes.py",
-        "tests/git_server/test_worktrees.py",
-    ),
+    **{
+        f"servers/git/src/mcp_git/policy/{name}.py": (
+            "tests/git_server/test_policy.py",
+            "tests/git_server/test_reads.py",
+            "tests/git_server/test_hostile.py",
+            "tests/git_server/test_writes.py",
+            "tests/git_server/test_remotes.py",
+            "tests/git_server/test_worktrees.py",
+        )
+        for name in ("__init__", "repositories", "revisions")
+    },
     **{
         f"servers/github/src/mcp_github/policy/{name}.py": (
             "tests/github_server/test_policy.py",

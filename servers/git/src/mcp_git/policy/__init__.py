@@ -1,0 +1,194 @@
+"""The only place that says no: a caller's string becomes a trusted repository, revision or path, or a refusal.
+
+What git is run on is a `Layout` that was looked at just before; git never reads the repository's own configuration
+(module `config`).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+from urllib.parse import quote_from_bytes, unquote, unquote_to_bytes
+
+from mcp_batteries.errors import NotFound, Refused, quote
+from mcp_git import config
+from mcp_git.addresses import Address, address
+from mcp_git.layout import Layout
+from mcp_git.policy.repositories import (
+    Changeable,
+    Fetchable,
+    Linked,
+    NewWorktree,
+    Pushable,
+    Repositories,
+    Repository,
+)
+from mcp_git.policy.revisions import (
+    HEAD,
+    TOP,
+    NewName,
+    Place,
+    Range,
+    Revision,
+    new_name,
+    place,
+    range_of,
+    ref,
+    revision,
+)
+
+__all__ = [
+    "KINDS",
+    "Changeable",
+    "Fetchable",
+    "Linked",
+    "NewName",
+    "NewWorktree",
+    "Place",
+    "Policy",
+    "PolicySettings",
+    "Pushable",
+    "Range",
+    "Remote",
+    "Repository",
+    "Revision",
+    "Shown",
+]
+
+KINDS = ("status", "head", "branches", "log", "diff", "stash")
+"""What a repository has one of, as the last part of a URI."""
+
+
+class PolicySettings(Protocol):
+    """What the policy needs to be told."""
+
+    @property
+    def repositories(self) -> Sequence[str]: ...
+    @property
+    def read_only(self) -> bool: ...
+    @property
+    def write(self) -> bool: ...
+    @property
+    def fetch(self) -> bool: ...
+    @property
+    def push(self) -> bool: ...
+    @property
+    def remote_folder(self) -> Sequence[str]: ...
+    @property
+    def worktree_folder(self) -> str | None: ...
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A remote of a repository's own configuration, by an address that git may talk to.
+
+    Attributes:
+        fetched: which branches go where, all of them below `refs/remotes/` and its name.
+    """
+
+    name: str
+    address: Address
+    fetched: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a `git://` URI stands for.
+
+    Attributes:
+        kind: one of `KINDS`, or `files`, which has a revision and a place.
+    """
+
+    repository: Repository
+    kind: str
+    revision: Revision = HEAD
+    place: Place = TOP
+
+    @property
+    def uri(self) -> str:
+        if self.kind != "files":
+            return self.repository.uri(self.kind)
+        path = quote_from_bytes(os.fsencode(self.place.path))
+        return self.repository.uri(f"files/{quote_from_bytes(self.revision.text.encode(), safe='')}/{path}")
+
+
+class Policy(Repositories):
+    """What is served.
+
+    Raises:
+        Unavailable: there are no folders, or none of them can be served.
+    """
+
+    revision = staticmethod(revision)
+    range = staticmethod(range_of)
+    ref = staticmethod(ref)
+    new_name = staticmethod(new_name)
+    place = staticmethod(place)
+
+    def __init__(self, settings: PolicySettings) -> None:
+        write, fetch, push = (
+            is_open and not settings.read_only for is_open in (settings.write, settings.fetch, settings.push)
+        )
+        super().__init__(settings.repositories, settings.worktree_folder, write=write, fetch=fetch, push=push)
+        self._remote_folders = [os.path.realpath(folder) for folder in settings.remote_folder]
+
+    def remote(
+        self,
+        name: str,
+        layout: Layout,
+        entries: Sequence[config.Entry],
+        users: Sequence[config.Entry],
+        *,
+        push: bool = False,
+    ) -> Remote:
+        """A remote by its name; blocks.
+
+        Args:
+            entries: of the repository's configuration.
+            users: the operator's own configuration, which may stand another address for some.
+            push: whether where it is pushed to is meant.
+
+        Raises:
+            NotFound: there is none of that name.
+            Refused: its name or its address is none that git is let use.
+        """
+        ref = self.ref(name)
+        urls = [value for key, value in entries if key == f"remote.{name}.url"]
+        if not urls:
+            known = {key[7:].rpartition(".")[0] for key, _ in entries if re.fullmatch(r"remote\..+\.url", key, re.S)}
+            there = ", ".join(quote(other, 60) for other in sorted(known)[:10])
+            raise NotFound(f"There is no remote {quote(name)}.", f"There are: {there}." if there else "There is none.")
+        own = [value for key, value in entries if key == f"remote.{name}.pushurl"] if push else []
+        if len(own or urls) > 1 and push:
+            raise Refused(f"The remote {quote(name)} has several addresses to push to.", "Use `git` itself for that.")
+        url = config.rewritten((own or urls)[0], users, push and not own)
+        below = re.escape(f"refs/remotes/{ref.text}/")
+        refs = re.compile(rf"\+?refs/heads/([^\s:]+):{below}([^\s:]+)")
+        fetched = [value for key, value in entries if key == f"remote.{name}.fetch" and refs.fullmatch(value)]
+        usual = f"+refs/heads/*:refs/remotes/{ref.text}/*"
+        found = address(url, layout.work_tree or layout.git_dir, self._remote_folders)
+        return Remote(ref.text, found, fetched or [usual])
+
+    def shown(self, uri: str) -> Shown | None:
+        """What a URI stands for; None if it is not of this server.
+
+        Raises:
+            NotFound: there is no such thing, or no such repository.
+            Problem: as `revision` and `place`.
+        """
+        scheme, _, rest = uri.partition("://")
+        if scheme.lower() != "git":
+            return None
+        name, _, what = rest.partition("/")
+        repository = self.repository(unquote(name) or "?")
+        if what in KINDS:
+            return Shown(repository, what)
+        kind, _, rest = what.partition("/")
+        revision, slash, path = rest.partition("/")
+        if kind != "files" or not slash or not path:
+            raise NotFound(f"There is no resource {quote(uri)}.", "`resources/list` has those there are.")
+        place = self.place(os.fsdecode(unquote_to_bytes(path)))
+        return Shown(repository, kind, self.revision(unquote(revision)), place)

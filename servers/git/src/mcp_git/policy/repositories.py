@@ -1,0 +1,252 @@
+"""Which folders are served, and which of them may be changed, fetched into, pushed from, made or removed."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable, quote, reason
+from mcp_git.layout import Layout, inspect, refuse_links_below
+
+__all__ = ["Changeable", "Fetchable", "Linked", "NewWorktree", "Pushable", "Repositories", "Repository"]
+
+_log = logging.getLogger(__name__)
+_OPEN = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_SIMPLE = re.compile(r"\w[\w.+-]{0,99}")
+
+
+@dataclass(frozen=True, eq=False)
+class Repository:
+    """A served folder, opened once; when something else stands at its path later, that is not served.
+
+    Attributes:
+        name: last component of the path, with a number when two share it.
+        path: absolute, links resolved.
+        identity: which folder it is, by device and number.
+        fd: keeps the number from being given to another folder; -1 on Windows.
+    """
+
+    name: str
+    path: str
+    identity: tuple[int, int] = field(repr=False)
+    fd: int = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if self.fd >= 0:
+            weakref.finalize(self, os.close, self.fd).atexit = False
+
+    def uri(self, what: str) -> str:
+        return f"git://{self.name}/{what}"
+
+
+@dataclass(frozen=True)
+class Changeable:
+    """A served folder that may also be changed."""
+
+    repository: Repository
+
+
+@dataclass(frozen=True)
+class Fetchable:
+    """A served repository into which may be fetched."""
+
+    repository: Repository
+
+
+@dataclass(frozen=True)
+class Pushable:
+    """A served repository from which may be pushed."""
+
+    repository: Repository
+
+
+@dataclass(frozen=True)
+class NewWorktree:
+    """Where a worktree may be made, and by which name it is served then."""
+
+    name: str
+    path: str
+
+
+@dataclass(frozen=True)
+class Linked:
+    """A worktree in the operator's folder for them, which may be removed."""
+
+    repository: Repository
+
+
+class Repositories:
+    """The served folders.
+
+    Args:
+        folders: as the operator named them.
+        worktrees: the operator's folder for worktrees, of which those of served repositories are served too.
+        write, fetch, push: what is open.
+
+    Raises:
+        Unavailable: there are no folders, or none of them can be served.
+    """
+
+    def __init__(self, folders: Sequence[str], worktrees: str | None, *, write: bool, fetch: bool, push: bool) -> None:
+        if not folders:
+            raise Unavailable("There is no repository to serve.", "Name one, such as `mcp-git .`.")
+        self._write, self._fetch, self._push = write, fetch, push
+        self._worktree_folder = worktrees and os.path.realpath(worktrees)
+        self.repositories: dict[str, Repository] = {}
+        failed: list[str] = []
+        for folder in folders:
+            try:
+                repository = _open(folder, self.repositories)
+            except OSError as error:
+                failed.append(f"{quote(folder, 1000)} can't be opened: {reason(error)}.")
+            else:
+                self.repositories[repository.name] = repository
+        if not self.repositories:
+            raise Unavailable(" ".join(failed), "Name the top folder of a repository.")
+        for why in failed:
+            _log.warning("not served: %s", why)
+        self._served = [repository.path for repository in self.repositories.values()]
+        if self._worktree_folder and os.path.isdir(self._worktree_folder):
+            for name in sorted(os.listdir(self._worktree_folder)):
+                self.adopt(name)
+
+    def repository(self, name: str) -> Repository:
+        """The served repository of a name; the only one for an empty name.
+
+        Raises:
+            NotFound: none has that name.
+            Invalid: several are served and none is named.
+        """
+        if not name and len(self._served) == 1:
+            return next(iter(self.repositories.values()))
+        names = ", ".join(map(quote, list(self.repositories)[:20]))
+        if not name:
+            raise Invalid("Several repositories are served: `repo` says which.", f"Use one of: {names}.")
+        if name not in self.repositories and self.adopt(name) is None:
+            raise NotFound(f"No repository {quote(name)} is served.", f"Use one of: {names}.")
+        return self.repositories[name]
+
+    def layout(self, repository: Repository, *, changes: bool = False) -> Layout:
+        """Where the parts of a repository are now; blocks, and is asked before each run of git.
+
+        Args:
+            changes: whether git will write, for which more is looked at.
+
+        Raises:
+            Refused: something leads out of it, or another folder stands at its path.
+            NotFound: it is not a repository now.
+        """
+        try:
+            there = _identity(repository.path)
+        except OSError:
+            there = None
+        if there != repository.identity:
+            raise Refused(
+                f"The folder {quote(repository.name)} was moved or replaced.",
+                "The operator can start the server again.",
+            )
+        layout = inspect(repository.path, self._served)
+        if changes:
+            refuse_links_below(layout)
+        return layout
+
+    def changeable(self, name: str) -> Changeable:
+        """The same as `repository`, to be changed.
+
+        Raises:
+            Refused: changes are not open, or not possible here.
+        """
+        _refuse_closed(self._write, "changes nothing", "write")
+        return Changeable(self.repository(name))
+
+    def fetchable(self, name: str) -> Fetchable:
+        """The same as `repository`, to fetch into.
+
+        Raises:
+            Refused: that is not open, or not possible here.
+        """
+        _refuse_closed(self._fetch, "fetches nothing", "fetch")
+        return Fetchable(self.repository(name))
+
+    def pushable(self, name: str) -> Pushable:
+        """The same as `repository`, to push from.
+
+        Raises:
+            Refused: that is not open, or not possible here.
+        """
+        _refuse_closed(self._push, "pushes nothing", "push")
+        return Pushable(self.repository(name))
+
+    def adopt(self, name: str) -> Repository | None:
+        """Serve the worktree of a name in the operator's folder for them, if it belongs to a served repository."""
+        path = os.path.join(self._worktree_folder or "", name)
+        if not self._worktree_folder or not _SIMPLE.fullmatch(name) or os.path.islink(path) or not os.path.isdir(path):
+            return None
+        if name not in self.repositories:
+            try:
+                common = inspect(path, self._served).common_dir
+                if common not in {inspect(served, self._served).common_dir for served in self._served}:
+                    return None
+                self.repositories[name] = _open(path, self.repositories)
+            except (Problem, OSError) as problem:
+                _log.info("not served: %s", problem)
+                return None
+        return self.repositories[name]
+
+    def new_worktree(self, name: str) -> NewWorktree:
+        """A name for a worktree to make.
+
+        Raises:
+            Refused: there is no folder for it.
+            Invalid: it can't be one, or is taken.
+        """
+        _refuse_closed(self._write and self._worktree_folder is not None, "makes no worktrees", "worktree-folder")
+        path = os.path.join(self._worktree_folder or "", name)
+        if not _SIMPLE.fullmatch(name) or name in self.repositories or os.path.lexists(path):
+            raise Invalid(f"{quote(name)} is taken, or can't be the name of a folder.", "Use letters, digits, `-`.")
+        return NewWorktree(name, path)
+
+    def linked(self, name: str) -> Linked:
+        """A worktree to remove.
+
+        Raises:
+            Refused: it is not in the folder for worktrees.
+            NotFound: there is none of that name.
+        """
+        repository = self.changeable(name or "?").repository
+        if os.path.dirname(repository.path) != self._worktree_folder or repository.path in self._served:
+            raise Refused(f"{quote(name)} was not made here, so it stays.", "The user can remove it.")
+        return Linked(repository)
+
+    def forget(self, linked: Linked) -> None:
+        """Serve a worktree no longer."""
+        self.repositories.pop(linked.repository.name, None)
+
+
+def _refuse_closed(is_open: bool, does: str, flag: str) -> None:
+    if not is_open:
+        raise Refused(f"This server {does}.", f"Only the operator can open that, with `--{flag}`.")
+    if sys.platform == "win32":
+        raise Refused("On Windows this server only reads yet.", "Use `git` itself.")
+
+
+def _open(folder: str, taken: dict[str, Repository]) -> Repository:
+    path = os.path.realpath(folder)
+    if not os.path.isdir(path):
+        os.listdir(path)  # says in the kernel's words why it cannot be served
+    base = re.sub(r"[^\w.+-]", "-", os.path.basename(folder) or "repository").strip(".-") or "repository"
+    name, number = base, 2
+    while name in taken:
+        name, number = f"{base}-{number}", number + 1
+    fd = -1 if os.name == "nt" else os.open(path, _OPEN)
+    return Repository(name, path, _identity(path), fd)
+
+
+def _identity(path: str) -> tuple[int, int]:
+    found = os.stat(path)
+    return found.st_dev, found.st_ino

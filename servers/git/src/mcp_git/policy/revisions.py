@@ -1,0 +1,154 @@
+"""What a caller names in a repository: a revision, a range of them, a new name, a file.
+
+None of it can be read as an option, names anything outside or holds the end of a line.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+
+from mcp_batteries.errors import Invalid, Refused, quote
+from mcp_git.names import shown, spelled
+
+__all__ = ["HEAD", "TOP", "NewName", "Place", "Range", "Revision", "new_name", "place", "range_of", "ref", "revision"]
+
+_MOST_REVISION = 250
+_STAGE = re.compile(r":[0-3]")
+_NAME = re.compile(r"[^\x00-\x20\x7f:?*\[\\]+")
+
+
+@dataclass(frozen=True)
+class NewName:
+    """A name that a branch or tag may get."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Revision:
+    """A name of one commit, tree or stage; it does not begin like an option."""
+
+    text: str
+
+    @property
+    def stage(self) -> bool:
+        """Whether it is a side of a conflict in the index."""
+        return self.text.startswith(":")
+
+
+@dataclass(frozen=True)
+class Range:
+    """What lies between two revisions.
+
+    Attributes:
+        dots: two for from `start` to `end`, three for from where they parted.
+    """
+
+    start: Revision
+    dots: str
+    end: Revision
+
+    @property
+    def text(self) -> str:
+        return f"{self.start.text}{self.dots}{self.end.text}"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A file or folder of a repository, by its path from the top; empty for the top."""
+
+    path: str
+
+    @property
+    def display(self) -> str:
+        return shown(os.fsencode(self.path)) or "."
+
+
+HEAD = Revision("HEAD")
+TOP = Place("")
+
+
+def revision(text: str) -> Revision:
+    """The revision that `text` names: a hash, branch, tag, `HEAD~2`, `stash@{1}`.
+
+    Raises:
+        Invalid: it can't be a revision.
+    """
+    if _STAGE.fullmatch(text):
+        return Revision(text)
+    _refuse_options(text)
+    if ".." in text or text.startswith("^"):
+        raise Invalid(f"{quote(text)} is a range, and one revision is wanted.", "Name one, such as `HEAD~2`.")
+    if ":" in text.partition("{")[0] or not text:
+        raise Invalid(f"{quote(text)} is not a revision.", "Give the path as `path`, the revision alone as `rev`.")
+    return Revision(text)
+
+
+def range_of(text: str) -> Range | Revision:
+    """A revision, or two with `..` or `...` between them; a missing side is HEAD.
+
+    Raises:
+        Invalid: it can't be either.
+    """
+    _refuse_options(text)
+    start, dots, end = text.partition("...") if "..." in text else text.partition("..")
+    if not dots:
+        return revision(text)
+    return Range(revision(start) if start else HEAD, dots, revision(end) if end else HEAD)
+
+
+def ref(name: str) -> Revision:
+    """A name of a branch or tag, for what lists or follows one.
+
+    Raises:
+        Invalid: no branch can have it.
+    """
+    if not _NAME.fullmatch(name) or name.startswith("-") or ".." in name or "@{" in name:
+        raise Invalid(f"{quote(name)} can't be the name of a branch or tag.", "`list_refs` has those there are.")
+    return Revision(name)
+
+
+def new_name(name: str) -> NewName:
+    """A name for a branch or tag; git has more rules, and says so.
+
+    Raises:
+        Invalid: it can't be one.
+    """
+    if name == "HEAD" or name.startswith("refs/"):
+        raise Invalid(f"{quote(name)} is a name that git keeps for itself.", "Use another.")
+    return NewName(ref(name).text)
+
+
+def place(path: str) -> Place:
+    """The file or folder at `path`, from the top of a repository.
+
+    Raises:
+        Refused: it leads out, or into the git directory.
+        Invalid: not a path.
+    """
+    given, path = path, spelled(path)
+    if "\0" in path:
+        raise Invalid(f"{quote(given)} holds a NUL.", "Paths have none.")
+    if os.sep != "/":
+        path = path.replace(os.sep, "/")
+    if path.startswith("/") or re.match(r"[A-Za-z]:", path) or path[:6].lower() == "file:/":
+        raise Refused(f"{quote(given)} is absolute.", "Paths are relative to the top folder of the repository.")
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    if ".." in parts:
+        raise Refused(f"{quote(given)} may lead out of the repository.", "Use a path from its top, without `..`.")
+    if any(part.casefold().rstrip(" .") in (".git", "git~1") for part in parts):
+        raise Refused(f"{quote(given)} is inside of the git directory.", "The tools show what is in it.")
+    return Place("/".join(parts))
+
+
+def _refuse_options(text: str) -> None:
+    if text.startswith("-"):
+        raise Invalid(f"{quote(text)} begins with a dash, as no revision does.", "`list_refs` has names of revisions.")
+    if len(text) > _MOST_REVISION or any(ord(character) < 32 or character == "\x7f" for character in text):
+        raise Invalid(f"{quote(text)} is not a revision.", "Use a hash, a branch, a tag, `HEAD~2`.")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise Invalid(f"{quote(text)} is not text.", "Use a hash instead.") from None
