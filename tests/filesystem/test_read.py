@@ -22,7 +22,7 @@ from mcp_batteries.settings import load
 from mcp_batteries.testing.docs import snapshot
 from mcp_fs.engine import media
 from mcp_fs.engine.files.lines import Lines
-from mcp_fs.engine.files.read import LineIndex, Part, read_part, read_parts
+from mcp_fs.engine.files.read import LineIndex, Named, Part, read_part, read_parts
 from mcp_fs.engine.files.text import content_hash
 from mcp_fs.engine.info import info
 from mcp_fs.engine.media import mime_type, view
@@ -261,9 +261,9 @@ def test_what_is_no_text_file_is_refused_at_once(tmp_path: Path) -> None:
 def test_several_files_each_with_its_outcome(tmp_path: Path) -> None:
     fill(tmp_path, {"a": "short\n", "b": "x" * 99 + "\n" + "more\n" * 10_000, "c.png": PNG})
     policy = served(tmp_path)
-    places: list[tuple[str, object]] = [(name, policy.readable(name)) for name in ("a", "missing", "c.png", "b")]
-    places.insert(1, ("../out", Refused("outside")))
-    answer = read_parts(places, Part(max_bytes=3000), LineIndex(), Stop()).text()  # type: ignore[arg-type]
+    files = [Named(name, policy.readable(name)) for name in ("a", "missing", "c.png", "b")]
+    files.insert(1, Named("../out", Refused("outside")))
+    answer = read_parts(files, Part(max_bytes=3000), LineIndex(), Stop()).text()
     assert answer.startswith("=== a [line 1 of 1")
     assert "=== ../out: failed: outside" in answer
     assert "=== missing: failed: `missing` does not exist." in answer
@@ -275,12 +275,36 @@ def test_several_files_each_with_its_outcome(tmp_path: Path) -> None:
 def test_several_files_never_outgrow_their_page(tmp_path: Path) -> None:
     fill(tmp_path, {f"{number}": "0123456789\n" * 100 for number in range(50)})
     policy = served(tmp_path)
-    places = [(f"{number}", policy.readable(f"{number}")) for number in range(50)]
-    answer = read_parts(places, Part(max_bytes=1000), LineIndex(), Stop())  # type: ignore[arg-type]
+    files = [Named(f"{number}", policy.readable(f"{number}")) for number in range(50)]
+    answer = read_parts(files, Part(max_bytes=1000), LineIndex(), Stop())
     assert 900 <= sum(piece.bytes_shown for _, piece in answer.outcomes if isinstance(piece, TextSlice)) <= 1000
-    answer = read_parts(places, Part(max_bytes=40), LineIndex(), Stop())  # type: ignore[arg-type]
+    answer = read_parts(files, Part(max_bytes=40), LineIndex(), Stop())
     assert sum(piece.bytes_shown for _, piece in answer.outcomes if isinstance(piece, TextSlice)) <= 40
     assert "failed: `max_bytes` leaves nothing for `0`. Raise it, or name fewer files." in answer.text()
+
+
+@pytest.mark.anyio
+async def test_lines_of_several_files_are_read_by_path_and_range(tmp_path: Path) -> None:
+    """Whatever a file is called: a name that has the form of a range and is there is that file."""
+    text = "".join(f"line {number}\n" for number in range(1, 21))
+    fill(tmp_path, {"a.py": text, "d/b 1.py": text, "a.py:3": "its own\n"} if os.name == "posix" else {"a.py": text})
+    policy = served(tmp_path)
+    tools = ReadTools(policy, Engine(policy))
+
+    async def lines(path: str) -> str:
+        return (await tools.read_files([path])).text().partition("\n")[2]
+
+    for first, last in ((1, 1), (2, 5), (20, 20), (19, 99)):
+        wanted = "".join(f"line {number}\n" for number in range(first, min(last, 20) + 1))
+        assert await lines(f"a.py:{first}-{last}") == wanted
+        assert await lines(f"{tmp_path / 'a.py'}:{first}-{last}") == wanted
+    assert await lines("a.py:19") == await lines("a.py:19-") == "line 19\nline 20\n"
+    answer = (await tools.read_files(["a.py:5-4", "none.py:1-2", "a.py:99-100", "a.py:x"])).text()
+    for said in ("`end_line` lies before", "`none.py` does not exist", "no line 99 yet", "`a.py:x` does not exist"):
+        assert said in answer
+    if os.name == "posix":
+        assert await lines("a.py:3") == "its own\n"
+        assert await lines("d/b 1.py:2-2") == "line 2\n"
 
 
 @pytest.mark.parametrize(
@@ -485,7 +509,7 @@ def test_a_name_with_a_line_break_can_not_forge_a_line(tmp_path: Path) -> None:
     fill(tmp_path, {"a\n=== b [line 1 of 1, utf-8]": "x\n"})
     policy = served(tmp_path)
     name = "a\n=== b [line 1 of 1, utf-8]"
-    answer = read_parts([(name, policy.readable(name))], Part(), LineIndex(), Stop()).text()  # type: ignore[arg-type]
+    answer = read_parts([Named(name, policy.readable(name))], Part(), LineIndex(), Stop()).text()
     assert answer.splitlines()[0].startswith(r"=== a\n=== b [line 1 of 1, utf-8] [line 1 of 1, utf-8")
 
 

@@ -19,7 +19,7 @@ from mcp_fs.engine.files.edit import Replacement, appended
 from mcp_fs.engine.files.edit import replace as replace_text
 from mcp_fs.engine.files.handles import resolve, spelled_names, status
 from mcp_fs.engine.files.patch import FilePatch, apply_hunks
-from mcp_fs.engine.files.read import LineIndex, Part, read_part, read_parts
+from mcp_fs.engine.files.read import LineIndex, Named, Part, read_part, read_parts
 from mcp_fs.engine.files.transaction import Change, change_files
 from mcp_fs.engine.files.write import write_file
 from mcp_fs.engine.folder_tree import list_tree
@@ -87,10 +87,10 @@ class Engine:
             return read_part(place, part, self._lines, Stop())
         return await in_thread(lambda stop: read_part(place, part, self._lines, stop), what="Reading", long=long)
 
-    async def read_files(self, places: Sequence[tuple[str, Readable | Problem]], part: Part) -> FileSlices:
-        """The beginnings of several text files, each with its own outcome."""
-        long = any(isinstance(place, Readable) and takes_time(place) for _, place in places)
-        return await in_thread(lambda stop: read_parts(places, part, self._lines, stop), what="Reading", long=long)
+    async def read_files(self, files: Sequence[Named], part: Part) -> FileSlices:
+        """Several text files, or lines of them, each with its own outcome."""
+        long = any(isinstance(file.place, Readable) and takes_time(file.place) for file in files)
+        return await in_thread(lambda stop: read_parts(files, part, self._lines, stop), what="Reading", long=long)
 
     async def read_media(self, place: Readable, page: int) -> Sequence[Media]:
         """A picture, a sound, a page of a PDF, or bytes."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -21,12 +23,12 @@ from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES
 from mcp_batteries.server.declare import renames, tool
 from mcp_batteries.server.fields import Cursor, Limit
-from mcp_fs.engine.files.read import MAX_PAGE_BYTES, Part
+from mcp_fs.engine.files.read import MAX_PAGE_BYTES, Named, Part
 from mcp_fs.engine.listing import Sort
 from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
 from mcp_fs.models import Compared, FileInfo, FileSlices, FolderPage, Media, TextSlice, Tree
-from mcp_fs.policy import Policy, Readable
+from mcp_fs.policy import Policy
 from mcp_fs.tools.arguments import IncludeHidden, IncludeIgnored
 from mcp_fs.tools.views import MEDIA, TREE
 
@@ -34,6 +36,8 @@ __all__ = ["ReadTools"]
 
 Number = Annotated[int, Field(ge=1)]
 PageBytes = Annotated[int, Field(ge=1, le=MAX_PAGE_BYTES)]
+_LINES = re.compile(r"(.+):(\d{1,9})(?:-(\d{1,9})?)?", re.DOTALL)
+"""A path with the first of its lines, and the last."""
 
 
 def _offset(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -85,14 +89,22 @@ class ReadTools:
         line_numbers: bool = False,
         max_bytes: PageBytes = DEFAULT_PAGE_BYTES,
     ) -> FileSlices:
-        """Read the beginnings of several text files; `max_bytes` is shared. One that fails does not stop the others."""
-        places: list[tuple[str, Readable | Problem]] = []
-        for path in paths:
-            try:
-                places.append((path, self.policy.readable(path)))
-            except Problem as problem:
-                places.append((path, problem))
-        return await self.engine.read_files(places, Part(max_bytes=max_bytes, numbers=line_numbers))
+        """Read several text files, or lines of them as `a.py:10-40`; `max_bytes` is shared.
+
+        One that fails does not stop the others.
+        """
+        files = [self._named(path) for path in paths]
+        return await self.engine.read_files(files, Part(max_bytes=max_bytes, numbers=line_numbers))
+
+    def _named(self, path: str) -> Named:
+        lines = None
+        if (found := _LINES.fullmatch(path)) is not None:
+            with suppress(Problem):
+                lines = self.policy.readable(found[1]), max(int(found[2]), 1), int(found[3]) if found[3] else None
+        try:
+            return Named(path, self.policy.readable(path), lines)
+        except Problem as problem:
+            return Named(path, problem, lines)
 
     @tool("Read media", effect="read", view=MEDIA)
     async def read_media(self, path: str, page: Number = 1) -> list[ContentBlock]:

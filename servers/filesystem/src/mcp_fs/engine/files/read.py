@@ -13,6 +13,7 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from mcp_batteries.errors import Invalid, Problem, TooLarge, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
@@ -22,7 +23,7 @@ from mcp_fs.engine.files.text import content_hash, is_text
 from mcp_fs.models import FileSlices, TextSlice, counted
 from mcp_fs.policy import Readable
 
-__all__ = ["MAX_PAGE_BYTES", "LineIndex", "Part", "read_part", "read_parts"]
+__all__ = ["MAX_PAGE_BYTES", "LineIndex", "Named", "Part", "read_part", "read_parts"]
 
 _MOST_HASHED = 8 * 1024 * 1024  # takes about as many milliseconds, once for each version of a file
 _NULS = re.compile("\0+")
@@ -48,6 +49,20 @@ class Part:
     tail: int | None = None
     max_bytes: int = DEFAULT_PAGE_BYTES
     numbers: bool = False
+
+
+class Named(NamedTuple):
+    """One of several files to read.
+
+    Attributes:
+        name: as the caller spells it.
+        place: what that names, or why it names nothing.
+        lines: what else it may mean, as `a.py:10-40` does: a file, the first line of it, the last.
+    """
+
+    name: str
+    place: Readable | Problem
+    lines: tuple[Readable, int, int | None] | None = None
 
 
 class LineIndex:
@@ -114,33 +129,37 @@ def read_part(place: Readable, part: Part, index: LineIndex, stop: Stop) -> Text
         return _page(lines, part, index) if part.tail is None else _tail(lines, part, part.tail, index)
 
 
-def read_parts(
-    places: Sequence[tuple[str, Readable | Problem]], part: Part, index: LineIndex, stop: Stop
-) -> FileSlices:
-    """The beginnings of several files, each with its own outcome, within one page altogether.
+def read_parts(files: Sequence[Named], part: Part, index: LineIndex, stop: Stop) -> FileSlices:
+    """The beginnings of several files, or lines of them, each with its own outcome, within one page altogether.
 
     What a short file leaves of its share goes to those after it.
-
-    Args:
-        places: for each file the caller's spelling and the place, or why there is none.
     """
     left, outcomes = part.max_bytes, list[tuple[str, TextSlice | Problem]]()
-    for number, (name, place) in enumerate(places):
+    for number, file in enumerate(files):
         stop.check()
-        if isinstance(place, Problem):
-            outcomes.append((name, place))
-            continue
-        share = left // (len(places) - number)
+        share = left // (len(files) - number)
         try:
             if not share:
-                raise TooLarge(f"`max_bytes` leaves nothing for {quote(name)}.", "Raise it, or name fewer files.")
-            piece = read_part(place, Part(max_bytes=share, numbers=part.numbers), index, stop)
+                raise TooLarge(f"`max_bytes` leaves nothing for {quote(file.name)}.", "Raise it, or name fewer files.")
+            piece = _read_named(file, Part(max_bytes=share, numbers=part.numbers), index, stop)
         except Problem as problem:
-            outcomes.append((name, problem))
+            outcomes.append((file.name, problem))
             continue
         left = max(0, left - piece.bytes_shown)
-        outcomes.append((name, piece))
+        outcomes.append((file.name, piece))
     return FileSlices(tuple(outcomes))
+
+
+def _read_named(file: Named, part: Part, index: LineIndex, stop: Stop) -> TextSlice:
+    try:
+        if isinstance(file.place, Problem):
+            raise file.place
+        return read_part(file.place, part, index, stop)
+    except Problem:
+        if file.lines is None:
+            raise
+        place, first, last = file.lines
+        return read_part(place, replace(part, start_line=first, end_line=last), index, stop)
 
 
 def _page(lines: Lines, part: Part, index: LineIndex) -> TextSlice:
