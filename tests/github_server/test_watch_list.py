@@ -85,7 +85,7 @@ async def test_the_watch_list_is_followed(transport: str, revision: str, oracle:
         os.replace(tmp_path / "watch.toml~", file)
 
         async def is_small() -> bool:
-            return await listed(wire) == {WATCH_LIST, "github://octo/app/issues/4"}
+            return await listed(wire) == {WATCH_LIST, "github://octo/app/issues/4", "config://settings"}
 
         await until(wire, "notifications/resources/list_changed", is_small)
         assert "note" not in await read(wire, WATCH_LIST)

@@ -350,6 +350,7 @@ def test_scopes_of_others_are_none_of_ours() -> None:
 
 
 CALL, READ, LISTEN = "tools/call", "resources/read", "subscriptions/listen"
+SETTINGS = {"uri": "config://settings"}
 FIND, EDIT, DROP = {"name": "find"}, {"name": "edit"}, {"name": "drop"}
 
 
@@ -366,6 +367,9 @@ FIND, EDIT, DROP = {"name": "find"}, {"name": "edit"}, {"name": "drop"}
         ([], CALL, {"name": "unknown"}, None), ([], CALL, None, None),
         ([], "tools/list", None, None), ([], "ping", None, None), ([], "resources/list", None, None),
         ([], READ, {}, "read"), (["search.read"], READ, {}, "read"), (["read"], READ, {}, None),
+        (["destroy"], READ, SETTINGS, "settings"), (["settings"], READ, SETTINGS, "read"),
+        (["read", "settings"], READ, SETTINGS, None),
+        (["read"], "resources/subscribe", {"uri": "CONFIG://settings"}, "settings"),
         (["write"], READ, {}, None), ([], "resources/subscribe", {}, "read"), ([], "prompts/get", {}, "read"),
         ([], "completion/complete", {}, "read"),
         ([], LISTEN, None, None), ([], LISTEN, {"notifications": 3}, None),
@@ -414,6 +418,9 @@ async def test_lists_show_what_may_be_used() -> None:
         there = {key: [{"name": "x"}], "nextCursor": "more", "ttlMs": 5}
         assert await through(access("a", "read"), method, there) == there
         assert await through(access("b", "search.read"), method, there) == {key: [], "ttlMs": 5}
+    listed = {"resources": [{"uri": "x:a"}, SETTINGS]}
+    assert await through(access("a", "read", "settings"), "resources/list", listed) == listed
+    assert await through(access("b", "destroy"), "resources/list", listed) == {"resources": [{"uri": "x:a"}]}
     for result in ({"other": 1}, None):
         assert await through(access("b", "search.read"), "ping", result) == result
     assert await through(access("e"), "tools/list", None) is None

@@ -77,6 +77,18 @@ async def test_every_kind_of_request_finds_its_server(words: list[str], tmp_path
             await client.call_tool("fs_read_tex", {"path": "notes.txt"})
 
 
+async def test_the_process_says_what_each_server_runs_with(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MCP_WEATHER_LANGUAGE", "de")
+    async with Client(served(["--log-level", "error", *words])) as client:
+        assert [item.uri for item in (await client.list_resources()).resources].count("config://settings") == 1
+        (said,) = (await client.read_resource("config://settings")).contents
+        told = json.loads(said.text)
+    assert list(told) == ["mcp-batteries", "mcp-fs", "mcp-sqlite", "mcp-weather"]
+    assert told["mcp-batteries"]["log_level"] == {"value": "error", "from": "--log-level"}
+    assert told["mcp-sqlite"]["write"] == {"value": True, "from": "--write"} and "log_level" not in told["mcp-sqlite"]
+    assert told["mcp-weather"]["language"] == {"value": "de", "from": "MCP_WEATHER_LANGUAGE"}
+
+
 async def test_one_stream_hears_of_all_servers(words: list[str], tmp_path: Path) -> None:
     note, table = (tmp_path / "served" / "notes.txt").as_uri(), "sqlite://my/t"
     async with Client(served(words)) as client, client.listen(resource_subscriptions=[note, table]) as events:

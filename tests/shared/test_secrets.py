@@ -120,7 +120,7 @@ async def test_a_server_at_work_leaves_no_secret_anywhere(
 ) -> None:
     """Log, figures, traces, audit, answers, temporary files and core, with every secret told by a variable."""
     with collecting() as collector:
-        token, line = new_token("someone destroy metrics")
+        token, line = new_token("someone destroy metrics settings")
         (tmp_path / "tokens").write_text(line, "utf-8")
         variables = {asked.variable: CANARY for asked in kind.ASKED if asked.variable and asked.secret}
         for name, url in marked(kind):
@@ -149,6 +149,7 @@ async def test_a_server_at_work_leaves_no_secret_anywhere(
             headers = {"authorization": f"Bearer {token}"}
             async with HttpWire(subject.url, revision=MODERN, headers=headers) as wire:
                 outputs.append(json.dumps(await wire.open()))
+                outputs.append(json.dumps(await wire.request("resources/read", {"uri": "config://settings"})))
                 tools: list[Any] = (await wire.request("tools/list"))["tools"]
                 tools = tools[:: 1 + len(tools) // 20]
                 for tool in tools:
@@ -165,7 +166,7 @@ async def test_a_server_at_work_leaves_no_secret_anywhere(
             assert re.search(r"Max core file size +0 ", limits), limits
             subject.process.send_signal(signal.SIGABRT)
             assert await subject.ends() == -signal.SIGABRT
-        assert "mcp_requests_total" in outputs[-1] and len(outputs) == len(tools) + 2
+        assert "mcp_requests_total" in outputs[-1] and len(outputs) == len(tools) + 3
         written = {str(path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
         assert str(tmp_path / "audit") in written
         places = {"log": subject.said.encode(), "answers": "".join(outputs).encode(), **written}

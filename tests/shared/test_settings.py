@@ -1,12 +1,17 @@
 """Flags and variables: one declaration, and nothing misspelt goes unnoticed."""
 
+import json
 import os
+import sys
 from typing import Annotated, ClassVar
 
 import pytest
+from mcp import Client
 from pydantic import Field
 
-from mcp_batteries.settings import Positional, Settings, load
+from mcp_batteries.server.assemble import assemble
+from mcp_batteries.server.own_settings import OwnSettings
+from mcp_batteries.settings import SETTINGS_URI, Positional, Settings, load
 
 
 class Toy(Settings):
@@ -40,6 +45,35 @@ def test_variables_set_what_flags_leave(monkeypatch: pytest.MonkeyPatch) -> None
     assert (toys.boxes, toys.colour, toys.read_only, toys.depth) == (("a b", "c"), ("red", "blue"), True, 2)
 
 
+@pytest.mark.anyio
+async def test_a_server_says_what_it_runs_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MCP_TOY_DEPTH", "7")
+    monkeypatch.setenv("MCP_TOY_AUTH_TOKENS", "alice sha256:secret")
+    toys = load(Toy, ["--read-only", "--bus", "redis://me:secret@example.org", "red"])
+    said = await OwnSettings(toys.parts()).read_settings()
+    assert "secret" not in said.text
+    told = json.loads(said.text)["mcp-toy"]
+    assert told["depth"] == {"value": 7, "from": "MCP_TOY_DEPTH"}
+    assert told["boxes"] == {"value": ["red"], "from": "command line"}
+    assert told["bus"] == {"value": "redis://me:***@example.org", "from": "--bus"}
+    assert told["name"] == {"value": "toy", "from": "default"} and "version" not in told
+
+
+@pytest.mark.anyio
+async def test_what_anybody_may_read_does_not_say_it() -> None:
+    for words, listed in (
+        (["--allow-anonymous"], [SETTINGS_URI]),
+        (["--transport", "http"], [SETTINGS_URI]),
+        (
+            ["--transport", "http", "--allow-anonymous"],
+            [],
+        ),
+    ):
+        server = assemble("toy", load(Toy, words), rooms=[], title="Toy", version="1", instructions="")
+        async with Client(server) as client:
+            assert [item.uri for item in (await client.list_resources()).resources] == listed
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -49,6 +83,7 @@ def test_variables_set_what_flags_leave(monkeypatch: pytest.MonkeyPatch) -> None
         (["--depth", "0"], "'--depth': 0 is not in the range"),
         (["--name", "Toy!"], "Invalid value for '--name': String should match pattern"),
         (["--print-config", "emacs"], "'emacs' is not one of 'vscode'"),
+        (["--socket", "a"], "Windows" if sys.platform == "win32" else "'--socket': it is for --transport http"),
         (["--transport", "carrier-pigeon"], "'carrier-pigeon' is not one of 'stdio', 'http', 'sse'"),
     ],
 )

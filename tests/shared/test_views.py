@@ -107,7 +107,7 @@ async def test_a_page_is_read_by_its_uri_and_listed_nowhere(mode: Any) -> None:
         assert contents.mime_type == "text/html;profile=mcp-app"
         assert contents.text == TABLE.page()
         assert contents.meta == {"ui": {"csp": {}, "permissions": {"clipboardWrite": {}}, "prefersBorder": True}}
-        assert (await client.list_resources()).resources == []
+        assert [item.uri for item in (await client.list_resources()).resources] == ["config://settings"]
         with pytest.raises(MCPError):
             await client.read_resource("ui://mcp-batteries/plan")
 

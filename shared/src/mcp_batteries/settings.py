@@ -7,19 +7,23 @@ server's prefix and a value out of range each stop the start with one line that 
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import os
 import re
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar, cast, get_args, get_origin
 
 import click
 from annotated_types import Ge, Le
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
 
 __all__ = [
+    "SETTINGS_URI",
     "Asked",
     "Dependencies",
     "Host",
@@ -31,6 +35,9 @@ __all__ = [
     "passwords",
     "variable",
 ]
+
+SETTINGS_URI = "config://settings"
+"""Where a server says what it is running with."""
 
 Transport = Literal["stdio", "http", "sse"]
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -111,6 +118,13 @@ class Asked(NamedTuple):
     multiple: bool = False
 
 
+@dataclasses.dataclass
+class _Origins:
+    """What set settings, which are equal whatever it was."""
+
+    of: dict[str, str] = dataclasses.field(default_factory=dict[str, str], compare=False)
+
+
 class Settings(BaseModel):
     """What every server can be told."""
 
@@ -141,7 +155,7 @@ class Settings(BaseModel):
     """Command lines for the end of `--help`, without the command itself."""
 
     GROUPS: ClassVar[dict[str, tuple[str, ...]]] = {
-        "Serve": ("transport", "host", "port", "public_url", "json_response"),
+        "Serve": ("transport", "host", "port", "socket", "public_url", "json_response"),
         "Safety": ("read_only", "tools", "exclude_tools", "confirm", "audit_file", "allowed_host", "allowed_origin"),
         "Access over HTTP": (
             "allow_anonymous", "auth_file", "auth_tokens", "auth_issuer", "auth_audience", "auth_algorithm",
@@ -161,6 +175,9 @@ class Settings(BaseModel):
     transport: Transport = Field("stdio", description="How clients reach the server; use sse for old clients only.")
     host: str = Field("127.0.0.1", description="Address to listen on with http and sse.")
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on with http and sse; 0 takes a free port.")
+    socket: str | None = Field(
+        None, description="Listen with http on this Unix socket, which only this user opens, and on no address."
+    )
     allow_anonymous: bool = Field(
         False, description="Serve everybody who can reach the address when no token is required."
     )
@@ -265,11 +282,32 @@ class Settings(BaseModel):
     )
     version: bool = Field(False, description="Print the version and exit.")
 
+    _origins: _Origins = PrivateAttr(default_factory=lambda: _Origins())
+
+    @field_validator("socket")
+    @classmethod
+    def _served_on(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is not None and sys.platform == "win32":
+            raise ValueError("Windows has no Unix sockets that Python can serve: use --port")
+        if value is not None and info.data.get("transport") != "http":
+            raise ValueError("it is for --transport http")
+        return value
+
     @field_validator("tools", "exclude_tools")
     @classmethod
     def _names(cls, values: tuple[str, ...]) -> tuple[str, ...]:
         # A list with commas is what people try first.
         return tuple(word for value in values for word in value.replace(",", " ").split())
+
+    @property
+    def socket_url(self) -> str | None:
+        """Where a host that connects to Unix sockets finds the endpoint."""
+        return None if self.socket is None else f"unix{Path(self.socket).absolute().as_uri()[len('file') :]}#/mcp"
+
+    @property
+    def origins(self) -> dict[str, str]:
+        """The flag or variable of each setting that one of those has set."""
+        return self._origins.of
 
     def depends_on(self) -> Dependencies | None:
         """What the server's first answers depend on beside these settings; None: on more than can be checked."""
@@ -379,7 +417,9 @@ def load(kind: type[S], arguments: Sequence[str]) -> S:
         _refuse_unknown_variables(kind)
         with command.make_context(kind.COMMAND, list(arguments)) as context:
             try:
-                return kind(**context.params)
+                made = kind(**context.params)
+                made.origins.update({name: given for name in context.params if (given := _origin(context, kind, name))})
+                return made
             except ValidationError as error:
                 raise _usage_error(error) from None
     except click.exceptions.Exit as done:
@@ -387,6 +427,18 @@ def load(kind: type[S], arguments: Sequence[str]) -> S:
     except click.ClickException as mistake:
         mistake.show()
         raise SystemExit(mistake.exit_code) from None
+
+
+def _origin(context: click.Context, kind: type[Settings], name: str) -> str | None:
+    """What gave setting `name` its value; None for its default."""
+    match context.get_parameter_source(name):
+        case click.core.ParameterSource.COMMANDLINE:
+            plain = any(isinstance(item, Positional) for item in kind.model_fields[name].metadata)
+            return "command line" if plain else "--" + name.replace("_", "-")
+        case click.core.ParameterSource.ENVIRONMENT:
+            return variable(kind, name)
+        case _:
+            return None
 
 
 def variable(kind: type[Settings], name: str) -> str:

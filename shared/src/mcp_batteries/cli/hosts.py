@@ -137,7 +137,7 @@ def entry(host: str, settings: Settings, *, absolute: bool = False) -> str:
         absolute: name the program by its absolute path, since desktop programs often do not have it on theirs.
 
     Raises:
-        ValueError: the host takes no URL and the settings say http.
+        ValueError: the host does not connect to what the settings say.
     """
     quiet = settings.model_copy(update={"print_config": None, "check": False, "install": None, "uninstall": None})
     name = settings.COMMAND.removeprefix("mcp-")
@@ -147,6 +147,10 @@ def entry(host: str, settings: Settings, *, absolute: bool = False) -> str:
             program = find_executable(program) or program
         words = [program, *rest, *quiet.arguments()]
         return starting(host, name, words, environment(settings))
+    if settings.socket_url is not None:
+        if host != "vscode":
+            raise ValueError(f"{host} connects to no Unix socket: leave out --socket.")
+        return connecting(host, name, settings.socket_url)
     path = "mcp" if settings.transport == "http" else "sse"
     return connecting(host, name, f"http://{settings.host}:{settings.port}/{path}", sse=settings.transport == "sse")
 

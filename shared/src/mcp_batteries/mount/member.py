@@ -18,6 +18,7 @@ from mcp_batteries.errors import first_of
 from mcp_batteries.sdk import lowlevel, tool_table
 from mcp_batteries.server.assemble import Assembled
 from mcp_batteries.server.tool import Consent, StrictTool
+from mcp_batteries.settings import SETTINGS_URI
 
 __all__ = ["LEFT_OUT", "Member"]
 
@@ -84,6 +85,8 @@ class Member:
 
     def has(self, uri: str) -> bool:
         """Whether `uri` is of a form that the server serves."""
+        if uri.lower() == SETTINGS_URI:
+            return False  # The process answers for all.
         skill = uri.startswith(f"skill://{self.server.name}/")
         return skill or self.server.catalog.missing(uri) is None
 

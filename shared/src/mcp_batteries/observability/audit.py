@@ -25,7 +25,7 @@ from starlette.types import Scope
 
 from mcp_batteries.sdk import connection_of
 
-__all__ = ["Audit", "caller", "caller_in", "claim", "identity", "whose"]
+__all__ = ["Audit", "caller", "caller_in", "claim", "identity", "local_user", "whose"]
 
 _AUDITED = frozenset({"tools/call", "resources/read", "resources/subscribe", "subscriptions/listen", "prompts/get"})
 _UNKNOWN = "unknown"
@@ -120,9 +120,18 @@ def caller(ctx: ServerRequestContext[Any]) -> dict[str, str]:
 
 def caller_in(scope: Scope) -> dict[str, str]:
     """The same of a request that may not have got as far as a message."""
-    user, client = scope.get("user"), scope.get("client")
-    named = {"identity": identity(user.access_token)} if isinstance(user, AuthenticatedUser) else {}
-    return named | ({"address": _address(client[0])} if client else {})
+    user, client, local = scope.get("user"), scope.get("client"), local_user(scope)
+    named = identity(user.access_token) if isinstance(user, AuthenticatedUser) else local
+    address = local if local != named else None
+    if client and not local:
+        address = _address(client[0])
+    return {key: value for key, value in (("identity", named), ("address", address)) if value}
+
+
+def local_user(scope: Scope) -> str | None:
+    """The user at the other end of a Unix socket, such as `uid 1000`, as the system tells it."""
+    server, client = scope.get("server"), scope.get("client")
+    return str(client[0]) if client and server and server[1] is None else None
 
 
 def identity(token: AccessToken) -> str:
@@ -146,12 +155,15 @@ def _address(host: str) -> str:
 
 
 def whose(ctx: ServerRequestContext[Any]) -> str:
-    """Whose memory a call belongs to: `token` and its owner, in all revisions and sessions; else an older client's
-    `session` and its id; else empty, for all that can't be told apart.
+    """Whose memory a call belongs to: `token` and its owner, or the user at the other end of a Unix socket, in all
+    revisions and sessions; else an older client's `session` and its id; else empty, for all that can't be told apart.
     """
     token = get_access_token()
     if token is not None:
         return f"token {identity(token)}"
+    request: Any = ctx.request
+    if isinstance(request, Request) and (local := local_user(request.scope)):
+        return local
     session = connection_of(ctx.session).session_id
     return f"session {session}" if session else ""
 

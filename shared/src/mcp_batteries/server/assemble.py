@@ -34,9 +34,11 @@ from mcp_batteries.server.declare import (
 from mcp_batteries.server.introduction import introduce
 from mcp_batteries.server.list_changes import ChangeTools
 from mcp_batteries.server.origins import Origins
+from mcp_batteries.server.own_settings import OwnSettings
 from mcp_batteries.server.skills import SkillsExtension, SkillSource
 from mcp_batteries.server.tool import Consent, Explain, StrictTool, strict_tool
 from mcp_batteries.server.verifier import Verifier
+from mcp_batteries.settings import Settings
 from mcp_batteries.subscriptions.hub import Hub, Source
 
 __all__ = ["Assembled", "ServerSettings", "assemble"]
@@ -217,6 +219,8 @@ def assemble(
                 catalog.views[declared.view.uri] = declared.view
             tools.append(strict_tool(method, declared, confirm=settings.confirm, consent=consent, explain=explains))
 
+    if isinstance(settings, Settings) and not (settings.allow_anonymous and settings.transport != "stdio"):
+        rooms = [*rooms, OwnSettings(settings.parts())]
     for room in rooms:
         for declared, method in declarations(room):
             match declared:

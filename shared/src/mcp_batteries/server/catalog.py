@@ -132,9 +132,10 @@ class Catalog:
     async def _list_resources(
         self, ctx: ServerRequestContext[Any], params: PaginatedRequestParams
     ) -> ListResourcesResult:
-        entries = [_resource_entry(declared) for declared, _ in self.fixed.values()]
+        entries = [_resource_entry(declared) for declared, _ in self.fixed.values() if not declared.last]
         for listing in self.listings:
             entries.extend(await _contained(listing()))
+        entries += [_resource_entry(declared) for declared, _ in self.fixed.values() if declared.last]
         items, more = page("resources", entries, params.cursor)
         return ListResourcesResult(resources=items, next_cursor=more)
 

@@ -70,6 +70,7 @@ class DeclaredResource:
     name: str
     title: str
     mime_type: str | None
+    last: bool = False
 
 
 @dataclass(frozen=True)
@@ -134,14 +135,17 @@ def renames(**names: str) -> Adapt:
     return adapt
 
 
-def resource(uri: str, *, name: str, title: str, mime_type: str | None = None) -> Callable[[F], F]:
+def resource(uri: str, *, name: str, title: str, mime_type: str | None = None, last: bool = False) -> Callable[[F], F]:
     """Mark an `async def` method as the reader of a URI or an RFC 6570 template.
 
     The method takes the template's variables and, when it names a parameter `uri`, the URI as it was sent
     (percent-encoded bytes intact). It returns `TextResourceContents`/`BlobResourceContents`, one or a list, or a
     `results.Lasting` with them.
+
+    Args:
+        last: listed behind all others.
     """
-    return _mark(DeclaredResource(uri, name, title, mime_type))
+    return _mark(DeclaredResource(uri, name, title, mime_type, last))
 
 
 def lists_resources(method: F) -> F:

@@ -18,6 +18,7 @@ from mcp_batteries.errors import reason
 from mcp_batteries.observability.logs import RateLimitFilter
 from mcp_batteries.transports.http.auth.callers import network_of
 from mcp_batteries.transports.http.connection import Connection
+from mcp_batteries.transports.http.unix_socket import peer
 
 try:
     import resource
@@ -167,7 +168,7 @@ class Acceptor:
 
     def _take(self, taken: socket.socket, address: Sequence[object]) -> None:
         self._taken += 1
-        owner = self._owner(str(address[0]) if address else "")
+        owner = peer(taken) or self._owner(str(address[0]) if address else "")
         theirs = self._places.get(owner, {}) if owner else {}
         if len(theirs) >= max(1, self._most // _SHARE):
             full = not self._drop_one(owner)

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any, ClassVar, cast
 
 from mcp_batteries.errors import Invalid
+from mcp_batteries.transports.http.unix_socket import peer
 
 try:
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -41,6 +42,8 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         super().connection_made(transport)
+        if user := peer(transport.get_extra_info("socket")):
+            self.client = (user, 0)
         self.when_opened()
         self.expect_head()
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import http.client
 import importlib
+import socket
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -30,6 +31,10 @@ def healthy(settings: Settings) -> bool:
     host = "127.0.0.1" if everywhere else settings.host
     connection = http.client.HTTPConnection(host, settings.port, timeout=_SECONDS)
     try:
+        if settings.socket is not None:
+            connection.sock = socket.socket(socket.AF_UNIX)
+            connection.sock.settimeout(_SECONDS)
+            connection.sock.connect(settings.socket)
         connection.request("GET", "/health")
         return connection.getresponse().status == 200
     except (OSError, http.client.HTTPException):

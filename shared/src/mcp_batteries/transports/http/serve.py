@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
+import socket
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, closing, nullcontext
 from dataclasses import dataclass
@@ -37,7 +38,8 @@ from mcp_batteries.transports.http.host_check import LOOPBACK, HostCheck, allowe
 from mcp_batteries.transports.http.in_flight import InFlight
 from mcp_batteries.transports.http.json_replies import json_replies
 from mcp_batteries.transports.http.rejections import Rejections
-from mcp_batteries.transports.http.uvicorn_server import UvicornServer, bind
+from mcp_batteries.transports.http.unix_socket import UnixListener
+from mcp_batteries.transports.http.uvicorn_server import BACKLOG, UvicornServer, bind
 
 if TYPE_CHECKING:
     from mcp_batteries.observability.prometheus import Prometheus
@@ -97,15 +99,19 @@ async def serve(
     asks = guarded or server.settings.auth is not None
     with (
         json_replies(server.hub.stream_opened if isinstance(server, Assembled) else lambda _: None),
-        closing(bind(settings.host, settings.port, public=asks or settings.allow_anonymous)) as listener,
+        closing(_listener(settings, public=asks or settings.allow_anonymous)) as listener,
     ):
-        address, port = listener.getsockname()[:2]
-        _warn(address, port, settings, asks=asks)
         _keep_logs_short()
-        name = f"[{address}]" if ":" in address else address
-        hosts.append(name)
         path = _SSE_PATH if settings.transport == "sse" else _PATH
-        url = f"{'https' if tls else 'http'}://{name}:{port}{path}"
+        scheme = "https" if tls else "http"
+        if settings.socket_url is not None:
+            url, place = f"{scheme}://localhost{path}", settings.socket_url
+        else:
+            address, port = listener.getsockname()[:2]
+            _warn(address, port, settings, asks=asks)
+            name = f"[{address}]" if ":" in address else address
+            hosts.append(name)
+            url = place = f"{scheme}://{name}:{port}{path}"
         server.middleware.insert(0, _encodable)
         guard = _guard(server, settings, settings.public_url or url, verifier) if guarded else None
         metrics = _metrics(server) if settings.metrics else None
@@ -142,7 +148,7 @@ async def serve(
             application = _http_app(server, settings, security, limits, body_check)
         running = UvicornServer(
             reduce(lambda app, layer: layer(app) if layer else app, reversed(layers), cast("ASGIApp", application)),
-            url,
+            place,
             in_flight,
             on_shutdown,
             max_connections=limits.max_connections,
@@ -166,6 +172,12 @@ async def serve(
                 with anyio.CancelScope(shield=True):
                     await Sessions(server).end()
         return running.status
+
+
+def _listener(settings: Settings, *, public: bool) -> socket.socket:
+    if settings.socket is None:
+        return bind(settings.host, settings.port, public=public)
+    return UnixListener(settings.socket, BACKLOG)
 
 
 def _certificate_and_key(settings: Settings) -> tuple[str, str] | None:

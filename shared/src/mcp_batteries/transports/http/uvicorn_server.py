@@ -28,12 +28,13 @@ from mcp_batteries.subscriptions.file_watcher import follow_file
 from mcp_batteries.transports.http.acceptor import Acceptor, room
 from mcp_batteries.transports.http.connection import Connection
 from mcp_batteries.transports.http.in_flight import InFlight
+from mcp_batteries.transports.http.unix_socket import UnixListener
 
-__all__ = ["UvicornServer", "bind"]
+__all__ = ["BACKLOG", "UvicornServer", "bind"]
 
 _log = logging.getLogger(__name__)
 
-_BACKLOG = 1024
+BACKLOG = 1024
 _FLUSH_SECONDS = 0.3
 _LAME_DUCK_SECONDS = 2.0
 """At most, and half of the drain: so long a balancer has to see that the server is not ready any more."""
@@ -237,7 +238,7 @@ def bind(host: str, port: int, *, public: bool) -> socket.socket:
             if os.name == "posix":  # Elsewhere it means to share the port with whoever has it.
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(address)
-            listener.listen(_BACKLOG)
+            listener.listen(BACKLOG)
         except OSError:
             listener.close()
             raise
@@ -250,11 +251,15 @@ def bind(host: str, port: int, *, public: bool) -> socket.socket:
 
 
 def _ignore_newcomers(listener: socket.socket) -> None:
-    """Have the kernel drop what would open a connection, while those half open come through.
+    """Have the kernel drop what would open a connection, while those half open come through; of a Unix socket nothing
+    is half open, and nobody finds it any more.
 
     A listening socket that is closed resets the connections that nobody has taken yet, and whatever was sent on them
     is lost. Who is not heard tries again within a second, and is refused then: nothing of it was sent.
     """
+    if isinstance(listener, UnixListener):
+        listener.remove()
+        return
     if sys.platform != "linux":
         return
     # Of the TCP header's flags: drop SYN without ACK (classic BPF, linux/filter.h).

@@ -8,7 +8,7 @@ from functools import lru_cache
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from starlette.types import Scope
 
-from mcp_batteries.observability.audit import identity
+from mcp_batteries.observability.audit import identity, local_user
 
 __all__ = ["caller_of", "network_of"]
 
@@ -17,11 +17,11 @@ _IPV6_PREFIX = 64
 
 
 def caller_of(scope: Scope) -> str:
-    """The owner of the token, or the address where no token is asked for."""
+    """The owner of the token; where none is asked for, the user at the other end of a Unix socket, or the address."""
     user = scope.get("user")
     if isinstance(user, AuthenticatedUser):
         return f"token {identity(user.access_token)}"
-    return f"address {network_of(scope['client'][0]) if scope.get('client') else ''}"
+    return local_user(scope) or f"address {network_of(scope['client'][0]) if scope.get('client') else ''}"
 
 
 @lru_cache(1024)

@@ -1,7 +1,8 @@
 """What the scopes of a token allow: which tools by their effect, and everything else by reading.
 
 `read`, `write` and `destroy` each include the ones before; `search.read` is `read` for the tools of one toolset, which
-is named like its module. Lists show what may be used; the rest is refused, with the scope that would allow it.
+is named like its module. `settings` opens `config://settings`, which names files and addresses of this machine. Lists
+show what may be used; the rest is refused, with the scope that would allow it.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from mcp_types import INVALID_REQUEST
 
 from mcp_batteries.errors import quote
 from mcp_batteries.server.tool import StrictTool
+from mcp_batteries.settings import SETTINGS_URI
 
 __all__ = ["Scopes"]
 
 _EFFECTS = ("read", "write", "destroy")
 _READING = frozenset({"resources/read", "resources/subscribe", "prompts/get", "completion/complete"})
+_BY_URI = frozenset({"resources/read", "resources/subscribe"})
 _LISTS = {
     "resources/list": "resources",
     "resources/templates/list": "resourceTemplates",
@@ -60,6 +63,8 @@ class Scopes:
         if method == "tools/call":
             tool = self._tools().get(str((params or {}).get("name")))
             return None if tool is None or self._may_call(held, tool) else self._prefix + _effect(tool)
+        if method in _BY_URI and _of_settings(params or {}) and f"{self._prefix}settings" not in held:
+            return f"{self._prefix}settings"
         reads = method in _READING or (method == "subscriptions/listen" and _listens_to_resources(params or {}))
         return self._prefix + "read" if reads and not self._holds(held, "read") else None
 
@@ -77,6 +82,13 @@ class Scopes:
             allowed = [item for item in listed if self._may_call(token.scopes, tools[item["name"]])]
             # Another token of the same person's may open more, at any moment.
             return {**result, "tools": allowed, **({"ttlMs": 0} if "ttlMs" in result else {})}
+        if (
+            ctx.method == "resources/list"
+            and isinstance(result, dict)
+            and f"{self._prefix}settings" not in token.scopes
+        ):
+            entries = cast("list[dict[str, Any]]", result["resources"])
+            result = {**result, "resources": [item for item in entries if not _of_settings(item)]}
         if ctx.method in _LISTS and isinstance(result, dict) and not self._holds(token.scopes, "read"):
             return {key: value for key, value in result.items() if key != "nextCursor"} | {_LISTS[ctx.method]: []}
         return result
@@ -93,6 +105,10 @@ class Scopes:
 def _effect(tool: Tool) -> str:
     # What does not say what it does is taken for the worst.
     return tool.effect if isinstance(tool, StrictTool) else "destroy"
+
+
+def _of_settings(named: Mapping[str, Any]) -> bool:
+    return str(named.get("uri")).lower() == SETTINGS_URI
 
 
 def _listens_to_resources(params: Mapping[str, Any]) -> bool:

@@ -1,0 +1,91 @@
+"""Listening on a Unix socket: its file, and who is at the other end."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import struct
+import sys
+from contextlib import suppress
+
+from mcp_batteries.errors import Unavailable, quote, reason
+
+if sys.platform != "win32":
+    import fcntl
+
+__all__ = ["UnixListener", "peer"]
+
+_ANSWER_SECONDS = 1.0
+_UCRED = struct.Struct("iII")
+
+
+class UnixListener(socket.socket):
+    """Listens on a file that only this user opens, and that is gone when it is closed.
+
+    Raises:
+        Unavailable: Another server listens on it, the file is no socket, or it cannot be made.
+    """
+
+    def __init__(self, path: str, backlog: int) -> None:
+        super().__init__(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._path: str | None = None
+        try:
+            folder = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                # Two that start at once would both find the file stale, and the second take the first one's away.
+                fcntl.flock(folder, fcntl.LOCK_EX)
+                _remove_stale(path)
+                self.bind(path)
+                # Nobody gets in before: who connects to a socket that does not listen is refused.
+                os.chmod(path, 0o600)
+                self.listen(backlog)
+            finally:
+                os.close(folder)
+        except BaseException as problem:
+            super().close()
+            if isinstance(problem, OSError):
+                raise Unavailable(
+                    f"Cannot listen on {quote(path)}: {reason(problem)}.", "Choose another --socket."
+                ) from None
+            raise
+        self._path = path
+
+    def remove(self) -> None:
+        """Take the file away: from now on who comes finds nothing, or the next server."""
+        path, self._path = self._path, None
+        if path is not None:
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+
+    def close(self) -> None:
+        self.remove()
+        super().close()
+
+
+def peer(connection: socket.socket) -> str | None:
+    """The user at the other end of a Unix socket, such as `uid 1000`; None where the system does not say."""
+    if sys.platform != "linux" or connection.family != socket.AF_UNIX:
+        return None
+    told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
+    return f"uid {_UCRED.unpack(told)[1]}"
+
+
+def _remove_stale(path: str) -> None:
+    """Remove the socket that a server left at `path` which did not come to its end."""
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(mode):
+        raise Unavailable(f"{quote(path)} is there, and no socket.", "Choose another --socket.")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as trial:
+        trial.settimeout(_ANSWER_SECONDS)
+        try:
+            trial.connect(path)
+        except ConnectionRefusedError:
+            os.unlink(path)
+            return
+        except (TimeoutError, BlockingIOError):
+            pass  # Its queue is full: somebody has it.
+    raise Unavailable(f"Another server listens on {quote(path)}.", "Choose another --socket, or stop that one.")
