@@ -16,9 +16,8 @@ import pytest
 
 from filesystem.places import Ground, Told, ground
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, Unavailable
-from mcp_fs import policy
 from mcp_fs.engine.files import handles, syscalls
-from mcp_fs.policy import Policy
+from mcp_fs.policy import Policy, roots
 
 
 @pytest.fixture(params=["handles"] if sys.platform == "win32" else ["openat2", "walk"])
@@ -352,7 +351,7 @@ def test_whoever_may_mount_is_told_by_the_kernel(monkeypatch: pytest.MonkeyPatch
         "42 22 0:52 / /srv/a rw - tmpfs none rw\n"
     )
     monkeypatch.setattr(Path, "read_bytes", lambda _: table.encode())
-    mount = policy._mount_of("/srv/a b/c")
+    mount = roots._mount_of("/srv/a b/c")
     assert mount is not None and (mount.depth, mount.is_ours) == (2, is_ours)
 
 

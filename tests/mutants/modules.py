@@ -26,11 +26,14 @@ MODULES = {
     ),
     f"{_SHARED}/transports/http/auth/scopes.py": ("tests/shared/test_guard.py", "tests/shared/test_access.py"),
     f"{_SHARED}/transports/http/host_check.py": ("tests/shared/test_host_check.py", "tests/shared/test_http.py"),
-    "servers/filesystem/src/mcp_fs/policy.py": (
-        "tests/filesystem/test_policy.py",
-        "tests/filesystem/test_client_roots.py",
-        "tests/filesystem/test_handles.py",
-    ),
+    **{
+        f"servers/filesystem/src/mcp_fs/policy/{name}.py": (
+            "tests/filesystem/test_policy.py",
+            "tests/filesystem/test_client_roots.py",
+            "tests/filesystem/test_handles.py",
+        )
+        for name in ("__init__", "roots")
+    },
     "servers/filesystem/src/mcp_fs/secrets.py": ("tests/filesystem/test_policy.py",),
     **{
         f"servers/git/src/mcp_git/policy/{name}.py": (
