@@ -6,6 +6,7 @@ import mmap
 import os
 import random
 import shutil
+import stat
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Collection, Hashable
@@ -21,6 +22,7 @@ from mcp_batteries.errors import Refused
 from mcp_batteries.subscriptions import file_watcher as module
 from mcp_batteries.subscriptions import kernel_watch
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
+from mcp_batteries.subscriptions.glance import glance
 from mcp_batteries.testing.wire.base import SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -660,3 +662,16 @@ def test_keys_are_paths(tmp_path: Path) -> None:
     assert list(watcher.list_keys) == [str(tmp_path)]
     with pytest.raises(Refused):
         watcher.key("file:///..")
+
+
+async def test_a_glance_says_what_stat_says(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"12345")
+    os.utime(tmp_path / "file", ns=(1, 1_234_567_890_123_456_700))
+    for path in (tmp_path / "file", tmp_path):
+        seen, found = glance(str(path)), os.stat(path)
+        assert (seen.modified_ns, stat.S_IFMT(seen.mode)) == (found.st_mtime_ns, stat.S_IFMT(found.st_mode))
+        assert seen.size == found.st_size or path.is_dir()
+        assert seen.changed_ns >= found.st_ctime_ns
+    for missing, error in (("none", FileNotFoundError), ("none/below", FileNotFoundError), ("\0", ValueError)):
+        with pytest.raises(error):
+            glance(str(tmp_path / missing))

@@ -82,7 +82,9 @@ async def test_vectors_are_written_only_where_rows_are_open(tmp_path: Path) -> N
         # What it keeps for itself is changed through it only.
         for sql in ("DELETE FROM notes_chunks", "UPDATE notes_vector_chunks00 SET vectors = x''"):
             refused = await wire.call("write_rows", sql=sql)
-            assert refused.get("isError") and "would" in text_of(refused)
+            assert refused.get("isError")
+            # From Python 3.12 on SQLite itself refuses.
+            assert any(words in text_of(refused) for words in ("would", "may not be modified"))
     async with served("--sqlite-vec", path) as wire:
         assert found(text_of(await wire.call("query_rows", sql="SELECT count(*) FROM notes"))) == [[199]]
     async with served("--sqlite-vec", "--ddl", "--write", path) as wire:

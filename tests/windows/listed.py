@@ -10,9 +10,6 @@ _SLOW_FOLDERS = "for each new name Wine reads the whole folder, in search of ano
 _NO_CONSOLE = "Wine gives a process on pipes no console, and without one nobody can press Ctrl-Break"
 _LONG_PATHS = "Wine 8 does not tell the path of a handle that is longer than 260 characters"
 _LATE_END = "Wine keeps the name of a removed folder while somebody watches it, NTFS since Windows 10 1809 does not"
-_LATE_DELETE = (
-    "Wine keeps the name of a deleted journal while anybody has a handle on it; who still has one here is open"
-)
 _SCRIPTS = "the packages lie in a folder of their own, which has no programs that start them"
 _NO_ROOM = "node.js asks for more room for addresses than Wine 8 can give"
 _NO_STAT = "libpq, too, looks at files only where NtFlushBuffersFileEx is at hand, which Wine 8 lacks"
@@ -23,7 +20,6 @@ LISTED: dict[str, str] = {
     "filesystem/test_search.py::test_a_page_of_paths_ends_where_it_would_be_too_long?own?": _LONG_PATHS,
     "filesystem/test_list_changes.py::test_random_changes*": _LATE_END,
     "filesystem/test_list_changes.py::test_a_subscription_to_a_glob_hears_of_every_file_it_means*": _LATE_END,
-    "sqlite/test_changes.py::test_following_makes_no_commit_of_others_fail": _LATE_DELETE,
     "e2e/test_login.py*": _NO_ROOM,
     "git_server/*": _NO_GIT,
     "*[[]mcp_git[]-]*": _NO_GIT,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 from collections.abc import Callable, Collection, Hashable, Mapping
 from typing import Any
 
@@ -20,9 +19,9 @@ from mcp_batteries.errors import Problem, Unavailable, quote
 from mcp_batteries.sql import watching
 from mcp_batteries.sql.watching import TablesOf, demonstration
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
+from mcp_batteries.subscriptions.glance import glance
 from mcp_sqlite.engine.service import Engine
 from mcp_sqlite.policy import Database, Policy, Readable, Request
-from mcp_sqlite.worker.glance import glance
 
 __all__ = ["DatabaseWatcher", "demonstration"]
 
@@ -149,7 +148,7 @@ def _files_of(path: str) -> list[str]:
 
 
 def _probe(path: str) -> Hashable | None:
-    if sys.platform == "win32" and path.endswith(_BESIDE):
+    if path.endswith(_BESIDE):
         return glance(path)
     found = os.stat(path)
     return (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev)

@@ -29,6 +29,7 @@ import anyio.to_thread
 from watchfiles._rust_notify import WatchfilesRustInternalError
 
 from mcp_batteries.errors import Problem
+from mcp_batteries.subscriptions.glance import Glance, glance
 from mcp_batteries.subscriptions.kernel_watch import DEBOUNCE_MS, STEP_MS, KernelWatch
 from mcp_batteries.subscriptions.watch_paths import WatchPath, WatchPaths, fold
 
@@ -69,8 +70,7 @@ _SHARE = 0.004
 _MOST_STRIKES = 3
 
 _UNSEEN = object()
-_Stat = tuple[int, int, int, int, int, int]
-_Look = tuple[Hashable | None, bool, _Stat | None]
+_Look = tuple[Hashable | None, bool, Glance | None]
 """What is there, whether a change of it could follow that looks the same, and what stat(2) said just before."""
 
 
@@ -85,7 +85,7 @@ class _Entry:
         self.state: Hashable | None = _UNSEEN
         self.doubted_until = 0.0
         self.fresh = False
-        self.glance: _Stat | None = None
+        self.glance: Glance | None = None
 
 
 class FileWatcher:
@@ -232,12 +232,12 @@ class FileWatcher:
         began = time.thread_time()
         now, glances, taken = await self._in_thread(lambda: _stats([entry.path for entry in entries]))
         differing: list[_Entry] = []
-        for entry, glance in zip(entries, glances, strict=True):
+        for entry, seen in zip(entries, glances, strict=True):
             if not self._is_current(entry):
                 continue
-            if glance != entry.glance or (lost and (entry.fresh or self._inside)):
+            if seen != entry.glance or (lost and (entry.fresh or self._inside)):
                 differing.append(entry)
-            if lost and not self._exact and glance is not None and abs(now - glance[1]) < _COARSE_NS:
+            if lost and not self._exact and seen is not None and abs(now - seen.changed_ns) < _COARSE_NS:
                 self._flooded = True  # what changed just now can change once more and look the same: look again
         if differing:
             await self._check(differing, lost=lost)
@@ -263,26 +263,26 @@ class FileWatcher:
 
     def _look(self, entry: _Entry, way: WatchPath) -> _Look:
         now = time.time_ns()
-        glance = _stat(entry.path)
+        seen = _glance(entry.path)
         try:
             state = self._probe(entry.path)
         except (OSError, ValueError, Problem):
-            return None, False, glance
+            return None, False, seen
         try:
-            fresh = not self._exact and abs(now - os.lstat(way.names[-1]).st_ctime_ns) < _COARSE_NS
+            fresh = not self._exact and abs(now - glance(way.names[-1], follow=False).changed_ns) < _COARSE_NS
         except (OSError, ValueError, IndexError):
             fresh = False
-        return state, fresh, glance
+        return state, fresh, seen
 
     def _record(
         self, entries: Iterable[_Entry], found: Iterable[_Look], *, named: bool = False, lost: bool = False
     ) -> None:
         now = time.monotonic()
         changed: list[Hashable] = []
-        for entry, (state, fresh, glance) in zip(entries, found, strict=True):
+        for entry, (state, fresh, seen) in zip(entries, found, strict=True):
             if not self._is_current(entry):
                 continue
-            entry.glance = glance
+            entry.glance = seen
             doubted = (named and now < entry.doubted_until) or (lost and entry.fresh)
             if state != entry.state or doubted:
                 if entry.state is not _UNSEEN:
@@ -468,19 +468,18 @@ def _watch(folders: Iterable[str]) -> KernelWatch:
     return KernelWatch([folder for folder in folders if os.path.isdir(folder)])
 
 
-def _stats(paths: Iterable[str]) -> tuple[int, list[_Stat | None], float]:
+def _stats(paths: Iterable[str]) -> tuple[int, list[Glance | None], float]:
     """(time before, what stat(2) says of each path, processor time of this thread), on a worker thread."""
     began, now = time.thread_time(), time.time_ns()
-    found = [_stat(path) for path in paths]
+    found = [_glance(path) for path in paths]
     return now, found, time.thread_time() - began
 
 
-def _stat(path: str) -> _Stat | None:
+def _glance(path: str) -> Glance | None:
     try:
-        found = os.stat(path)
+        return glance(path)
     except (OSError, ValueError):
         return None
-    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev, found.st_mode
 
 
 def _environment_polls() -> bool:

@@ -13,6 +13,8 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mcp_batteries.subscriptions.glance import glance
+
 __all__ = ["WatchPath", "WatchPaths", "fold"]
 
 _MOST_LINKS = 40
@@ -57,10 +59,10 @@ class WatchPaths:
         at, parts = self._enter(path)
         try:
             while at and links <= _MOST_LINKS:
-                found = os.lstat(at)
+                found = glance(at, follow=False)
                 if at not in folders:
                     folders.append(sys.intern(at))
-                    told = told and self._is_told(at, found.st_dev)
+                    told = told and self._is_told(at, found.device)
                 if not parts:
                     if at not in names:
                         names.append(at)
@@ -71,12 +73,12 @@ class WatchPaths:
                     continue
                 place = os.path.join(at, part)
                 names.append(place)
-                found = os.lstat(place)
-                if stat.S_ISDIR(found.st_mode):
+                found = glance(place, follow=False)
+                if stat.S_ISDIR(found.mode):
                     at = place
                     if parts:
                         names.pop()
-                elif stat.S_ISLNK(found.st_mode):
+                elif stat.S_ISLNK(found.mode):
                     links += 1
                     target = os.readlink(place)
                     if os.path.isabs(target):

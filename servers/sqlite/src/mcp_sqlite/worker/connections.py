@@ -6,16 +6,15 @@ import itertools
 import os
 import sqlite3
 import stat
-import sys
 import threading
 import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from mcp_batteries.subscriptions.glance import glance
 from mcp_sqlite.worker.authorizer import Authorizer, Mode, apply_limits
 from mcp_sqlite.worker.cells import Failure, text_or_bytes
-from mcp_sqlite.worker.glance import glance
 from mcp_sqlite.worker.vectors import load_into
 
 __all__ = ["BUSY_MS", "Connections", "Database", "Interrupt", "file_uri", "stamp"]
@@ -344,9 +343,10 @@ def _is_half_written(error: sqlite3.OperationalError) -> bool:
 
 def _size(path: str) -> int:
     try:
-        return glance(path)[0] if sys.platform == "win32" or os.path.isfile(path) else 0
+        seen = glance(path)
     except OSError:
         return 0
+    return seen.size if stat.S_ISREG(seen.mode) else 0
 
 
 def _is_readonly_wal(path: str, error: sqlite3.OperationalError) -> bool:

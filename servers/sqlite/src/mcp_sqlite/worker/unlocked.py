@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
+from mcp_batteries.subscriptions.glance import glance
 from mcp_sqlite.worker.cells import Failure
 from mcp_sqlite.worker.connections import Connections, Database, stamp
-from mcp_sqlite.worker.glance import glance
 
 __all__ = ["Unlocked", "Written", "rollback_state", "written_since"]
 
@@ -102,7 +102,7 @@ class Unlocked:
     def _recover(self) -> None:
         """Have the journal of a program that died rolled back; one glance at the file does it."""
         try:
-            if time.time() - glance(f"{self.path}-journal")[1] < _ABANDONED_SECONDS:
+            if time.time() - glance(f"{self.path}-journal").modified_ns / 1e9 < _ABANDONED_SECONDS:
                 return
             self._close()
             self.connections.reader(self.path)
@@ -155,9 +155,10 @@ def written_since(path: str) -> float | None:
     try:
         if sys.platform == "win32":
             # What is open can't be deleted there, and deleting it is what ends a commit.
-            size, written = glance(f"{path}-journal")
-            if not size:
+            seen = glance(f"{path}-journal")
+            if not seen.size:
                 return None
+            written = seen.modified_ns / 1e9
             if time.time() - written < _RESTS_SECONDS:
                 return written
         with open(f"{path}-journal", "rb", buffering=0) as journal:

@@ -1,0 +1,79 @@
+"""What a file shows to one who does not open it, so that looking at it is in nobody's way.
+
+On Windows `os.stat` opens a handle, and while it is open, a file that its owner deletes or replaces keeps its name
+(before Windows 10 1809, and wherever a disk is not NTFS), which fails the next commit or save of another program.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from typing import NamedTuple
+
+__all__ = ["Glance", "glance"]
+
+
+class Glance(NamedTuple):
+    """Attributes: changed_ns: the latest of all times that are kept; device, inode: 0 where it takes a handle."""
+
+    modified_ns: int
+    changed_ns: int
+    size: int
+    inode: int
+    device: int
+    mode: int
+
+
+def glance(path: str, *, follow: bool = True) -> Glance:
+    """What `path` names, or where it leads if `follow`.
+
+    Raises:
+        OSError: there is nothing.
+        ValueError: it can be no path.
+    """
+    if sys.platform == "win32" and (seen := _unopened(path)):
+        return seen
+    found = os.stat(path, follow_symlinks=follow)
+    return Glance(found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev, found.st_mode)
+
+
+if sys.platform == "win32":
+    import ctypes
+    from ctypes import wintypes
+
+    class _Attributes(ctypes.Structure):
+        _fields_ = (
+            ("attributes", wintypes.DWORD),
+            ("created", wintypes.FILETIME),
+            ("read", wintypes.FILETIME),
+            ("written", wintypes.FILETIME),
+            ("size_high", wintypes.DWORD),
+            ("size_low", wintypes.DWORD),
+        )
+
+    _kernel = ctypes.WinDLL("kernel32", use_last_error=True)
+    _kernel.GetFileAttributesExW.argtypes = (wintypes.LPCWSTR, ctypes.c_int, ctypes.POINTER(_Attributes))
+    _MISSING = (2, 3)
+    """ERROR_FILE_NOT_FOUND, ERROR_PATH_NOT_FOUND"""
+    _BEFORE_1970 = 116_444_736_000_000_000
+
+    def _unopened(path: str) -> Glance | None:
+        """None for a link, and for what only a handle can tell."""
+        if "\0" in path:
+            raise ValueError("embedded null character")
+        seen = _Attributes()
+        if not _kernel.GetFileAttributesExW(path, 0, ctypes.byref(seen)):
+            if (error := ctypes.get_last_error()) in _MISSING:
+                raise FileNotFoundError(0, "", path, error)
+            return None
+        if seen.attributes & stat.FILE_ATTRIBUTE_REPARSE_POINT:
+            return None
+        folder = bool(seen.attributes & stat.FILE_ATTRIBUTE_DIRECTORY)
+        written, created = map(_since_1970_ns, (seen.written, seen.created))
+        size = (seen.size_high << 32) + seen.size_low
+        # Python shows as st_ctime when a file was made; for what changed just now, both times count.
+        return Glance(written, max(written, created), size, 0, 0, stat.S_IFDIR if folder else stat.S_IFREG)
+
+    def _since_1970_ns(time: wintypes.FILETIME) -> int:
+        return ((time.dwHighDateTime << 32) + time.dwLowDateTime - _BEFORE_1970) * 100
