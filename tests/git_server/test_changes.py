@@ -50,7 +50,7 @@ async def test_what_anybody_does_is_told_once(transport: str, revision: str, tmp
         made.git("switch", "--quiet", "--create", "other")
         await told(wire, "status", "head", "branches", "log")
         made.write("in/deep/er/new.txt", "new\n")
-        await told(wire, "status")
+        await told(wire, "status", "diff")
         made.git("add", ".")
         made.git("stash", "--quiet")
         await wire.notification(UPDATED, lambda params: params.get("uri") == "git://app/stash")

@@ -87,6 +87,50 @@ async def test_a_change_is_made_and_its_way_back_leads_back(tmp_path: Path) -> N
 
 
 @pytest.mark.anyio
+async def test_a_way_back_holds_when_more_has_happened_and_none_is_named_where_there_is_none(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    made.git("config", "user.name", "Grace Hopper")
+    made.git("config", "user.email", "grace@example.org")
+    made.write("a.txt", "one\n")
+    async with serving("--write", made.path) as asking:
+        await asking("edit_index", paths=["a.txt"])
+        assert "undo" not in await asking("create_commit", message="first")
+        first = made.git("rev-parse", "HEAD")
+        answers: list[str] = []
+        for text in ("two\n", "three\n"):
+            made.write("a.txt", text)
+            answers.append(await asking("create_commit", message=text, all_tracked=True))
+        await undone(asking, answers[0])
+        assert made.git("rev-parse", "HEAD") == first and (made.path / "a.txt").read_text() == "three\n"
+        made.git("reset", "--quiet", "--hard")
+        made.git("switch", "--quiet", "--create", "side")
+        made.commit("on side", {"a.txt": "side\n"})
+        made.git("switch", "--quiet", "main")
+        made.commit("on main", {"a.txt": "main\n"})
+        assert "in conflict" in await asking("run_merge", rev="side")
+        assert "undo" not in await asking("run_step", action="abort")
+
+
+@pytest.mark.anyio
+async def test_what_is_not_committed_names_the_new_files_that_it_does_not_show(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    async with serving("--write", made.path) as asking:
+        assert await asking("read_diff") == "[uncommitted changes; no changes]\n"
+        for number in range(7):
+            made.write(f"new/{number}.txt" if number < 2 else f"{number}.txt", "new\n")
+        made.write(".gitignore", "6.txt\n")
+        head = (await asking("read_diff")).partition("\n")[0]
+        assert head == (
+            "[uncommitted changes; no changes; 6 untracked not shown: .gitignore, 2.txt, 3.txt, 4.txt, 5.txt, ...]"
+        )
+        assert (await asking("read_diff", path="new")).endswith("1 untracked not shown: new/]\n")
+        assert "untracked" not in await asking("read_diff", only="staged")
+        assert "untracked" not in await asking("read_diff", rev="HEAD")
+        await asking("edit_index", paths=["."])
+        assert "untracked" not in await asking("read_diff")
+
+
+@pytest.mark.anyio
 async def test_files_and_single_hunks_are_staged(tmp_path: Path) -> None:
     made = made_app(tmp_path)
     made.write(

@@ -7,6 +7,7 @@ import re
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from mcp_batteries.errors import Conflict, Invalid, Problem, Refused, quote
 from mcp_batteries.limits import Stop
@@ -34,7 +35,8 @@ class Change:
         words: the command.
         given: what it reads.
         named: the revision that it was given, to explain a failure.
-        undo: the way back, where it is another than a reset to where HEAD was.
+        undo: the way back, where it is another than a reset to where HEAD was; empty where there is none.
+        keeps: what such a reset leaves as it is: `keep` local changes only, `soft` all files.
         files: whether it writes or reads files as a commit has them.
         loses: whether uncommitted changes may go, which are then kept as a stash that has no name.
     """
@@ -42,7 +44,8 @@ class Change:
     words: Sequence[str]
     given: bytes = b""
     named: Revision | None = None
-    undo: str = ""
+    undo: str | None = None
+    keeps: Literal["keep", "soft"] = "keep"
     files: bool = True
     loses: bool = False
 
@@ -165,8 +168,8 @@ def _ways_back(change: Change, before: State, kept: str, new: bool) -> list[str]
     ways: list[str] = []
     if change.undo:
         ways.append(change.undo)
-    elif new and before.oid[:1] != "(":
-        ways.append(f'`run_reset` with rev="{before.oid[:12]}", mode="keep"')
+    elif change.undo is None and new and before.oid[:1] != "(":
+        ways.append(f'`run_reset` with rev="{before.oid[:12]}", mode="{change.keeps}"')
     if kept:
         ways.append(f'for what was not committed, `run_stash` with action="apply", rev="{kept[:12]}"')
     return ways

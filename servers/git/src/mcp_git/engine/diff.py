@@ -32,6 +32,7 @@ _MOST_LISTED = 100
 _MOST_PATHS = 200
 """Files of one run of git for the patch."""
 _MOST_LINE = 2000
+_MOST_UNTRACKED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +105,22 @@ def diff(
     facts = [compared.title, counts]
     if following is not None:
         facts.append(f"the patch of {counted(len(files) - index, 'file')} follows")
-    shown: dict[str, Any] = {"parts": page.parts}
+    if compared.revision is None and compared.part != "staged" and not cursor:
+        facts += _left_out(git, repository, compared.place, stop)
+    structured: dict[str, Any] = {"parts": page.parts}
     if compared == Compared(None, "all", policy.place("")) and not cursor:
-        shown["uri"] = repository.uri("diff")
-    return Answer(facts, page.lines, following, shown)
+        structured["uri"] = repository.uri("diff")
+    return Answer(facts, page.lines, following, structured)
+
+
+def _left_out(git: Git, repository: Repository, place: Place, stop: Stop) -> list[str]:
+    """New files, which no comparison shows until they are staged."""
+    words = ["ls-files", "-z", "--others", "--exclude-standard", "--directory", "--no-empty-directory"]
+    paths = git.run(repository, [*words, "--", *([place.path] if place.path else [])], stop).out.split(b"\0")[:-1]
+    if not paths:
+        return []
+    named = ", ".join(shown(path) for path in paths[:_MOST_UNTRACKED]) + ", ..." * (len(paths) > _MOST_UNTRACKED)
+    return [f"{len(paths):,} untracked not shown: {named}"]
 
 
 class _Page:

@@ -172,7 +172,7 @@ class Engine:
 
         def prepare(repository: Repository, stop: Stop) -> Change:
             found = commits_of(self.git, repository, revision, stop)
-            undo = f'`run_stash` with action="apply", rev="{found[0][:12]}"' if found and action != "apply" else ""
+            undo = f'`run_stash` with action="apply", rev="{found[0][:12]}"' if found and action != "apply" else None
             if action == "pop" and undo:
                 undo = f"{undo} has it still"
             return Change(
@@ -188,7 +188,9 @@ class Engine:
             where = "heads" if kind == "branch" else "tags"
             words = ["rev-parse", "--verify", "--quiet", f"refs/{where}/{name.text}"]
             found = self.git.run(repository, words, stop, fine=(0, 1)).text.strip()
-            return replace(change, undo=f'`create_{kind}` with name="{name.text}", rev="{found[:12]}"' if found else "")
+            return replace(
+                change, undo=f'`create_{kind}` with name="{name.text}", rev="{found[:12]}"' if found else None
+            )
 
         return await self._make(changeable, prepare)
 
@@ -202,7 +204,7 @@ class Engine:
             if action != "abort":
                 self._changes.steps_are_harmless(repository)
             command = doing[0].split(" ")[0]
-            return Change([command, f"--{action}"], undo=" " if action == "abort" else "")
+            return Change([command, f"--{action}"], undo="" if action == "abort" else None)
 
         return await self._make(changeable, prepare)
 

@@ -58,7 +58,7 @@ class WriteTools:
         """Commit what is staged. Hooks are not run."""
         words = ["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--cleanup=whitespace", "--file=-"]
         words += ["--all"] * all_tracked + ["--amend"] * amend
-        return await self._made(repo, Change(words, message.encode("utf-8", "replace"), undo=_SOFT))
+        return await self._made(repo, Change(words, message.encode("utf-8", "replace"), keeps="soft"))
 
     @tool("Create branch", effect="write", gate="write", seconds=LONGEST, adapt=_adapt)
     async def create_branch(
@@ -213,4 +213,3 @@ class WriteTools:
 
 _STAGED = "`edit_index` with the opposite `unstage`"
 _UNSTAGE = "`edit_index` with `unstage`"
-_SOFT = '`run_reset` with rev="HEAD@{1}", mode="soft"'
