@@ -59,6 +59,27 @@ async def test_another_dialect_is_answered_with_sqlites_own(tmp_path: Path) -> N
             assert way in text_of(answer), sql
 
 
+async def test_a_word_of_sql_in_the_place_of_a_name_is_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript('CREATE TABLE orders(id, total, "group"); CREATE TABLE "index"(id);')
+    ways = {
+        "SELECT * FROM order": "Did you mean `orders`?",
+        "SELECT id, FROM orders": "There is a comma too many before it.",
+        "SELECT id FROM index": '`"index"`',
+        "SELECT id FROM orders WHERE group = 1": '`"group"`',
+        "SELECT id FROM orders GRUOP BY id": "Did you mean `GROUP`",
+        "SELECT id FROM orders WHERE AND total = 1": "",
+        "SELECT * FORM orders": "`FROM`",
+        "SELECT 1 +": "",
+    }
+    async with served(path) as wire:
+        for sql, way in ways.items():
+            answer = text_of(await wire.request("tools/call", {"name": "query_rows", "arguments": {"sql": sql}}))
+            assert answer.startswith("SQLite says: ") and way in answer, answer
+            assert way or "Did you mean" not in answer, answer
+
+
 async def test_rows_changed_behind_a_with_are_counted_as_rows(tmp_path: Path) -> None:
     sql = "WITH x(v) AS (VALUES ('p'), ('q')) INSERT INTO t (name) SELECT v FROM x"
     answer = await said(make(tmp_path / "a.db"), "write_rows", "--write", sql=sql)

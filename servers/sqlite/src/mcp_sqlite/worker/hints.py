@@ -86,6 +86,16 @@ _KEYWORDS = (
 )  # fmt: skip
 
 
+_RESERVED = frozenset(
+    (
+        *_KEYWORDS, "ADD", "ALL", "AND", "AS", "AUTOINCREMENT", "BY", "CASE", "CHECK", "COLLATE", "COMMIT",
+        "CONSTRAINT", "DEFAULT", "ELSE", "ESCAPE", "EXCEPT", "EXISTS", "FOREIGN", "IN", "INTERSECT", "IS", "ISNULL", "NOT", "NOTNULL",
+        "NULL", "ON", "OR", "PRIMARY", "REFERENCES", "THEN", "TO", "TRANSACTION", "UNIQUE", "USING", "WHEN",
+    )
+)  # fmt: skip
+"""Words that are no names unless they are quoted: https://sqlite.org/lang_keywords.html."""
+
+
 def hint(database: Database, said: str, sql: str) -> str:
     """One sentence on what to do about `said`, SQLite's words on `sql`; nothing where nobody knows."""
     if " binding" in said:  # sqlite3's words for a value too few or too many
@@ -117,6 +127,8 @@ def _meant(database: Database, kind: str, name: str, sql: str) -> str:
         before = re.search(rf"(\w+)\s+{re.escape(word)}", sql)
         # An unknown word before a name was taken for one, and the name is where SQLite gave up.
         taken = before[1] if before and before[1].upper() not in _KEYWORDS else ""
+        if word.upper() in _RESERVED:
+            return _instead_of(database, word, sql) or (taken and _near(taken, _KEYWORDS, 0.7))
         return _near(word, _KEYWORDS) or (taken and _near(taken, _KEYWORDS))
     if kind == "no such function":
         return _near(name, [str(row[0]) for row in database.own("SELECT DISTINCT name FROM pragma_function_list")])
@@ -135,9 +147,22 @@ def _meant(database: Database, kind: str, name: str, sql: str) -> str:
     return text + "`list_tables` and `get_table` tell the names."
 
 
-def _near(word: str, known: Sequence[str]) -> str:
+def _instead_of(database: Database, word: str, sql: str) -> str:
+    """What may have been meant where SQLite met a word of its own: a name that has to be quoted, or another."""
+    tables = schema.table_names(database)
+    named = [table for table in tables if re.search(rf"(?<!\w){re.escape(table)}(?!\w)", sql, re.IGNORECASE)]
+    columns = [str(row[1]) for table in named for row in schema.columns_of(database, table)]
+    for name in (*tables, *columns):
+        if name.casefold() == word.casefold():
+            return f'`{word}` is a word of SQL; the name stands in quotes: `"{name}"`.'
+    if re.search(rf"\b(?:FROM|JOIN|INTO|UPDATE|TABLE)\s+{re.escape(word)}\b", sql, re.IGNORECASE):
+        return _near(word, tables, 0.7)
+    return "There is a comma too many before it." if re.search(rf",\s*{re.escape(word)}\b", sql) else ""
+
+
+def _near(word: str, known: Sequence[str], cutoff: float = 0.5) -> str:
     import difflib
 
     by_fold = {item.casefold(): item for item in known}
-    near = [by_fold[item] for item in difflib.get_close_matches(word.casefold(), by_fold, n=3, cutoff=0.5)]
+    near = [by_fold[item] for item in difflib.get_close_matches(word.casefold(), by_fold, n=3, cutoff=cutoff)]
     return f"Did you mean {' or '.join(f'`{item}`' for item in near)}?" if near else ""
