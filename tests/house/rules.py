@@ -91,10 +91,10 @@ def _tree(path: Path) -> ast.Module:
 
 
 def never_read(settings: Collection[str], roots: Collection[Path]) -> list[str]:
-    """Those of `settings` that no module below `roots` reads: `settings.name`, in a settings.py also `self.name`."""
+    """Those of `settings` that nobody below `roots` reads: `settings.name`, and where they are declared `self.name`."""
     read: set[str] = set()
     for path in (path for root in roots for path in root.rglob("*.py")):
-        holders = ("self", "cls") if path.name == "settings.py" else ()
+        holders = ("self", "cls") if "settings" in (path.stem, path.parent.name) else ()
         for node in ast.walk(_tree(path)):
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
                 holder = _dotted(node.value).rpartition(".")[2].lstrip("_")

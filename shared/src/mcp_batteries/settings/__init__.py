@@ -1,0 +1,36 @@
+"""Every limit and switch, declared once: flags, environment, help, messages and documentation follow from it.
+
+A server subclasses `Settings` with its own fields; each field's description is one sentence for people. A
+flag beats the environment, the environment beats the default. An unknown flag, an unknown variable with the
+server's prefix and a value out of range each stop the start with one line that says so.
+"""
+
+from __future__ import annotations
+
+from mcp_batteries.settings.command_line import load
+from mcp_batteries.settings.declared import (
+    SETTINGS_URI,
+    Asked,
+    Dependencies,
+    Host,
+    Positional,
+    Secret,
+    Settings,
+    masked,
+    passwords,
+    variable,
+)
+
+__all__ = [
+    "SETTINGS_URI",
+    "Asked",
+    "Dependencies",
+    "Host",
+    "Positional",
+    "Secret",
+    "Settings",
+    "load",
+    "masked",
+    "passwords",
+    "variable",
+]

@@ -1,0 +1,155 @@
+"""The command line of a kind of settings: its help, and one line for each mistake."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Sequence
+from types import NoneType
+from typing import Any, Literal, TypeVar, get_args, get_origin
+
+import click
+from annotated_types import Ge, Le
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+
+from mcp_batteries.settings.declared import Positional, Settings, Short, variable
+
+__all__ = ["load"]
+
+_MOST_SHOWN = 5
+"""Choices that `--help` shows beside the flag; more of them go into its text."""
+
+S = TypeVar("S", bound=Settings)
+
+
+def load(kind: type[S], arguments: Sequence[str]) -> S:
+    """The settings from `arguments` and the environment.
+
+    Raises:
+        SystemExit: with 0 after `--help`; with 2 after one line on standard error about what cannot be used.
+    """
+    command = _Command(
+        kind,
+        kind.COMMAND,
+        params=[_parameter(kind, name, field) for name, field in kind.model_fields.items()],
+        help=kind.__doc__,
+        context_settings={
+            "help_option_names": ["-h", "--help"],
+            "max_content_width": 110,
+            "show_default": True,
+            "allow_interspersed_args": not kind.OPTIONS_FIRST,
+        },
+    )
+    try:
+        _refuse_unknown_variables(kind)
+        with command.make_context(kind.COMMAND, list(arguments)) as context:
+            try:
+                made = kind(**context.params)
+                made.origins.update({name: given for name in context.params if (given := _origin(context, kind, name))})
+                return made
+            except ValidationError as error:
+                raise _usage_error(error) from None
+    except click.exceptions.Exit as done:
+        raise SystemExit(done.exit_code) from None
+    except click.ClickException as mistake:
+        mistake.show()
+        raise SystemExit(mistake.exit_code) from None
+
+
+def _origin(context: click.Context, kind: type[Settings], name: str) -> str | None:
+    """What gave setting `name` its value; None for its default."""
+    match context.get_parameter_source(name):
+        case click.core.ParameterSource.COMMANDLINE:
+            plain = any(isinstance(item, Positional) for item in kind.model_fields[name].metadata)
+            return "command line" if plain else "--" + name.replace("_", "-")
+        case click.core.ParameterSource.ENVIRONMENT:
+            return variable(kind, name)
+        case _:
+            return None
+
+
+class _Command(click.Command):
+    """A command whose help has the server's own options first, then the common ones in their groups, then examples."""
+
+    def __init__(self, kind: type[Settings], *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._kind = kind
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        lines = {option.name: option.get_help_record(ctx) for option in self.get_params(ctx)}
+        for argument in self.params:
+            if isinstance(argument, click.Argument) and argument.name:
+                said = str(self._kind.model_fields[argument.name].description)
+                lines[argument.name] = (argument.make_metavar(ctx), said)
+        common = {name for names in self._kind.GROUPS.values() for name in names}
+        own = tuple(name for name in self._kind.model_fields if name not in common)
+        for heading, names in {f"Options of {self._kind.COMMAND}": own, **self._kind.GROUPS}.items():
+            records = [record for name in names if (record := lines.get(name))]
+            if heading == "Instead of serving" and (help_record := lines.get("help")):
+                records.append(help_record)
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Examples"):
+            for example in self._kind.EXAMPLES:
+                formatter.write_text(f"{self._kind.COMMAND} {example}".strip())
+        formatter.write_paragraph()
+        formatter.write_text(
+            f"Every option can also be set as a variable such as {variable(self._kind, 'READ_ONLY')}=1. "
+            f"A list is separated like PATH."
+        )
+
+
+class _Words(click.types.StringParamType):
+    def __init__(self, separator: str = os.pathsep) -> None:
+        self._separator = separator
+
+    def split_envvar_value(self, rv: str) -> list[str]:
+        return [word for word in rv.split(self._separator) if word]
+
+
+def _parameter(kind: type[Settings], name: str, field: FieldInfo) -> click.Parameter:
+    annotation: Any = field.annotation
+    alternatives = [item for item in get_args(annotation) if item is not NoneType]
+    if NoneType in get_args(annotation) and len(alternatives) == 1:
+        annotation = alternatives[0]
+    common: dict[str, Any] = {"default": field.default, "envvar": variable(kind, name)}
+    flag = "--" + name.replace("_", "-")
+    if any(isinstance(item, Positional) for item in field.metadata):
+        metavar = f"[{name.upper().removesuffix('S')}]..."
+        words = _Words(next(item.separator for item in field.metadata if isinstance(item, Positional)))
+        return click.Argument([name], nargs=-1, type=words, metavar=metavar, **common)
+    common["help"] = field.description
+    if annotation is bool:
+        short = [item.flag for item in field.metadata if isinstance(item, Short)]
+        return click.Option([*short, flag], is_flag=True, **common)
+    if get_origin(annotation) is tuple:
+        return click.Option([flag], multiple=True, type=_Words(), **common)
+    if get_origin(annotation) is Literal:
+        choices = get_args(annotation)
+        if len(choices) > _MOST_SHOWN:
+            common |= {"metavar": "NAME", "help": f"{field.description} One of: {', '.join(choices)}."}
+        return click.Option([flag], type=click.Choice(choices), **common)
+    if annotation is int:
+        low = next((item.ge for item in field.metadata if isinstance(item, Ge)), None)
+        high = next((item.le for item in field.metadata if isinstance(item, Le)), None)
+        return click.Option([flag], type=click.IntRange(low, high), **common)  # pyright: ignore[reportArgumentType]
+    return click.Option([flag], type=annotation, **common)
+
+
+def _usage_error(error: ValidationError) -> click.UsageError:
+    """The first mistake that only the model sees, as click would have said it; without the value, perhaps a secret."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    flag = "--" + str(first["loc"][0]).replace("_", "-") if first["loc"] else "options"
+    return click.UsageError(f"Invalid value for '{flag}': {first['msg'].removeprefix('Value error, ')}.")
+
+
+def _refuse_unknown_variables(kind: type[Settings]) -> None:
+    known = {variable(kind, name) for name in kind.model_fields}
+    for name in os.environ:
+        if name.upper().startswith(variable(kind, "")) and name.upper() not in known:
+            near = difflib.get_close_matches(name.upper(), known, n=1)
+            raise click.UsageError(f"No such variable: {name}" + (f". Did you mean {near[0]}?" if near else "."))
