@@ -3,6 +3,7 @@
 import json
 import signal
 import socket
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -12,6 +13,8 @@ from typing import Any
 import anyio
 import httpx2
 import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 
 from mcp_batteries.errors import Refused, Unavailable
 from mcp_batteries.settings import Settings
@@ -369,3 +372,32 @@ async def test_a_thousand_calls_at_once_are_all_answered(revision: str) -> None:
                         tasks.start_soon(call, number)
         assert len(answers) == 1000
         assert all(f"<{number}>" in text for number, text in answers.items())
+
+
+async def test_a_proxy_finds_the_argument_of_a_call_in_a_header() -> None:
+    """With the SDK's own client; a call that says one thing in its header and another in its body is nobody's."""
+    sent: list[httpx2.Headers] = []
+
+    async def note(request: httpx2.Request) -> None:
+        sent.append(request.headers)
+
+    demo = [sys.executable, "-m", "mcp_sqlite", "--demo", "--transport", "http", "--port", "0", "--param-headers"]
+    async with (
+        running(demo) as subject,
+        httpx2.AsyncClient(event_hooks={"request": [note]}, trust_env=False) as http,
+        Client(streamable_http_client(subject.url, http_client=http)) as client,
+    ):
+        await client.list_tools()
+        assert not (await client.call_tool("list_tables", {"database": "demo"})).is_error
+        assert sent[-1]["mcp-param-database"] == "demo" and sent[-1]["mcp-name"] == "list_tables"
+        # A client that never listed the tools knows of no header.
+        async with HttpWire(subject.url, revision=MODERN) as wire:
+            call = {"name": "list_tables", "arguments": {"database": "demo"}}
+            for headers, said in ({"mcp-param-database": "other"}, "does not match"), ({}, "is missing"):
+                wire.headers.update(headers)
+                with pytest.raises(WireError, match=f"Mcp-Param-Database header {said}"):
+                    await wire.request("tools/call", call)
+                wire.headers.pop("mcp-param-database", None)
+            aside = await wire.request("tools/call", {"name": "list_tables", "arguments": {"Database": "demo"}})
+            assert aside["isError"] and "Send database=`demo` alone" in aside["content"][0]["text"]
+            assert not (await wire.request("tools/call", {"name": "list_tables", "arguments": {}})).get("isError")

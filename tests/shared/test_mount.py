@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 from mcp import Client, MCPError
+from mcp.shared.inbound import find_invalid_x_mcp_header
 
 from mcp_batteries.cli.hosts import entry
 from mcp_batteries.mount.member import Member
@@ -87,6 +88,23 @@ async def test_the_process_says_what_each_server_runs_with(words: list[str], mon
     assert told["mcp-batteries"]["log_level"] == {"value": "error", "from": "--log-level"}
     assert told["mcp-sqlite"]["write"] == {"value": True, "from": "--write"} and "log_level" not in told["mcp-sqlite"]
     assert told["mcp-weather"]["language"] == {"value": "de", "from": "MCP_WEATHER_LANGUAGE"}
+
+
+async def test_what_a_proxy_may_ask_about_is_repeated_in_headers_when_asked_for(
+    words: list[str], tmp_path: Path
+) -> None:
+    named = {"database": "Database", "repo": "Repo", "place": "Place"}
+    words = [*words, "--", "git", str(tmp_path), "--", "github", "--toolsets", "all", "--write"]
+    for flags in ["--transport", "http", "--param-headers"], ["--transport", "http"], ["--param-headers"]:
+        tools = served([*flags, *words]).catalog.tools
+        marked = {
+            (tool.name, name): schema.get("x-mcp-header")
+            for tool in tools for name, schema in tool.input_schema["properties"].items() if name in named
+        }  # fmt: skip
+        assert len({name.partition("_")[0] for name, _ in marked}) == 4
+        assert all(find_invalid_x_mcp_header(tool.input_schema) is None for tool in tools)
+        for (tool, name), header in marked.items():
+            assert header == (named[name] if len(flags) == 3 else None), tool
 
 
 async def test_one_stream_hears_of_all_servers(words: list[str], tmp_path: Path) -> None:

@@ -205,6 +205,8 @@ def assemble(
             withheld[tool.name] = _how(closed.flags, closed.why)
     tools = [tool for tool in tools if tool.name not in withheld]
 
+    param_headers = isinstance(settings, Settings) and settings.param_headers and settings.transport == "http"
+
     def declare(declared: DeclaredTool, method: Callable[..., Any], missing: Missing) -> None:
         name, toolsets = getattr(method, "__name__", ""), toolsets_of(declared, method)
         declares[name] = toolsets
@@ -217,7 +219,16 @@ def assemble(
         else:
             if declared.view is not None:
                 catalog.views[declared.view.uri] = declared.view
-            tools.append(strict_tool(method, declared, confirm=settings.confirm, consent=consent, explain=explains))
+            tools.append(
+                strict_tool(
+                    method,
+                    declared,
+                    confirm=settings.confirm,
+                    consent=consent,
+                    explain=explains,
+                    param_headers=param_headers,
+                )
+            )
 
     if isinstance(settings, Settings) and not (settings.allow_anonymous and settings.transport != "stdio"):
         rooms = [*rooms, OwnSettings(settings.parts())]

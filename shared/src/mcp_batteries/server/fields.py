@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
-__all__ = ["LIMIT", "Cursor", "DryRun", "Limit", "MaxBytes"]
+__all__ = ["IN_HEADER", "LIMIT", "Cursor", "DryRun", "Limit", "MaxBytes", "in_header"]
+
+IN_HEADER = "in-header"
+"""Of our own, since the SDK takes the one it publishes for no argument that may be null."""
+
+
+def in_header(name: str) -> dict[str, Any]:
+    """`json_schema_extra` of an argument by which a proxy may route and authorise.
+
+    With `--param-headers` clients over HTTP repeat it in the header `Mcp-Param-<name>`, and a call whose header differs
+    is refused; without, nothing of it is seen.
+    """
+    return {IN_HEADER: name}
+
 
 LIMIT = "Most entries of one answer."
 

@@ -12,14 +12,16 @@ from mcp.server.mcpserver.exceptions import ResourceError, ToolError, Unexpected
 from mcp.server.mcpserver.resolve import resolve_arguments
 from mcp.server.mcpserver.tools import Tool
 from mcp.shared.exceptions import MCPError
+from mcp.shared.inbound import X_MCP_HEADER_KEY
 from mcp_types import CallToolResult, InputRequiredResult
 from pydantic import Field
 
-from mcp_batteries.errors import Problem, Unavailable
+from mcp_batteries.errors import Invalid, Problem, Unavailable, quote
 from mcp_batteries.progress import reported
 from mcp_batteries.server.arguments import check_arguments, slim
 from mcp_batteries.server.confirm import Question, ask
 from mcp_batteries.server.declare import Adapt, DeclaredTool, Effect, hints, module_of, toolsets_of
+from mcp_batteries.server.fields import IN_HEADER
 from mcp_batteries.server.results import DataResult, to_call_result
 from mcp_batteries.server.views import meta
 
@@ -44,6 +46,7 @@ class StrictTool(Tool):
     consent: Consent | None = Field(default=None, exclude=True)
     adapt: Adapt | None = Field(default=None, exclude=True)
     explain: Explain | None = Field(default=None, exclude=True)
+    mirrored: tuple[str, ...] = Field(default=(), exclude=True)
 
     async def run(self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False) -> Any:
         """Check `arguments`, run the method, render its result.
@@ -52,9 +55,15 @@ class StrictTool(Tool):
             Problem: the method or the check refused; the text is for the caller.
             UnexpectedToolError: anything else; the caller learns only that the server failed.
         """
+        sent = arguments
         if self.adapt is not None:
             arguments = dict(self.adapt(arguments))
         values = check_arguments(self.name, self.fn_metadata.arg_model, self.parameters, arguments)
+        for name in self.mirrored:
+            # A proxy that asks who may use what sees the header alone: that of this name, as it was sent.
+            default = self.fn_metadata.arg_model.model_fields[name].default
+            if values[name] != (default if sent.get(name) is None else sent[name]):
+                raise Invalid(f"`{name}` was sent in another form.", f"Send {name}={quote(values[name])} alone.")
         replaces = values.get("overwrite", True) and not values.get("dry_run")
         try:
             reason = None
@@ -101,6 +110,7 @@ def strict_tool(
     confirm: bool = False,
     consent: Consent | None = None,
     explain: Explain | None = None,
+    param_headers: bool = False,
 ) -> StrictTool:
     """The tool for a marked bound method: name, description and schema come from the method itself.
 
@@ -108,6 +118,7 @@ def strict_tool(
         confirm: ask the user before a call that can replace or remove something.
         consent: looks at each call of a tool that does more than read, before it is run.
         explain: says what an exception of the method means.
+        param_headers: have clients repeat arguments marked with `fields.in_header` in headers.
 
     Raises:
         TypeError: the method is not `async def`, or promises a list or dict (20 to 35 times slower and twice
@@ -132,6 +143,10 @@ def strict_tool(
     )
     tool.parameters = slim(tool.parameters)
     tool.parameters.setdefault("additionalProperties", False)
+    for name, schema in tool.parameters["properties"].items():
+        if (header := schema.pop(IN_HEADER, None)) is not None and param_headers:
+            schema[X_MCP_HEADER_KEY] = header
+            tool.mirrored = (*tool.mirrored, name)
     tool.fn_metadata.output_schema = _output_schema(returns)
     tool.seconds = declared.seconds
     tool.confirm = confirm and declared.effect == "destroy"

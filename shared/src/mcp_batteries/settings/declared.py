@@ -146,7 +146,7 @@ class Settings(BaseModel):
     """Command lines for the end of `--help`, without the command itself."""
 
     GROUPS: ClassVar[dict[str, tuple[str, ...]]] = {
-        "Serve": ("transport", "host", "port", "socket", "public_url", "json_response"),
+        "Serve": ("transport", "host", "port", "socket", "public_url", "json_response", "param_headers"),
         "Safety": ("read_only", "tools", "exclude_tools", "confirm", "audit_file", "allowed_host", "allowed_origin"),
         "Access over HTTP": (
             "allow_anonymous", "auth_file", "auth_tokens", "auth_issuer", "auth_audience", "auth_algorithm",
@@ -230,6 +230,10 @@ class Settings(BaseModel):
     )
     json_response: bool = Field(
         False, description="Answer HTTP calls with plain JSON: faster, but without progress or questions to the user."
+    )
+    param_headers: bool = Field(
+        False,
+        description="Have clients over http repeat a call's database, repository or place in a header, for proxies.",
     )
     read_only: bool = Field(False, description="Offer only tools that change nothing.")
     tools: tuple[str, ...] = Field(

@@ -6,9 +6,13 @@ from typing import Annotated
 
 from pydantic import Field
 
+from mcp_batteries.server.fields import in_header
+
 __all__ = ["LONGEST", "FilePath", "Number", "RepositoryName", "Rev"]
 
-RepositoryName = Annotated[str, Field(description="Needed where several are served.")]
+RepositoryName = Annotated[
+    str, Field(description="Needed where several are served.", json_schema_extra=in_header("Repo"))
+]
 Rev = Annotated[str, Field(description="Commit, branch, tag, `HEAD~2`; `:2`, `:3` are the sides of a conflict.")]
 FilePath = Annotated[str, Field(description="From the repository's top.")]
 Number = Annotated[int, Field(ge=1)]

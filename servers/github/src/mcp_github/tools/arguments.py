@@ -12,6 +12,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema
 
+from mcp_batteries.server.fields import in_header
 from mcp_github.engine.waiting import LONGEST
 
 __all__ = [
@@ -128,7 +129,7 @@ def said(text: str) -> str:
     return text
 
 
-_repo = Field(description="owner/name")
+_repo = Field(description="owner/name", json_schema_extra=in_header("Repo"))
 RepoName = Annotated[str, _repo]
 OptionalRepo = Annotated[str | None, _repo]
 Number = Annotated[int, BeforeValidator(_number), AfterValidator(_positive)]

@@ -6,12 +6,19 @@ from typing import Annotated
 
 from pydantic import Field
 
+from mcp_batteries.server.fields import in_header
 from mcp_weather.engine.queries import Group, Model
 
 __all__ = ["Day", "Groups", "Hours", "Models", "PlaceText", "UnitSystem"]
 
 PlaceText = Annotated[
-    str, Field(min_length=1, max_length=200, description="Name (`Springfield, Illinois`), `lat,lon`, or saved alias.")
+    str,
+    Field(
+        min_length=1,
+        max_length=200,
+        description="Name (`Springfield, Illinois`), `lat,lon`, or saved alias.",
+        json_schema_extra=in_header("Place"),
+    ),
 ]
 UnitSystem = Annotated[
     str | None,
