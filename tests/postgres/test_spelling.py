@@ -29,6 +29,14 @@ TYPOS = {
     "SELECT json_extract('{}', '$.a')": "`column -> 'key'",
     "SELECT CAST(now() AS datetime)": "`timestamptz`",
     "SELECT 'x'::string": "`text`",
+    'SELECT * FROM orders WHERE "iid" = 1': "Text stands in single quotes: 'iid'. Perhaps you meant",
+    "SELECT * FROM order": "Did you mean `orders`",
+    "SELECT id, FROM orders": "There is a comma too many before it.",
+    "SELECT group FROM kept": '`"group"`',
+    "SELCT 1": "Did you mean `SELECT`",
+    "SELECT * FORM orders": "`FROM`",
+    "-- all\nDELETE FROM orders": "would do more than read: DELETE. `write_rows` does that",
+    "CREATE TABLE x ()": "`edit_schema` does that, if the operator started the server with `--ddl`",
     "SELECT TOP 5 * FROM customers": "LIMIT stands at the end",
     "SELECT `name` FROM customers": "by double quotes",
     "SELECT [name] FROM customers": "by double quotes",
@@ -51,6 +59,7 @@ RIGHT = (
 async def test_what_was_meant_is_said() -> None:
     base = make(
         "CREATE TABLE customers (id integer, name text); CREATE TABLE orders (id integer);"
+        'CREATE TABLE kept (id integer, "group" text);'
         'CREATE TABLE "OrderLines" (id integer, "unitPrice" numeric); CREATE SCHEMA far; CREATE TABLE far.archived ()'
     )
     for role in ("owner", "postgres"):

@@ -44,6 +44,9 @@ _QUERY = re.compile(r"(?:\( ?)?\{QUERY [^{]*:utilityStmt <>")
 """How the tree of a query begins; PREPARE itself has one too, which is not analysed."""
 _PARSED = ", set_config('debug_print_parse', 'on', true)"
 _OTHER_PARAMETERS = re.compile(r'at or near "[:%?]')
+_READING = ("SELECT", "WITH", "VALUES", "TABLE", "EXPLAIN", "SHOW")
+_WRITING = ("INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE")
+_DEFINING = ("CREATE", "ALTER", "DROP", "COMMENT", "GRANT", "REVOKE", "REINDEX", "VACUUM", "ANALYZE")
 _OTHER_CLIENT = re.compile(r'at or near "(?:\\|describe"|desc"|use")', re.IGNORECASE)
 
 
@@ -101,7 +104,7 @@ async def admit(session: Session, statement: ReadStatement) -> list[Column]:
             (_DECLARE + statement.sql, statement.parameters), ("FETCH 0 FROM mcp_gate", ())
         )
     except psycopg.Error as error:
-        raise _refusal(error, name, len(before)) from error
+        raise _refusal(error, name, len(before), statement.sql) from error
     return columns_of(shown, masked)
 
 
@@ -187,7 +190,7 @@ def _stranger(role: Role, why: str) -> Refused:
     )
 
 
-def _refusal(error: psycopg.Error, database: str, before: int) -> Problem:
+def _refusal(error: psycopg.Error, database: str, before: int, sql: str) -> Problem:
     primary = error.diag.message_primary or ""
     if error.sqlstate == "42601" and "multiple commands" not in primary:
         found = problem(error, database, before=before)
@@ -195,9 +198,16 @@ def _refusal(error: psycopg.Error, database: str, before: int) -> Problem:
             return Invalid(found.what, "Parameters are written $1, $2 and so on.")
         if _OTHER_CLIENT.search(primary):
             return Invalid(found.what, "`list_objects` and `get_table` tell what there is.")
-        return Invalid(
-            found.what, "This takes one query: SELECT, WITH, VALUES, TABLE, EXPLAIN or SHOW; other tools change things."
-        )
+        first = re.match(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(\w+)", sql, re.DOTALL)
+        verb = first[1].upper() if first else ""
+        if verb not in _READING and f'at or near "{first[1] if first else sql}"' in primary:
+            way = f"This takes queries only: {', '.join(_READING)}."
+            if tool := "write_rows" if verb in _WRITING else "edit_schema" if verb in _DEFINING else "":
+                flag = "--write" if tool == "write_rows" else "--ddl"
+                way = f"`{tool}` does that, if the operator started the server with `{flag}`."
+                return Invalid(f"The statement would do more than read: {verb}.", way)
+            return Invalid(found.what, way)
+        return Invalid(found.what, found.fix)
     if "data-modifying" in primary or "DECLARE CURSOR" in primary or "SELECT INTO" in primary:
         return Refused(
             f"It would do more than read: {quote(primary)}.", "`write_rows` changes rows, where it is offered."

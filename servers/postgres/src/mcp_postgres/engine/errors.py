@@ -53,7 +53,7 @@ class Missing(NotFound):
         """The problem for what PostgreSQL did not find; None where it does not say."""
         found = _NAME.search(error.diag.message_primary or "")
         kind = _MISSING.get(error.sqlstate or "")
-        return cls(what, fix, kind=kind, name=found[1]) if found and kind and "Perhaps" not in fix else None
+        return cls(what, fix, kind=kind, name=found[1]) if found and kind else None
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from mcp_postgres.engine.pages import Pages
 from mcp_postgres.engine.passwords import Passwords
 from mcp_postgres.engine.plan import explained
 from mcp_postgres.engine.role import WRITABLE
-from mcp_postgres.engine.spelling import meant, word_for
+from mcp_postgres.engine.spelling import meant, where_it_stopped, word_for
 from mcp_postgres.models import Catalog, Export, Import, Plan, Report, TableInfo
 from mcp_postgres.policy import (
     ActivityOf,
@@ -167,7 +167,11 @@ class Engine:
             fix = await self.within(database, functools.partial(meant, missing=missing, sql=sql))
             raise NotFound(missing.what, fix or missing.fix) from missing
         except (Invalid, NotFound) as unclear:
-            if word := word_for(sql) if "SQLSTATE 42" in unclear.what else "":
+            word = word_for(sql) if "SQLSTATE 42" in unclear.what else ""
+            if not word and "SQLSTATE 42601" in unclear.what:
+                stopped = functools.partial(where_it_stopped, said=unclear.what, sql=sql)
+                word = await self.within(database, stopped)
+            if word:
                 raise type(unclear)(unclear.what, word) from unclear
             raise
 

@@ -6,12 +6,13 @@ import difflib
 import re
 
 from mcp_batteries.errors import quote
+from mcp_batteries.sql import misspelt
 from mcp_postgres.engine.catalog import OWN, as_json
 from mcp_postgres.engine.connections import Session
 from mcp_postgres.engine.errors import Missing
 from mcp_postgres.engine.part import LISTED, WHOLE
 
-__all__ = ["meant", "word_for"]
+__all__ = ["meant", "where_it_stopped", "word_for"]
 
 _MOST = 20_000
 """Names that are compared with one."""
@@ -106,8 +107,19 @@ def word_for(sql: str, *, name: str = "", kind: str = "") -> str:
         return f"PostgreSQL has `{known}`."
     if kind == "column" and re.search(rf'"{re.escape(name)}"', sql):
         return f"Text stands in single quotes: '{name}'."
-    bare = re.sub(r"'(?:[^']|'')*'", "''", sql)
-    return next((f"In PostgreSQL: {said}." for words, said in _WORDS if re.search(words, bare, re.I)), "")
+    return next((f"In PostgreSQL: {said}." for words, said in _WORDS if re.search(words, _bare(sql), re.I)), "")
+
+
+async def where_it_stopped(session: Session, said: str, sql: str) -> str:
+    """What was meant where PostgreSQL's parser gave up, `said` being its words."""
+    word = re.search(r'at or near "(\w+)"', said)
+    if word is None:
+        return ""
+    tables, columns = [
+        [str(item["name"]).strip('"') for item in await as_json(session, query, *values)]
+        for query, values in ((_RELATIONS, ()), (_COLUMNS, (sql,)))
+    ]
+    return misspelt.where_it_stopped(word[1], _bare(sql), tables, columns)
 
 
 async def meant(session: Session, missing: Missing, sql: str) -> str:
@@ -115,6 +127,8 @@ async def meant(session: Session, missing: Missing, sql: str) -> str:
     word = word_for(sql, name=missing.name, kind=missing.kind)
     if word and missing.kind in ("function", "type"):
         return word
+    if "Perhaps" in missing.fix:  # PostgreSQL's own words
+        return f"{word} {missing.fix}" if word.startswith("Text") else missing.fix
     query = {"relation": _RELATIONS, "column": _COLUMNS, "function": _CALLABLE}.get(missing.kind)
     if query is None:
         return word
@@ -126,6 +140,10 @@ async def meant(session: Session, missing: Missing, sql: str) -> str:
     if found := list(dict.fromkeys([*same, *near]))[:3]:
         return f"Did you mean {' or '.join(quote(spelled[name]) for name in found)}?"
     return word
+
+
+def _bare(sql: str) -> str:
+    return re.sub(r"'(?:[^']|'')*'", "''", re.sub(r"--[^\n]*|/\*.*?\*/", " ", sql, flags=re.DOTALL))
 
 
 def _plain(name: str) -> str:

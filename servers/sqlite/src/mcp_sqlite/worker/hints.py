@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from mcp_batteries.sql.misspelt import near, where_it_stopped
 from mcp_sqlite.worker import schema
 from mcp_sqlite.worker.connections import Database
 
@@ -79,21 +80,6 @@ _DIALECTS = [
         (r"\b(?:QUALIFY|PIVOT)\b", "a subquery around the window function, not QUALIFY or PIVOT"),
     )
 ]  # fmt: skip
-_KEYWORDS = (
-    "SELECT", "FROM", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "OFFSET", "UNION", "INSERT", "INTO", "VALUES",
-    "UPDATE", "SET", "DELETE", "CREATE", "TABLE", "INDEX", "VIEW", "TRIGGER", "ALTER", "DROP", "PRAGMA", "WITH",
-    "RECURSIVE", "JOIN", "LEFT", "INNER", "CROSS", "EXPLAIN", "BETWEEN", "DISTINCT", "RETURNING", "CONFLICT",
-)  # fmt: skip
-
-
-_RESERVED = frozenset(
-    (
-        *_KEYWORDS, "ADD", "ALL", "AND", "AS", "AUTOINCREMENT", "BY", "CASE", "CHECK", "COLLATE", "COMMIT",
-        "CONSTRAINT", "DEFAULT", "ELSE", "ESCAPE", "EXCEPT", "EXISTS", "FOREIGN", "IN", "INTERSECT", "IS", "ISNULL", "NOT", "NOTNULL",
-        "NULL", "ON", "OR", "PRIMARY", "REFERENCES", "THEN", "TO", "TRANSACTION", "UNIQUE", "USING", "WHEN",
-    )
-)  # fmt: skip
-"""Words that are no names unless they are quoted: https://sqlite.org/lang_keywords.html."""
 
 
 def hint(database: Database, said: str, sql: str) -> str:
@@ -124,45 +110,25 @@ def hint(database: Database, said: str, sql: str) -> str:
 def _meant(database: Database, kind: str, name: str, sql: str) -> str:
     if (kind.startswith('near "') and kind.endswith("syntax error")) or name == "syntax error":
         word = said_near[1] if (said_near := re.match('near "([^"]+)"', kind)) else ""
-        before = re.search(rf"(\w+)\s+{re.escape(word)}", sql)
-        # An unknown word before a name was taken for one, and the name is where SQLite gave up.
-        taken = before[1] if before and before[1].upper() not in _KEYWORDS else ""
-        if word.upper() in _RESERVED:
-            return _instead_of(database, word, sql) or (taken and _near(taken, _KEYWORDS, 0.7))
-        return _near(word, _KEYWORDS) or (taken and _near(taken, _KEYWORDS))
+        tables = schema.table_names(database)
+        columns = [str(row[1]) for table in _named(tables, sql) for row in schema.columns_of(database, table)]
+        return where_it_stopped(word, sql, tables, columns)
     if kind == "no such function":
-        return _near(name, [str(row[0]) for row in database.own("SELECT DISTINCT name FROM pragma_function_list")])
+        return near(name, [str(row[0]) for row in database.own("SELECT DISTINCT name FROM pragma_function_list")])
     if kind not in ("no such table", "no such column"):
         return ""
     tables = schema.table_names(database)
     if kind == "no such table":
-        return _near(name.rpartition(".")[2], tables) or "`list_tables` and `get_table` tell the names."
+        return near(name.rpartition(".")[2], tables) or "`list_tables` and `get_table` tell the names."
     text = "A text stands in '...'; \"...\" is a name. " if f'"{name}"' in sql else ""
     # Those that the statement names are meant before all others.
-    named = [table for table in tables if re.search(rf"(?<!\w){re.escape(table)}(?!\w)", sql, re.IGNORECASE)]
-    for among in (named, tables[:_HINTED]):
+    for among in (_named(tables, sql), tables[:_HINTED]):
         columns = {str(row[1]): table for table in among for row in schema.columns_of(database, table)}
-        if near := _near(name.rpartition(".")[2], list(columns)):
-            return text + near
+        if meant := near(name.rpartition(".")[2], list(columns)):
+            return text + meant
     return text + "`list_tables` and `get_table` tell the names."
 
 
-def _instead_of(database: Database, word: str, sql: str) -> str:
-    """What may have been meant where SQLite met a word of its own: a name that has to be quoted, or another."""
-    tables = schema.table_names(database)
-    named = [table for table in tables if re.search(rf"(?<!\w){re.escape(table)}(?!\w)", sql, re.IGNORECASE)]
-    columns = [str(row[1]) for table in named for row in schema.columns_of(database, table)]
-    for name in (*tables, *columns):
-        if name.casefold() == word.casefold():
-            return f'`{word}` is a word of SQL; the name stands in quotes: `"{name}"`.'
-    if re.search(rf"\b(?:FROM|JOIN|INTO|UPDATE|TABLE)\s+{re.escape(word)}\b", sql, re.IGNORECASE):
-        return _near(word, tables, 0.7)
-    return "There is a comma too many before it." if re.search(rf",\s*{re.escape(word)}\b", sql) else ""
-
-
-def _near(word: str, known: Sequence[str], cutoff: float = 0.5) -> str:
-    import difflib
-
-    by_fold = {item.casefold(): item for item in known}
-    near = [by_fold[item] for item in difflib.get_close_matches(word.casefold(), by_fold, n=3, cutoff=cutoff)]
-    return f"Did you mean {' or '.join(f'`{item}`' for item in near)}?" if near else ""
+def _named(tables: Sequence[str], sql: str) -> list[str]:
+    """Those of `tables` that a statement names."""
+    return [table for table in tables if re.search(rf"(?<!\w){re.escape(table)}(?!\w)", sql, re.IGNORECASE)]

@@ -1,0 +1,57 @@
+"""What was meant where an SQL parser gave up: another word of SQL, a name like the one it met, or one in quotes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+__all__ = ["KEYWORDS", "near", "where_it_stopped"]
+
+KEYWORDS = (
+    "SELECT", "FROM", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "OFFSET", "UNION", "INSERT", "INTO", "VALUES",
+    "UPDATE", "SET", "DELETE", "CREATE", "TABLE", "INDEX", "VIEW", "TRIGGER", "ALTER", "DROP", "PRAGMA", "WITH",
+    "RECURSIVE", "JOIN", "LEFT", "INNER", "CROSS", "EXPLAIN", "BETWEEN", "DISTINCT", "RETURNING", "CONFLICT",
+)  # fmt: skip
+"""Words that are misspelt often enough."""
+_RESERVED = frozenset(
+    (
+        *KEYWORDS, "ADD", "ALL", "AND", "AS", "BY", "CASE", "CHECK", "COLLATE", "COMMIT", "CONSTRAINT", "DEFAULT",
+        "DESC", "ELSE", "END", "ESCAPE", "EXCEPT", "EXISTS", "FOREIGN", "IN", "INTERSECT", "IS", "ISNULL", "LIKE",
+        "NOT", "NOTNULL", "NULL", "ON", "OR", "PRIMARY", "REFERENCES", "THEN", "TO", "TRANSACTION", "UNIQUE", "USER",
+        "USING", "WHEN", "WINDOW",
+    )
+)  # fmt: skip
+"""Reserved by SQLite (https://sqlite.org/lang_keywords.html) or PostgreSQL (appendix C), and taken for names."""
+
+
+def where_it_stopped(word: str, sql: str, tables: Sequence[str], columns: Sequence[str]) -> str:
+    """A sentence on what was meant at `word`, where a parser gave up; empty where nobody knows.
+
+    Args:
+        sql: the statement, without comments and the insides of texts.
+        columns: of the tables that the statement names.
+    """
+    before = re.search(rf"(\w+)\s+{re.escape(word)}(?!\w)", sql)
+    # An unknown word before a name was taken for one, and the name is where the parser gave up.
+    taken = before[1] if before else ""
+    for met in (word, taken):
+        if met.upper() in _RESERVED:
+            for name in (*tables, *columns):
+                if name.casefold() == met.casefold():
+                    return f'`{met}` is a word of SQL; the name stands in quotes: `"{name}"`.'
+    if word.upper() not in _RESERVED:
+        return near(word, KEYWORDS) or ("" if taken.upper() in KEYWORDS else near(taken, KEYWORDS))
+    if re.search(rf"\b(?:FROM|JOIN|INTO|UPDATE|TABLE)\s+{re.escape(word)}(?!\w)", sql, re.IGNORECASE):
+        return near(word, tables, 0.7)
+    if re.search(rf",\s*{re.escape(word)}(?!\w)", sql):
+        return "There is a comma too many before it."
+    return "" if taken.upper() in _RESERVED else near(taken, KEYWORDS, 0.7)
+
+
+def near(word: str, known: Sequence[str], cutoff: float = 0.5) -> str:
+    """A question for the words most like `word` in any case, at most three; empty where none is like it."""
+    import difflib
+
+    by_fold = {item.casefold(): item for item in known}
+    found = [by_fold[item] for item in difflib.get_close_matches(word.casefold(), by_fold, n=3, cutoff=cutoff)]
+    return f"Did you mean {' or '.join(f'`{item}`' for item in found)}?" if found else ""
