@@ -10,9 +10,8 @@ from __future__ import annotations
 from asyncio.sslproto import SSLProtocol
 from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
-from mcp.server import runner as _runner
 from mcp.server.connection import Connection
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.mcpserver import MCPServer
@@ -21,10 +20,6 @@ from mcp.server.mcpserver.tools import Tool
 from mcp.server.models import InitializationOptions
 from mcp.server.session import ServerSession
 from mcp.server.streamable_http import StreamableHTTPServerTransport
-from mcp.shared._stream_protocols import ReadStream, WriteStream
-from mcp.shared.message import SessionMessage
-from mcp_types import PROTOCOL_VERSION_META_KEY
-from mcp_types.jsonrpc import JSONRPCRequest
 
 __all__ = [
     "SSE_RESPONSE",
@@ -33,7 +28,6 @@ __all__ = [
     "connection_of",
     "logging_untouched",
     "lowlevel",
-    "serve_stream",
     "small_tls_buffers",
     "tell_at_start",
     "tool_table",
@@ -80,50 +74,6 @@ class Sessions:
     def _transports(self) -> dict[str, StreamableHTTPServerTransport]:
         manager = lowlevel(self._server)._session_manager  # pyright: ignore[reportPrivateUsage]
         return {} if manager is None else manager._server_instances  # pyright: ignore[reportPrivateUsage]
-
-
-class Incoming(ReadStream[SessionMessage | Exception], Protocol):
-    """Messages of one client, of which the first request can be seen beforehand."""
-
-    async def opening(self) -> JSONRPCRequest | None: ...
-
-
-async def serve_stream(
-    server: Server[Any],
-    incoming: Incoming,
-    outgoing: WriteStream[SessionMessage],
-    options: InitializationOptions,
-) -> None:
-    """`server.run`, in the era that the first request opens, without a relay between `incoming` and the server.
-
-    To see the first request, the SDK passes every message on through a stream and a task of its own, which is a tenth
-    of what a small call costs.
-    """
-    async with server.lifespan(server) as state:
-        try:
-            request = await incoming.opening()
-            meta = ((request.params if request else None) or {}).get("_meta")
-            if (
-                request
-                and request.method != "initialize"
-                and isinstance(meta, dict)
-                and PROTOCOL_VERSION_META_KEY in meta
-            ):
-                await _runner._serve_modern_stream(  # pyright: ignore[reportPrivateUsage]
-                    server, incoming, outgoing, lifespan_state=state, raise_exceptions=False
-                )
-            else:
-                await _runner._serve_legacy_stream(  # pyright: ignore[reportPrivateUsage]
-                    server,
-                    incoming,
-                    outgoing,
-                    lifespan_state=state,
-                    session_id=None,
-                    init_options=options,
-                    raise_exceptions=False,
-                )
-        finally:
-            await outgoing.aclose()
 
 
 def connection_of(session: ServerSession) -> Connection:

@@ -29,7 +29,7 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from mcp_batteries.errors import well_formed
 
-__all__ = ["Malformed", "dump", "error", "parse", "peek_id"]
+__all__ = ["Malformed", "dump", "dump_answer", "error", "parse", "peek_id"]
 
 _DEPTH = 200
 _DEEP_HEAD = 64 * 1024
@@ -101,6 +101,16 @@ def dump(message: JSONRPCMessage) -> bytes:
     if isinstance(message, JSONRPCResponse | JSONRPCError):
         return dump(error(message.id, INTERNAL_ERROR, "The result could not be written as JSON."))
     return b""
+
+
+def dump_answer(request_id: RequestId, result: dict[str, Any] | ErrorData) -> bytes:
+    """The answer to a request as one line, as `dump` writes it."""
+    if isinstance(result, ErrorData):
+        return dump(JSONRPCError(jsonrpc="2.0", id=request_id, error=result))
+    try:
+        return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (to_json(request_id), to_json(result, inf_nan_mode="null"))
+    except (PydanticSerializationError, ValueError, RecursionError):
+        return dump(JSONRPCResponse(jsonrpc="2.0", id=request_id, result=result))
 
 
 def error(request_id: RequestId | None, code: int, message: str) -> JSONRPCError:

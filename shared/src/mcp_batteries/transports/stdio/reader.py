@@ -1,19 +1,18 @@
 """The way in of the stdio transport: every line is handed to the server, answered here, or blank.
 
-`Server.run` takes anything that can be iterated. The SDK's own reader spends a thread hop on each line and drops
-what it can't parse; this one reads on the event loop. asyncio only.
+The SDK's own reader spends a thread hop on each line and drops what it can't parse; this one reads on the event loop.
+asyncio only.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import anyio
 from mcp.shared.dispatcher import as_request_id
-from mcp.shared.message import SessionMessage
 from mcp_types.jsonrpc import (
     CONNECTION_CLOSED,
     INVALID_REQUEST,
@@ -69,7 +68,7 @@ class Reader:
         self._max_line, self._drain_seconds = max_line, drain_seconds
         self._loop = asyncio.get_running_loop()
         self._lines: deque[bytes | tuple[bytes, bytes]] = deque()
-        self._lead: deque[SessionMessage] = deque()
+        self._lead: deque[JSONRPCMessage] = deque()
         self._parts: list[bytes] = []
         self._size = 0
         self._stopping = False
@@ -90,16 +89,16 @@ class Reader:
 
     async def opening(self) -> JSONRPCRequest | None:
         """The first request, which `receive` still gives, with a few of the messages before it; None if none comes."""
-        lead: list[SessionMessage] = []
-        async for item in self:
-            if isinstance(item.message, JSONRPCRequest):
-                self._lead.extend((*lead, item))
-                return item.message
-            if len(lead) < _MOST_LEAD:
-                lead.append(item)
+        lead: list[JSONRPCMessage] = []
+        with suppress(anyio.EndOfStream):
+            while not isinstance(message := await self.receive(), JSONRPCRequest):
+                if len(lead) < _MOST_LEAD:
+                    lead.append(message)
+            self._lead.extend((*lead, message))
+            return message
         return None
 
-    async def receive(self) -> SessionMessage:
+    async def receive(self) -> JSONRPCMessage:
         """The next message.
 
         Raises:
@@ -111,13 +110,13 @@ class Reader:
             if self._lines:
                 message = await self._admit(self._lines.popleft())
                 if message is not None:
-                    return SessionMessage(message)
+                    return message
             elif chunk := await self._input.read():
                 self._split(chunk)
             elif self._size:
                 self._split(b"\n")
             elif (question := await self._drain()) is not None:
-                return SessionMessage(error(question, CONNECTION_CLOSED, "The client has left."))
+                return error(question, CONNECTION_CLOSED, "The client has left.")
             else:
                 break
         await self.aclose()
@@ -126,26 +125,6 @@ class Reader:
     async def aclose(self) -> None:
         self.stop()
         self.ended.set()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> SessionMessage:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_val: BaseException | None,
-        exc_tb: TracebackType | None,
-    ) -> None:
-        await self.aclose()
 
     async def _admit(self, line: bytes | tuple[bytes, bytes]) -> JSONRPCMessage | None:
         """The message in `line` if the server is to have it; what is wrong with it is answered here."""

@@ -192,9 +192,9 @@ async def serve(
 
     import anyio
 
-    from mcp_batteries.sdk import serve_stream
     from mcp_batteries.transports.stdio.in_flight import Calls
     from mcp_batteries.transports.stdio.reader import Reader
+    from mcp_batteries.transports.stdio.requests import serve_requests
     from mcp_batteries.transports.stdio.writer import Writer
 
     status, loop, calls = 0, asyncio.get_running_loop(), Calls(max_in_flight)
@@ -224,7 +224,7 @@ async def serve(
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_guard, claim, reader, writer, tasks.cancel_scope)
                 try:
-                    await serve_stream(server, reader, writer, options)
+                    await serve_requests(server, options, reader, writer)
                 except Exception as exc:  # noqa: BLE001 - raised below, outside the group that would wrap it
                     failure = exc
                 tasks.cancel_scope.cancel()

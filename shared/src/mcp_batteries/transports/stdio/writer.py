@@ -10,14 +10,14 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 import anyio.lowlevel
 from mcp.shared.message import SessionMessage
-from mcp_types.jsonrpc import JSONRPCError, JSONRPCRequest, JSONRPCResponse
+from mcp_types.jsonrpc import ErrorData, JSONRPCError, JSONRPCRequest, JSONRPCResponse, RequestId
 
-from mcp_batteries.transports.jsonrpc import dump
+from mcp_batteries.transports.jsonrpc import dump, dump_answer
 from mcp_batteries.transports.stdio.first_answers import FirstAnswers
 from mcp_batteries.transports.stdio.in_flight import Calls
 from mcp_batteries.transports.stdio.outputs import open_output
@@ -67,18 +67,20 @@ class Writer:
             anyio.BrokenResourceError: Nobody reads any more.
         """
         message = item.message
+        if isinstance(message, JSONRPCResponse | JSONRPCError):
+            await self._answer(message.id, dump(message))
+            return
         if isinstance(message, JSONRPCRequest):
             self._calls.ask(message.id)
-        try:
-            data = dump(message)
-            if isinstance(message, JSONRPCResponse | JSONRPCError):
-                if self._first is not None and message.id is not None:
-                    data = self._first.answered(message.id, data)
-                data = self._calls.batches.answered(message.id, data)
-            await self.put(data)
-        finally:
-            if isinstance(message, JSONRPCResponse | JSONRPCError):
-                self._calls.leave(message.id)
+        await self.put(dump(message))
+
+    async def answer(self, request_id: RequestId, result: dict[str, Any] | ErrorData) -> None:
+        """Write the answer to a call, as `send` does.
+
+        Raises:
+            anyio.BrokenResourceError: Nobody reads any more.
+        """
+        await self._answer(request_id, dump_answer(request_id, result))
 
     async def refuse(self, answer: JSONRPCError) -> None:
         """Write the answer to a line that never became a call, whatever call may have the same id."""
@@ -119,6 +121,14 @@ class Writer:
         exc_tb: TracebackType | None,
     ) -> None:
         await self.aclose()
+
+    async def _answer(self, request_id: RequestId | None, data: bytes) -> None:
+        try:
+            if self._first is not None and request_id is not None:
+                data = self._first.answered(request_id, data)
+            await self.put(self._calls.batches.answered(request_id, data))
+        finally:
+            self._calls.leave(request_id)
 
     async def _write(self, data: bytes) -> None:
         if self._broken or (self.hurried and self._queue):

@@ -1,0 +1,238 @@
+"""Requests on their way from the pipe to the server and back, each a task of its own with nothing between.
+
+The SDK's dispatcher keeps what needs no speed: the handshake, notifications and what the server asks the client. Its
+way for requests, over streams and groups of tasks, costs half of what a small call does. asyncio only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+from mcp.server.lowlevel import Server
+from mcp.server.models import InitializationOptions
+from mcp.shared.dispatcher import CallOptions, DispatchContext, OnNotify, OnRequest, Outbound, coerce_request_id
+from mcp.shared.exceptions import NoBackChannelError
+from mcp.shared.jsonrpc_dispatcher import (
+    JSONRPCDispatcher,
+    cancelled_request_id_from_params,
+    handler_exception_to_error_data,
+    progress_token_from_params,
+)
+from mcp.shared.message import SessionMessage
+from mcp.shared.transport_context import TransportContext
+from mcp_types import ProgressToken
+from mcp_types.jsonrpc import (
+    CONNECTION_CLOSED,
+    INTERNAL_ERROR,
+    ErrorData,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    RequestId,
+)
+
+from mcp_batteries.transports.stdio import eras
+from mcp_batteries.transports.stdio.reader import Reader
+from mcp_batteries.transports.stdio.writer import Writer
+
+__all__ = ["serve_requests"]
+
+_FAREWELL_SECONDS = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+async def serve_requests(server: Server[Any], options: InitializationOptions, reader: Reader, writer: Writer) -> None:
+    """Serve `server` between `reader` and `writer`, in the era that the first request opens."""
+    async with server.lifespan(server) as state:
+        try:
+            is_modern = eras.is_modern(await reader.opening())
+            requests = _Requests(reader, writer, TransportContext(kind="stdio", can_send_request=not is_modern))
+            # What comes behind `initialize` waits for it: clients may send it before they have the answer.
+            dispatcher = JSONRPCDispatcher[TransportContext](requests, writer, inline_methods=frozenset({"initialize"}))
+            era = eras.modern if is_modern else eras.legacy
+            async with era(server, dispatcher, state, options) as (on_request, on_notify):
+                await requests.run(dispatcher, on_request, on_notify)
+        finally:
+            await writer.aclose()
+
+
+class _Call:
+    """One request, or a notification, and its way back to the client, as the SDK's `DispatchContext`.
+
+    Args:
+        request_id: None for a notification.
+    """
+
+    __slots__ = (
+        "_event",
+        "_token",
+        "cancelled",
+        "closed",
+        "message_metadata",
+        "outbound",
+        "request_id",
+        "scope",
+        "transport",
+    )
+
+    def __init__(
+        self, outbound: Outbound, transport: TransportContext, request_id: RequestId | None, token: ProgressToken | None
+    ) -> None:
+        self.outbound, self.transport, self.request_id, self._token = outbound, transport, request_id, token
+        self.message_metadata = None
+        self.closed = self.cancelled = False
+        self.scope = anyio.CancelScope()
+        self._event: anyio.Event | None = None
+
+    def cancel(self) -> None:
+        """The client gave it up: it is stopped, and never answered."""
+        self.cancelled = True
+        self.scope.cancel()
+        if self._event is not None:
+            self._event.set()
+
+    @property
+    def cancel_requested(self) -> anyio.Event:
+        if self._event is None:
+            self._event = anyio.Event()
+            if self.cancelled:
+                self._event.set()
+        return self._event
+
+    @property
+    def can_send_request(self) -> bool:
+        return self.transport.can_send_request and not self.closed
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> dict[str, Any]:
+        if not self.can_send_request:
+            raise NoBackChannelError(method)
+        return await self.outbound.send_raw_request(method, params, opts)
+
+    async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
+        if not self.closed:
+            await self.outbound.notify(method, params, opts)
+
+    async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        if self._token is not None:
+            said = {"progressToken": self._token, "progress": progress, "total": total, "message": message}
+            await self.notify(
+                "notifications/progress", {key: value for key, value in said.items() if value is not None}
+            )
+
+
+class _Requests:
+    """Answers requests; hands on all other messages, as the stream that the SDK's dispatcher reads."""
+
+    def __init__(self, reader: Reader, writer: Writer, transport: TransportContext) -> None:
+        self._reader, self._writer, self._transport = reader, writer, transport
+        self._loop = asyncio.get_running_loop()
+        self._calls: dict[RequestId, _Call] = {}
+        self._tasks: dict[_Call, asyncio.Task[None]] = {}
+
+    async def run(self, dispatcher: JSONRPCDispatcher[TransportContext], request: OnRequest, notify: OnNotify) -> None:
+        """Serve until the client leaves."""
+        self._outbound, self._on_request = dispatcher, request
+
+        async def on_notify(
+            _: DispatchContext[TransportContext], method: str, params: Mapping[str, Any] | None
+        ) -> None:
+            await notify(_Call(dispatcher, self._transport, None, None), method, params)
+
+        await dispatcher.run(request, on_notify)
+
+    async def receive(self) -> SessionMessage:
+        """The next message that is no request, or is `initialize`.
+
+        Raises:
+            anyio.EndOfStream: as `Reader.receive`.
+        """
+        while True:
+            message = await self._reader.receive()
+            if isinstance(message, JSONRPCRequest) and message.method != "initialize":
+                self._begin(message)
+                continue
+            if isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
+                given_up = cancelled_request_id_from_params(message.params)
+                call = None if given_up is None else self._calls.get(coerce_request_id(given_up))
+                if call is not None:
+                    call.cancel()
+            return SessionMessage(message)
+
+    async def aclose(self) -> None:
+        """Stop what is at work, and see it end."""
+        await self._reader.aclose()
+        for call in self._tasks:
+            call.scope.cancel()
+        with anyio.CancelScope(shield=True):
+            while self._tasks:
+                await asyncio.wait(self._tasks.values())
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    def _begin(self, request: JSONRPCRequest) -> None:
+        token = progress_token_from_params(request.params) if request.params else None
+        call = _Call(self._outbound, self._transport, request.id, token)
+        self._calls[coerce_request_id(request.id)] = call
+        self._tasks[call] = self._loop.create_task(self._answer(request, call))
+
+    async def _answer(self, request: JSONRPCRequest, call: _Call) -> None:
+        begun = False
+        try:
+            with call.scope:
+                result, failure = {}, None
+                try:
+                    result = await self._on_request(call, request.method, request.params)
+                except Exception as raised:  # noqa: BLE001 - whatever it is, the client hears that its call failed
+                    failure = _error_data(raised, request.method)
+                finally:
+                    call.closed = True
+                    key = coerce_request_id(request.id)
+                    # An id that was given up may be in use again.
+                    if self._calls.get(key) is call:
+                        del self._calls[key]
+                if not call.cancelled:
+                    begun = True
+                    await self._writer.answer(request.id, result if failure is None else failure)
+            if not (begun or call.cancelled):
+                # The server ends, and the client need not wait.
+                with anyio.move_on_after(_FAREWELL_SECONDS, shield=True):
+                    await self._writer.answer(
+                        request.id, ErrorData(code=CONNECTION_CLOSED, message="Connection closed")
+                    )
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            _log.debug("nobody reads the answer to %r", request.id)
+        finally:
+            del self._tasks[call]
+
+
+def _error_data(raised: Exception, method: str) -> ErrorData:
+    known = handler_exception_to_error_data(raised)
+    if known is None:
+        _log.error("the handler of %r raised", method, exc_info=raised)
+        return ErrorData(code=INTERNAL_ERROR, message="Internal server error")
+    return known
