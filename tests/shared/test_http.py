@@ -19,6 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_batteries.errors import Refused, Unavailable
 from mcp_batteries.settings import Settings
 from mcp_batteries.testing.wire import MODERN, HttpWire, WireClosed, WireError
+from mcp_batteries.transports.http.auth.tokens import new_token
 from mcp_batteries.transports.http.serve import serve
 from mcp_batteries.transports.http.uvicorn_server import bind
 from shared.http_subject import FILES, TOY, Subject, asks_to_end, running
@@ -401,3 +402,43 @@ async def test_a_proxy_finds_the_argument_of_a_call_in_a_header() -> None:
             aside = await wire.request("tools/call", {"name": "list_tables", "arguments": {"Database": "demo"}})
             assert aside["isError"] and "Send database=`demo` alone" in aside["content"][0]["text"]
             assert not (await wire.request("tools/call", {"name": "list_tables", "arguments": {}})).get("isError")
+
+
+async def test_a_server_is_found_by_its_domain_alone() -> None:
+    """Catalogue, card, connection: each says where the next is; a page of any origin may read what is public."""
+    url = "https://files.example.org/team/mcp"
+    announced = [
+        *FILES[:-1],
+        "--server-card",
+        "--public-url",
+        url,
+        "--auth-tokens",
+        new_token("ann read")[1],
+        FILES[-1],
+    ]
+    async with running(announced) as subject, httpx2.AsyncClient(trust_env=False) as http:
+        here = subject.url.removesuffix("/mcp")
+        headers = {"origin": "https://elsewhere.example", "host": "files.example.org"}
+        catalog = await http.get(f"{here}/.well-known/ai-catalog.json", headers=headers)
+        (entry,) = catalog.json()["entries"]
+        assert entry["identifier"] == "urn:air:files.example.org:mcp:mcp-fs"
+        place = entry["url"].removeprefix("https://files.example.org")
+        card = await http.get(here + place, headers=headers)
+        assert card.json() == (await http.get(f"{here}/mcp/server-card")).json()
+        for answer, kind in (catalog, entry["type"].replace("mcp-server-card", "ai-catalog")), (card, entry["type"]):
+            assert answer.status_code == 200 and answer.headers["content-type"].startswith(kind)
+            assert answer.headers["access-control-allow-origin"] == "*"
+            again = await http.get(str(answer.url), headers={**headers, "if-none-match": answer.headers["etag"]})
+            assert again.status_code == 304 and not again.content
+        told = card.json()
+        (remote,) = told.pop("remotes")
+        assert told.pop("$schema") == "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json"
+        assert told.pop("name") == "org.example.files/mcp-fs" and told.pop("version")
+        assert told.keys() == {"title", "description", "websiteUrl"}
+        assert all(1 <= len(text) <= 100 for text in told.values())
+        assert (
+            remote["url"] == url and remote["headers"][0]["isSecret"] and MODERN in remote["supportedProtocolVersions"]
+        )
+        assert (await http.post(f"{here}/mcp/server-card")).status_code == 401, "nothing but reading is public"
+    async with running(FILES) as subject, httpx2.AsyncClient(trust_env=False) as http:
+        assert (await http.get(f"{subject.url}/server-card")).status_code == 404, "not told unless asked to"

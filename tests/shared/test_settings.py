@@ -84,6 +84,7 @@ async def test_what_anybody_may_read_does_not_say_it() -> None:
         (["--name", "Toy!"], "Invalid value for '--name': String should match pattern"),
         (["--print-config", "emacs"], "'emacs' is not one of 'vscode'"),
         (["--socket", "a"], "Windows" if sys.platform == "win32" else "'--socket': it is for --transport http"),
+        (["--server-card", "--transport", "http"], "'--server-card': it is for --transport http, and names"),
         (["--transport", "carrier-pigeon"], "'carrier-pigeon' is not one of 'stdio', 'http', 'sse'"),
     ],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from difflib import get_close_matches
 from typing import Any, Protocol
@@ -96,6 +96,8 @@ class Assembled(MCPServer[Any]):
     """What the server itself has around its requests."""
     follows: Callable[[], Sequence[str]]
     tools_change: bool
+    introduction: Mapping[str, Any]
+    """What it says of itself beside name, title and version."""
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
@@ -294,7 +296,9 @@ def assemble(
     catalog.install(server)
     hub.install(server)
     kind = type(settings)
-    introduce(server, kind.__module__.removesuffix(".settings"), (kind.__doc__ or "").partition("\n")[0])
+    server.introduction = introduce(
+        server, kind.__module__.removesuffix(".settings"), (kind.__doc__ or "").partition("\n")[0]
+    )
     return server
 
 

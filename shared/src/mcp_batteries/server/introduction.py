@@ -24,8 +24,8 @@ _ICONS = (("icon.svg", "image/svg+xml", "any"), ("icon.png", "image/png", "128x1
 """Files of a package, beside its modules; inlined, so that no host asks anybody for them."""
 
 
-def introduce(server: MCPServer[Any], package: str, description: str) -> None:
-    """Have `server` tell what it is.
+def introduce(server: MCPServer[Any], package: str, description: str) -> dict[str, Any]:
+    """Have `server` tell what it is: what this returns.
 
     Args:
         package: its import name, where the icons are.
@@ -37,7 +37,7 @@ def introduce(server: MCPServer[Any], package: str, description: str) -> None:
     low = lowlevel(server)
     usual = low.get_request_handler("server/discover")
     if usual is None:
-        return
+        return told
     handler = usual.handler
 
     async def discover(ctx: ServerRequestContext[Any], params: RequestParams) -> DiscoverResult:
@@ -46,6 +46,7 @@ def introduce(server: MCPServer[Any], package: str, description: str) -> None:
         return result.model_copy(update={"meta": {**(result.meta or {}), SERVER_INFO_META_KEY: info}})
 
     low.add_request_handler("server/discover", RequestParams, discover)
+    return told
 
 
 def _home(command: str) -> str | None:

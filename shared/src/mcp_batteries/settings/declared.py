@@ -146,7 +146,7 @@ class Settings(BaseModel):
     """Command lines for the end of `--help`, without the command itself."""
 
     GROUPS: ClassVar[dict[str, tuple[str, ...]]] = {
-        "Serve": ("transport", "host", "port", "socket", "public_url", "json_response", "param_headers"),
+        "Serve": ("transport", "host", "port", "socket", "public_url", "server_card", "json_response", "param_headers"),
         "Safety": ("read_only", "tools", "exclude_tools", "confirm", "audit_file", "allowed_host", "allowed_origin"),
         "Access over HTTP": (
             "allow_anonymous", "auth_file", "auth_tokens", "auth_issuer", "auth_audience", "auth_algorithm",
@@ -193,6 +193,9 @@ class Settings(BaseModel):
         "", description="Prefix of the scopes read, write and destroy in access tokens, such as files:."
     )
     public_url: str | None = Field(None, description="URL that clients use, such as https://files.example.org/mcp.")
+    server_card: bool = Field(
+        False, description="Tell anybody what this server is and where: a server card and catalogue; experimental."
+    )
     tls_certificate: str | None = Field(
         None, description="Serve https with this certificate and its chain (PEM file); reloaded when it changes."
     )
@@ -286,6 +289,13 @@ class Settings(BaseModel):
             raise ValueError("Windows has no Unix sockets that Python can serve: use --port")
         if value is not None and info.data.get("transport") != "http":
             raise ValueError("it is for --transport http")
+        return value
+
+    @field_validator("server_card")
+    @classmethod
+    def _announced(cls, value: bool, info: ValidationInfo) -> bool:
+        if value and (info.data.get("transport") != "http" or not info.data.get("public_url")):
+            raise ValueError("it is for --transport http, and names the --public-url")
         return value
 
     @field_validator("tools", "exclude_tools")

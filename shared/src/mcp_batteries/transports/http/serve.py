@@ -124,6 +124,7 @@ async def serve(
         layers: list[Layer | None] = [
             _trusted_proxies(settings.trusted_proxy),
             in_flight.tracking,
+            _server_card(server, settings),
             partial(HostCheck, hosts=hosts, origins=origins),
             partial(_without_slash, path=path),
             _cross_origin(origins),
@@ -192,6 +193,16 @@ def _guard(server: MCPServer[Any], settings: Settings, resource: str, verifier: 
     from mcp_batteries.transports.http.auth.guard import build_guard
 
     return build_guard(server, settings, resource, verifier)
+
+
+def _server_card(server: MCPServer[Any], settings: Settings) -> Layer | None:
+    if not settings.server_card or settings.public_url is None or not isinstance(server, Assembled):
+        return None
+    from mcp_batteries.transports.http.server_card import ServerCard, card_and_catalog
+
+    token = bool(settings.auth_file or settings.auth_tokens) and not settings.auth_issuer
+    card, catalog = card_and_catalog(server, settings.public_url, token=token)
+    return partial(ServerCard, card=card, catalog=catalog, url=settings.public_url)
 
 
 def _wire_log(settings: Settings) -> WireLog | None:
