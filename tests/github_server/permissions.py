@@ -42,6 +42,7 @@ FACTS: list[tuple[str, str, str]] = [
     ("GET", "~/pulls.*", "Pull requests: read"),
     ("POST PATCH PUT DELETE", "~/pulls.*", "Pull requests: write"),
     ("GET", "~/code-scanning/.*", "Code scanning alerts: read"),
+    ("GET", "~/code-quality/.*", "Code quality: read"),
     ("GET", "~/secret-scanning/.*", "Secret scanning alerts: read"),
     ("GET", "~/dependabot/.*", "Dependabot alerts: read"),
     ("GET", "~/security-advisories", "Repository security advisories: read"),

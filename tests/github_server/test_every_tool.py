@@ -139,9 +139,11 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("create_project_item", {"owner": "octo", "project": 1, **O, "number": 3}),
     ("edit_project_item", {"owner": "octo", "project": 1, "item": 7, "field": "Priority", "value": "Low"}),
     ("delete_project_item", {"owner": "octo", "project": 1, "item": 7}),
-    *(("list_alerts", {**O, "kind": kind, "state": "open"}) for kind in ("code_scanning", "secret_scanning")),
+    *(("list_alerts", {**O, "kind": kind, "state": "open"})
+      for kind in ("code_scanning", "secret_scanning", "code_quality")),
     ("list_alerts", {**O, "kind": "dependabot", "state": "open", "severity": "high"}),
-    *(("get_alert", {**O, "kind": kind, "number": 2}) for kind in ("code_scanning", "secret_scanning", "dependabot")),
+    *(("get_alert", {**O, "kind": kind, "number": 2})
+      for kind in ("code_scanning", "secret_scanning", "dependabot", "code_quality")),
     ("list_stars", {}),
     ("list_stars", {"user": "octocat"}),
     ("edit_star", O),

@@ -392,6 +392,8 @@ LISTS: list[tuple[str, dict[str, Any], str, str | None, str]] = [
      "dependabot/list-alerts-for-repo"),
     ("list_alerts", {"kind": "code_scanning"}, "/repos/octo/app/code-scanning/alerts", None,
      "code-scanning/list-alerts-for-repo"),
+    ("list_alerts", {"kind": "code_quality"}, "/repos/octo/app/code-quality/findings", None,
+     "code-quality/list-findings-for-repo"),
     ("list_gists", {"repo": None}, "/gists", None, "gists/list"),
     ("list_notifications", {"repo": None}, "/notifications", None,
      "activity/list-notifications-for-authenticated-user"),
@@ -406,7 +408,7 @@ async def test_every_list_ends_and_has_all(oracle: Oracle) -> None:
         for tool, arguments, path, inside, operation in LISTS:
             whole = sample(operation)
             one = (whole if inside is None else whole[inside])[0]
-            by = "after" if "dependabot" in path else "page"
+            by = "after" if "dependabot" in path or "code-quality" in path else "page"
             oracle.pages(path, [one] * 7, inside, by=by)
             before = len(oracle.seen)
             given = {name: value for name, value in {**O, **arguments}.items() if value is not None}

@@ -10,6 +10,7 @@ _BY_PERMISSION = {
     "Actions: read": "get_run get_usage list_actions list_checks read_artifact read_job_log",
     "Actions: write": "delete_run_logs edit_run run_workflow",
     "Administration: write": "copy_repository create_repository delete_repository",
+    "Code quality: read": "get_alert list_alerts",
     "Code scanning alerts: read": "get_alert list_alerts",
     "Commit statuses: read": "list_checks",
     "Contents: read": (

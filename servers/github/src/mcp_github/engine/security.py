@@ -14,7 +14,7 @@ from mcp_github.policy import Owner, Repo
 
 __all__ = ["Alerts", "Security"]
 
-Alerts = Literal["code_scanning", "secret_scanning", "dependabot"]
+Alerts = Literal["code_scanning", "secret_scanning", "dependabot", "code_quality"]
 
 
 _COMMON = {**plain("number", "state", "created_at", "updated_at"), "url": "html_url"}
@@ -46,6 +46,14 @@ DEPENDABOT = Shape(
     },
     ("number", "state", "severity", "package", "vulnerable", "patched", "manifest", "summary"),
 )  # fmt: skip
+QUALITY = Shape(
+    {
+        **plain("number", "state", "created_at"), "rule": "rule.id", "category": "rule.category",
+        "level": "rule.severity", "about": "rule.title", "path": "location.path", "line": "location.start_line",
+        "message": clipped("message.text", 500), "help": clipped("rule.help", 3000),
+    },
+    ("number", "state", "level", "category", "rule", "path", "line", "message"),
+)  # fmt: skip
 ADVISORY = Shape(
     {
         "ghsa": "ghsa_id", "cve": "cve_id", **plain("severity", "summary", "state", "published_at", "withdrawn_at"),
@@ -56,8 +64,8 @@ ADVISORY = Shape(
     ("ghsa", "cve", "severity", "summary", "packages", "published_at"),
 )  # fmt: skip
 _PLACES: Mapping[str, tuple[str, Shape]] = {
-    "code_scanning": ("code-scanning", CODE), "secret_scanning": ("secret-scanning", SECRET),
-    "dependabot": ("dependabot", DEPENDABOT),
+    "code_scanning": ("code-scanning/alerts", CODE), "secret_scanning": ("secret-scanning/alerts", SECRET),
+    "dependabot": ("dependabot/alerts", DEPENDABOT), "code_quality": ("code-quality/findings", QUALITY),
 }  # fmt: skip
 
 
@@ -76,12 +84,12 @@ class Security:
             params["hide_secret"] = True
         elif kind == "dependabot":
             params["severity"] = severity
-        else:
+        elif kind == "code_scanning":
             params["ref"] = ref
         if severity and kind != "dependabot":
             raise Invalid(f"`severity` chooses among alerts of dependabot, not of {kind}.", "Leave it out.")
         return await listing(
-            self.api, f"{repo.path}/{place}/alerts", f"the {kind} alerts of `{repo.full}`", shape, params=params,
+            self.api, f"{repo.path}/{place}", f"the {kind} alerts of `{repo.full}`", shape, params=params,
             repo=repo, fields=fields, limit=limit, cursor=cursor,
         )  # fmt: skip
 
@@ -90,7 +98,7 @@ class Security:
         self._private(repo)
         params = {"hide_secret": True} if kind == "secret_scanning" else None
         what = f"{kind} alert #{number} of `{repo.full}`"
-        found = await self.api.get(f"{repo.path}/{place}/alerts/{number}", what, params, repo=repo)
+        found = await self.api.get(f"{repo.path}/{place}/{number}", what, params, repo=repo)
         return Record(removed=found.removed or None, data=shape.record(found.data, list(shape.getters)))
 
     async def advisories(

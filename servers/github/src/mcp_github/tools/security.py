@@ -36,7 +36,7 @@ class SecurityTools:
         limit: Limit = 30,
         cursor: Cursor = None,
     ) -> Listing:
-        """List alerts of code scanning, of found secrets (never the secrets themselves), or of dependencies."""
+        """List alerts: code scanning, found secrets (never the secrets themselves), dependencies, code quality."""
         at = self.policy.ref(ref).name if ref else None
         return await self.security.list(
             self.policy.repo(repo), kind, state=state, severity=severity, ref=at, fields=fields, limit=limit,
