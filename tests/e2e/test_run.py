@@ -4,10 +4,16 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
+import anyio
 import pytest
 
+from mcp_batteries.cli import check
 from mcp_batteries.testing.wire import StdioWire
 
 
@@ -76,6 +82,28 @@ def test_check_tells_the_truth(tmp_path: Path) -> None:
     detailed = run("--check", "-v", str(tmp_path), FORCE_COLOR="1").stdout
     assert detailed.count("start") == 1, "what waits is for terminals"
     assert "read_text, read_files" in detailed and "file:///{+path}" in detailed
+
+
+@pytest.mark.anyio
+async def test_check_does_not_believe_a_notice_of_what_cannot_be_read() -> None:
+    """A slow upstream is told of by a notice before anybody knows that it fails."""
+
+    class Announcing:
+        @asynccontextmanager
+        async def listen(self, **_: Any) -> AsyncGenerator[AsyncGenerator[str]]:
+            async def events() -> AsyncGenerator[str]:
+                yield "changed"
+
+            yield events()
+
+        async def read_resource(self, uri: str) -> None:
+            await anyio.wait_all_tasks_blocked()
+            raise ConnectionError(f"nothing behind {uri}")
+
+    program = SimpleNamespace(demonstration=lambda settings: ("test://one", lambda: None))
+    with pytest.raises(ExceptionGroup) as failed:
+        await check._watch(cast(Any, Announcing()), cast(Any, program), cast(Any, None))
+    assert check._reason(failed.value) == "nothing behind test://one"
 
 
 def test_what_is_printed_into_a_pipe_is_utf8_whatever_the_code_page(tmp_path: Path) -> None:
