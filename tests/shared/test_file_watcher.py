@@ -503,7 +503,7 @@ async def test_polling_when_the_watches_are_used_up(
 async def test_polling_where_the_kernel_reports_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_POLL_SECONDS", 0.01)
     monkeypatch.setattr(
-        "mcp_batteries.subscriptions.watch_paths._blind_devices", lambda: {os.stat(tmp_path).st_dev: True}
+        "mcp_batteries.subscriptions.watch_paths._blind_devices", lambda: {glance(str(tmp_path)).device: True}
     )
     monkeypatch.setattr(kernel_watch, "RustNotify", None)
     path = tmp_path / "a"
