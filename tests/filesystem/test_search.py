@@ -19,8 +19,10 @@ from filesystem.reading import fill, on_linux, served
 from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop, Stopped, in_thread
 from mcp_fs.engine import walk
+from mcp_fs.engine.files.handles import Folder
 from mcp_fs.engine.files.read import LineIndex, Part, read_part
 from mcp_fs.engine.folder_tree import list_tree
+from mcp_fs.engine.replace import Substitution, replace_in_files
 from mcp_fs.engine.search import contents as search_module
 from mcp_fs.engine.search import opened as opened_module
 from mcp_fs.engine.search import ripgrep, selection
@@ -174,6 +176,22 @@ def test_an_empty_answer_says_what_was_left_out(tmp_path: Path, program: str | N
     assert "left out 1 ignored (build/a.log); set include_ignored" in answer.text()
     assert find([policy.readable("build")], "*.log", Stop()).text().startswith("[0 found; left out 1 ignored (build/a.")
     assert find([policy.readable(".")], "*", Stop(), wanted=Filter(hidden=True, ignored=True)).total == 4
+
+
+def test_what_a_search_would_fetch_from_elsewhere_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path, {"here.txt": "needle", "folder/cloud.txt": "needle"})
+    monkeypatch.setattr(walk, "is_away", lambda entry: entry.name == "cloud.txt")
+    opened: list[str] = []
+    real = Folder.open
+    monkeypatch.setattr(Folder, "open", lambda self, name, *more: opened.append(name) or real(self, name, *more))
+    policy = served(tmp_path)
+    said = "not downloaded yet, so not searched; `read_text` fetches it: folder/cloud.txt"
+    answer = search([policy.readable(".")], Query("needle"), None, Stop(), None).text()
+    assert answer.startswith("[1 match in 1 file") and said in answer
+    change = Substitution("needle", "pin", "text", False)
+    seen = replace_in_files(policy.writable("."), "*", Filter(), change, dry_run=True, stop=Stop())
+    assert said in "; ".join(seen.notes) and [path for path, _ in seen.files] == ["here.txt"]
+    assert "cloud.txt" not in opened
 
 
 def test_every_answer_says_how_many_there_are_in_all(tmp_path: Path, program: str | None) -> None:

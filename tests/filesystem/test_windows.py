@@ -6,14 +6,25 @@ Where a kernel beneath (Wine's) lacks one of them, `windows/listed.py` says so; 
 from __future__ import annotations
 
 import os
+import stat
+import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from filesystem.places import Ground, ground
-from mcp_batteries.errors import Invalid, NotFound, Problem, Refused
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused
+from mcp_batteries.limits import Stop
 from mcp_fs.engine.files import handles
+from mcp_fs.engine.files.tree import move
+from mcp_fs.engine.files.write import write_file
+from mcp_fs.engine.search.contents import Query, search
+from mcp_fs.engine.walk import Filter
+
+if sys.platform == "win32":
+    from mcp_fs.engine.files import handles_windows
 
 pytestmark = pytest.mark.skipif(sys.platform != "win32", reason="NTFS and Win32")
 
@@ -185,7 +196,72 @@ def test_a_folder_in_use_stays_where_it_is(place: Ground) -> None:
 def test_a_file_that_another_program_holds_is_named_as_such(place: Ground) -> None:
     with (
         (place.root / "notes.txt").open("rb"),
-        pytest.raises(Problem, match="Another program has"),
+        pytest.raises(Problem, match=r"Another program has"),
         handles.resolve(place.writable("notes.txt")) as spot,
     ):
         spot.folder.remove(spot.name)
+
+
+@pytest.mark.parametrize("shared", [0, 1], ids=["nothing", "reading"])
+def test_a_change_of_a_file_that_another_program_holds_says_so(shared: int, place: Ground) -> None:
+    """Excel lets others read what it has open, Outlook does not."""
+    import ctypes
+
+    target = place.writable("notes.txt")
+    handle = ctypes.windll.kernel32.CreateFileW(str(place.root / "notes.txt"), 0x80000000, shared, None, 3, 0, None)
+    try:
+        with pytest.raises(Conflict, match=r"Another program has `notes.txt` open; nothing was changed"):
+            write_file(target, "new", overwrite=True, stop=Stop())
+        with pytest.raises(Conflict, match=r"Another program has `notes.txt` open; nothing was moved"):
+            move(target, place.writable("moved.txt"), overwrite=False, stop=Stop())
+        if not shared:
+            with pytest.raises(Conflict, match=r"Another program has `notes.txt` open"):
+                read(place, "notes.txt")
+    finally:
+        ctypes.windll.kernel32.CloseHandle(handle)
+    assert read(place, "notes.txt") == b"here"
+
+
+def mark(path: Path, attributes: int) -> None:
+    import ctypes
+
+    assert ctypes.windll.kernel32.SetFileAttributesW(str(path), attributes)
+
+
+def who_may(path: Path) -> bytes:
+    return subprocess.run(["icacls", str(path)], check=True, capture_output=True).stdout
+
+
+def test_what_is_marked_as_hidden_is(place: Ground) -> None:
+    for name in ("desktop.ini", "$RECYCLE.BIN/deleted.txt"):
+        (place.root / name).parent.mkdir(exist_ok=True)
+        (place.root / name).write_bytes(b"needle")
+        mark(place.root / name.partition("/")[0], stat.FILE_ATTRIBUTE_HIDDEN | stat.FILE_ATTRIBUTE_SYSTEM)
+    answer = search([place.readable(".")], Query("needle"), None, Stop(), None).text()
+    assert "left out 3 hidden (.env, desktop.ini, $RECYCLE.BIN/); set include_hidden" in answer
+    every = search([place.readable(".")], Query("needle", wanted=Filter(hidden=True)), None, Stop(), None)
+    assert {path for path, *_ in every.files} == {"desktop.ini", "$RECYCLE.BIN/deleted.txt"}
+
+
+def test_a_file_that_is_written_stays_hidden_and_as_private_as_it_was(place: Ground) -> None:
+    path = place.root / "notes.txt"
+    mark(path, stat.FILE_ATTRIBUTE_HIDDEN)
+    subprocess.run(["icacls", str(path), "/inheritance:r", "/grant", "*S-1-3-4:F"], check=False, capture_output=True)
+    before = who_may(path)
+    assert not write_file(place.writable("notes.txt"), "new", overwrite=True, stop=Stop()).notes
+    assert path.read_bytes() == b"new"
+    assert os.lstat(path).st_file_attributes & stat.FILE_ATTRIBUTE_HIDDEN
+    assert who_may(path) == before
+
+
+def test_a_name_gets_the_letter_case_it_is_moved_to(place: Ground) -> None:
+    move(place.writable("notes.txt"), place.writable("Notes.TXT"), overwrite=False, stop=Stop())
+    assert "Notes.TXT" in os.listdir(place.root)
+
+
+@pytest.mark.parametrize(("tag", "is_link"), [(0x9000601A, False), (0x80000013, False), (0xA0000003, True)])
+def test_a_folder_that_onedrive_marks_is_no_junction(
+    tag: int, is_link: bool, place: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handles_windows.os, "lstat", lambda path: SimpleNamespace(st_reparse_tag=tag))
+    assert handles_windows._is_junction(str(place.root)) is is_link

@@ -10,10 +10,20 @@ import importlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-__all__ = ["made_elsewhere", "never_read", "private_imports"]
+__all__ = ["made_elsewhere", "never_read", "private_imports", "shown_as_windows"]
 
 _ASKS = ("isinstance", "issubclass", "cast", "TypeVar")
 """Calls that may name a trusted type without making one."""
+_STARTS = (
+    "Popen",
+    "subprocess.run",
+    "check_output",
+    "check_call",
+    "open_process",
+    "run_process",
+    "create_subprocess_exec",
+)
+"""Calls that start a process."""
 
 
 def made_elsewhere(root: Path) -> list[str]:
@@ -114,3 +124,15 @@ def private_imports(root: Path, package: str) -> list[str]:
                 hidden = [item.name for item in node.names if exported is not None and item.name not in exported]
                 found += [f"{path.relative_to(root).as_posix()}: {name}" for name in hidden]
     return found
+
+
+def shown_as_windows(root: Path) -> list[str]:
+    """Where modules below `root` start a process for which Windows may open a console, for lack of `creationflags`."""
+    return [
+        f"{path.relative_to(root).as_posix()}:{node.lineno}"
+        for path in sorted(root.rglob("*.py"))
+        for node in ast.walk(_tree(path))
+        if isinstance(node, ast.Call)
+        and _dotted(node.func).endswith(_STARTS)
+        and all(keyword.arg != "creationflags" for keyword in node.keywords)
+    ]

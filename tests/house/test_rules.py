@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from contract.test_contract import FOLDERS, ROOT
-from house.rules import made_elsewhere, never_read, private_imports
+from house.rules import made_elsewhere, never_read, private_imports, shown_as_windows
 from mcp_batteries.testing.docs import package_of
 
 SERVERS = [folder for folder in FOLDERS if package_of(folder)]
@@ -93,3 +93,11 @@ def test_members_import_public_names_of_the_common_package() -> None:
 def test_a_planted_private_import_is_found(tmp_path: Path, name: str) -> None:
     (tmp_path / "room.py").write_text(f"from mcp_batteries.errors import quote, {name}\n", "utf-8")
     assert private_imports(tmp_path, "mcp_batteries") == [f"room.py: {name}"]
+
+
+def test_no_process_of_a_server_opens_a_window(tmp_path: Path) -> None:
+    found = [place for folder in SERVERS for place in shown_as_windows(folder / "src") if "/testing/" not in place]
+    # The process that keeps PostgreSQL for a demonstration has no window itself, and is for POSIX so far.
+    assert {place.partition(":")[0] for place in found} <= {"mcp_postgres/engine/demo_process.py"}
+    (tmp_path / "a.py").write_text("subprocess.run(['a'])\nPopen(['b'], creationflags=NO_WINDOW)\n", "utf-8")
+    assert shown_as_windows(tmp_path) == ["a.py:1"]

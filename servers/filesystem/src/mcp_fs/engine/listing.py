@@ -19,6 +19,7 @@ from mcp_batteries.errors import Problem
 from mcp_batteries.limits import Cursor, Stop
 from mcp_batteries.progress import tell
 from mcp_fs.engine.files.handles import Folder, open_folder, status
+from mcp_fs.engine.marks import is_hidden
 from mcp_fs.engine.names import folded
 from mcp_fs.engine.search.ignore import IGNORE_FILES, Rules
 from mcp_fs.engine.walk import Filter, Skipped, Visit, page_bytes, shown, spoken, walk
@@ -89,7 +90,7 @@ def names_in(place: Readable, start: str, stop: Stop) -> list[tuple[str, Readabl
         for entry in listed.scan():
             stop.check()
             name = entry.name
-            if not folded(name).startswith(folded(start)) or (name.startswith(".") and not start):
+            if not folded(name).startswith(folded(start)) or (is_hidden(entry) and not start):
                 continue
             if not place.policy.protected((*listed.place.parts, name)):
                 found.append((name + "/" * entry.is_dir(), listed.place / name))
@@ -135,9 +136,8 @@ class _Names:
         for number, entry in enumerate(self.folder.scan()):
             if not number % _CHECKED:
                 self.stop.check()
-            if rules is not None and rules.left_out(
-                prefix, [entry.name], entry.is_dir(follow_symlinks=False), self.wanted.hidden
-            ):
+            hidden = {entry.name} if not self.wanted.hidden and is_hidden(entry) else set[str]()
+            if rules is not None and rules.left_out(prefix, [entry.name], entry.is_dir(follow_symlinks=False), hidden):
                 self.left_out += 1
                 continue
             self.total += 1

@@ -18,7 +18,7 @@ from mcp_fs.engine.files.transaction import Change, change_files
 from mcp_fs.engine.search.regex import text_substitute
 from mcp_fs.engine.search.selection import choosers
 from mcp_fs.engine.undo.step import Step
-from mcp_fs.engine.walk import Filter, Skipped, walk
+from mcp_fs.engine.walk import AWAY, Filter, Skipped, walk
 from mcp_fs.engine.walk import shown as shown_path
 from mcp_fs.models import Replaced
 from mcp_fs.policy import Writable
@@ -127,6 +127,9 @@ def _files(start: Writable, glob: str, wanted: Filter, skipped: Skipped, stop: S
                 continue
             if folder.place.policy.protected((*folder.place.parts, name)):
                 skipped.add("protected", shown_path(folder.place, name))
+                continue
+            if name in visit.away:
+                skipped.add(AWAY, shown_path(folder.place, name))
                 continue
             yield start.at(folder.place.root, (*folder.place.parts, name))
 

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 
 from mcp_batteries.errors import Problem, reason
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
 from mcp_fs.engine.files.handles import Folder, open_folder
+from mcp_fs.engine.marks import is_away, is_hidden
 from mcp_fs.engine.search.ignore import Rules
 from mcp_fs.models import is_one_line
 from mcp_fs.policy import Readable
 
 __all__ = [
+    "AWAY",
     "WALK_SECONDS",
     "Filter",
     "Sight",
@@ -34,6 +36,7 @@ __all__ = [
 
 WALK_SECONDS = 30.0
 """After which an answer tells what was found so far: half of what a call may take."""
+AWAY = "not downloaded yet, so not searched; `read_text` fetches it"
 _MOST_NAMED = 5
 _USUAL = 200
 _NO_RULES = Rules(((),) * 4, False)
@@ -87,7 +90,7 @@ class Skipped:
     def leave_out(self, visit: Visit) -> None:
         """Count the hidden and ignored entries of a folder; a folder among them counts once, with all that is in it."""
         for name, is_folder in visit.left_out:
-            if name.startswith("."):
+            if name in visit.hidden:
                 self.hidden += 1
             else:
                 self.ignored += 1
@@ -128,6 +131,8 @@ class Visit:
         others: those of `files` that are neither regular files nor links.
         folders: names of the folders that are walked next, sorted; take names out to leave them out.
         left_out: hidden and ignored entries.
+        hidden: names of the hidden entries, where they are not wanted.
+        away: those of `files` that reading would fetch from elsewhere; their names are known, their contents are not.
     """
 
     folder: Folder[Readable]
@@ -137,6 +142,8 @@ class Visit:
     others: frozenset[str]
     folders: list[str]
     left_out: list[tuple[str, bool]]
+    hidden: Set[str]
+    away: Set[str]
 
 
 def walk(
@@ -251,7 +258,9 @@ class Sight:
         for depth in range(len(parts)):
             rules = self._rules(parts[:depth])
             prefix = b"".join(os.fsencode(part) + b"/" for part in (*self._start.parts, *parts[:depth]))
-            if rules.left_out(prefix, [parts[depth]], depth < len(parts) - 1, self._wanted.hidden):
+            name = parts[depth]
+            hidden = {name} if name.startswith(".") and not self._wanted.hidden else set[str]()
+            if rules.left_out(prefix, [name], depth < len(parts) - 1, hidden):
                 return False
         return True
 
@@ -286,8 +295,14 @@ def visited(
     folders: list[str] = []
     links: set[str] = set()
     others: set[str] = set()
+    hidden: set[str] = set()
+    away: set[str] = set()
     for entry in folder.scan():
         name = entry.name
+        if not wanted.hidden and is_hidden(entry):
+            hidden.add(name)
+        if is_away(entry):
+            away.add(name)
         if entry.is_file(follow_symlinks=False):
             files.append(name)
         elif entry.is_dir(follow_symlinks=False):
@@ -300,13 +315,13 @@ def visited(
     if rules is not None or not wanted.hidden:
         prefix = os.fsencode("/".join((*folder.place.parts, "")))
         for names, are_folders in ((files, False), (folders, True)):
-            gone = (rules or _NO_RULES).left_out(prefix, names, are_folders, wanted.hidden)
+            gone = (rules or _NO_RULES).left_out(prefix, names, are_folders, hidden)
             if gone:
                 left_out += ((name, are_folders) for name in sorted(gone))
                 names[:] = [name for name in names if name not in gone]
     files.sort()
     folders.sort()
-    return Visit(folder, parts, files, frozenset(links), frozenset(others), folders, left_out), rules
+    return Visit(folder, parts, files, frozenset(links), frozenset(others), folders, left_out, hidden, away), rules
 
 
 def _cut(visit: Visit, after: tuple[str, ...]) -> None:

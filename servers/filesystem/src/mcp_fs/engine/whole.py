@@ -12,6 +12,7 @@ from mcp_batteries.limits import Stop
 from mcp_fs.engine.files.handles import open_file, open_folder, status
 from mcp_fs.engine.files.text import SAMPLE_BYTES, decode, shown, sniff
 from mcp_fs.engine.listing import list_folder
+from mcp_fs.engine.marks import is_hidden
 from mcp_fs.engine.media import MOST_WHOLE, mime_type
 from mcp_fs.models import Whole
 from mcp_fs.policy import Readable
@@ -55,15 +56,13 @@ def files_in(folder: Readable, stop: Stop) -> Sequence[tuple[Readable, str]]:
         names: list[str] = []
         for entry in listed.scan():
             stop.check()
-            if not folder.policy.protected((*listed.place.parts, entry.name)):
+            if not is_hidden(entry) and not folder.policy.protected((*listed.place.parts, entry.name)):
                 names.append(entry.name)
                 if len(names) == _MOST_CHILDREN:
                     break
     found: list[tuple[Readable, str]] = []
     for name in sorted(names):
         stop.check()
-        if name.startswith("."):
-            continue
         try:
             kind = stat.S_IFMT(status(folder / name).st_mode)
         except Problem:  # gone meanwhile, or a link that leads nowhere or out

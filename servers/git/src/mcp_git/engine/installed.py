@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import cached_property
 
 from mcp_batteries.errors import Problem, Unavailable
-from mcp_batteries.executables import find_executable
+from mcp_batteries.executables import NO_WINDOW, find_executable
 from mcp_git import config
 from mcp_git.layout import is_inside
 from mcp_git.policy import Policy
@@ -107,6 +107,7 @@ class Installed:
             capture_output=True,
             timeout=10,
             check=False,
+            creationflags=NO_WINDOW,
         )
         if made.returncode:
             raise Failed(made.stderr.decode("utf-8", "replace"), made.returncode)

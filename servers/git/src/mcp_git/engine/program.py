@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
+from mcp_batteries.executables import NO_WINDOW
 from mcp_batteries.limits import Stop
 from mcp_git import config
 from mcp_git.engine.installed import Failed, Installed
@@ -162,6 +163,7 @@ class Git:
                 stdout=subprocess.PIPE,
                 stderr=said,
                 start_new_session=True,
+                creationflags=NO_WINDOW,
             )
             assert process.stdout is not None
             pipe, ended = Pipe(process.stdout), False

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Mapping, Sequence
 
 from mcp_batteries.errors import Refused, Unavailable
+from mcp_batteries.executables import NO_WINDOW
 from mcp_git import config
 from mcp_git.engine.installed import Failed, Installed
 from mcp_git.layout import Layout
@@ -134,6 +135,7 @@ class Shadows:
                 capture_output=True,
                 timeout=_INDEX_SECONDS,
                 check=False,
+                creationflags=NO_WINDOW,
             )
         except subprocess.TimeoutExpired:
             raise Unavailable("The index of this repository takes too long to read.", "Call again later.") from None

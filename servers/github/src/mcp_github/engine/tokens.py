@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from mcp_batteries.errors import Problem, Refused, Unavailable
-from mcp_batteries.executables import find_executable
+from mcp_batteries.executables import NO_WINDOW, find_executable
 from mcp_batteries.limits import in_thread
 from mcp_github.engine.login import DeviceLogin
 from mcp_github.engine.response import VERSION
@@ -234,6 +234,7 @@ def _gh(host: str) -> str | None:
         done = subprocess.run(
             [program, "auth", "token", "--hostname", host],
             capture_output=True, text=True, timeout=10, stdin=subprocess.DEVNULL, check=False,
+            creationflags=NO_WINDOW,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
         return None

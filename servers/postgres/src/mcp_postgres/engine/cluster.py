@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 from mcp_batteries.errors import Unavailable
+from mcp_batteries.executables import NO_WINDOW
 
 __all__ = ["Cluster"]
 
@@ -53,6 +54,7 @@ class Cluster:
             stdout=subprocess.PIPE,
             # Not with our terminal's Ctrl-C: it ends when we do.
             start_new_session=True,
+            creationflags=NO_WINDOW,
         )
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(request).encode() + b"\n")

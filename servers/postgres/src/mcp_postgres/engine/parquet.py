@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, cast
 import anyio.from_thread
 
 from mcp_batteries.errors import Invalid
+from mcp_batteries.executables import NO_WINDOW
 from mcp_batteries.limits import in_thread
 from mcp_batteries.sql.parquet import Kind, Unreadable, write
 from mcp_postgres.engine.cells import MASK, Column
@@ -56,7 +57,9 @@ def types_of(raw: BinaryIO) -> list[str | None]:
 
 def _lines(raw: BinaryIO) -> Generator[list[Any]]:
     command = [sys.executable, "-P", "-m", "mcp_batteries.sql.parquet"]
-    with subprocess.Popen(command, stdin=raw, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as reader:
+    with subprocess.Popen(
+        command, stdin=raw, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, creationflags=NO_WINDOW
+    ) as reader:
         assert reader.stdout is not None
         try:
             for line in reader.stdout:

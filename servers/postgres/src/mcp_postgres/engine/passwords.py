@@ -19,6 +19,7 @@ import anyio.to_thread
 from psycopg import pq
 
 from mcp_batteries.errors import Unavailable, reason
+from mcp_batteries.executables import NO_WINDOW
 
 __all__ = ["Passwords"]
 
@@ -66,7 +67,7 @@ def _printed(arguments: list[str] | str) -> str:
     try:
         done = subprocess.run(
             arguments, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False, text=True,
-            encoding="utf-8", errors="replace",
+            encoding="utf-8", errors="replace", creationflags=NO_WINDOW,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise _failed(f"it took more than {_SECONDS:.0f} seconds") from None

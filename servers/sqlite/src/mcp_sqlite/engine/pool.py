@@ -21,6 +21,7 @@ from anyio.abc import Process, TaskGroup
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
+from mcp_batteries.executables import NO_WINDOW
 
 __all__ = ["Pool", "Rest", "problem_of"]
 
@@ -79,7 +80,7 @@ class _Worker:
     async def start(cls, options: Sequence[str]) -> _Worker:
         # -P: no module of the folder the host started us in.
         command = [sys.executable, "-P", "-m", "mcp_sqlite.worker", *options]
-        worker = cls(await anyio.open_process(command, stderr=subprocess.DEVNULL))
+        worker = cls(await anyio.open_process(command, stderr=subprocess.DEVNULL, creationflags=NO_WINDOW))
         try:
             with anyio.fail_after(_START_SECONDS):
                 _checked(await worker.receive())

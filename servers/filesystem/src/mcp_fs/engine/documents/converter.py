@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import IO, BinaryIO, Literal, cast
 
 from mcp_batteries.errors import Invalid, NotFound, Problem, TooLarge, Unavailable, quote
+from mcp_batteries.executables import NO_WINDOW
 from mcp_batteries.limits import Stop, Stopped
 from mcp_fs.engine.documents.kinds import FRAME, MOST_BYTES, RANGE, SECONDS
 
@@ -101,6 +102,7 @@ class _Worker:
             stderr=subprocess.DEVNULL,
             cwd=os.path.abspath(os.sep),
             env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
+            creationflags=NO_WINDOW,
         )
 
     @property

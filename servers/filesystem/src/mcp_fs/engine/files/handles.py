@@ -28,6 +28,7 @@ else:
 __all__ = [
     "Folder",
     "Spot",
+    "is_held_open",
     "not_a_file",
     "open_file",
     "open_folder",
@@ -172,6 +173,11 @@ def told(place: Readable) -> Generator[None]:
         raise problem(error, place) from error
 
 
+def is_held_open(error: OSError) -> bool:
+    """Whether Windows said that another program has open what `error` is about."""
+    return getattr(error, "winerror", 0) in _IN_USE
+
+
 def problem(error: OSError, place: Readable, outcome: str = "") -> Problem:
     """What an `OSError` about `place` means to a caller.
 
@@ -180,7 +186,7 @@ def problem(error: OSError, place: Readable, outcome: str = "") -> Problem:
     """
     shown = quote(place.display)
     end = f"; {outcome}." if outcome else "."
-    if getattr(error, "winerror", 0) in _IN_USE:
+    if is_held_open(error):
         return Conflict(f"Another program has {shown} open{end}", "Close it there, then try again.")
     match error.errno:
         case errno.ENOENT:

@@ -41,16 +41,28 @@ _kernel.CreateFileW.argtypes = [
 ]  # fmt: skip
 _kernel.GetFinalPathNameByHandleW.argtypes = [wintypes.HANDLE, wintypes.LPWSTR, wintypes.DWORD, wintypes.DWORD]
 _kernel.CloseHandle.argtypes = [wintypes.HANDLE]
+_kernel.SetFileAttributesW.argtypes = [wintypes.LPCWSTR, wintypes.DWORD]
+_security = ctypes.WinDLL("advapi32", use_last_error=True)
+_security.GetFileSecurityW.argtypes = [
+    wintypes.LPCWSTR, wintypes.DWORD, wintypes.LPVOID, wintypes.DWORD, ctypes.POINTER(wintypes.DWORD),
+]  # fmt: skip
+_security.SetFileSecurityW.argtypes = [wintypes.LPCWSTR, wintypes.DWORD, wintypes.LPVOID]
 
 _INVALID = wintypes.HANDLE(-1).value
 _LIST = 0x0001  # FILE_LIST_DIRECTORY: access to data, without which sharing is not checked
 _ATTRIBUTES = 0x0080  # FILE_READ_ATTRIBUTES
+_READ, _WRITE = 0x80000000, 0x40000000  # GENERIC_READ, GENERIC_WRITE
+_DELETE = 0x00010000
+_KEPT = stat.FILE_ATTRIBUTE_HIDDEN | stat.FILE_ATTRIBUTE_SYSTEM | stat.FILE_ATTRIBUTE_NOT_CONTENT_INDEXED
+_WHO_MAY = 4  # DACL_SECURITY_INFORMATION
 _SHARE_READ_WRITE = 0x0001 | 0x0002
 _SHARE_ALL = _SHARE_READ_WRITE | 0x0004
 _OPEN_EXISTING = 3
 _BACKUP = 0x02000000  # FILE_FLAG_BACKUP_SEMANTICS: folders too
 _THE_LINK_ITSELF = 0x00200000  # FILE_FLAG_OPEN_REPARSE_POINT
-_BUSY = (5, 32, 33)  # ERROR_ACCESS_DENIED, of a file to be replaced, ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION
+_STANDS_FOR_ANOTHER = 0x20000000  # IsReparseTagNameSurrogate: links and junctions
+_HELD = (32, 33)  # ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION
+_BUSY = (5, *_HELD)  # ERROR_ACCESS_DENIED, of a file to be replaced
 _BUSY_SECONDS = 0.5
 _PAUSE_SECONDS = 0.01
 _DEVICES = frozenset(
@@ -96,9 +108,11 @@ class Folder(Generic[P_co]):
         try:
             fd = os.open(self._at(name), flags | os.O_BINARY | os.O_NOINHERIT, mode)
         except PermissionError:
-            if not _is_folder(self._at(name)):
-                raise
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR)) from None
+            if _is_folder(self._at(name)):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR)) from None
+            # The C library forgets what Windows said.
+            _refuse_held(self._path(name), _READ | _WRITE if flags & (os.O_WRONLY | os.O_RDWR) else _READ)
+            raise
         if not _is_same_path(_final_path(msvcrt.get_osfhandle(fd)), self._path(name)):
             os.close(fd)
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
@@ -128,6 +142,18 @@ class Folder(Generic[P_co]):
         if not stat.S_ISLNK(found.st_mode):
             os.utime(self._at(name), ns=(found.st_atime_ns, found.st_mtime_ns))
 
+    def inherit(self, name: str, old: str) -> bool:
+        """Give the file `name` who may do what with `old`, and whether people see it; False if that can't be kept."""
+        one, other = self._at(name), self._at(old)
+        if attributes := os.lstat(other).st_file_attributes & _KEPT:
+            kept = bool(_kernel.SetFileAttributesW(one, attributes | os.lstat(one).st_file_attributes))
+        else:
+            kept = True
+        rights = _who_may(other)
+        if rights is None or rights == _who_may(one):  # None: the disk keeps none
+            return kept
+        return bool(_security.SetFileSecurityW(one, _WHO_MAY, rights)) and kept
+
     def make_link(self, text: str, name: str) -> None:
         os.symlink(text, self._at(name))
 
@@ -149,6 +175,8 @@ class Folder(Generic[P_co]):
         except PermissionError:
             # What Windows says of every folder that is in the way; rename(2) replaces an empty one with another.
             if not _is_folder(target):
+                # Of a target in use Windows says no more than that it may not be replaced.
+                _refuse_held(folder._path(new), _DELETE)
                 raise
             if not _is_folder(source):
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR)) from None
@@ -292,6 +320,24 @@ def _final_path(handle: int) -> str:
     return path.removeprefix("\\\\?\\")
 
 
+def _refuse_held(path: str, access: int) -> None:
+    """Return unless somebody has `path` open in a way that forbids `access`: for calls that don't say so."""
+    try:
+        _kernel.CloseHandle(_open(path, access, _SHARE_ALL, _BACKUP))
+    except OSError as error:
+        if error.winerror in _HELD:
+            raise error from None
+
+
+def _who_may(path: str) -> bytes | None:
+    """The access list of a file, as a security descriptor."""
+    needed = wintypes.DWORD()
+    _security.GetFileSecurityW(path, _WHO_MAY, None, 0, ctypes.byref(needed))
+    buffer = ctypes.create_string_buffer(needed.value)
+    told = needed.value and _security.GetFileSecurityW(path, _WHO_MAY, buffer, needed, ctypes.byref(needed))
+    return buffer.raw if told else None
+
+
 def _is_same_path(one: str, other: str) -> bool:
     return os.path.normcase(one) == os.path.normcase(other)
 
@@ -309,7 +355,8 @@ def _patiently(change: Callable[[], None], may_help: Callable[[], bool] = lambda
 
 
 def _is_junction(path: str) -> bool:
-    return getattr(os.lstat(path), "st_reparse_tag", 0) != 0
+    """Whether a name stands for another; what OneDrive and others mark with a tag as theirs does not."""
+    return bool(getattr(os.lstat(path), "st_reparse_tag", 0) & _STANDS_FOR_ANOTHER)
 
 
 def _is_folder(path: str) -> bool:

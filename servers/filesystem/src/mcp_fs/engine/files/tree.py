@@ -16,7 +16,7 @@ from mcp_batteries.limits import Stop
 from mcp_batteries.progress import tell
 from mcp_fs.engine.files.belongings import Belongings
 from mcp_fs.engine.files.copying import MOST_DEPTH, Census, copy_file, copy_other, steps_to, taken
-from mcp_fs.engine.files.handles import Folder, Spot, problem, resolve, told
+from mcp_fs.engine.files.handles import Folder, Spot, is_held_open, problem, resolve, told
 from mcp_fs.engine.files.locks import locked
 from mcp_fs.engine.files.temp_files import remove_all, temporary_name
 from mcp_fs.engine.files.write import (
@@ -233,7 +233,9 @@ def _move_problem(
             f"{quote(target.display)} is a file, which a folder can't replace; nothing was moved.",
             "Choose another name, or delete the file first.",
         )
-    return problem(error, source if error.errno == errno.ENOENT else target, "nothing was moved")
+    # Of two names Windows tells when the first is held; that the second is has been found out.
+    about_source = error.errno == errno.ENOENT or (is_held_open(error) and error.filename2 is not None)
+    return problem(error, source if about_source else target, "nothing was moved")
 
 
 class _Doomed(Census):

@@ -278,7 +278,7 @@ def stage(
             hold(fd)
             for block in (data,) if isinstance(data, bytes) else data:
                 write_all(fd, block)
-            notes = _inherit(fd, spot, old, like)
+            notes = _inherit(fd, temporary, spot, old, like)
             sync(fd)
             made = os.fstat(fd)
             if sys.platform == "win32":
@@ -297,14 +297,18 @@ def sync(fd: int) -> None:
     os.fsync(fd)
 
 
-def _inherit(fd: int, spot: Spot[Writable], old: os.stat_result | None, like: int | None) -> list[str]:
+def _inherit(fd: int, temporary: str, spot: Spot[Writable], old: os.stat_result | None, like: int | None) -> list[str]:
     """Give the new file what the old one had, on its handle; what could not be kept, in words."""
+    notes: list[str] = []
+    if old is not None and old.st_nlink > 1:
+        notes.append(f"it had {old.st_nlink} hard links; the other names keep the old content")
     if sys.platform == "win32":
-        return []
+        if old is not None and not spot.folder.inherit(temporary, spot.name):
+            notes.append("who may read and write it could not be kept")
+        return notes
     if old is None:
         inherit_new(fd, like)
         return []
-    notes: list[str] = []
     mode = stat.S_IMODE(old.st_mode)
     if (old.st_uid, old.st_gid) != (os.geteuid(), os.fstat(fd).st_gid):
         try:
@@ -317,8 +321,6 @@ def _inherit(fd: int, spot: Spot[Writable], old: os.stat_result | None, like: in
     if not _copy_attributes(fd, spot):
         notes.append("some extended attributes could not be kept")
     os.fchmod(fd, mode)
-    if old.st_nlink > 1:
-        notes.append(f"it had {old.st_nlink} hard links; the other names keep the old content")
     return notes
 
 

@@ -28,7 +28,7 @@ from mcp_fs.engine.search.opened import Documents, File, why_not
 from mcp_fs.engine.search.prefilter import byte_pattern, wide_pattern
 from mcp_fs.engine.search.regex import LineSearch, byte_search, line_search
 from mcp_fs.engine.search.selection import Chooser, bare_names, chooser, choosers
-from mcp_fs.engine.walk import Filter, Sight, Skipped, Visit, order, page_bytes, shown, spoken, walk
+from mcp_fs.engine.walk import AWAY, Filter, Sight, Skipped, Visit, order, page_bytes, shown, spoken, walk
 from mcp_fs.models import Match, Matches, Tallies, counted
 from mcp_fs.policy import Readable
 
@@ -396,6 +396,9 @@ class _Search:
                 continue
             if place.policy.protected((*place.parts, name)):
                 self.skipped.add("protected", shown(place, name))
+                continue
+            if name in visit.away:
+                self.skipped.add(AWAY, shown(place, name))
                 continue
             yield File((*visit.parts, name), place, name, visit.folder)
 

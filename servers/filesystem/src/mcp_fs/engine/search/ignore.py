@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Set
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -102,12 +102,12 @@ class Rules:
             names = [name for name in (".git", *IGNORE_FILES) if _exists(folder, name)]
             return cls.of(folder, names, above)
 
-    def left_out(self, folder: bytes, names: list[str], are_folders: bool, hidden: bool) -> set[str]:
+    def left_out(self, folder: bytes, names: list[str], are_folders: bool, hidden: Set[str]) -> set[str]:
         """Which of `names` are ignored, or hidden and not brought back.
 
         Args:
             folder: path below the served folder of where they lie, empty or with a slash at its end.
-            hidden: whether hidden names are wanted.
+            hidden: names that are hidden, unless they are wanted.
         """
         paths = [name.encode("utf-8", _ERRORS) for name in names]
         deciders = [
@@ -118,7 +118,7 @@ class Rules:
             if rules.may_speak_of(above + (b"\n" + above).join(paths))
         ]
         if not deciders:
-            return set() if hidden else {name for name in names if name.startswith(".")}
+            return {name for name in names if name in hidden} if hidden else set()
         gone: set[str] = set()
         for name, path in zip(names, paths, strict=True):
             for decide, above in deciders:
@@ -128,7 +128,7 @@ class Rules:
                         gone.add(name)
                     break
             else:
-                if not hidden and name.startswith("."):
+                if name in hidden:
                     gone.add(name)
         return gone
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import IO, cast
 
-from mcp_batteries.executables import find_executable
+from mcp_batteries.executables import NO_WINDOW, find_executable
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.walk import Filter
 
@@ -92,6 +92,7 @@ def candidates(program: str, folder_fd: int, hint: Hint, stop: Stop) -> tuple[li
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=f"/proc/self/fd/{folder_fd}",
+        creationflags=NO_WINDOW,
     )
     try:
         output, errors = _drain(process, stop)

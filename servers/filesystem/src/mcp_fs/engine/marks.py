@@ -1,0 +1,28 @@
+"""What the file system says of an entry beside its type, told by the list of its folder: without opening the entry."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+
+__all__ = ["is_away", "is_hidden"]
+
+_RECALL = 0x0040_0000 | 0x0004_0000  # FILE_ATTRIBUTE_RECALL_ON_DATA_ACCESS, FILE_ATTRIBUTE_RECALL_ON_OPEN
+
+
+def is_hidden(entry: os.DirEntry[str]) -> bool:
+    """Whether people don't see it: a name with a dot in front, on Windows also one with the attribute."""
+    return entry.name.startswith(".") or (sys.platform == "win32" and _has(entry, stat.FILE_ATTRIBUTE_HIDDEN))
+
+
+def is_away(entry: os.DirEntry[str]) -> bool:
+    """Whether its content is elsewhere and would be fetched by reading it: OneDrive's and others' placeholders."""
+    return sys.platform == "win32" and _has(entry, stat.FILE_ATTRIBUTE_OFFLINE | _RECALL)
+
+
+def _has(entry: os.DirEntry[str], attributes: int) -> bool:
+    try:
+        return bool(getattr(entry.stat(follow_symlinks=False), "st_file_attributes", 0) & attributes)
+    except OSError:
+        return False
