@@ -178,6 +178,8 @@ def test_a_list_names_what_it_does_not_open(here: Ground) -> None:
     assert here.policy.protected((".env",)) and not here.policy.protected(("a",))
     assert here.policy.shelters((".aws",)) and not here.policy.shelters(("a",)) and not here.policy.shelters(())
     assert not Secrets([".aws/*"]).shelters((".AWS",))
+    assert Secrets().protects((".aws", "credentials", "old"))
+    assert not Secrets(["credentials"]).protects((".aws", "credentials", "old"))
 
 
 def test_a_client_root_that_is_of_no_use_does_not_cost_the_others(here: Ground) -> None:

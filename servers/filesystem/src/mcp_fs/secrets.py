@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase, translate
-from functools import lru_cache
 
 __all__ = ["Secrets"]
 
@@ -40,6 +39,14 @@ _NAMES = _any_of(pattern for pattern in _SECRET if "/" not in pattern)
 _PATHS = _any_of(pattern for pattern in _SECRET if "/" in pattern)
 _PATH_PARENTS = frozenset(part for pattern in _SECRET for part in pattern.split("/")[:-1])
 _OPEN = _any_of(_HARMLESS)
+_MOST_KNOWN = 8192
+"""Names that are remembered as no secrets and no folders of any."""
+
+
+def _is_suspect(name: str) -> bool:
+    # Almost every name ends here; a name below a folder of the path patterns is looked at more closely.
+    name = name.casefold()
+    return _NAMES.match(name) is not None or name in _PATH_PARENTS
 
 
 class Secrets:
@@ -51,24 +58,22 @@ class Secrets:
 
     def __init__(self, allowed: Iterable[str] = ()) -> None:
         self._allowed = tuple(pattern.casefold() for pattern in allowed)
-        self._suspect = lru_cache(maxsize=8192)(self._suspect_name)
+        self._plain: set[str] = set()
 
     def protects(self, parts: tuple[str, ...]) -> bool:
         """True when the last of `parts`, or a folder on the way to it, is a secret."""
-        if not any(map(self._suspect, parts)):
+        if self._plain.issuperset(parts):
             return False
-        return any(self._suspect(part) and self._secret(parts, index) for index, part in enumerate(parts))
+        if len(self._plain) > _MOST_KNOWN:
+            self._plain.clear()
+        plain = {part for part in parts if not _is_suspect(part)}
+        self._plain |= plain
+        return any(part not in plain and self._secret(parts, index) for index, part in enumerate(parts))
 
     def shelters(self, parts: tuple[str, ...]) -> bool:
         """True when files below would no longer be known as secrets if the last of `parts` had another name."""
         name = parts[-1].casefold() if parts else ""
         return name in _PATH_PARENTS and not self._is_allowed([name, "any"], 1)
-
-    @staticmethod
-    def _suspect_name(name: str) -> bool:
-        # Almost every name ends here; a name below a folder of the path patterns is looked at more closely.
-        name = name.casefold()
-        return _NAMES.match(name) is not None or name in _PATH_PARENTS
 
     def _secret(self, parts: tuple[str, ...], index: int) -> bool:
         path = [part.casefold() for part in parts]
