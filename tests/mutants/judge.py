@@ -1,10 +1,13 @@
-"""Judges the mistakes in one module of a copy of the project: `judge.py MODULE`, started by run.py in the copy.
+"""Judges mistakes in a copy of the project: `judge.py MODULE...`, started by run.py in the copy.
+
+The modules have the same tests, which run once to see how long each takes and which lines it reaches.
 
 A process that has imported what the tests need of others' packages, and nothing of the project, forks for each mistake:
 the fork imports the module with its mistake, and so do all processes that it starts. It runs first the tests that
 reach the line, the quickest first, and if none of them notices, the others.
 
-Reads a mutation's number per line of standard input, and writes "survived", "killed" or "killed by time" for each.
+Reads a module and a mutation's number per line of standard input, and writes "survived", "killed" or "killed by time"
+for each.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Collection, Generator
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +30,7 @@ ROOT = Path.cwd()
 sys.path[:0] = [str(ROOT / "tests")]
 
 from mutants.modules import MODULES  # noqa: E402
-from mutants.mutations import Mutation, mutations  # noqa: E402
+from mutants.mutations import mutations  # noqa: E402
 
 PYTEST = (
     "-q", "-x", "-n0", "-p", "no:cacheprovider", "--hypothesis-profile=mutants",
@@ -39,12 +42,13 @@ _SECONDS = 900
 
 
 class Reaching:
-    """A plugin that learns how long each test takes and which lines of `path` it reaches."""
+    """A plugin that learns how long each test takes and which lines of `modules` it reaches."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, modules: Sequence[str]) -> None:
         import coverage
 
-        self.coverage = coverage.Coverage(data_file=None, include=[str(path)], config_file=False)
+        paths = [str(ROOT / module) for module in modules]
+        self.coverage = coverage.Coverage(data_file=None, include=paths, config_file=False)
         self.seconds: dict[str, float] = {}
 
     @pytest.hookimpl(wrapper=True)
@@ -56,12 +60,14 @@ class Reaching:
         finally:
             self.seconds[item.nodeid] = time.monotonic() - begun
 
-    def lines(self) -> dict[int, list[str]]:
+    def lines(self) -> dict[str, dict[int, list[str]]]:
+        """The tests by module and line."""
         data = self.coverage.get_data()
         return {
-            line: [test for test in tests if test]
+            Path(path).relative_to(ROOT).as_posix(): {
+                line: [test for test in tests if test] for line, tests in data.contexts_by_lineno(path).items()
+            }
             for path in data.measured_files()
-            for line, tests in data.contexts_by_lineno(path).items()
         }
 
 
@@ -112,12 +118,12 @@ def forked(work: Callable[[], int], seconds: float) -> int | None:
     return os.waitstatus_to_exitcode(status)
 
 
-def measure(module: str, tests: Collection[str], found: Path) -> int:
+def measure(modules: Sequence[str], found: Path) -> int:
     """Run all tests with no mistake, and write down what came of it."""
     os.environ["COVERAGE_CORE"] = "ctrace"  # the newer one of Python 3.14 cannot tell tests apart
-    reaching = Reaching(ROOT / module)
+    reaching = Reaching(modules)
     reaching.coverage.start()
-    code = pytest.main([*PYTEST, *tests], plugins=[reaching])
+    code = pytest.main([*PYTEST, *MODULES[modules[0]]], plugins=[reaching])
     reaching.coverage.stop()
     own = [str(ROOT / folder) for folder in ("shared", "servers", "examples", "tests")]
     others = [
@@ -131,24 +137,26 @@ def measure(module: str, tests: Collection[str], found: Path) -> int:
 
 
 class Judge:
-    def __init__(self, module: str, baseline: dict[str, Any]) -> None:
-        self._path = ROOT / module
-        self._source = self._path.read_bytes()
+    def __init__(self, baseline: dict[str, Any]) -> None:
         self._seconds: dict[str, float] = baseline["seconds"]
-        self._reach: dict[str, list[str]] = baseline["lines"]
+        self._reach: dict[str, dict[str, list[str]]] = baseline["lines"]
         self._moment = int(time.time())
         for name in baseline["others"]:
             with contextlib.suppress(Exception):
                 importlib.import_module(name)
 
-    def judge(self, mutation: Mutation) -> str:
+    def judge(self, module: str, number: int) -> str:
+        path = ROOT / module
+        source = path.read_bytes()
+        mutation = mutations(source)[number]
         start, end = mutation.span
-        last = mutation.line + self._source[start:end].count(b"\n")
-        reach = {test for line in range(mutation.line, last + 1) for test in self._reach.get(str(line), [])}
+        last = mutation.line + source[start:end].count(b"\n")
+        lines = self._reach.get(module, {})
+        reach = {test for line in range(mutation.line, last + 1) for test in lines.get(str(line), [])}
         first = {test: seconds for test, seconds in self._seconds.items() if test in reach}
         rest = {test: seconds for test, seconds in self._seconds.items() if test not in reach}
         try:
-            self._write(mutation.apply(self._source))
+            self._write(path, mutation.apply(source))
             for tests in filter(None, (first, rest)):
                 only = Only(tests)
                 limit = 3 * sum(tests.values()) + 20
@@ -157,24 +165,24 @@ class Judge:
                     return "killed by time" if code is None else "killed"
             return "survived"
         finally:
-            self._write(self._source)
+            self._write(path, source)
 
-    def _write(self, source: bytes) -> None:
-        self._path.write_bytes(source)
+    def _write(self, path: Path, source: bytes) -> None:
+        path.write_bytes(source)
         # Python takes a cached module for current by its size and its time in whole seconds.
         self._moment += 2
-        os.utime(self._path, (self._moment, self._moment))
+        os.utime(path, (self._moment, self._moment))
 
 
-def main(module: str) -> None:
+def main(modules: Sequence[str]) -> None:
     found = Path(tempfile.mkdtemp()) / "reach.json"
-    if forked(lambda: measure(module, MODULES[module], found), _SECONDS) != 0:
-        sys.exit(f"Tests of {module} fail without any mistake, or take longer than {_SECONDS} s.")
-    judge = Judge(module, json.loads(found.read_text("utf-8")))
-    every = mutations((ROOT / module).read_bytes())
+    if forked(lambda: measure(modules, found), _SECONDS) != 0:
+        sys.exit(f"Tests of {modules[0]} fail without any mistake, or take longer than {_SECONDS} s.")
+    judge = Judge(json.loads(found.read_text("utf-8")))
     while line := sys.stdin.readline():
-        print(judge.judge(every[int(line)]), flush=True)
+        module, number = line.split()
+        print(judge.judge(module, int(number)), flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1:])

@@ -19,12 +19,14 @@ MODULES = {
     f"{_SHARED}/replicas/bus.py": ("tests/shared/test_buses.py", "tests/simulation/test_simulation.py"),
     f"{_SHARED}/subscriptions/subscribers.py": _HEARING,
     f"{_SHARED}/subscriptions/topics.py": _HEARING,
-    f"{_SHARED}/transports/http/auth/guard.py": (
-        "tests/shared/test_guard.py",
-        "tests/shared/test_access.py",
-        "tests/e2e/test_login.py",
-    ),
-    f"{_SHARED}/transports/http/auth/scopes.py": ("tests/shared/test_guard.py", "tests/shared/test_access.py"),
+    **{
+        f"{_SHARED}/transports/http/auth/{name}.py": (
+            "tests/shared/test_guard.py",
+            "tests/shared/test_access.py",
+            "tests/e2e/test_login.py",
+        )
+        for name in ("guard", "scopes")
+    },
     f"{_SHARED}/transports/http/host_check.py": ("tests/shared/test_host_check.py", "tests/shared/test_http.py"),
     **{
         f"servers/filesystem/src/mcp_fs/policy/{name}.py": (

@@ -73,10 +73,15 @@ class Copy:
         self._scratch.mkdir()
         self._environment["TMPDIR"] = str(self._scratch)
 
-    def judge(self, module: str, jobs: Sequence[Job]) -> Iterator[tuple[Job, str]]:
-        """For each mutation of `module`: "survived", "killed" by a failing test, or "killed by time"."""
-        numbers = {mutation: number for number, mutation in enumerate(mutations((ROOT / module).read_bytes()))}
-        command = [self._python, "tests/mutants/judge.py", module]
+    def judge(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, str]]:
+        """For each mutation, of modules with the same tests: "survived", "killed" by a test, or "killed by time"."""
+        modules = list(dict.fromkeys(job.module for job in jobs))
+        numbers = {
+            Job(module, mutation): number
+            for module in modules
+            for number, mutation in enumerate(mutations((self._folder / module).read_bytes()))
+        }
+        command = [self._python, "tests/mutants/judge.py", *modules]
         with subprocess.Popen(
             command, cwd=self._folder, env=self._environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         ) as process:
@@ -84,10 +89,10 @@ class Copy:
             assert process.stdout is not None
             try:
                 for job in jobs:
-                    print(numbers[job.mutation], file=process.stdin, flush=True)
+                    print(job.module, numbers[job], file=process.stdin, flush=True)
                     verdict = process.stdout.readline().strip()
                     if not verdict:
-                        raise RuntimeError(f"The judge of {module} has ended.")
+                        raise RuntimeError(f"The judge of {', '.join(modules)} has ended.")
                     yield job, verdict
             finally:
                 process.stdin.close()
@@ -114,13 +119,13 @@ def main(names: tuple[str, ...], sample: int | None, seed: int, jobs: int) -> No
     if not planned:
         raise click.ClickException(f"No module is called so. There are: {', '.join(MODULES)}")
     results = {job: "known" for job in planned if key(job) in explained}
-    of_module: dict[str, list[Job]] = {}
+    together: dict[tuple[str, ...], list[Job]] = {}
     for job in planned:
         if job not in results:
-            of_module.setdefault(job.module, []).append(job)
-    waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
-    for module in of_module:
-        waiting.put(module)
+            together.setdefault(MODULES[job.module], []).append(job)
+    waiting: queue.SimpleQueue[list[Job]] = queue.SimpleQueue()
+    for group in together.values():
+        waiting.put(group)
     failures: list[str] = []
 
     def work(folder: Path) -> None:
@@ -128,10 +133,10 @@ def main(names: tuple[str, ...], sample: int | None, seed: int, jobs: int) -> No
             copy = Copy(folder)
             while not failures:
                 try:
-                    module = waiting.get_nowait()
+                    group = waiting.get_nowait()
                 except queue.Empty:
                     return
-                for job, result in copy.judge(module, of_module[module]):
+                for job, result in copy.judge(group):
                     results[job] = result
                     if result == "survived":
                         print(f"SURVIVED {job}", flush=True)
