@@ -66,6 +66,8 @@ def test_a_folder_in_the_place_of_another_is_not_served(tmp_path: Path, made: Ma
             again.mkdir()
         with pytest.raises(Refused, match="moved or replaced"):
             served.layout(repository)
+    # As long as it is open its number is its own: a folder that is deleted leaves it to the next.
+    assert (os.fstat(repository.fd).st_dev, os.fstat(repository.fd).st_ino) == repository.identity
 
 
 ASKING: dict[str, Callable[[Policy], object]] = {
@@ -145,7 +147,19 @@ def test_a_uri_stands_for_one_thing_and_is_made_of_it(made: Made) -> None:
             served.shown(nobody)
 
 
-GOOD = ["HEAD", "HEAD~2", "main", "a/b", "v1.0^{}", "stash@{1}", "main@{12:30}", ":0", ":3", "x" * 250]
+GOOD = [
+    "HEAD",
+    "HEAD~2",
+    "main",
+    "a/b",
+    "v1.0^{}",
+    "stash@{1}",
+    "main@{12:30}",
+    "main@{2 days ago}",
+    ":0",
+    ":3",
+    "x" * 250,
+]
 BAD = {
     "-x": "begins with a dash", "": "is not a revision", "a..b": "is a range", "^a": "is a range", "a:b": "as `path`",
     ":4": "is not a revision", ":0x": "is not a revision", "x" * 251: "is not a revision", "a\nb": "is not a revision",
@@ -244,6 +258,15 @@ def test_a_remote_is_one_of_the_repositorys_own(tmp_path: Path, made: Made) -> N
         served.remote("nobody", layout, entries[2:], ())
     with pytest.raises(Invalid):
         served.remote("-x", layout, entries, ())
+
+
+@pytest.mark.parametrize("bare", [(), ("--bare",)])
+def test_a_remote_by_a_relative_path_lies_beside_the_repository(tmp_path: Path, bare: tuple[str, ...]) -> None:
+    far, near = (Made(tmp_path / "far" / name, *bare) for name in ("far", "near"))
+    served = policy(near.path, fetch=True, remote_folder=(str(tmp_path / "far"),))
+    layout = served.layout(served.repository(""))
+    found = served.remote("o", layout, [("remote.o.url", "../far")], ()).address
+    assert found == served.remote("o", layout, [("remote.o.url", str(far.path))], ()).address
 
 
 def test_a_push_has_one_address(tmp_path: Path, made: Made) -> None:

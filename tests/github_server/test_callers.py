@@ -199,20 +199,6 @@ async def test_made_up_tokens_have_github_asked_a_few_times_at_most(world: Oracl
         assert found is not None and found.subject == "alice:5"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--auth", "caller"], "Give --transport http"),
-        (["--auth", "caller", "--transport", "sse"], "Give --transport http"),
-        (["--auth", "login", "--transport", "http", "--login-client-id", "x"], "--auth caller"),
-        (["--auth", "login"], "--login-client-id"),
-    ],
-)
-def test_a_way_in_that_nobody_could_take_is_refused(arguments: list[str], words: str) -> None:
-    with pytest.raises(Unavailable, match=words):
-        Policy(load(Settings, arguments))
-
-
 async def test_a_token_ends_when_github_says(world: Oracle) -> None:
     settings = load(Settings, ["--api-url", world.url, "--auth", "caller", "--transport", "http"])
     for text, moment in (

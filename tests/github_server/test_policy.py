@@ -1,8 +1,10 @@
 """What a caller's words may name, word by word: each case is taken, or refused with what to do instead."""
 
+from types import SimpleNamespace
+
 import pytest
 
-from mcp_batteries.errors import Invalid, Problem, Refused
+from mcp_batteries.errors import Invalid, Problem, Refused, Unavailable
 from mcp_batteries.settings import load
 from mcp_github.policy import Policy
 from mcp_github.settings import Settings
@@ -138,6 +140,51 @@ def test_other_files_have_none() -> None:
             served.write_file(name)
     with pytest.raises(Invalid, match="is empty"):
         served.write_file("/")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--auth", "caller"], "Give --transport http"),
+        (["--auth", "caller", "--transport", "sse"], "Give --transport http"),
+        (["--auth", "login", "--transport", "http", "--login-client-id", "x"], "--auth caller"),
+        (["--auth", "login"], "--login-client-id"),
+    ],
+)
+def test_a_way_in_that_nobody_could_take_is_refused(arguments: list[str], words: str) -> None:
+    with pytest.raises(Unavailable, match=words):
+        policy(*arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--auth", "caller", "--transport", "http"], ["--auth", "login", "--login-client-id", "x"],
+        ["--auth", "env"], ["--auth", "gh", "--transport", "http"],
+    ],
+)  # fmt: skip
+def test_other_ways_in_are_taken(arguments: list[str]) -> None:
+    assert policy(*arguments).may == ["read"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "effect", "toolset", "gates", "token", "missing", "why"),
+    [
+        ("", "read", "repos", [], False, [], ""),
+        ("", "write", "repos", ["workflow_files"], True, ["--write", "--workflow-files"], ""),
+        ("--write", "write", "repos", ["merge"], False, ["--merge"], "`GITHUB_TOKEN`"),
+        ("--write --merge", "destroy", "repos", ["merge"], True, [], ""),
+        ("--lockdown", "read", "repos", [], False, [], ""),
+        ("--lockdown", "read", "gists", [], False, [], "`--lockdown`"),
+        ("", "read", "gists", [], True, [], ""),
+    ],
+)
+def test_what_a_tool_lacks_is_told(
+    flags: str, effect: str, toolset: str, gates: list[str], token: bool, missing: list[str], why: str
+) -> None:
+    tool = SimpleNamespace(effect=effect, toolsets=[toolset], gates=gates)
+    found = policy(*flags.split()).withholds(tool, token=token)
+    assert found.flags == missing and (why in found.why if why else not found.why)
 
 
 def test_writing_needs_its_switch_and_each_gate_its_own() -> None:

@@ -13,6 +13,7 @@ import pytest
 from mcp.server.auth.middleware.auth_context import auth_context_var
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
+from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.tools import Tool
 from mcp.shared.exceptions import MCPError
 from mcp_types.jsonrpc import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
@@ -20,6 +21,8 @@ from starlette.responses import PlainTextResponse
 
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.server.tool import StrictTool
+from mcp_batteries.settings import Settings
+from mcp_batteries.transports.http.auth import guard as module
 from mcp_batteries.transports.http.auth.guard import Guard
 from mcp_batteries.transports.http.auth.scopes import Scopes
 
@@ -52,6 +55,8 @@ class Verifier:
     def __init__(self, **known: AccessToken) -> None:
         self.known = known
         self.problem: Unavailable | None = None
+        self.issuers: list[str] = []
+        self.asks: list[str] = []
 
     async def verify_token(self, token: str) -> AccessToken | None:
         if self.problem is not None:
@@ -198,6 +203,33 @@ async def test_metadata_are_found_where_an_issuer_can_be_asked() -> None:
         for path in (METADATA, METADATA + "/mcp"):
             assert (await http.get(path)).status_code == 401
     assert app.callers == []
+
+
+@pytest.mark.parametrize(
+    ("issuer", "issuers", "asks"),
+    [
+        (None, ["https://service.example.org"], ["repo"]),
+        ("https://login.example.org", ["https://login.example.org"], ["read", "write", "destroy"]),
+    ],
+)
+async def test_a_servers_own_verifier_is_asked_and_names_who_issues_its_tokens(
+    issuer: str | None, issuers: list[str], asks: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "tool_table", lambda server: TOOLS)
+    service = reader()
+    service.issuers, service.asks = ["https://service.example.org"], ["repo"]
+    for title, shown in (("Files", "Files"), (None, "mcp-files")):
+        server = MCPServer("mcp-files", title=title)
+        front = module.build_guard(server, Settings(auth_issuer=issuer), RESOURCE, service).before(App())
+        assert len(server.middleware) == len(MCPServer("mcp-files").middleware) + 1
+        async with client(front) as http:
+            found = (await http.get(METADATA)).json()
+            assert (await http.get("/mcp", headers={"authorization": "Bearer bob"})).text == "let in"
+        assert (found["authorization_servers"], found["scopes_supported"], found["resource_name"]) == (
+            issuers,
+            asks,
+            shown,
+        )
 
 
 async def test_words_of_a_challenge_cannot_leave_their_quotes() -> None:

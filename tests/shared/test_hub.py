@@ -11,7 +11,7 @@ import pytest
 from anyio.abc import TaskStatus
 from mcp import MCPError
 from mcp.client import Client
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.subscriptions import InMemorySubscriptionBus
 from mcp.shared.subscriptions import PromptsListChanged, ResourceUpdated, ToolsListChanged
 from mcp_types import (
@@ -19,6 +19,7 @@ from mcp_types import (
     Implementation,
     ResourceListChangedNotification,
     ResourceUpdatedNotification,
+    TextContent,
     ToolListChangedNotification,
 )
 
@@ -483,6 +484,47 @@ async def test_announcements_travel_over_the_bus_that_is_given(era: str) -> None
         await bus.publish(ResourceUpdated("test://x"))
         await client.inbox.take("test://x")
     assert hub.bus is bus
+
+
+async def test_hubs_that_were_joined_are_one(era: str) -> None:
+    source = Script()
+    server, hub = serve(source)
+    part = Hub([source])
+    part.join(hub)
+    async with listener(server, era) as client:
+        await client.subscribe("s:a", "test://x")
+        assert part.subscriptions == hub.subscriptions == 2
+        await part.updated("test://x")
+        await client.inbox.take("test://x")
+        part.look_again()
+        await client.inbox.take("s:a")
+    assert part.followers is hub.followers
+
+
+async def test_what_a_caller_is_subscribed_to_is_known(era: str) -> None:
+    callers: list[str | None] = ["alice"]
+    server, hub = serve(whose=lambda ctx: callers[0])
+
+    @server.tool()
+    def subscribed(ctx: Context[Any, Any]) -> str:
+        return " ".join(hub.subscribed(ctx.request_context))
+
+    async def told(client: Client) -> str:
+        [block] = (await client.call_tool("subscribed", {})).content
+        assert isinstance(block, TextContent)
+        return block.text
+
+    async with listener(server, era) as client, listener(server, era) as other:
+        await client.subscribe("test://a", "test://b", "test://a")
+        assert await told(client.client) == "test://a test://b"
+        # Without a connection that lasts, a caller is known by name alone, and nobody in particular has none.
+        assert await told(other.client) == ("" if era == "legacy" else "test://a test://b")
+        for callers[0] in ("bob", None):
+            assert await told(client.client) == ("test://a test://b" if era == "legacy" else "")
+    callers[0] = None
+    async with listener(server, era) as client, listener(server, era) as other:
+        await client.subscribe("test://a")
+        assert await told(other.client) == ""
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])

@@ -4,6 +4,8 @@ import re
 import sqlite3
 from collections.abc import Generator
 from contextlib import closing, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -214,6 +216,23 @@ def test_functions_compute_and_do_no_more() -> None:
         assert allows("LENGTH") and allows("sqlite_rename_table") == altering
 
 
+def test_all_functions_of_sqlite_vec_compute() -> None:
+    module = pytest.importorskip("pysqlite3.dbapi2", reason="the interpreter's own sqlite3 may load nothing")
+    package = find_spec("sqlite_vec")
+    assert package is not None and package.origin is not None
+    with closing(module.connect(":memory:")) as connection:
+        names = "SELECT DISTINCT name FROM pragma_function_list"
+        before = {*connection.execute(names)}
+        connection.enable_load_extension(True)
+        connection.load_extension(str(Path(package.origin).with_name("vec0")))
+        found = [name for (name,) in {*connection.execute(names)} - before]
+    authorizer = Authorizer()
+    authorizer.begin(R)
+    assert "vec_version" in found
+    for name in found:
+        assert authorizer(sqlite3.SQLITE_FUNCTION, None, name, None, None) == sqlite3.SQLITE_OK, name
+
+
 def test_tables_that_show_more_than_the_database_are_closed() -> None:
     with opened() as (connection, authorizer):
         modules = {str(name) for (name,) in connection.execute("PRAGMA module_list")}
@@ -238,6 +257,8 @@ def test_limits_of_a_connection() -> None:
 
             assert pragma("query_only") == read_only and pragma("cell_size_check") == 1
             assert read_only or (pragma("foreign_keys") == 1 and pragma("synchronous") == 2)
+            # Up to 3.41 SQLite then reads no full-text table through a view.
+            assert pragma("trusted_schema") == (sqlite3.sqlite_version_info < (3, 42))
             assert pragma("hard_heap_limit") == 512 * 1024 * 1024
             limits = {
                 sqlite3.SQLITE_LIMIT_ATTACHED: 0, sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 100,

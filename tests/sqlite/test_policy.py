@@ -9,7 +9,7 @@ import pytest
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable
 from mcp_batteries.settings import load
 from mcp_batteries.sql.policy import RowOf, RowsOf
-from mcp_sqlite.policy import Policy, SchemaOf, table_uri
+from mcp_sqlite.policy import AcrossStatement, Policy, SchemaOf, Table, table_uri
 from mcp_sqlite.settings import Settings
 from mcp_sqlite.worker.cells import Failure, parameters
 from sqlite.serving import make, served, text_of
@@ -86,7 +86,17 @@ def test_uris_have_one_spelling(tmp_path: Path) -> None:
         readable = served.readable(spelled)
         assert readable is not None and readable.uri == "sqlite://app/t?limit=100"
     assert served.readable("file:///x") is None
-    for wrong in ("a/b/c", "t/.schema?limit=1", "t/1?limit=1"):
+    for wrong in (
+        "",
+        "/",
+        "/.schema",
+        "/.empty",
+        "/1",
+        "a/b/c",
+        "t/.schema?limit=1",
+        "t/.empty?limit=1",
+        "t/1?limit=1",
+    ):
         with pytest.raises(NotFound):
             served.readable(f"sqlite://app/{wrong}")
 
@@ -95,7 +105,7 @@ def test_uris_have_one_spelling(tmp_path: Path) -> None:
     ("uri", "kind"),
     [
         ("sqlite://app/.schema", SchemaOf), ("sqlite://app/t/.schema", SchemaOf), ("sqlite://app/t?limit=5", RowsOf),
-        ("sqlite://app/t/7", RowOf), ("sqlite://app/a%2Fb/7%2F8", RowOf),
+        ("sqlite://app/t/7", RowOf), ("sqlite://app/a%2Fb/7%2F8", RowOf), ("sqlite://app/t/.empty", RowOf),
     ],
 )  # fmt: skip
 def test_each_kind_of_resource_has_its_uri(uri: str, kind: type, tmp_path: Path) -> None:
@@ -117,6 +127,57 @@ def test_a_database_may_be_named_by_its_file(tmp_path: Path) -> None:
     both = policy(one, other)
     meant = both.meant(os.path.realpath(other))
     assert both.meant("app.db") is None and meant is not None and meant.address == os.path.realpath(other)
+
+
+def test_a_file_is_served_once_and_the_demo_beside_it(tmp_path: Path) -> None:
+    path, demo = make(tmp_path / "app.db"), make(tmp_path / "made.db")
+    served = Policy(load(Settings, [str(path), str(tmp_path / "x" / ".." / "app.db")]), demo=str(demo))
+    assert {name: item.address for name, item in served.databases.items()} == {"demo": str(demo), "app": str(path)}
+
+
+def test_a_statement_reads_several_databases_that_are_named_with_commas(tmp_path: Path) -> None:
+    served = policy(*(make(tmp_path / f"{name}.db") for name in ("a", "b", "c", "d", "e", "f", "a,b")))
+
+    def named(text: str) -> list[str]:
+        statement = served.read(text, "SELECT ?", [1])
+        assert (statement.sql, statement.parameters) == ("SELECT ?", [1])
+        beside = statement.beside if isinstance(statement, AcrossStatement) else ()
+        return [database.name for database in (statement.database, *beside)]
+
+    assert named("a, B,c.db") == ["a", "b", "c"] and named("a,b,b") == ["a", "b"] and named("b") == ["b"]
+    assert not isinstance(served.read("b", "SELECT 1"), AcrossStatement)
+    assert named("a,b,c,d,e") == ["a", "b", "c", "d", "e"]
+    assert named("a,b.db") == ["a_b"]  # the name of a file is one, whatever is in it
+    for wrong in ("a,a", "b,a,b", "a,b,c,d,e,f"):
+        with pytest.raises(Invalid, match="Name up to 5 different ones"):
+            served.read(wrong, "SELECT 1")
+    for wrong in ("a,", ",a", "a,nowhere"):
+        with pytest.raises(Problem):
+            served.read(wrong, "SELECT 1")
+
+
+@pytest.mark.parametrize(
+    ("flags", "make_it"), [([], False), (["--write"], False), (["--ddl"], False), (["--write", "--ddl"], True)]
+)
+def test_a_table_is_made_for_a_file_where_rows_and_schema_are_open(
+    flags: list[str], make_it: bool, tmp_path: Path
+) -> None:
+    wanted = policy(*flags, make(tmp_path / "app.db")).import_table("APP", "new")
+    assert (wanted.database.name, wanted.name, wanted.make) == ("app", "new", make_it)
+
+
+def test_a_resource_is_about_the_table_in_its_uri(tmp_path: Path) -> None:
+    served = policy(make(tmp_path / "app.db"))
+    database = served.databases["app"]
+    table = Table(database, "a/b")
+    for path, request in {
+        ".schema": SchemaOf(database),
+        "a%2Fb/.schema": SchemaOf(database, table),
+        "a%2Fb/.empty": RowOf(table, ""),
+        "a%2Fb/1%2F2": RowOf(table, "1/2"),
+    }.items():
+        readable = served.readable(f"sqlite://app/{path}")
+        assert readable is not None and readable.request == request and served.path(request) == path
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

@@ -173,7 +173,7 @@ def test_json_lines_bring_back_every_value(rows: list[list[Any]], name: str, pla
         everything = ReadStatement(database, "SELECT * FROM t ORDER BY rowid", None)
         await place.engine.export(everything, NewFile(str(place.folder), file))
         await place.engine.import_rows(
-            ImportTable(database, "copy"), ServedFile(str(place.folder), file), dry_run=False
+            ImportTable(database, "copy", make=False), ServedFile(str(place.folder), file), dry_run=False
         )
 
     place.portal.call(there_and_back)
@@ -199,7 +199,7 @@ def test_csv_brings_back_every_text(rows: list[list[Any]], place: Place) -> None
         everything = ReadStatement(database, "SELECT * FROM t ORDER BY rowid", None)
         await place.engine.export(everything, NewFile(str(place.folder), file))
         await place.engine.import_rows(
-            ImportTable(database, "copy"), ServedFile(str(place.folder), file), dry_run=False
+            ImportTable(database, "copy", make=False), ServedFile(str(place.folder), file), dry_run=False
         )
 
     place.portal.call(there_and_back)

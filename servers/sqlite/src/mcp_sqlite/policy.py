@@ -66,7 +66,7 @@ class Table:
 class ImportTable(Table):
     """A table to be filled from a file; it may be made for that, where the operator opened rows and schema."""
 
-    make: bool = False
+    make: bool
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class Policy(sql.Policy[Table, Request]):
         first, *others = [name.strip() for name in database.split(",")]
         statement = super().read(first, sql, parameters)
         beside = tuple(dict.fromkeys(map(self.database, others)))
-        if not beside or statement.database in beside or len(beside) > _MOST_BESIDE:
+        if statement.database in beside or len(beside) > _MOST_BESIDE:
             raise Invalid(
                 f"{quote(database)} names no databases to read together.",
                 f"Name up to {_MOST_BESIDE + 1} different ones: `one,other`.",

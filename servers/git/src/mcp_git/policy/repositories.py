@@ -239,7 +239,7 @@ def _open(folder: str, taken: dict[str, Repository]) -> Repository:
     path = os.path.realpath(folder)
     if not os.path.isdir(path):
         os.listdir(path)  # says in the kernel's words why it cannot be served
-    base = re.sub(r"[^\w.+-]", "-", os.path.basename(folder) or "repository").strip(".-") or "repository"
+    base = re.sub(r"[^\w.+-]", "-", os.path.basename(folder)).strip(".-") or "repository"
     name, number = base, 2
     while name in taken:
         name, number = f"{base}-{number}", number + 1
