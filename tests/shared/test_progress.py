@@ -14,7 +14,7 @@ from mcp import Client
 from mcp_batteries import progress
 from mcp_batteries.errors import NotFound
 from mcp_batteries.limits import Stop, in_thread
-from mcp_batteries.progress import reported, tell
+from mcp_batteries.progress import Reported, tell
 from mcp_batteries.server.assemble import assemble
 from mcp_batteries.server.declare import tool
 from mcp_batteries.settings import Settings
@@ -48,7 +48,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[repo
 
 async def within(heard: Heard, work: Callable[[], Awaitable[object]]) -> None:
     with anyio.fail_after(10):
-        async with reported(heard.report, "read_all"):
+        async with Reported(heard.report, "read_all"):
             await work()
 
 

@@ -7,16 +7,16 @@ and no tool has to think of it; one that can count says more by `tell`.
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+import math
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
+from types import TracebackType
 
 import anyio
 
 from mcp_batteries.errors import well_formed
 
-__all__ = ["Report", "reported", "tell"]
+__all__ = ["Report", "Reported", "tell"]
 
 Report = Callable[[float, float | None, str | None], Awaitable[None]]
 """(done, total, message) -> told; `ctx.report_progress` is one."""
@@ -48,26 +48,50 @@ def tell(done: float, total: float | None = None, message: str | None = None) ->
         call.told = (done, total, message)
 
 
-@asynccontextmanager
-async def reported(report: Report, name: str) -> AsyncGenerator[None]:
-    """Report what is told within, at most ten times a second; after two seconds of silence, that `name` still runs."""
-    call, relays = _Call(), list[asyncio.Task[None]]()
-    loop = asyncio.get_running_loop()
-    began = time.monotonic()
-    # Most calls are done before there is anything to tell, and a task for each would cost as much as their work.
-    late = loop.call_later(_LOOK_SECONDS, lambda: relays.append(loop.create_task(_relay(call, report, name, began))))
-    token = _call.set(call)
-    try:
-        yield
-    finally:
-        _call.reset(token)
-        late.cancel()
-        for relay in relays:
-            relay.cancel()
-            with anyio.CancelScope(shield=True):
-                await asyncio.wait((relay,))
-            if not relay.cancelled():
-                relay.result()
+class Reported:
+    """A block that reports what is told within, at most ten times a second; after two seconds of silence, that it runs.
+
+    Most calls are done before there is anything to tell, or any deadline is near: until then this costs one timer.
+
+    Args:
+        name: of what runs.
+        seconds: how long the block may take; then it is cancelled, and `TimeoutError` is raised.
+    """
+
+    __slots__ = ("_began", "_call", "_late", "_loop", "_name", "_relays", "_report", "_scope", "_seconds", "_token")
+
+    def __init__(self, report: Report, name: str, seconds: float = math.inf) -> None:
+        self._report, self._name, self._seconds = report, name, seconds
+        self._call, self._relays = _Call(), list[asyncio.Task[None]]()
+        self._scope, self._loop = anyio.CancelScope(), asyncio.get_running_loop()
+
+    async def __aenter__(self) -> None:
+        self._began = self._loop.time()
+        self._scope.__enter__()
+        self._token = _call.set(self._call)
+        self._late = self._loop.call_later(min(_LOOK_SECONDS, self._seconds), self._begin)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _call.reset(self._token)
+        self._late.cancel()
+        try:
+            for relay in self._relays:
+                relay.cancel()
+                with anyio.CancelScope(shield=True):
+                    await asyncio.wait((relay,))
+                if not relay.cancelled():
+                    relay.result()
+        finally:
+            self._scope.__exit__(kind, error, trace)
+        if self._scope.cancelled_caught:
+            raise TimeoutError
+
+    def _begin(self) -> None:
+        self._scope.deadline = self._began + self._seconds
+        relay = _relay(self._call, self._report, self._name, self._began)
+        self._relays.append(self._loop.create_task(relay))
 
 
 async def _relay(call: _Call, report: Report, name: str, began: float) -> None:
@@ -75,7 +99,7 @@ async def _relay(call: _Call, report: Report, name: str, began: float) -> None:
     done, spoke = 0.0, began
     while True:
         await anyio.sleep(_LOOK_SECONDS)
-        now = time.monotonic()
+        now = asyncio.get_running_loop().time()
         if call.told is not None and call.told != told:
             told = call.told
         elif now - spoke < _SILENT_SECONDS:

@@ -19,7 +19,7 @@ from mcp_types import INVALID_PARAMS, CallToolResult, InputRequiredResult, TextC
 
 from mcp_batteries.errors import Invalid, Problem, Unavailable, quote, reason
 from mcp_batteries.observability.audit import Audit, whose
-from mcp_batteries.sdk import logging_untouched, tool_table
+from mcp_batteries.sdk import logging_untouched, spare_spans, tool_table
 from mcp_batteries.server.catalog import Catalog, entry, prompt_entry
 from mcp_batteries.server.choice import Choice, Missing
 from mcp_batteries.server.declare import (
@@ -115,7 +115,8 @@ class Assembled(MCPServer[Any]):
             fix = f"Did you mean {near}?" if near else "`tools/list` has those there are."
             raise MCPError(INVALID_PARAMS, f"There is no tool {quote(name)}. {fix}")
         try:
-            return await super().call_tool(name, arguments, context)
+            context = context or Context(mcp_server=self, subscriptions=self.hub.bus)
+            return await table[name].run(arguments, context, convert_result=True)
         except Problem as problem:
             logger.info("Tool %r failed: %r", name, str(problem))
             return CallToolResult(
@@ -290,6 +291,7 @@ def assemble(
             cache_hints={method: _LASTING for method in _FIXED if not (tools_change and method == "tools/list")},
             lifespan=_lifespan([*([audit] if audit else []), *opens], hub),
         )
+    spare_spans(server)
     server.hub, server.catalog, server.audit = hub, catalog, audit
     server.withheld, server.choice, server.verifier = withheld, choice, verifier
     server.around, server.follows, server.tools_change = around, follows, tools_change

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol, cast, runtime_checkable
 
 import pydantic_core
-from mcp_types import BlobResourceContents, CallToolResult, ContentBlock, TextContent, TextResourceContents
+from mcp_types import BlobResourceContents, CallToolResult, ContentBlock, TextResourceContents
 from pydantic import BaseModel, ConfigDict
 
 from mcp_batteries.errors import well_formed
 
 __all__ = ["DataResult", "Lasting", "TextResult", "clean", "to_call_result"]
+
+_UNWRITABLE = (pydantic_core.PydanticSerializationError, UnicodeEncodeError)
 
 
 @runtime_checkable
@@ -39,7 +41,7 @@ class DataResult(BaseModel):
 
     def text(self) -> str:
         """The whole answer for hosts that pass on text only; compact JSON unless overridden."""
-        return _json(self.model_dump(mode="json", by_alias=True, exclude_none=True))
+        return _encoded(clean(self.model_dump(mode="json", by_alias=True, exclude_none=True)))
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,8 @@ class Lasting:
     public: bool = False
 
 
-def to_call_result(value: Any) -> CallToolResult:
-    """The `CallToolResult` for what a tool method returned.
+def to_call_result(value: Any) -> CallToolResult | dict[str, Any]:
+    """The `CallToolResult` for what a tool method returned; as it is written on the wire where we wrote it ourselves.
 
     Takes a `DataResult`, anything with `text()`, a string, content blocks (one or a sequence) or a ready
     `CallToolResult`.
@@ -69,10 +71,16 @@ def to_call_result(value: Any) -> CallToolResult:
         case CallToolResult():
             return value
         case DataResult():
-            data = value.model_dump(mode="json", by_alias=True, exclude_none=True)
-            return CallToolResult(content=[_block(value.text())], structured_content=clean(data))
+            data: Any = value.model_dump(mode="json", by_alias=True, exclude_none=True)
+            if type(value).text is not DataResult.text:
+                return _wire(value.text(), structuredContent=clean(data))
+            try:
+                text = _encoded(data)
+            except _UNWRITABLE:
+                text = _encoded(data := _cleaned(data))
+            return _wire(text, structuredContent=data)
         case str():
-            return CallToolResult(content=[_block(value)])
+            return _wire(value)
         case BaseModel():
             return CallToolResult(content=[cast(ContentBlock, value)])
         case list() | tuple():
@@ -82,7 +90,7 @@ def to_call_result(value: Any) -> CallToolResult:
         case _ if callable(getattr(value, "text", None)):
             shown: Any = getattr(value, "for_views", None)
             text = cast("TextResult", value).text()
-            return CallToolResult(content=[_block(text)], _meta=clean(shown) if shown else None)
+            return _wire(text, _meta=clean(shown)) if shown else _wire(text)
         case _:
             raise TypeError(f"a tool returned {type(value).__name__}")
 
@@ -91,7 +99,7 @@ def clean(data: Any) -> Any:
     """`data` (JSON-like) with lone surrogates in strings replaced; the same object when there are none."""
     try:
         pydantic_core.to_json(data)
-    except (pydantic_core.PydanticSerializationError, UnicodeEncodeError):
+    except _UNWRITABLE:
         return _cleaned(data)
     return data
 
@@ -109,10 +117,11 @@ def _cleaned(data: Any) -> Any:
             return data
 
 
-def _json(data: Any) -> str:
-    return pydantic_core.to_json(clean(data)).decode()
+def _encoded(data: Any) -> str:
+    return pydantic_core.to_json(data).decode()
 
 
-def _block(text: str) -> TextContent:
+def _wire(text: str, **more: Any) -> dict[str, Any]:
     text = well_formed(text)
-    return TextContent(type="text", text=text if text.endswith("\n") else text + "\n")
+    block = {"type": "text", "text": text if text.endswith("\n") else text + "\n"}
+    return {"content": [block], "isError": False, "resultType": "complete", **more}

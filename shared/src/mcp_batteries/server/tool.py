@@ -17,7 +17,7 @@ from mcp_types import CallToolResult, InputRequiredResult
 from pydantic import Field
 
 from mcp_batteries.errors import Invalid, Problem, Unavailable, quote
-from mcp_batteries.progress import reported
+from mcp_batteries.progress import Reported
 from mcp_batteries.server.arguments import check_arguments, slim
 from mcp_batteries.server.confirm import Question, ask
 from mcp_batteries.server.declare import Adapt, DeclaredTool, Effect, hints, module_of, toolsets_of
@@ -74,7 +74,7 @@ class StrictTool(Tool):
                 question = await ask(self.name, arguments, context, reason)
                 if question is not None:
                     return question
-            with anyio.fail_after(self.seconds):
+            async with Reported(context.report_progress, self.name, self.seconds):
                 if self.context_kwarg is not None:
                     values[self.context_kwarg] = context
                 if self.resolved_params:
@@ -82,8 +82,7 @@ class StrictTool(Tool):
                     if isinstance(resolved, InputRequiredResult):
                         return resolved
                     values |= resolved
-                async with reported(context.report_progress, self.name):
-                    result = await self.fn(**values)
+                result = await self.fn(**values)
                 # What asks the client for something is no result yet.
                 converts = convert_result and not isinstance(result, InputRequiredResult)
                 return to_call_result(result) if converts else result
