@@ -11,7 +11,8 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from mcp_types import BlobResourceContents, EmbeddedResource, TextContent
+from mcp import Client
+from mcp_types import BlobResourceContents, EmbeddedResource, ResourceLink, TextContent
 from PIL import Image
 
 from filesystem.documents import pdf
@@ -493,6 +494,23 @@ async def test_a_resource_is_what_its_bytes_say(tmp_path: Path) -> None:
         for n in ("junk.png", "really.txt", "notes.md")
     ]
     assert kinds == ["application/octet-stream", "image/png", "text/markdown"]
+
+
+@pytest.mark.anyio
+async def test_listed_files_have_size_and_date_and_an_answer_links_to_its_file(tmp_path: Path) -> None:
+    fill(tmp_path, {"notes.md": "# Notes\n", "old.txt": ""})
+    os.utime(tmp_path / "notes.md", (86400, 86400.9))
+    async with Client(build(Settings(folders=(str(tmp_path),)))) as client:
+        listed = {item.name: item for item in (await client.list_resources()).resources}
+        note = listed["notes.md"]
+        assert note.size == 8 and note.annotations and note.annotations.last_modified == "1970-01-02T00:00:00Z"
+        assert listed["old.txt"].size == 0
+        answer = await client.call_tool("get_info", {"path": "notes.md"})
+        said, link = answer.content
+        # What some hosts drop stands in the text too.
+        assert isinstance(link, ResourceLink) and isinstance(said, TextContent) and link.uri in said.text
+        assert (link.uri, link.size, link.mime_type) == (note.uri, 8, "text/markdown")
+        assert len((await client.call_tool("get_info", {"path": "."})).content) == 1
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there it is the file's name")

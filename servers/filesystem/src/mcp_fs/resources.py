@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
-from mcp_types import BlobResourceContents, Resource, TextResourceContents
+from mcp_types import Annotations, BlobResourceContents, Resource, TextResourceContents
 
 from mcp_batteries.server.declare import lists_resources, resource
 from mcp_fs.engine.service import Engine
-from mcp_fs.engine.whole import FOLDER
+from mcp_fs.engine.whole import FOLDER, Listed
 from mcp_fs.policy import Policy
 
 __all__ = ["Resources"]
@@ -26,7 +27,7 @@ class Resources:
         entries: list[Resource] = []
         for root, files in await self.engine.top_files():
             entries.append(Resource(uri=root.uri, name=root.name, title=f"Folder {root.name}", mime_type=FOLDER))
-            entries += [Resource(uri=file.uri, name=file.display, mime_type=kind) for file, kind in files]
+            entries += map(_listed, files)
         return entries
 
     @resource("file:///{+path}", name="file", title="A file, or a folder's listing")
@@ -36,3 +37,20 @@ class Resources:
         if whole.text is not None:
             return [TextResourceContents(uri=uri, mime_type=whole.mime_type, text=whole.text)]
         return [BlobResourceContents(uri=uri, mime_type=whole.mime_type, blob=base64.b64encode(whole.data).decode())]
+
+
+def _listed(file: Listed) -> Resource:
+    return Resource(
+        uri=file.place.uri,
+        name=file.place.display,
+        mime_type=file.mime_type,
+        size=file.size,
+        annotations=Annotations(last_modified=_moment(file.modified)),
+    )
+
+
+def _moment(seconds: float) -> str | None:
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    except (OverflowError, ValueError, OSError):
+        return None  # A file system can tell of years that no calendar here has.

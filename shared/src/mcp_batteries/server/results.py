@@ -17,7 +17,18 @@ from pydantic import BaseModel, ConfigDict
 
 from mcp_batteries.errors import well_formed
 
-__all__ = ["DataResult", "Lasting", "TextResult", "clean", "to_call_result"]
+__all__ = ["DataResult", "Lasting", "Link", "TextResult", "clean", "to_call_result"]
+
+
+@dataclass(frozen=True)
+class Link:
+    """What an answer is about, for hosts that let a person open it; `size` in bytes."""
+
+    uri: str
+    name: str
+    mime_type: str | None = None
+    size: int | None = None
+
 
 _UNWRITABLE = (pydantic_core.PydanticSerializationError, UnicodeEncodeError)
 
@@ -38,6 +49,10 @@ class DataResult(BaseModel):
     """A result that programs read too: structured content by the model's schema, and a complete text."""
 
     model_config = ConfigDict(frozen=True)
+
+    def links(self) -> Sequence[Link]:
+        """What can be read of what it tells of; nothing may be told there alone, since some hosts drop links."""
+        return ()
 
     def text(self) -> str:
         """The whole answer for hosts that pass on text only; compact JSON unless overridden."""
@@ -73,12 +88,12 @@ def to_call_result(value: Any) -> CallToolResult | dict[str, Any]:
         case DataResult():
             data: Any = value.model_dump(mode="json", by_alias=True, exclude_none=True)
             if type(value).text is not DataResult.text:
-                return _wire(value.text(), structuredContent=clean(data))
+                return _wire(value.text(), value.links(), structuredContent=clean(data))
             try:
                 text = _encoded(data)
             except _UNWRITABLE:
                 text = _encoded(data := _cleaned(data))
-            return _wire(text, structuredContent=data)
+            return _wire(text, value.links(), structuredContent=data)
         case str():
             return _wire(value)
         case BaseModel():
@@ -121,7 +136,13 @@ def _encoded(data: Any) -> str:
     return pydantic_core.to_json(data).decode()
 
 
-def _wire(text: str, **more: Any) -> dict[str, Any]:
+def _wire(text: str, links: Sequence[Link] = (), **more: Any) -> dict[str, Any]:
     text = well_formed(text)
     block = {"type": "text", "text": text if text.endswith("\n") else text + "\n"}
-    return {"content": [block], "isError": False, "resultType": "complete", **more}
+    content = [block, *map(_link, links)] if links else [block]
+    return {"content": content, "isError": False, "resultType": "complete", **more}
+
+
+def _link(link: Link) -> dict[str, Any]:
+    told = {"uri": link.uri, "name": well_formed(link.name), "mimeType": link.mime_type, "size": link.size}
+    return {"type": "resource_link", **{key: value for key, value in told.items() if value is not None}}

@@ -35,7 +35,7 @@ from mcp_fs.engine.undo.step import Step
 from mcp_fs.engine.undo.store import Store
 from mcp_fs.engine.undo.taking_back import list_steps, take_back
 from mcp_fs.engine.walk import Filter
-from mcp_fs.engine.whole import files_in, read_whole
+from mcp_fs.engine.whole import Listed, files_in, read_whole
 from mcp_fs.models import (
     Compared,
     Edited,
@@ -134,8 +134,8 @@ class Engine:
             long=True,
         )
 
-    async def top_files(self) -> Sequence[tuple[Root, Sequence[tuple[Readable, str]]]]:
-        """Each served folder with the files directly in it and their MIME types."""
+    async def top_files(self) -> Sequence[tuple[Root, Sequence[Listed]]]:
+        """Each served folder with the files directly in it."""
         policy = self._policy
         return await in_thread(lambda stop: [(root, files_in(policy.top(root), stop)) for root in policy.roots])
 

@@ -6,6 +6,7 @@ import mimetypes
 import os
 import stat
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from mcp_batteries.errors import Problem, TooLarge, quote
 from mcp_batteries.limits import Stop
@@ -17,7 +18,7 @@ from mcp_fs.engine.media import MOST_WHOLE, mime_type
 from mcp_fs.models import Whole
 from mcp_fs.policy import Readable
 
-__all__ = ["FOLDER", "files_in", "read_whole"]
+__all__ = ["FOLDER", "Listed", "files_in", "read_whole"]
 
 FOLDER = "inode/directory"
 """The MIME type of folders, as desktops name it (shared-mime-info)."""
@@ -50,8 +51,22 @@ def read_whole(place: Readable, stop: Stop) -> Whole:
     return Whole(mime_type(head, place.name), None if decoded is None else shown(decoded.text), data)
 
 
-def files_in(folder: Readable, stop: Stop) -> Sequence[tuple[Readable, str]]:
-    """The readable files directly in `folder` that are not hidden, by name, with their MIME types; at most 1,000."""
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A file as `resources/list` tells of it.
+
+    Attributes:
+        modified: seconds since 1970.
+    """
+
+    place: Readable
+    mime_type: str
+    size: int
+    modified: float
+
+
+def files_in(folder: Readable, stop: Stop) -> Sequence[Listed]:
+    """The readable files directly in `folder` that are not hidden, by name; at most 1,000."""
     with open_folder(folder) as listed:
         names: list[str] = []
         for entry in listed.scan():
@@ -60,13 +75,14 @@ def files_in(folder: Readable, stop: Stop) -> Sequence[tuple[Readable, str]]:
                 names.append(entry.name)
                 if len(names) == _MOST_CHILDREN:
                     break
-    found: list[tuple[Readable, str]] = []
+    found: list[Listed] = []
     for name in sorted(names):
         stop.check()
         try:
-            kind = stat.S_IFMT(status(folder / name).st_mode)
+            at = status(folder / name)
         except Problem:  # gone meanwhile, or a link that leads nowhere or out
             continue
-        if kind == stat.S_IFREG:
-            found.append((folder / name, mimetypes.guess_type(name, strict=False)[0] or _UNKNOWN))
+        if stat.S_ISREG(at.st_mode):
+            mime_type = mimetypes.guess_type(name, strict=False)[0] or _UNKNOWN
+            found.append(Listed(folder / name, mime_type, at.st_size, at.st_mtime))
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mcp_batteries.server.results import DataResult, TextResult
+from mcp_batteries.server.results import DataResult, Link, TextResult
 from mcp_fs.models.words import counted
 
 __all__ = ["Compared", "Entry", "FileInfo", "FolderPage", "Tree"]
@@ -26,6 +26,9 @@ class FileInfo(DataResult):
     mime_type: str | None = None
     encoding: str | None = None
     hash: str | None = None
+
+    def links(self) -> Sequence[Link]:
+        return [Link(self.uri, self.path, self.mime_type, self.size)] if self.kind == "file" else []
 
 
 @dataclass(frozen=True, slots=True)
