@@ -113,6 +113,8 @@ class TableInfo:
                 facts.append("generated")
             elif column["hidden"]:
                 facts.append("hidden, not in SELECT *")
+            if column["masked"]:
+                facts.append("masked")
             values = f"; values: {column['values']}" if column.get("values") else ""
             lines.append(one_line(f"- {column['name']}: {', '.join(facts)}{values}"))
         keys = [f"- {k['column']} -> {k['table']}.{k['to'] or '(key)'}{_on(k)}" for k in found["refers_to"]]

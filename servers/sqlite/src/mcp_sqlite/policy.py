@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import unquote
 
-from mcp_batteries.errors import Invalid, Unavailable, quote, reason
+from mcp_batteries.errors import Invalid, Refused, Unavailable, quote, reason
 from mcp_batteries.sql import policy as sql
 from mcp_batteries.sql.addresses import refuse_other_systems
 from mcp_batteries.sql.policy import (
@@ -19,6 +19,7 @@ from mcp_batteries.sql.policy import (
     NamesOf,
     NewFile,
     NextPage,
+    Part,
     QueryOf,
     Readable,
     ReadStatement,
@@ -34,7 +35,7 @@ from mcp_batteries.sql.policy import (
 )
 
 __all__ = [
-    "AcrossStatement", "Database", "ImportTable", "ListOf", "NamesOf", "NewFile", "NextPage", "Policy",
+    "AcrossStatement", "Database", "ImportTable", "ListOf", "NamesOf", "NewFile", "NextPage", "Part", "Policy",
     "PolicySettings", "QueryOf", "ReadStatement", "Readable", "Request", "RowOf", "RowsOf", "SchemaOf",
     "SchemaStatement", "SearchOf", "ServedFile", "Table", "TextOf", "WriteStatement", "table_uri",
 ]  # fmt: skip
@@ -52,6 +53,10 @@ class PolicySettings(Switches, Protocol):
     def create(self) -> bool: ...
     @property
     def files(self) -> str | None: ...
+    @property
+    def only(self) -> Sequence[str]: ...
+    @property
+    def mask(self) -> Sequence[str]: ...
 
 
 @dataclass(frozen=True)
@@ -129,6 +134,7 @@ class Policy(sql.Policy[Table, Request]):
                 self.serve(os.path.splitext(os.path.basename(path))[0], os.path.abspath(path))
         if not self.databases:
             raise Unavailable("There is no database to serve.", "Name a file, or pass --demo.")
+        self.limit(settings.only, settings.mask)
         self.open_folder(settings.files)
 
     def meant(self, name: str) -> Database | None:
@@ -146,10 +152,27 @@ class Policy(sql.Policy[Table, Request]):
                 f"{quote(database)} names no databases to read together.",
                 f"Name up to {_MOST_BESIDE + 1} different ones: `one,other`.",
             )
+        if any(self.parts[item.name] for item in (statement.database, *beside)):
+            raise Refused(
+                "A database of which a part is served can't be read together with others.", "Read each alone."
+            )
         return AcrossStatement(statement.database, statement.sql, statement.parameters, beside)
 
     def table(self, database: str | None, name: str) -> Table:
         return Table(self.database(database), checked_name(name))
+
+    def whole(self, database: str | None) -> Database:
+        """A database to be copied as it is.
+
+        Raises:
+            Refused: not all of it is served.
+        """
+        found = self.database(database)
+        if self.parts[found.name]:
+            raise Refused(
+                "A part of this database is served, and a copy has everything.", "`copy_to_file` copies rows."
+            )
+        return found
 
     def import_table(self, database: str | None, name: str) -> ImportTable:
         """A table to be filled from a file."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Annotated, ClassVar
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from mcp_batteries.settings import Asked, Dependencies, Positional
 from mcp_batteries.settings import Settings as Common
@@ -31,6 +31,8 @@ class Settings(Common):
     create: bool = Field(False, description="Create missing database files instead of refusing to start.")
     write: bool = Field(False, description="Offer tools that change rows.")
     ddl: bool = Field(False, description="Offer a tool that changes the schema.")
+    only: tuple[str, ...] = Field((), description="Serve only this table or view; repeatable.")
+    mask: tuple[str, ...] = Field((), description="Never show or compare this column, `table.column`; repeatable.")
     files: str | None = Field(None, description="Folder for exports, imports and backups; without it they are off.")
     queries: str | None = Field(None, description="Folder of .sql files, each served as a tool and a resource.")
     insights: str | None = Field(
@@ -53,6 +55,12 @@ class Settings(Common):
     @classmethod
     def _absolute_path(cls, path: str | None) -> str | None:
         return None if path is None else os.path.abspath(os.path.expanduser(path))
+
+    @model_validator(mode="after")
+    def _part(self) -> Settings:
+        if (self.only or self.mask) and self.ddl:
+            raise ValueError("--only and --mask go without --ddl: what is defined could reach the rest")
+        return self
 
     def depends_on(self) -> Dependencies | None:
         # Saved queries become tools as their files come and go.

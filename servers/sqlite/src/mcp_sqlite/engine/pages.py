@@ -219,6 +219,10 @@ def _ended(reply: Mapping[str, Any]) -> Rest | None:
 
 
 def _notes(reply: Mapping[str, Any]) -> list[str]:
+    notes: list[str] = []
     if reply.get("immutable"):
-        return ["opened as a file that can't change: what other programs write is not seen"]
-    return []
+        notes.append("opened as a file that can't change: what other programs write is not seen")
+    if masks := reply.get("masks"):
+        verb = "is" if len(masks) == 1 else "are"
+        notes.append(f"{', '.join(masks)} {verb} masked: every value counts as •••, in conditions too")
+    return notes

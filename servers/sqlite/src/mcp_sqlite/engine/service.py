@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -23,6 +24,7 @@ from mcp_sqlite.policy import (
     NamesOf,
     NewFile,
     NextPage,
+    Part,
     QueryOf,
     ReadStatement,
     Request,
@@ -55,13 +57,30 @@ class Engine:
         workers: statements that run at once.
         example: where to make the demo database, if it is served.
         vectors: whether sqlite-vec is to be there.
+        parts: what is served of the databases at these addresses, of others everything.
     """
 
     def __init__(
-        self, scratch: Scratch, *, seconds: float, workers: int, example: str | None = None, vectors: bool = False
+        self,
+        scratch: Scratch,
+        *,
+        seconds: float,
+        workers: int,
+        example: str | None = None,
+        vectors: bool = False,
+        parts: Mapping[str, Part] | None = None,
     ) -> None:
         self._example, self._making = example, anyio.Lock()
-        self.pool = Pool(seconds=seconds, most=workers, options=["--sqlite-vec"] if vectors else [])
+        options = ["--sqlite-vec"] if vectors else []
+        served = {path: part for path, part in (parts or {}).items() if part}
+        if served:
+            # Told once, before any request: none can forget it.
+            tables = {path: [name for (name,) in sorted(part.only)] for path, part in served.items()}
+            options += [
+                "--parts",
+                json.dumps({path: [tables[path], sorted(part.masked)] for path, part in served.items()}),
+            ]
+        self.pool = Pool(seconds=seconds, most=workers, options=options)
         self._scratch = scratch
         self._pages = Pages(self.pool, scratch)
         self._blocks: list[AbstractAsyncContextManager[None]] = []

@@ -36,7 +36,7 @@ class FileTools(Room[Policy, Engine]):
         Rows only: `copy_to_file`.
         """
         target = self.policy.new_file(file, (".db", ".sqlite", ".sqlite3"))
-        return await self.engine.back_up(self.policy.database(database), target)
+        return await self.engine.back_up(self.policy.whole(database), target)
 
 
 @in_words_of({"copy_from_file": IMPORT}, {"table": TableName})

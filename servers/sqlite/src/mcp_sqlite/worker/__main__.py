@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 from mcp_sqlite.worker import operations, vectors
 from mcp_sqlite.worker.cells import Failure
-from mcp_sqlite.worker.connections import Connections, Interrupt
+from mcp_sqlite.worker.connections import Connections, Interrupt, Part
 
 _HEAD = struct.Struct(">I")
 
@@ -24,7 +24,8 @@ def main() -> None:
     interrupt = Interrupt()
     requests: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(sys.stdin.buffer, requests, interrupt), daemon=True).start()
-    connections = Connections(interrupt)
+    parts: dict[str, Part] = json.loads(sys.argv[sys.argv.index("--parts") + 1]) if "--parts" in sys.argv else {}
+    connections = Connections(interrupt, parts)
 
     def send(frame: dict[str, Any]) -> None:
         body = json.dumps(frame, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

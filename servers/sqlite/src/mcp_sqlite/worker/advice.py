@@ -16,7 +16,7 @@ from mcp_sqlite.worker.authorizer import Authorizer, Mode, apply_limits
 from mcp_sqlite.worker.candidates import Compared, combined, compared
 from mcp_sqlite.worker.cells import parameters
 from mcp_sqlite.worker.connections import Database
-from mcp_sqlite.worker.schema import quoted, safe
+from mcp_sqlite.worker.schema import quoted, rows_by_statistics, safe
 from mcp_sqlite.worker.vectors import load_into
 
 __all__ = ["Advice", "advised"]
@@ -116,8 +116,11 @@ class _Copy:
         load_into(copy)
         apply_limits(copy, self._authorizer, read_only=False)
         copy.set_progress_handler(lambda: self._database.interrupt.is_due, 1000)
-        objects = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type = 'index', rowid"
-        for (statement,) in self._database.own(objects):
+        objects = "SELECT sql, name FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type = 'index', rowid"
+        part = self._database.part
+        for statement, name in self._database.own(objects):
+            if part is not None and part.orders(str(name)):
+                continue
             self._authorizer.begin(Mode.SCHEMA)
             try:
                 copy.execute(statement)
@@ -127,6 +130,7 @@ class _Copy:
         copy.execute("ANALYZE").close()
         copy.execute("DELETE FROM sqlite_stat1").close()
         known = safe(self._database, "SELECT tbl, idx, stat FROM sqlite_stat1 LIMIT 10000")
+        known = [row for row in known if part is None or not part.orders(str(row[1]))]
         copy.executemany("INSERT INTO sqlite_stat1 VALUES (?, ?, ?)", known).close()
         return self
 
@@ -190,10 +194,9 @@ class _Copy:
 
     def _count(self, table: str) -> None:
         """How many rows a table has: what ANALYZE told, or the largest row number."""
-        said = safe(self._database, "SELECT stat FROM sqlite_stat1 WHERE tbl = ? LIMIT 1", [table])
-        word = str(said[0][0]).split()[0] if said and said[0][0] else ""
-        found = safe(self._database, f"SELECT max(rowid) FROM {quoted(table)}")
-        number = int(word) if word.isdigit() else (found[0][0] if found else 100_000)
+        known = rows_by_statistics(self._database, table)
+        found = safe(self._database, f"SELECT max(rowid) FROM main.{quoted(table)}")
+        number = known if known is not None else (found[0][0] if found else 100_000)
         self._rows_of[table] = max(1, int(number or 1))
 
     def _different(self, table: str, parts: tuple[str, ...], rows: int) -> float:

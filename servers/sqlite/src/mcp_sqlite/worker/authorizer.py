@@ -12,7 +12,9 @@ from contextlib import closing
 from enum import StrEnum
 from functools import cache
 
-__all__ = ["MODULES", "SCHEMA_CHANGE", "Authorizer", "Mode", "apply_limits"]
+from mcp_sqlite.worker.part import ServedPart
+
+__all__ = ["MODULES", "SCHEMA_CHANGE", "Authorizer", "Mode", "apply_limits", "closed_modules"]
 
 
 class Mode(StrEnum):
@@ -47,6 +49,8 @@ _SCHEMA_PRAGMAS = frozenset({
 })  # fmt: skip
 """Those whose argument says what to look at; an argument of any other sets something. `database_list` is missing
 because it tells the path of the file."""
+_PART_PRAGMAS = frozenset({"foreign_key_list", "index_list", "table_info", "table_xinfo"})
+"""Those of which the argument is looked up like any name of a table."""
 _SET_PRAGMAS = frozenset({"application_id", "user_version"})
 """Numbers in the file that migrations count by; a part of the transaction."""
 
@@ -109,6 +113,8 @@ class Authorizer:
         self.shadows: dict[str, str] = {}
         """Tables in which virtual ones keep what they hold, in lower case, and theirs: only through those may rows of
         them change. SQLite has a switch for that (SQLITE_DBCONFIG_DEFENSIVE), which Python can turn from 3.12 on."""
+        self.part: ServedPart | None = None
+        """What is served, where that is not everything."""
         self._functions, self._closed_modules = _build()
         self.begin(Mode.OWN)
 
@@ -118,10 +124,13 @@ class Authorizer:
         self.denied: str | None = None
         """What the statement was refused for, as a verb and a name."""
         self.denied_action = 0
+        self.denied_name = ""
         self.written: dict[str, str | None] = {}
         """Tables whose rows the statement changes, and the trigger that does it where it is one."""
         self.reads: dict[tuple[str, str], None] = {}
         """Columns the statement reads, as (table, column)."""
+        self.masks: dict[str, None] = {}
+        """Masked columns that it has `•••` for."""
         self._reshaped: set[str] = set()
         self.reshapes = False
         """Whether the statement changes the schema."""
@@ -143,6 +152,7 @@ class Authorizer:
             verb = _ROWS.get(action) or _SCHEMA.get(action) or _OTHER.get(action) or "do"
             name = two if action == sqlite3.SQLITE_FUNCTION else one
             self.denied, self.denied_action = f"{verb} `{(name or '')[:100]}`", action
+            self.denied_name = name or ""
             if action in _ROWS and name == "sqlite_master":
                 self.denied = SCHEMA_CHANGE
         return sqlite3.SQLITE_DENY
@@ -153,7 +163,7 @@ class Authorizer:
                 return True
             case sqlite3.SQLITE_READ:
                 self.reads[one, two] = None
-                return one.lower() not in self._closed_modules
+                return one.lower() not in self._closed_modules and self._is_served(one, two, schema, inner)
             case sqlite3.SQLITE_FUNCTION:
                 name = two.lower()
                 # ALTER rewrites definitions by functions that only SQLite itself can call.
@@ -164,6 +174,8 @@ class Authorizer:
                 if two and name in _SET_PRAGMAS and self.reshaping:
                     self.reshapes = True
                     return True
+                if self.part is not None and name in _SCHEMA_PRAGMAS:
+                    return name in _PART_PRAGMAS and schema != "main"
                 return name in _SCHEMA_PRAGMAS or (not two and name in _PLAIN_PRAGMAS)
             case sqlite3.SQLITE_INSERT | sqlite3.SQLITE_UPDATE | sqlite3.SQLITE_DELETE:
                 return self._allows_rows(action, one, schema, inner)
@@ -181,6 +193,14 @@ class Authorizer:
                 return self.reshaping and schema == "main" and self._is_owned(one) and self._is_owned(two)
             case _:
                 return False
+
+    def _is_served(self, table: str, column: str, schema: str, inner: str | None) -> bool:
+        if self.part is None:
+            return True
+        if schema == "temp" and self.part.masks(table, column):
+            self.masks[f"{table}.{column}"] = None
+        changes = self.mode not in (Mode.READ, Mode.EXPLAIN)
+        return self.part.may_read(table, column, schema, inner, changes=changes)
 
     def _reshape(self, name: str) -> None:
         self._reshaped.add(name)
@@ -262,6 +282,11 @@ def _build() -> tuple[frozenset[str], frozenset[str]]:
     functions = (frozenset(str(name) for (name,) in names) | _MORE_FUNCTIONS) - _CLOSED_FUNCTIONS
     closed = modules - MODULES - _READABLE_MODULES
     return functions, frozenset(name for name in closed if not name.startswith(("fts3", "fts4", "fts5", "pragma_")))
+
+
+def closed_modules() -> frozenset[str]:
+    """Modules of this build that may not be read as tables, in lower case."""
+    return _build()[1]
 
 
 def apply_limits(connection: sqlite3.Connection, authorizer: Authorizer, *, read_only: bool) -> None:

@@ -11,9 +11,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["Compared", "combined", "compared"]
+__all__ = ["TOKEN", "Compared", "combined", "compared"]
 
-_TOKEN = re.compile(
+TOKEN = re.compile(
     r"""(?P<skip>\s+|--[^\n]*|(?>/\*.*?\*/))|(?P<text>[xX]?'(?:[^']|'')*')"""
     r"""|(?P<name>"(?:[^"]|"")*"|\[[^]]*\]|`(?:[^`]|``)*`)|(?P<word>[^\W\d]\w*)|(?P<value>\d[\w.]*|[?:@$][\w:]*)"""
     r"""|(?P<sign><=|>=|<>|!=|==|\|\||->>|->|<<|>>|.)""",
@@ -58,7 +58,7 @@ def compared(sql: str) -> Compared:
     """What `sql` compares, orders and groups by."""
     tokens = [
         _Token(match.lastgroup or "", match[0])
-        for match in _TOKEN.finditer(sql)
+        for match in TOKEN.finditer(sql)
         if match.lastgroup not in ("skip", None)
     ]
     found = Compared()

@@ -92,6 +92,7 @@ def _step(database: Database, mode: Mode, request: dict[str, Any]) -> dict[str, 
         raise Failure("invalid", "There is a statement that does nothing.", "A comment alone is none.")
     rows = cursor.rowcount
     shown = {name: trigger for name, trigger in authorizer.written.items() if name.lower() not in authorizer.shadows}
+    shown = {name: trigger for name, trigger in shown.items() if database.serves(name)}
     written = dict(authorizer.written)
     what = " ".join(request["sql"].split()[:2]).upper() if authorizer.reshapes else ""
     if rows < 0:  # sqlite3 tells the number only of statements that begin with INSERT, UPDATE, DELETE or REPLACE
@@ -114,7 +115,7 @@ def _returned(database: Database, cursor: sqlite3.Cursor, request: dict[str, Any
     lines = Lines(request["max_cell"])
     taken: list[str] = []
     room = _RETURNED_BYTES
-    found: dict[str, Any] = {"columns": [column[0] for column in cursor.description], "immutable": False}
+    found: dict[str, Any] = {"columns": [column[0] for column in cursor.description]}
     rows = rows_of(database, cursor)
     for row in rows:
         text = lines.fitted(row, _RETURNED_BYTES)

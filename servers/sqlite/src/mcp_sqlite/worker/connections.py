@@ -8,16 +8,20 @@ import sqlite3
 import stat
 import threading
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from mcp_batteries.subscriptions.glance import glance
-from mcp_sqlite.worker.authorizer import Authorizer, Mode, apply_limits
+from mcp_sqlite.worker.authorizer import Authorizer, Mode, apply_limits, closed_modules
 from mcp_sqlite.worker.cells import Failure, text_or_bytes
+from mcp_sqlite.worker.part import ServedPart
 from mcp_sqlite.worker.vectors import load_into
 
-__all__ = ["BUSY_MS", "Connections", "Database", "Interrupt", "file_uri", "stamp"]
+__all__ = ["BUSY_MS", "Connections", "Database", "Interrupt", "Part", "file_uri", "stamp"]
+
+Part = tuple[Sequence[str], Sequence[Sequence[str]]]
+"""What the operator says is served of a database: tables, and masked columns as table and column."""
 
 _LOOK = "PRAGMA schema_version"
 """The cheapest statement that reads the file."""
@@ -92,11 +96,23 @@ class Database:
         identity: device and inode of the file that was opened.
         number: no other connection of this process has it.
         immutable: whether it was opened as a file that can't change, and what the write-ahead log holds is not seen.
+        part: what is served, None for everything.
     """
 
-    def __init__(self, path: str, interrupt: Interrupt, *, writable: bool = False, immutable: bool = False) -> None:
+    def __init__(
+        self,
+        path: str,
+        interrupt: Interrupt,
+        *,
+        writable: bool = False,
+        immutable: bool = False,
+        part: Part | None = None,
+    ) -> None:
         self.path, self.writable = path, writable
+        self.told = part
+        self.part = None if part is None else ServedPart(*part, closed_modules())
         self.authorizer = Authorizer()
+        self.authorizer.part = self.part
         self.interrupt = interrupt
         self.number = next(_numbers)
         self.stamp = stamp(path)
@@ -113,6 +129,7 @@ class Database:
             else:
                 self._try()
                 self._version = self.own("PRAGMA data_version")
+            self.load_part()
         except BaseException:
             self.close()
             raise
@@ -127,6 +144,8 @@ class Database:
         self.connection.text_factory = text_or_bytes
         self.authorizer.begin(Mode.OWN)
         load_into(self.connection)
+        if self.part is not None:
+            self.own("PRAGMA temp_store = MEMORY")
         apply_limits(self.connection, self.authorizer, read_only=not self.writable)
         self.watch()
 
@@ -151,6 +170,15 @@ class Database:
         changed, self._version = version != self._version, version
         self.stamp = now
         return not changed
+
+    def load_part(self) -> None:
+        """Have what is served be as the schema is now."""
+        if self.part is not None:
+            self.part.load(self.own)
+
+    def serves(self, name: str) -> bool:
+        """Whether a table or view is served."""
+        return self.part is None or self.part.serves(name)
 
     def settle(self) -> None:
         """Know the file as it is now, after a change of our own."""
@@ -229,8 +257,10 @@ class Database:
 class Connections:
     """What this worker has open; one connection per database and purpose."""
 
-    def __init__(self, interrupt: Interrupt) -> None:
+    def __init__(self, interrupt: Interrupt, parts: Mapping[str, Part] | None = None) -> None:
         self.interrupt = interrupt
+        self._parts = parts or {}
+        self._part_of: dict[str, Part | None] = {}
         self._open: dict[tuple[str, bool], Database] = {}
         self._looked_at: dict[tuple[str, bool], Database] = {}
         """Those of this request: one request is about one file, whatever is at its path meanwhile."""
@@ -283,7 +313,12 @@ class Connections:
         if before != real:
             self._forget(before)
         self._led[path] = real
+        self._part_of[real] = self._parts.get(path)
         return real
+
+    def part(self, path: str) -> Part | None:
+        """What is served of the file at `path`, which this request has resolved."""
+        return self._part_of[path]
 
     def _get(self, path: str, *, writable: bool) -> Database:
         key = path, writable
@@ -294,8 +329,9 @@ class Connections:
     def _current(self, path: str, *, writable: bool) -> Database:
         known = self._open.get((path, writable))
         try:
-            if known is not None and not known.is_outdated():
+            if known is not None and known.told == self.part(path) and not known.is_outdated():
                 known.check_journal()
+                known.load_part()
                 return known
             stamp(path)
         except OSError:
@@ -306,7 +342,7 @@ class Connections:
             raise
         if known is not None:
             self._open.pop((path, writable)).close()
-        opened = self._open[path, writable] = Database(path, self.interrupt, writable=writable)
+        opened = self._open[path, writable] = Database(path, self.interrupt, writable=writable, part=self.part(path))
         return opened
 
     def _forget(self, path: str) -> None:

@@ -10,6 +10,7 @@ from mcp_sqlite.worker.authorizer import SCHEMA_CHANGE, Authorizer, Mode
 from mcp_sqlite.worker.cells import Failure
 from mcp_sqlite.worker.connections import Database
 from mcp_sqlite.worker.hints import hint
+from mcp_sqlite.worker.part import ServedPart
 
 __all__ = ["explained", "is_damage", "reason"]
 
@@ -37,6 +38,10 @@ def explained(
         to_write: the file, if it was opened to be written.
     """
     said = str(error)
+    if database is not None and database.part is not None:
+        said = database.part.said(said, sql)
+        if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_CONSTRAINT_TRIGGER:
+            said = "a trigger refuses it"  # its words may have values in them
     said = said if len(said) <= _SAID else said[: _SAID - 1] + "…"
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     authorizer = database.authorizer if database else None
@@ -108,6 +113,8 @@ _OTHER_WAYS = {
 
 def _refusal(authorizer: Authorizer, sql: str) -> Failure:
     """What the statement was refused for. Its text decides nothing; it tells here what its author meant."""
+    if authorizer.part is not None and (refusal := _not_served(authorizer.part, authorizer)):
+        return refusal
     found = _WORD.match(sql)
     word = found[1].upper() if found else ""
     if word in _OTHER_WAYS:
@@ -122,6 +129,28 @@ def _refusal(authorizer: Authorizer, sql: str) -> Failure:
             "Write the query with WITH; in a migration make a table, and drop it in the same call.",
         )
     return Failure("refused", f"The statement would {authorizer.denied}.", _WAYS[_way(authorizer)])
+
+
+def _not_served(part: ServedPart, authorizer: Authorizer) -> Failure | None:
+    name = authorizer.denied_name
+    if authorizer.denied_rows and not part.serves(name):
+        return Failure("invalid", f"SQLite says: `no such table: {name}`.", "`list_tables` lists what is served.")
+    if authorizer.denied_rows and part.masks(name) and authorizer.mode is Mode.WRITE:
+        return Failure(
+            "refused",
+            f"`{name}` has masked columns: a change names it first.",
+            f"Begin with INSERT INTO {name}, UPDATE {name} or DELETE FROM {name}; WITH may stand in a subquery.",
+        )
+    if authorizer.denied_action != sqlite3.SQLITE_READ:
+        return None
+    table, column = list(authorizer.reads)[-1]
+    if part.masks(table, column):
+        return Failure(
+            "refused",
+            f"`{table}.{column}` is masked: a change may set it, and do no more with it.",
+            "Name the columns that it reads, of the table itself. Where a trigger uses it, that can't be done here.",
+        )
+    return Failure("refused", "The statement would read what is not served.", "`list_tables` lists what is served.")
 
 
 def _unwritable(path: str) -> str:

@@ -122,7 +122,7 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
         if made is not None:
             database.own(made)
         open_virtual(database)
-        info = database.own(f"PRAGMA table_info({quoted(table)})")
+        info = database.own(f"PRAGMA main.table_info({quoted(table)})")
         known = {str(row[1]).lower(): str(row[1]) for row in info}
         needed = {str(row[1]) for row in info if row[3]}
         database.authorizer.shadows = shadows(database)
@@ -135,7 +135,7 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
             records = _nulls(records, [name not in needed for name in columns])
         if columns:
             marks = ", ".join("?" * len(columns))
-            statement = f"INSERT INTO {quoted(table)} ({', '.join(map(quoted, columns))}) VALUES ({marks})"
+            statement = f"INSERT INTO main.{quoted(table)} ({', '.join(map(quoted, columns))}) VALUES ({marks})"
             database.authorizer.begin(Mode.WRITE)
             try:
                 with database.interrupt.over(database.connection):

@@ -89,6 +89,9 @@ def _check(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
         if not errors.is_damage(error):
             raise
         said = [line for line in said if line != "ok"] + [f"{name} can't go on: {error}"]
+    if connections.part(request["path"]) is not None:
+        said = said if said == ["ok"] else ["something is wrong in the file; the operator can find out what"]
+        keys = [("a table", *key[1:2], "another") for key in keys]
     return {
         "said": [] if said == ["ok"] else said,
         "keys": [f"{table} row {rowid} refers to a missing row of {parent}" for table, rowid, parent in keys],

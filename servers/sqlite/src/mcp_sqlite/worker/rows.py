@@ -29,7 +29,9 @@ def rows(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     order = f" ORDER BY {', '.join(key + turned for key in keys)}" if keys else ""
     where, values = "", []
     if "column" in request:
-        known = {str(item[1]).lower(): str(item[1]) for item in database.own(f"PRAGMA table_xinfo({quoted(table)})")}
+        known = {
+            str(item[1]).lower(): str(item[1]) for item in database.own(f"PRAGMA main.table_xinfo({quoted(table)})")
+        }
         column = known.get(request["column"].lower())
         if column is None:
             raise Failure(
@@ -82,11 +84,13 @@ def _looked_up(database: Database, word: str) -> tuple[str, list[str]]:
 
 def key_columns(database: Database, table: str) -> list[str]:
     """The primary key's columns, quoted; `rowid` where there is none; nothing for a view."""
-    columns = database.own(f"PRAGMA table_info({quoted(table)})")
+    columns = database.own(f"PRAGMA main.table_info({quoted(table)})")
     keys = [quoted(str(name)) for _, name in sorted((item[5], item[1]) for item in columns if item[5])]
     kind = database.own("SELECT type FROM sqlite_master WHERE name = ?", [table])
     taken = {str(item[1]).lower() for item in columns}
     free = [name for name in ("rowid", "_rowid_", "oid") if name not in taken]
+    if database.part is not None and database.part.masks(table):
+        free = []  # what is read in its place is a view
     return keys or (free[:1] if kind and kind[0][0] == "table" else [])
 
 

@@ -21,6 +21,7 @@ __all__ = [
     "name_of",
     "open_virtual",
     "quoted",
+    "rows_by_statistics",
     "safe",
     "shadows",
     "table_names",
@@ -62,7 +63,12 @@ def name_of(database: Database, table: str) -> str:
     rows = database.own(
         "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name = ? COLLATE NOCASE", [table]
     )
-    if not rows and table.lower() in ("sqlite_master", "sqlite_schema", "sqlite_sequence", "sqlite_stat1"):
+    rows = [row for row in rows if database.serves(str(row[0]))]
+    if (
+        not rows
+        and database.part is None
+        and table.lower() in ("sqlite_master", "sqlite_schema", "sqlite_sequence", "sqlite_stat1")
+    ):
         return table.lower()
     if not rows:
         import difflib
@@ -78,7 +84,8 @@ def name_of(database: Database, table: str) -> str:
 def table_names(database: Database) -> list[str]:
     """Tables and views in the order of their names, without those that virtual ones keep for themselves."""
     hidden = shadows(database)
-    return [str(name) for name, *_ in database.own(_TABLES) if str(name).lower() not in hidden]
+    names = [str(name) for name, *_ in database.own(_TABLES)]
+    return [name for name in names if name.lower() not in hidden and database.serves(name)]
 
 
 def catalog(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
@@ -92,6 +99,7 @@ def catalog(connections: Connections, request: dict[str, Any]) -> dict[str, Any]
     hidden = shadows(database)
     part = (request["name"] or "").casefold()
     entries = [entry for entry in entries if entry[0].lower() not in hidden and part in entry[0].casefold()]
+    entries = [entry for entry in entries if database.serves(entry[0])]
     compact = len(entries) > _MANY
     start = request.get("after")
     page = [entry for entry in entries if start is None or entry[0] > start]
@@ -104,10 +112,10 @@ def catalog(connections: Connections, request: dict[str, Any]) -> dict[str, Any]
         budget -= spent
         info = [] if compact else columns_of(database, name)
         names = [str(row[1]) for row in info]
-        keys = safe(database, f"PRAGMA foreign_key_list({quoted(name)})") if kind == "table" else []
+        keys = _keys_of(database, name) if kind == "table" else []
         values: dict[str, list[str]] = {}
         if kind == "table" and info and _kind(kind, sql) == "table":
-            plain = _without_keys(info[:_COLUMNS], keys)
+            plain = _plain(database, name, info[:_COLUMNS], keys)
             told = facets(database, quoted(name), plain, until - time.monotonic(), _LISTED)
             values = {column: [text for text, _ in items] for column, items in told.items()}
         columns, more = names[:_COLUMNS], max(0, len(names) - _COLUMNS)
@@ -142,28 +150,40 @@ def catalog(connections: Connections, request: dict[str, Any]) -> dict[str, Any]
     }
 
 
-def _without_keys(columns: list[tuple[Any, ...]], keys: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    return [row for row in columns if row[1] not in {key[3] for key in keys}]
+def _plain(
+    database: Database, table: str, columns: list[tuple[Any, ...]], keys: list[tuple[Any, ...]]
+) -> list[tuple[Any, ...]]:
+    """Columns of which values may be told, and that are no keys."""
+    shown = (row for row in columns if not (database.part and database.part.masks(table, str(row[1]))))
+    return [row for row in shown if row[1] not in {key[3] for key in keys}]
+
+
+def _keys_of(database: Database, table: str) -> list[tuple[Any, ...]]:
+    """PRAGMA foreign_key_list of `table`, of keys to what is served."""
+    rows = safe(database, f"PRAGMA main.foreign_key_list({quoted(table)})")
+    return [row for row in rows if database.serves(str(row[2]))]
 
 
 def _primary_keys(database: Database) -> dict[str, str]:
     """The column that is a table's primary key, of tables where one column is."""
     rows = safe(
         database,
-        "SELECT m.name, p.name FROM sqlite_master m, pragma_table_info(m.name) p "
+        "SELECT m.name, p.name FROM sqlite_master m, pragma_table_info(m.name, 'main') p "
         "WHERE m.type = 'table' AND m.rootpage > 0 AND p.pk > 0",
     )
+    rows = [row for row in rows if database.serves(str(row[0]))]
     tables = [str(table) for table, _ in rows]
     return {str(table): str(column) for table, column in rows if tables.count(str(table)) == 1}
 
 
 def _columns_named_id(database: Database) -> list[tuple[Any, ...]]:
     """Tables and those of their columns whose names end like that of a key."""
-    return safe(
+    rows = safe(
         database,
-        "SELECT m.name, p.name FROM sqlite_master m, pragma_table_info(m.name) p "
+        "SELECT m.name, p.name FROM sqlite_master m, pragma_table_info(m.name, 'main') p "
         "WHERE m.type = 'table' AND m.rootpage > 0 AND p.name LIKE '%_id' LIMIT 2000",
     )
+    return [row for row in rows if database.serves(str(row[0]))]
 
 
 def _kind(kind: str, sql: str) -> str:
@@ -195,7 +215,7 @@ def open_virtual(database: Database) -> None:
     rows = database.own("SELECT name, sql FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL%'")
     for name, sql in rows:
         if module_of(str(sql)) in MODULES:
-            safe(database, f"SELECT 1 FROM {quoted(str(name))} LIMIT 0")
+            safe(database, f"SELECT 1 FROM main.{quoted(str(name))} LIMIT 0")
 
 
 def _count(database: Database, name: str, kind: str, budget: float) -> tuple[int | None, bool, float]:
@@ -209,11 +229,14 @@ def _count(database: Database, name: str, kind: str, budget: float) -> tuple[int
             database.interrupt.check()
             if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise
-    estimate: int | None = None
-    if kind == "table" and safe(database, "SELECT 1 FROM sqlite_master WHERE name = 'sqlite_stat1'"):
-        stat = safe(database, "SELECT stat FROM sqlite_stat1 WHERE tbl = ? LIMIT 1", [name])
-        estimate = int(str(stat[0][0]).split()[0]) if stat and str(stat[0][0])[:1].isdigit() else None
+    estimate = rows_by_statistics(database, name) if kind == "table" else None
     return estimate, False, time.monotonic() - started
+
+
+def rows_by_statistics(database: Database, table: str) -> int | None:
+    """How many rows a table had at the last ANALYZE; a partial index has fewer."""
+    rows = safe(database, "SELECT max(CAST(stat AS INTEGER)) FROM sqlite_stat1 WHERE tbl = ?", [table])
+    return rows[0][0] if rows else None
 
 
 def safe(database: Database, sql: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
@@ -228,7 +251,7 @@ def safe(database: Database, sql: str, parameters: Any = ()) -> list[tuple[Any, 
 
 def columns_of(database: Database, table: str) -> list[tuple[Any, ...]]:
     """PRAGMA table_xinfo of `table` without what virtual tables hide from SELECT *; generated columns are there."""
-    return [row for row in safe(database, f"PRAGMA table_xinfo({quoted(table)})") if row[6] != 1]
+    return [row for row in safe(database, f"PRAGMA main.table_xinfo({quoted(table)})") if row[6] != 1]
 
 
 def describe(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
@@ -239,27 +262,28 @@ def describe(connections: Connections, request: dict[str, Any]) -> dict[str, Any
     kind, sql = (database.own("SELECT type, sql FROM sqlite_master WHERE name = ?", [name]) or [("table", "")])[0]
     rows, exact, _ = _count(database, name, kind, 1.0)
     indexes: list[dict[str, Any]] = []
-    for _, index, unique, origin, partial in safe(database, f"PRAGMA index_list({table})"):
-        parts = [row[2] or "(expression)" for row in safe(database, f"PRAGMA index_info({quoted(index)})")]
+    for _, index, unique, origin, partial in safe(database, f"PRAGMA main.index_list({table})"):
+        parts = [row[2] or "(expression)" for row in safe(database, f"PRAGMA main.index_info({quoted(index)})")]
         indexes.append(
             {"name": index, "columns": parts, "unique": bool(unique), "origin": origin, "partial": bool(partial)}
         )
     every_key = safe(
         database,
         'SELECT m.name, f."from", f."to", f.on_delete, f."table", f.id FROM sqlite_master m, '
-        "pragma_foreign_key_list(m.name) f WHERE m.type = 'table' AND m.rootpage > 0 ORDER BY 1, f.id, f.seq",
+        "pragma_foreign_key_list(m.name, 'main') f WHERE m.type = 'table' AND m.rootpage > 0 ORDER BY 1, f.id, f.seq",
     )
+    every_key = [row for row in every_key if database.serves(str(row[0])) and database.serves(str(row[4]))]
     incoming = sorted(row[:4] for row in every_key if str(row[4]).lower() == name.lower())
     broken: str | None = None
     columns: list[tuple[Any, ...]] = []
     try:
-        columns = database.own(f"PRAGMA table_xinfo({table})")
+        columns = database.own(f"PRAGMA main.table_xinfo({table})")
     except sqlite3.Error as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_ERROR:
             raise
         broken = str(error)[:200]
-    refers_to = safe(database, f"PRAGMA foreign_key_list({table})")
-    plain = _without_keys(columns, refers_to)
+    refers_to = _keys_of(database, name)
+    plain = _plain(database, name, columns, refers_to)
     values = facets(database, table, plain, _FACET_SECONDS, Measure()) if kind == "table" else {}
     found: dict[str, Any] = {
         "name": name,
@@ -275,6 +299,7 @@ def describe(connections: Connections, request: dict[str, Any]) -> dict[str, Any
                 "key": row[5],
                 "hidden": row[6],
                 "values": ", ".join(f"{text} ({count})" for text, count in values.get(str(row[1]), ())),
+                "masked": database.part is not None and database.part.masks(name, str(row[1])),
             }
             for row in columns
         ],
@@ -307,11 +332,12 @@ def schema(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     if request.get("table") is not None:
         where, values = "AND tbl_name = ?", [name_of(database, request["table"])]
     rows = database.own(
-        f"SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite!_%' ESCAPE '!' {where} "
+        "SELECT sql, tbl_name FROM sqlite_master "
+        f"WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite!_%' ESCAPE '!' {where} "
         "ORDER BY tbl_name, CASE type WHEN 'table' THEN 0 WHEN 'view' THEN 1 ELSE 2 END, name",
         values,
     )
-    return {"sql": "".join(f"{sql};\n" for (sql,) in rows)}
+    return {"sql": "".join(f"{sql};\n" for sql, table in rows if database.serves(str(table)))}
 
 
 def names(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
@@ -320,7 +346,8 @@ def names(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     if request.get("table") is None:
         found = table_names(database)
     else:
-        found = [str(row[1]) for row in columns_of(database, request["table"])]
+        columns = columns_of(database, request["table"]) if database.serves(request["table"]) else []
+        found = [str(row[1]) for row in columns]
     typed = request["typed"].casefold()
     return {"names": [name for name in found if name.casefold().startswith(typed)][:1000]}
 

@@ -25,7 +25,7 @@ def find(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     )
     hidden = shadows(database)
     for kind, name, table, sql in objects:
-        if str(table).lower() in hidden:
+        if str(table).lower() in hidden or not database.serves(str(table)):
             continue
         if len(hits) > request["limit"] or sum(map(len, hits)) > _BYTES:
             break
@@ -56,6 +56,7 @@ def search(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     database = connections.reader(request["path"])
     virtual = "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL%'"
     tables = [(str(name), str(sql)) for name, sql in database.own(virtual) if module_of(str(sql)) in FTS]
+    tables = [item for item in tables if database.serves(item[0])]
     if request.get("table") is not None:
         wanted = name_of(database, request["table"])
         tables = [item for item in tables if item[0] == wanted]

@@ -96,6 +96,7 @@ def query(connections: Connections, request: dict[str, Any], send: Send) -> dict
         page: dict[str, Any] = {
             "columns": [column[0] for column in cursor.description],
             "immutable": database.immutable,
+            "masks": list(database.authorizer.masks),
         }
         rows = rows_of(database, cursor)
         taken: list[str] = []
@@ -155,6 +156,8 @@ def execute(database: Database, mode: Mode, sql: str, given: Any) -> sqlite3.Cur
     values = parameters(given)
     if mode is Mode.READ and _DATABASE_LIST.fullmatch(sql):
         sql = "SELECT 0 AS seq, 'main' AS name, '' AS file"
+    if (part := database.part) is not None:
+        sql = part.ordered(database.own, lambda sql: _planned(database, mode, sql, values), part.checked(sql))
     database.authorizer.begin(mode)
     try:
         try:
@@ -168,6 +171,15 @@ def execute(database: Database, mode: Mode, sql: str, given: Any) -> sqlite3.Cur
             return database.connection.execute(sql, values)
     except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as error:
         raise explained(database, error, sql) from None
+
+
+def _planned(database: Database, mode: Mode, sql: str, values: Any) -> list[Any]:
+    """The plan of a caller's statement; nothing where it is wrong, as its caller is about to hear."""
+    database.authorizer.begin(mode)
+    try:
+        return database.connection.execute(f"EXPLAIN QUERY PLAN {sql}", values).fetchall()
+    except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError):
+        return []
 
 
 def rows_of(database: Database, cursor: sqlite3.Cursor) -> Iterator[tuple[Any, ...]]:

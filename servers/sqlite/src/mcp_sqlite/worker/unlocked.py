@@ -90,7 +90,9 @@ class Unlocked:
         if self._database is None or state != self._state:
             self._close()
             try:
-                self._database = Database(self.path, self.connections.interrupt, immutable=True)
+                self._database = Database(
+                    self.path, self.connections.interrupt, immutable=True, part=self.connections.part(self.path)
+                )
             except sqlite3.Error as error:
                 if rollback_state(self.path) != state or _is_written(self.path):
                     raise Written from error

@@ -177,8 +177,8 @@ def _digest(memory: _Memory, source: Unlocked | _InWal, database: Database, subj
         memory.layout, memory.names = layout, {}
     database.names = memory.names
     if subject is None:
-        shown = repr(database.own("SELECT type, name FROM sqlite_master ORDER BY 1, 2"))
-        return _hashed(shown)
+        every = database.own("SELECT type, name FROM sqlite_master ORDER BY 1, 2")
+        return _hashed(repr(every if database.part is None else schema.table_names(database)))
     subject = {**subject, "path": source.path}
     try:
         with connections.interrupt.within(_SECONDS):
