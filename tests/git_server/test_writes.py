@@ -333,6 +333,13 @@ async def test_nobody_to_commit_as_and_another_git_at_work(tmp_path: Path, monke
 
 
 @pytest.mark.anyio
+async def test_a_refusal_that_git_gives_no_words_for_says_the_next_move(tmp_path: Path) -> None:
+    async with serving("--write", made_app(tmp_path).path) as asking:
+        said = await asking("create_commit", message="Nothing")
+        assert "nothing to commit" in said and "`edit_index`" in said and "``" not in said
+
+
+@pytest.mark.anyio
 async def test_writing_is_closed_by_default(tmp_path: Path) -> None:
     made = made_app(tmp_path)
     async with serving(made.path) as asking:

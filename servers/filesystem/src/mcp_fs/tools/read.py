@@ -108,7 +108,7 @@ class ReadTools:
 
     @tool("Read media", effect="read", view=MEDIA)
     async def read_media(self, path: str, page: Number = 1) -> list[ContentBlock]:
-        """Read an image, sound, `page` of a PDF or other binary file."""
+        """Read an image, sound, `page` of a PDF or other binary file. Text of documents: `read_text`."""
         shown = await self.engine.read_media(self.policy.readable(path), page)
         return [block for media in shown for block in _blocks(media)]
 
@@ -119,7 +119,10 @@ class ReadTools:
 
     @tool("Get information", effect="read")
     async def get_info(self, path: str) -> FileInfo:
-        """Get kind, size, times, mode, encoding, content hash and resource URI of a file or folder."""
+        """Get kind, size, times, mode, encoding, content hash and resource URI of a file or folder.
+
+        Of many: `list_directory`.
+        """
         return await self.engine.info(self.policy.readable(path))
 
     @tool("List a folder", effect="read", view=TREE)
@@ -133,7 +136,10 @@ class ReadTools:
         limit: Limit = 200,
         cursor: Cursor = None,
     ) -> FolderPage:
-        """List a folder's entries with size and time; largest or newest first by `sort`."""
+        """List a folder's entries with size and time; largest or newest first by `sort`.
+
+        What is below too: `list_tree`.
+        """
         places = self.policy.search_roots(path)
         if len(places) > 1:
             return await self.engine.roots(places)

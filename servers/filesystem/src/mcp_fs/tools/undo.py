@@ -29,7 +29,7 @@ class UndoTools:
         later: Annotated[bool, Field(description="All after it too.")] = False,
         dry_run: DryRun = True,
     ) -> Steps | Undone:
-        """List or take back what these tools changed."""
+        """List or take back what these tools changed, but nothing that others changed since."""
         if step is None:
             return await self.engine.steps()
         return await self.engine.undo(step, later=later, dry_run=dry_run)

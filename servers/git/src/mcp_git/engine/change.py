@@ -141,6 +141,10 @@ class Changes:
         if not isinstance(told, Invalid):
             return told
         words = " ".join(line.strip() for line in said.splitlines() if line and not line.startswith("hint:"))
+        if not words:
+            commits = change.words[0] == "commit"
+            fix = "Stage files with `edit_index`, or set `all_tracked`." if commits else "See `get_status`."
+            return Conflict(f"git found nothing to {change.words[0]}.", fix)
         return Conflict(f"git: `{one_line(re.sub(r'^(fatal|error): ', '', words))[:400]}`.", "Nothing was changed.")
 
 

@@ -54,7 +54,7 @@ class ReadTools:
         limit: Limit = 50,
         cursor: Cursor = None,
     ) -> Answer:
-        """List commits, the newest first: hash, date, author, (refs) subject."""
+        """List commits, the newest first: hash, date, author, (refs) subject. What one changed: `read_diff`."""
         revision, place = self.policy.range(rev), self.policy.place(path)
         if regex and not text:
             raise Invalid("`regex` says how to read `text`, and there is none.", "Give one, or leave `regex` out.")
@@ -89,7 +89,10 @@ class ReadTools:
         start_line: Number = 1,
         end_line: Number | None = None,
     ) -> Answer:
-        """Get who changed each line last, and in which commit; without `rev` of the file as it is now."""
+        """Get who changed each line last, and in which commit; without `rev` of the file as it is now.
+
+        Its change: `read_diff`.
+        """
         last = end_line or start_line + _BLAMED - 1
         if last < start_line:
             raise Invalid("`end_line` is before `start_line`.", "Exchange them.")
@@ -125,7 +128,7 @@ class ReadTools:
         start_line: Number = 1,
         end_line: Number | None = None,
     ) -> Answer:
-        """Read a file as it is in a commit, or as a side of a conflict has it."""
+        """Read a file as it is in a commit, or as a side of a conflict has it; not as it is on disk."""
         place = self.policy.place(path)
         return await self.engine.read(
             self.policy.repository(repo), self.policy.revision(rev), place, start_line, end_line
@@ -141,7 +144,7 @@ class ReadTools:
         limit: Limit = 200,
         cursor: Cursor = None,
     ) -> Answer:
-        """List the files and folders of a commit, with sizes."""
+        """List the files and folders of a commit, with sizes; not what is uncommitted: `get_status`."""
         place = self.policy.place(path)
         return await self.engine.tree(
             self.policy.repository(repo),

@@ -55,7 +55,7 @@ class WriteTools:
         amend: Annotated[bool, Field(description="Replace the last commit.")] = False,
         repo: RepositoryName = "",
     ) -> Answer:
-        """Commit what is staged. Hooks are not run."""
+        """Commit what is staged; `edit_index` stages. Hooks are not run, nothing is signed."""
         words = ["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--cleanup=whitespace", "--file=-"]
         words += ["--all"] * all_tracked + ["--amend"] * amend
         return await self._made(repo, Change(words, message.encode("utf-8", "replace"), keeps="soft"))
@@ -64,7 +64,7 @@ class WriteTools:
     async def create_branch(
         self, name: NewRef, rev: Target = "HEAD", switch: bool = False, repo: RepositoryName = ""
     ) -> Answer:
-        """Create a branch at a commit, and switch to it if asked."""
+        """Create a branch at a commit, and switch to it if asked; a name that exists is refused."""
         new, start = self.policy.new_name(name), self.policy.revision(rev)
         words = ["switch", "--quiet", "--no-track", "--create"] if switch else ["branch", "--no-track"]
         undo = f'`delete_ref` with name="{new.text}"' + (" after `run_switch`" if switch else "")
@@ -78,7 +78,7 @@ class WriteTools:
         message: Annotated[str, Field(description="Makes an annotated tag.")] = "",
         repo: RepositoryName = "",
     ) -> Answer:
-        """Create a tag at a commit."""
+        """Create a tag at a commit, here alone: a remote gets it by a push. A name that exists is refused."""
         new, start = self.policy.new_name(name), self.policy.revision(rev)
         words = ["tag", "--no-sign", *(["--annotate", "--file=-"] if message else []), new.text, start.text]
         undo = f'`delete_ref` with name="{new.text}", kind="tag"'
@@ -94,7 +94,7 @@ class WriteTools:
         force: Annotated[bool, Field(description="Also a branch that is merged nowhere.")] = False,
         repo: RepositoryName = "",
     ) -> Answer:
-        """Delete a branch or tag."""
+        """Delete a branch or tag here; a remote keeps its own. The answer says how to make it again."""
         ref = self.policy.new_name(name)
         words = ["tag", "--delete"] if kind == "tag" else ["branch", "--quiet", "-D" if force else "-d"]
         return await self.engine.delete_ref(
@@ -108,7 +108,7 @@ class WriteTools:
 
     @tool("Restore files", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
     async def run_restore(self, paths: Paths, rev: Target = "HEAD", repo: RepositoryName = "") -> Answer:
-        """Put files back as a commit has them, in the work tree and the index."""
+        """Put files back as a commit has them, staged ones too. The answer says how to get back what was lost."""
         source = self.policy.revision(rev)
         places = [self.policy.place(path).path or "." for path in paths]
         if not places:
@@ -125,7 +125,7 @@ class WriteTools:
         untracked: bool = False,
         repo: RepositoryName = "",
     ) -> Answer:
-        """Put uncommitted changes aside, or bring them back."""
+        """Put uncommitted changes aside, or bring them back; `list_refs` of `stashes` has them."""
         if action == "push":
             words = ["stash", "push", "--quiet", *(["--include-untracked"] if untracked else [])]
             words += ["--message", message] if message else []
@@ -140,7 +140,7 @@ class WriteTools:
         squash: bool = False,
         repo: RepositoryName = "",
     ) -> Answer:
-        """Merge a branch into the current one; stops at conflicts."""
+        """Merge a branch into the current one; stops at conflicts, then `run_step`."""
         named = self.policy.revision(rev)
         words = ["merge", "--quiet", "--no-edit", "--no-verify", "--no-gpg-sign", "--no-autostash"]
         words += (["--squash"] if squash else []) + (["--file=-"] if message else [])
@@ -148,7 +148,7 @@ class WriteTools:
 
     @tool("Rebase", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
     async def run_rebase(self, rev: Target, repo: RepositoryName = "") -> Answer:
-        """Put the commits of the current branch on top of another; stops at conflicts."""
+        """Put the commits of the current branch on top of another; stops at conflicts, then `run_step`."""
         named = self.policy.revision(rev)
         words = ["rebase", "--quiet", "--no-verify", "--no-gpg-sign", "--no-autostash", "--no-autosquash"]
         return await self._made(repo, Change([*words, named.text], named=named))
@@ -160,7 +160,7 @@ class WriteTools:
         revert: Annotated[bool, Field(description="The opposite of the commit instead.")] = False,
         repo: RepositoryName = "",
     ) -> Answer:
-        """Do what a commit did once more on the current branch, or revert it; stops at conflicts."""
+        """Do what a commit did once more on the current branch, or revert it; stops at conflicts, then `run_step`."""
         named = self.policy.revision(rev)
         words = ["revert", "--no-edit"] if revert else ["cherry-pick"]
         return await self._made(repo, Change([*words, "--no-gpg-sign", named.text], named=named))
