@@ -22,11 +22,15 @@ from mcp_github.settings import Settings
         ("https://api.github.com", "https://api.github.com", "github.com"),
         ("https://github.com/", "https://api.github.com", "github.com"),
         ("github.com", "https://api.github.com", "github.com"),
+        ("https://www.github.com", "https://api.github.com", "github.com"),
+        ("https://api.git.example.org", "https://api.git.example.org", "api.git.example.org"),
         ("https://octo.ghe.com", "https://api.octo.ghe.com", "octo.ghe.com"),
         ("https://api.octo.ghe.com", "https://api.octo.ghe.com", "octo.ghe.com"),
         ("https://git.example.org", "https://git.example.org/api/v3", "git.example.org"),
         ("https://git.example.org:8443/api/v3/", "https://git.example.org:8443/api/v3", "git.example.org"),
         ("http://127.0.0.1:99", "http://127.0.0.1:99", "127.0.0.1"),
+        ("http://localhost:99/", "http://localhost:99", "localhost"),
+        ("http://[::1]:99", "http://[::1]:99", "::1"),
     ],
 )
 def test_the_address_is_understood(given: str, base: str, host: str) -> None:
@@ -38,7 +42,9 @@ def test_the_address_is_understood(given: str, base: str, host: str) -> None:
     "arguments",
     [
         ["--api-url", "http://git.example.org"], ["--api-url", "https://u:p@x.org"], ["--api-url", "ftp://x.org"],
-        ["--api-url", ""], ["--api-url", "https://x.org:port"], ["--repos", "octo"], ["--repos", "octo/../x"],
+        ["--api-url", ""], ["--api-url", "https://x.org?a=1"], ["--api-url", "https://x.org#a"],
+        ["--api-url", "https://u@x.org"], ["--api-url", "https://x.org:port"], ["--repos", "octo"],
+        ["--repos", "octo/../x"],
         ["--toolsets", "nothing"],
     ],
 )  # fmt: skip

@@ -52,9 +52,7 @@ MODULES = {
         f"servers/github/src/mcp_github/policy/{name}.py": (
             "tests/github_server/test_policy.py",
             "tests/github_server/test_mistakes.py",
-            "tests/github_server/test_attacks.py",
             "tests/github_server/test_settings.py",
-            "tests/github_server/test_reading.py",
             "tests/github_server/test_taint.py",
             "tests/github_server/test_watch_list.py",
         )

@@ -23,6 +23,7 @@ from mcp_batteries.errors import Unavailable
 from mcp_batteries.server.tool import StrictTool
 from mcp_batteries.settings import Settings
 from mcp_batteries.transports.http.auth import guard as module
+from mcp_batteries.transports.http.auth import issuer
 from mcp_batteries.transports.http.auth.guard import Guard
 from mcp_batteries.transports.http.auth.scopes import Scopes
 
@@ -206,21 +207,21 @@ async def test_metadata_are_found_where_an_issuer_can_be_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("issuer", "issuers", "asks"),
+    ("login", "issuers", "asks"),
     [
         (None, ["https://service.example.org"], ["repo"]),
         ("https://login.example.org", ["https://login.example.org"], ["read", "write", "destroy"]),
     ],
 )
 async def test_a_servers_own_verifier_is_asked_and_names_who_issues_its_tokens(
-    issuer: str | None, issuers: list[str], asks: list[str], monkeypatch: pytest.MonkeyPatch
+    login: str | None, issuers: list[str], asks: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "tool_table", lambda server: TOOLS)
     service = reader()
     service.issuers, service.asks = ["https://service.example.org"], ["repo"]
     for title, shown in (("Files", "Files"), (None, "mcp-files")):
         server = MCPServer("mcp-files", title=title)
-        front = module.build_guard(server, Settings(auth_issuer=issuer), RESOURCE, service).before(App())
+        front = module.build_guard(server, Settings(auth_issuer=login), RESOURCE, service).before(App())
         assert len(server.middleware) == len(MCPServer("mcp-files").middleware) + 1
         async with client(front) as http:
             found = (await http.get(METADATA)).json()
@@ -230,6 +231,29 @@ async def test_a_servers_own_verifier_is_asked_and_names_who_issues_its_tokens(
             asks,
             shown,
         )
+
+
+@pytest.mark.parametrize(
+    ("options", "judges"),
+    [
+        ({}, []),
+        ({"auth_file": "tokens"}, [("tokens", None)]),
+        ({"auth_tokens": "alice:1"}, [(None, "alice:1")]),
+        ({"auth_issuer": "https://a.example.org"}, [("https://a.example.org", RESOURCE, issuer.ALGORITHMS)]),
+        (
+            {"auth_issuer": "https://a.example.org", "auth_audience": "files", "auth_algorithm": ("ES256",)},
+            [("https://a.example.org", "files", ("ES256",))],
+        ),
+    ],
+)
+def test_settings_say_who_judges_tokens_and_by_what(
+    options: dict[str, Any], judges: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Any] = []
+    for place, name in ((module, "Tokens"), (issuer, "Issuer")):
+        monkeypatch.setattr(place, name, lambda *given: made.append(given) or reader())
+    module.build_guard(MCPServer("files"), Settings(**options), RESOURCE)
+    assert made == judges
 
 
 async def test_words_of_a_challenge_cannot_leave_their_quotes() -> None:

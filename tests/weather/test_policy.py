@@ -222,11 +222,16 @@ async def test_languages_are_asked_where_they_may_help_only() -> None:
 
 
 @pytest.mark.anyio
-async def test_words_of_one_letter_are_no_name_before_a_region() -> None:
+async def test_what_may_be_a_name_before_a_region() -> None:
     asked: list[tuple[str, str | None]] = []
     with pytest.raises(NotFound):
         await geocoder(asked).place("A New York")
     assert {name for name, _ in asked} == {"A New York", "A New"}
+    asked.clear()
+    # A region is two words at most.
+    with pytest.raises(NotFound):
+        await geocoder(asked).place("San Juan New York")
+    assert {name for name, _ in asked} == {"San Juan New York", "San Juan New", "San Juan"}
 
 
 def test_what_the_geocoder_does_not_know_is_not_told() -> None:
