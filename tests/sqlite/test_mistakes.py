@@ -80,6 +80,63 @@ async def test_a_word_of_sql_in_the_place_of_a_name_is_told_apart(tmp_path: Path
             assert way or "Did you mean" not in answer, answer
 
 
+async def test_a_name_that_sqlite_takes_for_a_text_is_told_and_changes_nothing(tmp_path: Path) -> None:
+    """https://sqlite.org/quirks.html: a misspelt column in double quotes finds nothing, or everything."""
+    path = tmp_path / "a.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript(
+            "CREATE TABLE orders(id, status, \"odd name\"); INSERT INTO orders VALUES (1, 'paid', 1), (2, 'open', 2);"
+        )
+    told = {
+        'SELECT id FROM orders WHERE "statuss" = 1': '"statuss" is no column',
+        'SELECT "id", "nothing" FROM orders': '"nothing" is no column',
+        'SELECT id FROM orders WHERE status = "paid"': '"paid" is no column',
+    }
+    silent = (
+        'SELECT "id" AS "Id", \'Id\' FROM "orders" WHERE "odd name" > 0 AND status <> \'status\' ORDER BY "Id"',
+        'WITH "x" AS (SELECT 1 AS "one") SELECT "one", \'two "three"\' FROM "x" -- "four"',
+        "SELECT strftime('%Y', \"status\") FROM orders",
+    )
+    async with served(path, "--write") as wire:
+
+        async def asked(tool: str, **arguments: Any) -> str:
+            return text_of(await wire.request("tools/call", {"name": tool, "arguments": arguments}))
+
+        for sql, words in told.items():
+            answer = await asked("query_rows", sql=sql)
+            assert words in answer and "took it for the text" in answer, answer
+        assert "[1 row]" in answer, "the text that was meant is found"
+        for sql in silent:
+            assert "no column" not in await asked("query_rows", sql=sql), sql
+        for sql in ('DELETE FROM orders WHERE "statuss" <> 1', 'UPDATE orders SET status = 1 WHERE "Statis" > 0'):
+            answer = await asked("write_rows", sql=sql)
+            assert "would take it for a text. Did you mean `status`?" in answer and "Nothing was changed" in answer
+        assert "[2]" in await asked("query_rows", sql="SELECT count(*) FROM orders WHERE status IN ('paid', 'open')")
+        assert "1 row in orders" in await asked("write_rows", sql='UPDATE orders SET status = "sent" WHERE id = 1')
+
+
+async def test_one_statement_takes_several_sets_of_values(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript("CREATE TABLE t(id INTEGER PRIMARY KEY, name TEXT NOT NULL)")
+    async with served(path, "--write") as wire:
+
+        async def write(sql: str, parameters: Any, **more: Any) -> str:
+            arguments = {"sql": sql, "parameters": parameters, **more}
+            return text_of(await wire.request("tools/call", {"name": "write_rows", "arguments": arguments}))
+
+        insert = "INSERT INTO t VALUES (?, ?)"
+        many = [[number, f"name {number}"] for number in range(500)]
+        assert "500 rows in t" in await write(insert, many, dry_run=True)
+        assert "500 rows in t" in await write(insert, many)
+        assert "2 rows in t" in await write("UPDATE t SET name = ? WHERE id = ?", [["x", 1], ["y", 2]])
+        answer = await write(insert, [[600, "a"], [601, None], [602, "b"]])
+        assert "Set 2 of 3:" in answer and "NOT NULL" in answer and "Nothing was changed." in answer
+        assert "no RETURNING" in await write(f"{insert} RETURNING id", [[700, "a"], [701, "b"]])
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute("SELECT count(*), max(id) FROM t").fetchall() == [(500, 499)]
+
+
 async def test_rows_changed_behind_a_with_are_counted_as_rows(tmp_path: Path) -> None:
     sql = "WITH x(v) AS (VALUES ('p'), ('q')) INSERT INTO t (name) SELECT v FROM x"
     answer = await said(make(tmp_path / "a.db"), "write_rows", "--write", sql=sql)

@@ -19,6 +19,7 @@ OptionalSql = Annotated[str | None, _sql]
 Parameters = Annotated[
     list[Any] | dict[str, Any] | None,
     Field(
-        description='Array for ?, object for :name; bytes as {"base64": "…"}. An array of these for several statements.'
+        description='Array for ?, object for :name; bytes as {"base64": "…"}. An array of arrays for several '
+        "statements, or for several rows that one writes."
     ),
 ]

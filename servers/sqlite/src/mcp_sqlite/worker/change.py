@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import time
-from typing import Any
+from typing import Any, cast
 
 from mcp_sqlite.worker import schema
 from mcp_sqlite.worker.authorizer import Mode
@@ -13,7 +13,7 @@ from mcp_sqlite.worker.cells import Failure, Lines
 from mcp_sqlite.worker.connections import BUSY_MS, Connections, Database
 from mcp_sqlite.worker.errors import explained
 from mcp_sqlite.worker.rehearsal import samples, way_back
-from mcp_sqlite.worker.statements import allotted, execute, rows_of, split, spool_rows
+from mcp_sqlite.worker.statements import allotted, execute, refuse_misspelt, rows_of, split, spool_rows
 
 __all__ = ["change", "transaction"]
 
@@ -55,7 +55,9 @@ def change(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
         for number, sql in enumerate(statements):
             part = {**request, "sql": sql, "parameters": given[number], "spool": f"{request['spool']}{number}"}
             try:
-                steps.append(_step(database, mode, part))
+                steps.append(
+                    _repeated(database, mode, part) if _are_sets(given[number]) else _step(database, mode, part)
+                )
             except Failure as failure:
                 where = f"Statement {number + 1} of {len(statements)}: " if len(statements) > 1 else ""
                 raise Failure(
@@ -81,8 +83,42 @@ def change(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def _are_sets(given: Any) -> bool:
+    """Whether values for one statement are several sets of them: no value is a list."""
+    values = cast("list[Any]", given) if isinstance(given, list) else []
+    return bool(values) and all(isinstance(item, list) for item in values)
+
+
+def _repeated(database: Database, mode: Mode, request: dict[str, Any]) -> dict[str, Any]:
+    """What a statement did, run once with each set of values."""
+    sets: list[list[Any]] = request["parameters"]
+    first: dict[str, Any] | None = None
+    begun = time.monotonic()
+    for number, values in enumerate(sets, 1):
+        try:
+            step = _step(database, mode, {**request, "parameters": values})
+        except Failure as failure:
+            raise Failure(failure.kind, f"Set {number} of {len(sets)}: {failure.what}", failure.fix) from None
+        if step["columns"] is not None:
+            raise Failure("invalid", "Several sets of values have no RETURNING.", "Leave it out, or send one set.")
+        if first is None:
+            first = step
+        else:
+            first["rows"] += step["rows"]
+            first["all"] += step["all"]
+        try:
+            database.interrupt.check()
+        except sqlite3.Error as error:
+            raise explained(database, error) from None
+    assert first is not None
+    seconds = time.monotonic() - begun
+    return {**first, "seconds": seconds if seconds > _SLOW_SECONDS else None}
+
+
 def _step(database: Database, mode: Mode, request: dict[str, Any]) -> dict[str, Any]:
     begun, started = time.monotonic(), database.connection.total_changes
+    if mode is Mode.WRITE:
+        refuse_misspelt(database, mode, request["sql"], request["parameters"])
     cursor = execute(database, mode, request["sql"], request["parameters"])
     found: dict[str, Any] = {"columns": None}
     if cursor.description is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from mcp_batteries.sql.misspelt import near, where_it_stopped
 from mcp_sqlite.worker import schema
@@ -111,7 +110,7 @@ def _meant(database: Database, kind: str, name: str, sql: str) -> str:
     if (kind.startswith('near "') and kind.endswith("syntax error")) or name == "syntax error":
         word = said_near[1] if (said_near := re.match('near "([^"]+)"', kind)) else ""
         tables = schema.table_names(database)
-        columns = [str(row[1]) for table in _named(tables, sql) for row in schema.columns_of(database, table)]
+        columns = [str(row[1]) for table in schema.named_in(sql, tables) for row in schema.columns_of(database, table)]
         return where_it_stopped(word, sql, tables, columns)
     if kind == "no such function":
         return near(name, [str(row[0]) for row in database.own("SELECT DISTINCT name FROM pragma_function_list")])
@@ -122,13 +121,8 @@ def _meant(database: Database, kind: str, name: str, sql: str) -> str:
         return near(name.rpartition(".")[2], tables) or "`list_tables` and `get_table` tell the names."
     text = "A text stands in '...'; \"...\" is a name. " if f'"{name}"' in sql else ""
     # Those that the statement names are meant before all others.
-    for among in (_named(tables, sql), tables[:_HINTED]):
+    for among in (schema.named_in(sql, tables), tables[:_HINTED]):
         columns = {str(row[1]): table for table in among for row in schema.columns_of(database, table)}
         if meant := near(name.rpartition(".")[2], list(columns)):
             return text + meant
     return text + "`list_tables` and `get_table` tell the names."
-
-
-def _named(tables: Sequence[str], sql: str) -> list[str]:
-    """Those of `tables` that a statement names."""
-    return [table for table in tables if re.search(rf"(?<!\w){re.escape(table)}(?!\w)", sql, re.IGNORECASE)]

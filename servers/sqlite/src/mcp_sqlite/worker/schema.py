@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from mcp_sqlite.worker.authorizer import MODULES
@@ -19,6 +20,7 @@ __all__ = [
     "describe",
     "module_of",
     "name_of",
+    "named_in",
     "open_virtual",
     "quoted",
     "rows_by_statistics",
@@ -86,6 +88,11 @@ def table_names(database: Database) -> list[str]:
     hidden = shadows(database)
     names = [str(name) for name, *_ in database.own(_TABLES)]
     return [name for name in names if name.lower() not in hidden and database.serves(name)]
+
+
+def named_in(sql: str, tables: Sequence[str]) -> list[str]:
+    """Those of `tables` that a statement names."""
+    return [table for table in tables if re.search(rf"(?<!\w){re.escape(table)}(?!\w)", sql, re.IGNORECASE)]
 
 
 def catalog(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:

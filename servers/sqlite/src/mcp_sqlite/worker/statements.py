@@ -7,19 +7,36 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
+from mcp_batteries.sql.misspelt import near
 from mcp_sqlite.worker import schema
 from mcp_sqlite.worker.authorizer import Mode
 from mcp_sqlite.worker.cells import Failure, Lines, parameters
 from mcp_sqlite.worker.connections import Connections, Database
 from mcp_sqlite.worker.errors import explained
 
-__all__ = ["Send", "allotted", "execute", "queries", "query", "rows_of", "split", "spool_rows"]
+__all__ = [
+    "Send",
+    "allotted",
+    "execute",
+    "queries",
+    "query",
+    "refuse_misspelt",
+    "rows_of",
+    "split",
+    "spool_rows",
+    "taken_as_texts",
+]
 
 Send = Callable[[dict[str, Any]], None]
 
 _MOST = 50
 """Statements of one call."""
 _BLANK = re.compile(r"(?:[\s;]|--[^\n]*(?:\n|\Z)|(?>/\*.*?(?:\*/|\Z)))*", re.DOTALL)
+_NAMES = re.compile(
+    r"""'(?:[^']|'')*'|--[^\n]*|/\*.*?(?:\*/|\Z)|`[^`]*`|\[[^\]]*\]|\bAS\s+"(?:[^"]|"")*"|"(\w+(?:\ \w+)*)\"""",
+    re.DOTALL | re.IGNORECASE,
+)
+_LIKE_A_COLUMN = 0.7
 _DATABASE_LIST = re.compile(r"\s*PRAGMA\s+database_list\s*;?\s*", re.IGNORECASE)
 """Answered without the path of the file, which is the operator's business."""
 
@@ -90,6 +107,7 @@ def query(connections: Connections, request: dict[str, Any], send: Send) -> dict
     # Who asks for a long cell gets it whole; who asks for a hundred of them gets what an answer can hold.
     room = max(request["max_bytes"], 6 * request["max_cell"])
     with database.interrupt.over(database.connection):
+        texts = taken_as_texts(database, Mode.READ, request["sql"], request.get("parameters"))
         cursor = execute(database, Mode.READ, request["sql"], request.get("parameters"))
         if cursor.description is None:
             raise Failure("invalid", "There is no statement in `sql`.", "Pass one SELECT.")
@@ -97,6 +115,7 @@ def query(connections: Connections, request: dict[str, Any], send: Send) -> dict
             "columns": [column[0] for column in cursor.description],
             "immutable": database.immutable,
             "masks": list(database.authorizer.masks),
+            "texts": texts,
         }
         rows = rows_of(database, cursor)
         taken: list[str] = []
@@ -180,6 +199,40 @@ def _planned(database: Database, mode: Mode, sql: str, values: Any) -> list[Any]
         return database.connection.execute(f"EXPLAIN QUERY PLAN {sql}", values).fetchall()
     except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError):
         return []
+
+
+def taken_as_texts(database: Database, mode: Mode, sql: str, given: Any) -> list[str]:
+    """Names in double quotes that SQLite found nowhere, so that it took them for texts.
+
+    That is a quirk of SQLite (https://sqlite.org/quirks.html): a misspelt column finds nothing, or everything.
+    """
+    if '"' not in sql or not (names := dict.fromkeys(found[1] for found in _NAMES.finditer(sql) if found[1])):
+        return []
+    known = {column.casefold() for column in _columns(database, sql)}
+    database.authorizer.begin(mode)
+    try:
+        program = database.connection.execute(f"EXPLAIN {sql}", parameters(given)).fetchall()
+    except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError):
+        return []
+    texts = {row[5] for row in program if row[1] == "String8"}
+    return [name for name in names if name in texts and name.casefold() not in known]
+
+
+def refuse_misspelt(database: Database, mode: Mode, sql: str, given: Any) -> None:
+    """Return if no text in a statement that changes rows looks like a column that is misspelt.
+
+    Raises:
+        Failure: one does.
+    """
+    for name in taken_as_texts(database, mode, sql, given):
+        if meant := near(name, _columns(database, sql), _LIKE_A_COLUMN):
+            what = f'There is no column `"{name}"`, and SQLite would take it for a text.'
+            raise Failure("not_found", what, f"{meant} A text stands in '...'.")
+
+
+def _columns(database: Database, sql: str) -> list[str]:
+    tables = schema.named_in(sql, schema.table_names(database))
+    return [str(row[1]) for table in tables for row in schema.columns_of(database, table)]
 
 
 def rows_of(database: Database, cursor: sqlite3.Cursor) -> Iterator[tuple[Any, ...]]:
