@@ -180,7 +180,7 @@ def test_an_empty_answer_says_what_was_left_out(tmp_path: Path, program: str | N
 
 def test_what_a_search_would_fetch_from_elsewhere_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(tmp_path, {"here.txt": "needle", "folder/cloud.txt": "needle"})
-    monkeypatch.setattr(walk, "is_away", lambda entry: entry.name == "cloud.txt")
+    monkeypatch.setattr(walk, "away_among", lambda entries: {"cloud.txt"})
     opened: list[str] = []
     real = Folder.open
     monkeypatch.setattr(Folder, "open", lambda self, name, *more: opened.append(name) or real(self, name, *more))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from collections.abc import Sequence
 
-__all__ = ["is_away", "is_hidden"]
+__all__ = ["away_among", "hidden_among", "is_hidden"]
 
 _RECALL = 0x0040_0000 | 0x0004_0000  # FILE_ATTRIBUTE_RECALL_ON_DATA_ACCESS, FILE_ATTRIBUTE_RECALL_ON_OPEN
 
@@ -16,9 +17,18 @@ def is_hidden(entry: os.DirEntry[str]) -> bool:
     return entry.name.startswith(".") or (sys.platform == "win32" and _has(entry, stat.FILE_ATTRIBUTE_HIDDEN))
 
 
-def is_away(entry: os.DirEntry[str]) -> bool:
-    """Whether its content is elsewhere and would be fetched by reading it: OneDrive's and others' placeholders."""
-    return sys.platform == "win32" and _has(entry, stat.FILE_ATTRIBUTE_OFFLINE | _RECALL)
+def hidden_among(entries: Sequence[os.DirEntry[str]]) -> set[str]:
+    """The names of those that are hidden."""
+    if sys.platform == "win32":
+        return {entry.name for entry in entries if is_hidden(entry)}
+    return {entry.name for entry in entries if entry.name[0] == "."}  # for tens of thousands a call each is too much
+
+
+def away_among(entries: Sequence[os.DirEntry[str]]) -> set[str]:
+    """The names of those whose content is elsewhere and would be fetched by reading it: placeholders as of OneDrive."""
+    if sys.platform == "win32":
+        return {entry.name for entry in entries if _has(entry, stat.FILE_ATTRIBUTE_OFFLINE | _RECALL)}
+    return set()
 
 
 def _has(entry: os.DirEntry[str], attributes: int) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from mcp_batteries.errors import Problem, reason
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
 from mcp_fs.engine.files.handles import Folder, open_folder
-from mcp_fs.engine.marks import is_away, is_hidden
+from mcp_fs.engine.marks import away_among, hidden_among
 from mcp_fs.engine.search.ignore import Rules
 from mcp_fs.models import is_one_line
 from mcp_fs.policy import Readable
@@ -295,22 +295,17 @@ def visited(
     folders: list[str] = []
     links: set[str] = set()
     others: set[str] = set()
-    hidden: set[str] = set()
-    away: set[str] = set()
-    for entry in folder.scan():
-        name = entry.name
-        if not wanted.hidden and is_hidden(entry):
-            hidden.add(name)
-        if is_away(entry):
-            away.add(name)
+    entries = list(folder.scan())
+    for entry in entries:
         if entry.is_file(follow_symlinks=False):
-            files.append(name)
+            files.append(entry.name)
         elif entry.is_dir(follow_symlinks=False):
-            folders.append(name)
+            folders.append(entry.name)
         else:
-            files.append(name)
-            (links if entry.is_symlink() else others).add(name)
-    rules = None if wanted.ignored else Rules.of(folder, {*files, *folders}, above)
+            files.append(entry.name)
+            (links if entry.is_symlink() else others).add(entry.name)
+    hidden = set[str]() if wanted.hidden else hidden_among(entries)
+    rules = None if wanted.ignored else Rules.of(folder, hidden or {entry.name for entry in entries}, above)
     left_out: list[tuple[str, bool]] = []
     if rules is not None or not wanted.hidden:
         prefix = os.fsencode("/".join((*folder.place.parts, "")))
@@ -321,7 +316,9 @@ def visited(
                 names[:] = [name for name in names if name not in gone]
     files.sort()
     folders.sort()
-    return Visit(folder, parts, files, frozenset(links), frozenset(others), folders, left_out, hidden, away), rules
+    return Visit(
+        folder, parts, files, frozenset(links), frozenset(others), folders, left_out, hidden, away_among(entries)
+    ), rules
 
 
 def _cut(visit: Visit, after: tuple[str, ...]) -> None:

@@ -57,9 +57,8 @@ def find(
             for visit in walk(start, wanted, stop, skipped):
                 tell(total, None, f"{total:,} found")
                 prefix = "/".join((*visit.parts, ""))
-                for name in visit.folders if glob.endswith("/") else visit.files:
-                    if not chooses(prefix + name):
-                        continue
+                names = visit.folders if glob.endswith("/") else visit.files
+                for name in [name for name in names if chooses(prefix + name)]:
                     total += 1
                     if kept > limit and not newest_first:
                         continue  # a walk comes by them in the order of their keys

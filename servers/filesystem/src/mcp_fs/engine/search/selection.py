@@ -26,6 +26,8 @@ Chooser = Callable[[str], bool]
 _WINDOWS = sys.platform == "win32"
 _SPECIAL = frozenset("*?[{\\")
 _DRIVE = re.compile("[A-Za-z]:/")
+_PATTERN = re.compile(r".*[*?\[\]{},\\]", re.DOTALL)
+"""What comes before the end of a glob that stands for itself."""
 
 
 def choosers(starts: Sequence[Readable], glob: str) -> list[Chooser]:
@@ -59,7 +61,12 @@ def chooser(globs: Sequence[str]) -> Chooser:
     matching = path_set([translate(glob, utf8=True) for glob in whole])
     matching_bytes = path_set([translate(glob) for glob in whole])
 
+    # Nearly all paths of a walk are told from those that are meant by how they end.
+    ends = tuple(_PATTERN.sub("", glob) for glob in whole)
+
     def chooses(path: str) -> bool:
+        if path.isascii() and not path.endswith(ends):
+            return False
         path = folded(path)
         try:
             return bool(matching(path.encode()))
