@@ -30,6 +30,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from postgres.gate_cases import CHANGES, FITTING, HARM, PLACES, RELATIONS, VALUES, Value
 from postgres.serving import Inside, inside, make, served, text_of
+from postgres.ways import WAYS, asked
 
 POWERS = {
     "signaller": "pg_signal_backend",
@@ -42,24 +43,6 @@ POWERS = {
     "reloader": None,
 }
 """Roles that could do harm, and what they are members of; each also as one that may keep the log quiet."""
-WAYS: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "query": ("query_rows", "{q}", {}),
-    "explain in a query": ("query_rows", "EXPLAIN {q}", {}),
-    "explain analyze in a query": ("query_rows", "EXPLAIN (ANALYZE) {q}", {}),
-    "plan": ("explain_query", "{q}", {}),
-    "plan, run": ("explain_query", "{q}", {"analyze": True}),
-    "one of several": ("query_rows", "SELECT 1; {q}; SELECT 2", {}),
-    "dry run": ("write_rows", "{q}", {"dry_run": True}),
-    "dry run of several": ("write_rows", "SELECT 1; {q}; DELETE FROM public.u WHERE false", {"dry_run": True}),
-    "dry run as another role": ("write_rows", "{q}", {"as_role": "reader"}),
-    "dry run of a change": (
-        "write_rows",
-        "WITH harmless AS ({q}) INSERT INTO public.u SELECT 2, count(*)::text FROM harmless",
-        {"dry_run": True},
-    ),
-    "export": ("copy_to_file", "{q}", {"file": "out.csv"}),
-    "export, objects": ("copy_to_file", "{q}", {"file": "out.jsonl"}),
-}
 
 
 class Scene:
@@ -260,7 +243,7 @@ async def values(
         if kind.since > place.version:
             continue
         for spot, template in PLACES.items():
-            for way, (tool, sql, more) in WAYS.items():
+            for way in WAYS:
                 if chance.random() >= share and (spot, way) != ("output", "query"):
                     continue
                 schemas = [
@@ -269,8 +252,9 @@ async def values(
                     *(["tame"] if tame(kind.lay) and kind.twin else []),
                 ]
                 for schema in schemas:
-                    asked = sql.format(q=template.format(e=filled(kind.use, schema)))
-                    failed, said = await call(wire, tool, sql=asked, **more)
+                    sql = template.format(e=filled(kind.use, schema))
+                    tool, arguments = asked(way, sql, table="public.u", role="reader")
+                    failed, said = await call(wire, tool, **arguments)
                     for left in place.files.glob("out.*"):
                         left.unlink()
                     case = f"{role}, {way}, {spot}, {name}, {schema}"

@@ -20,10 +20,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import anyio
+from mcp.shared.exceptions import MCPError
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from postgres.serving import Inside, inside, make, text_of
+from postgres.ways import WAYS, asked
 
 SCENE = """
 CREATE SCHEMA app; CREATE SCHEMA priv; CREATE SCHEMA shown;
@@ -214,23 +216,6 @@ QUIET = (
     "INSERT INTO app.orders VALUES (5, 1, 'x') ON CONFLICT (id) DO UPDATE SET note = excluded.note RETURNING *",
 )  # fmt: skip
 """Changes whose answers and errors quote rows, where nobody takes care."""
-WAYS: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "query": ("query_rows", "{q}", {}),
-    "one of several": ("query_rows", "SELECT 1; {q}", {}),
-    "explain in a query": ("query_rows", "EXPLAIN (VERBOSE) {q}", {}),
-    "explain analyze in a query": ("query_rows", "EXPLAIN ANALYZE {q}", {}),
-    "plan": ("explain_query", "{q}", {}),
-    "plan, run": ("explain_query", "{q}", {"analyze": True}),
-    "dry run": ("write_rows", "{q}", {"dry_run": True}),
-    "as another role": ("write_rows", "{q}", {"as_role": "owner"}),
-    "inside a change": (
-        "write_rows",
-        "WITH h AS ({q}) INSERT INTO app.orders SELECT 90, 1, count(*)::text FROM h",
-        {"dry_run": True},
-    ),
-    "export": ("copy_to_file", "{q}", {"file": "out.csv"}),
-    "export, objects": ("copy_to_file", "{q}", {"file": "out.jsonl"}),
-}
 NOT_SERVED = ("masked", "not served", "may tell of more", "can't be told", "Masked", "rows of another", "has rules")
 
 
@@ -258,8 +243,8 @@ def selections() -> Iterator[tuple[str, str, str, str]]:
 
 async def ask(wire: Inside, folder: Path, way: str, sql: str) -> tuple[bool, str]:
     """Whether it failed, and all that came back, files too."""
-    tool, form, more = WAYS[way]
-    result = await wire.call(tool, sql=form.format(q=sql), **more)
+    tool, arguments = asked(way, sql, table="app.orders", role="owner")
+    result = await wire.call(tool, **arguments)
     said = text_of(result)
     assert "Traceback" not in said and "failed inside" not in said, (sql, said)
     for file in folder.glob("out.*"):
@@ -276,9 +261,12 @@ async def prove(share: float, seed: int) -> Tally:
     with tempfile.TemporaryDirectory() as name, base.connect() as busy:
         folder = Path(name)
         busy.execute("SELECT 'canary-of-a-session'")
-        flags = ("--write", "--dba", "--files", folder, *FLAGS, f"app={base.url('postgres')}")
+        saved = _save(folder / "saved", share, chance)
+        queries = ("--queries", folder / "saved")
+        flags = ("--write", "--dba", "--files", folder, *queries, *FLAGS, f"app={base.url('postgres')}")
         async with inside(*flags) as wire:
             await _statements(tally, wire, folder, share, chance)
+            await _saved(tally, wire, saved)
             await _changes(tally, wire, share, chance)
             await _other_ways(tally, wire)
     assert not base.rows("SELECT 1 FROM app.orders WHERE id > 2")
@@ -308,6 +296,37 @@ async def _statements(tally: Tally, wire: Inside, folder: Path, share: float, ch
                 refused = any(word in said for word in NOT_SERVED) or (failed and "42" in said)
                 seen = "canary" in said.lower().replace(sql.lower(), "").replace("'canary", "")
                 tally.note(kind, f"{way}, {sql}", said if seen or refused != (kind == "hidden") else "")
+
+
+def _save(folder: Path, share: float, chance: random.Random) -> dict[str, tuple[str, str]]:
+    """Saved queries with a share of the statements: kind and statement by name."""
+    folder.mkdir()
+    found: dict[str, tuple[str, str]] = {}
+    cases = [(kind, sql) for kind, _, sql, _ in selections()] + [("hidden", sql) for sql in HIDDEN]
+    for kind, sql in cases:
+        # A colon may begin a parameter there.
+        if ":" not in sql and len(found) < 100 and chance.random() < min(0.2, share * 4):
+            name = f"q{len(found)}"
+            (folder / f"{name}.sql").write_text(f"-- A query.\n-- database: app\n{sql}\n", "utf-8")
+            found[name] = kind, sql
+    return found
+
+
+async def _saved(tally: Tally, wire: Inside, saved: dict[str, tuple[str, str]]) -> None:
+    for name, (kind, sql) in saved.items():
+        ways: list[str] = []
+        for way in (wire.call(f"run_{name}"), wire.read(f"postgres://.queries/{name}")):
+            try:
+                said = await way
+                ways.append(said if isinstance(said, str) else text_of(said))
+            except MCPError as error:  # what PostgreSQL refused to prepare is not offered
+                ways.append(str(error))
+        ways.append(text_of(await wire.call("find_indexes", queries=[sql])))
+        for number, said in enumerate(ways):
+            seen = "canary" in said.lower().replace(sql.lower(), "").replace("'canary", "")
+            refused = any(word in said for word in (*NOT_SERVED, "There is no tool", "There is no saved query"))
+            wrong = number < 2 and refused != (kind != "bare") and kind != "whole"
+            tally.note("saved" if number < 2 else "advice", f"{kind}, {sql}", said if seen or wrong else "")
 
 
 async def _changes(tally: Tally, wire: Inside, share: float, chance: random.Random) -> None:

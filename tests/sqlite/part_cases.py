@@ -213,7 +213,7 @@ WRITES = (
     "UPDATE orders SET note = p.email FROM person p WHERE p.id = person RETURNING note",
     "INSERT INTO person (id, email) VALUES (50, 'q') ON CONFLICT (email) DO UPDATE SET name = 'hit'",
     "INSERT INTO person (id, name) VALUES (1, 'q') ON CONFLICT (id) DO UPDATE SET name = person.email RETURNING name",
-    "INSERT INTO person (id, name) VALUES (1, 'q') ON CONFLICT (id) DO UPDATE SET n = 5 WHERE email >",
+    "INSERT INTO person (id, name) VALUES (1, 'q') ON CONFLICT (id) DO UPDATE SET n = 5 WHERE email >"
     " 'canary-m' RETURNING id",
     "WITH c AS (SELECT * FROM person) UPDATE person SET n = 1 FROM c WHERE c.email > 'canary-m'",
     "UPDATE watched SET name = 'a'", "DELETE FROM watched", "UPDATE bare SET name = 'x'",
