@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from filesystem.places import Ground, Told, ground
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, Unavailable
 from mcp_batteries.settings import load
-from mcp_fs.paths import for_system
+from mcp_fs.paths import file_uri, for_system, path_of_uri
 from mcp_fs.policy import Policy, Readable, Writable
 from mcp_fs.secrets import Secrets
 from mcp_fs.settings import Settings
@@ -345,3 +345,18 @@ class TestNarrowed:
 def test_windows_gets_a_long_path_in_the_form_it_takes(path: str, given: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcp_fs.paths._WINDOWS", True)
     assert for_system(path) == given
+
+
+@pytest.mark.parametrize(
+    ("path", "uri"),
+    [
+        (r"C:\Users\Ann Müller", "file:///C:/Users/Ann%20M%C3%BCller"),
+        ("D:\\", "file:///D:/"),
+        (r"\\server\share\plan 1.txt", "file:////server/share/plan%201.txt"),
+    ],
+    ids=["a folder", "a drive", "a share"],
+)
+def test_the_uri_of_a_path_of_windows_leads_back_to_it(path: str, uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_fs.paths._WINDOWS", True)
+    assert file_uri(path) == uri and path_of_uri(uri) == path
+    assert path_of_uri("file://server/share/plan%201.txt") == r"\\server\share\plan 1.txt"

@@ -18,7 +18,7 @@ from filesystem.places import Ground, ground
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.files import handles
-from mcp_fs.engine.files.tree import move
+from mcp_fs.engine.files.tree import delete, move
 from mcp_fs.engine.files.write import write_file
 from mcp_fs.engine.search.contents import Query, search
 from mcp_fs.engine.walk import Filter
@@ -252,6 +252,26 @@ def test_a_file_that_is_written_stays_hidden_and_as_private_as_it_was(place: Gro
     assert path.read_bytes() == b"new"
     assert os.lstat(path).st_file_attributes & stat.FILE_ATTRIBUTE_HIDDEN
     assert who_may(path) == before
+
+
+def test_what_is_marked_read_only_is_removed_and_stays_so_where_it_is_held(place: Ground) -> None:
+    import ctypes
+
+    folder = place.root / "repository"
+    folder.mkdir()
+    path = folder / "object"
+    for made in (path, folder):
+        made.touch()
+        mark(made, stat.FILE_ATTRIBUTE_READONLY)
+    handle = ctypes.windll.kernel32.CreateFileW(str(path), 0x80000000, 1, None, 3, 0, None)
+    try:
+        with pytest.raises(Conflict, match="Another program has"):
+            delete(place.writable("repository/object"), recursive=False, trash=False, stop=Stop())
+    finally:
+        ctypes.windll.kernel32.CloseHandle(handle)
+    assert os.lstat(path).st_file_attributes & stat.FILE_ATTRIBUTE_READONLY
+    delete(place.writable("repository"), recursive=True, trash=False, stop=Stop())
+    assert not folder.exists()
 
 
 def test_a_name_gets_the_letter_case_it_is_moved_to(place: Ground) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from pathlib import Path
 from typing import Annotated, ClassVar
 
 import pytest
@@ -11,7 +12,7 @@ from pydantic import Field
 
 from mcp_batteries.server.assemble import assemble
 from mcp_batteries.server.own_settings import OwnSettings
-from mcp_batteries.settings import SETTINGS_URI, Positional, Settings, load
+from mcp_batteries.settings import SETTINGS_URI, Positional, Settings, absolute, load
 
 
 class Toy(Settings):
@@ -144,3 +145,12 @@ def test_arguments_give_the_same_settings_again() -> None:
     toys = load(Toy, ["--read-only", "--colour", "red", "--port", "0", "--audit-file", "x.log", "a", "b"])
     assert toys.arguments() == ["--port", "0", "--read-only", "--audit-file", "x.log", "--colour", "red", "a", "b"]
     assert load(Toy, toys.arguments()) == toys
+
+
+def test_a_path_is_what_a_shell_would_have_made_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(tmp_path))
+    assert absolute(os.path.join("~", "a")) == str(tmp_path / "a")
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert absolute(os.path.join("%USERPROFILE%", 'My Documents"')) == str(tmp_path / "My Documents")
+    assert absolute("%NO_SUCH_NAME%") == os.path.abspath("%NO_SUCH_NAME%")

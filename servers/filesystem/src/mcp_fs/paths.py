@@ -21,7 +21,9 @@ _LONGEST = 247
 def file_uri(path: str) -> str:
     """The `file:` URI (RFC 8089) of an absolute path, every byte but the unreserved ones percent-encoded."""
     if _WINDOWS:
-        path = "/" + path.replace("\\", "/").lstrip("/")
+        path = path.replace("\\", "/")
+        # A share stands behind four slashes (RFC 8089, E.3.2): `file:///` begins every URI of ours.
+        path = path if path.startswith("//") else "/" + path
         return "file://" + quote_from_bytes(path.encode("utf-8", "surrogatepass"), safe="/:")
     return "file://" + quote_from_bytes(os.fsencode(path), safe="/")
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from mcp_batteries.settings import Asked, Dependencies, Positional
+from mcp_batteries.settings import Asked, Dependencies, Positional, absolute
 from mcp_batteries.settings import Settings as Common
 
 __all__ = ["Settings"]
@@ -54,7 +53,7 @@ class Settings(Common):
         if any(not folder.strip() for folder in folders):
             raise ValueError("a folder's name is empty; name one, `.` for the current folder")
         # Hosts start servers in folders of their own: what the operator meant is fixed here.
-        return tuple(os.path.abspath(os.path.expanduser(folder)) for folder in folders)
+        return tuple(absolute(folder) for folder in folders)
 
     def depends_on(self) -> Dependencies | None:
         return None if self.client_roots == "narrow" else Dependencies(places=self.folders)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from mcp_batteries.settings import Asked, Dependencies, Positional
+from mcp_batteries.settings import Asked, Dependencies, Positional, absolute
 from mcp_batteries.settings import Settings as Common
 
 __all__ = ["Settings"]
@@ -56,7 +55,7 @@ class Settings(Common):
     def _absolute(cls, folders: tuple[str, ...]) -> tuple[str, ...]:
         if not all(map(str.strip, folders)):  # a variable that a host leaves empty
             raise ValueError("the name of a folder is empty; `.` is the current folder")
-        return tuple(os.path.abspath(os.path.expanduser(folder)) for folder in folders)
+        return tuple(absolute(folder) for folder in folders)
 
     @field_validator("worktree_folder")
     @classmethod

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from mcp_batteries.settings import Asked, Dependencies
+from mcp_batteries.settings import Asked, Dependencies, absolute
 from mcp_batteries.settings import Settings as Common
 
 __all__ = ["DEFAULT_TOOLSETS", "TOOLSETS", "Settings"]
@@ -104,13 +103,13 @@ class Settings(Common):
     @field_validator("cache")
     @classmethod
     def _absolute_unless_memory(cls, folder: str | None) -> str | None:
-        return folder if folder in (None, "memory") else os.path.abspath(os.path.expanduser(folder))
+        return folder if folder in (None, "memory") else absolute(folder)
 
     @field_validator("token_file", "app_key_file", "watch_list", "inbox", "inbox_secret_file")
     @classmethod
     def _absolute(cls, path: str | None) -> str | None:
         # Hosts start servers in folders of their own: what the operator meant is fixed here.
-        return None if path is None else os.path.abspath(os.path.expanduser(path))
+        return None if path is None else absolute(path)
 
     def depends_on(self) -> Dependencies | None:
         variables = ("GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN", "GITHUB_TOKEN", "GH_TOKEN")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
-from mcp_batteries.settings import Asked, Positional, Secret
+from mcp_batteries.settings import Asked, Positional, Secret, absolute
 from mcp_batteries.settings import Settings as Common
 from mcp_postgres import role_sql
 
@@ -84,7 +83,7 @@ class Settings(Common):
     @classmethod
     def _absolute(cls, path: str | None) -> str | None:
         # Hosts start servers in folders of their own: what the operator meant is fixed here.
-        return None if path is None else os.path.abspath(os.path.expanduser(path))
+        return None if path is None else absolute(path)
 
     @field_validator("listen")
     @classmethod

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
-from mcp_batteries.settings import Asked, Dependencies, Positional
+from mcp_batteries.settings import Asked, Dependencies, Positional, absolute
 from mcp_batteries.settings import Settings as Common
 
 __all__ = ["Settings"]
@@ -49,12 +48,12 @@ class Settings(Common):
     def _absolute(cls, databases: tuple[str, ...]) -> tuple[str, ...]:
         # Hosts start servers in folders of their own: what the operator meant is fixed here.
         # A URL stays one, so that the refusal can say whose it is.
-        return tuple(path if "://" in path else os.path.abspath(os.path.expanduser(path)) for path in databases)
+        return tuple(path if "://" in path else absolute(path) for path in databases)
 
     @field_validator("files", "queries", "insights")
     @classmethod
     def _absolute_path(cls, path: str | None) -> str | None:
-        return None if path is None else os.path.abspath(os.path.expanduser(path))
+        return None if path is None else absolute(path)
 
     @model_validator(mode="after")
     def _part(self) -> Settings:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
-from mcp_batteries.settings import Dependencies, Secret
+from mcp_batteries.settings import Dependencies, Secret, absolute
 from mcp_batteries.settings import Settings as Common
 
 __all__ = ["Settings"]
@@ -94,12 +93,12 @@ class Settings(Common):
     @classmethod
     def _absolute(cls, path: str | None) -> str | None:
         # Hosts start servers in folders of their own: what the operator meant is fixed here.
-        return None if path is None else os.path.abspath(os.path.expanduser(path))
+        return None if path is None else absolute(path)
 
     @field_validator("cache")
     @classmethod
     def _absolute_cache(cls, path: str | None) -> str | None:
-        return path if path in (None, "memory") else os.path.abspath(os.path.expanduser(str(path)))
+        return path if path in (None, "memory") else absolute(str(path))
 
     @field_validator(*_OPEN_METEO, "nws_url", "meteoalarm_url", "geomet_url")
     @classmethod

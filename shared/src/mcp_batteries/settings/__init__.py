@@ -20,6 +20,7 @@ from mcp_batteries.settings.declared import (
     passwords,
     variable,
 )
+from mcp_batteries.settings.paths import absolute
 
 __all__ = [
     "SETTINGS_URI",
@@ -29,6 +30,7 @@ __all__ = [
     "Positional",
     "Secret",
     "Settings",
+    "absolute",
     "load",
     "masked",
     "passwords",

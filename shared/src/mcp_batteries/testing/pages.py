@@ -148,10 +148,11 @@ def _windows(server: Member) -> str:
     lines = [
         "# Windows",
         "",
-        "Every host of these pages runs on Windows too. Three things differ there:",
+        "Every host of these pages runs on Windows too. Four things differ there:",
         "",
         "- Name a program by its whole path and with `.exe`: a host that was started from the desktop may not find",
         "  what a shell finds. `uv tool dir --bin` says where the servers are, `where.exe uvx` where uv is.",
+        "- Paths may begin with `~` or `%USERPROFILE%`, which the servers replace: hosts don't.",
         "- Write a backslash twice in JSON, TOML and YAML strings: `C:\\\\Users`.",
         "- `cmd /c` goes before scripts such as `npx` only. uv and these servers are programs and need none.",
         "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -67,7 +68,7 @@ class WriteTools:
         """
         if append and overwrite:
             raise Invalid("`append` and `overwrite` exclude one another.", "Use one of them.")
-        if path.endswith("/"):
+        if path.endswith(("/", os.sep)):
             raise Invalid(f"{quote(path)} ends as folders do.", "Leave out the last slash, or use `create_directory`.")
         place = self.policy.writable(path)
         if parents:

@@ -158,10 +158,10 @@ class Folder(Generic[P_co]):
         os.symlink(text, self._at(name))
 
     def remove(self, name: str) -> None:
-        _patiently(lambda: os.unlink(self._at(name)))
+        _remove(self._at(name), os.unlink)
 
     def remove_folder(self, name: str) -> None:
-        _patiently(lambda: os.rmdir(self._at(name)))
+        _remove(self._at(name), os.rmdir)
 
     def add_name(self, name: str, folder: Folder[Any], new: str) -> None:
         os.link(self._at(name), folder._at(new))
@@ -352,6 +352,21 @@ def _patiently(change: Callable[[], None], may_help: Callable[[], bool] = lambda
             if error.winerror not in _BUSY or time.monotonic() > until or not may_help():
                 raise
         time.sleep(_PAUSE_SECONDS)
+
+
+def _remove(path: str, remove: Callable[[str], None]) -> None:
+    """Remove `path` also where it is marked read-only, as git marks what it keeps: on other systems, too, that is about
+    what is in it."""
+    attributes = os.lstat(path).st_file_attributes
+    marked = attributes & stat.FILE_ATTRIBUTE_READONLY
+    if marked:
+        _kernel.SetFileAttributesW(path, attributes & ~marked or stat.FILE_ATTRIBUTE_NORMAL)
+    try:
+        _patiently(lambda: remove(path))
+    except OSError:
+        if marked:
+            _kernel.SetFileAttributesW(path, attributes)
+        raise
 
 
 def _is_junction(path: str) -> bool:
