@@ -369,4 +369,5 @@ async def test_it_is_off_where_the_operator_says_so(tmp_path: Path, option: str)
         if option != "--read-only":
             await wire.call("write_file", path="f", content="new", overwrite=True)
             assert (ground.root / "f").read_text() == "new"
-    assert not (tmp_path / "state").exists()
+    # On Windows what is kept of first answers lies beside it.
+    assert {path.name for path in (tmp_path / "state").glob("*/*")} <= {"first-answers"}

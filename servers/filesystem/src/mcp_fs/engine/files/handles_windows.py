@@ -145,10 +145,11 @@ class Folder(Generic[P_co]):
     def inherit(self, name: str, old: str) -> bool:
         """Give the file `name` who may do what with `old`, and whether people see it; False if that can't be kept."""
         one, other = self._at(name), self._at(old)
-        if attributes := os.lstat(other).st_file_attributes & _KEPT:
-            kept = bool(_kernel.SetFileAttributesW(one, attributes | os.lstat(one).st_file_attributes))
-        else:
-            kept = True
+        try:
+            attributes = os.lstat(other).st_file_attributes & _KEPT
+        except FileNotFoundError:
+            return True  # removed meanwhile, which who replaces it finds out
+        kept = not attributes or bool(_kernel.SetFileAttributesW(one, attributes | os.lstat(one).st_file_attributes))
         rights = _who_may(other)
         if rights is None or rights == _who_may(one):  # None: the disk keeps none
             return kept
