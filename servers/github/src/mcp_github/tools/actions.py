@@ -126,5 +126,5 @@ class ActionTools:
 
     @tool("Delete logs", toolset="actions", gate="delete", effect="destroy", open_world=True)
     async def delete_run_logs(self, repo: RepoName, run_id: Number) -> Done:
-        """Delete the logs of a run, for good."""
+        """Delete the logs of a run, for good; the run and its result stay."""
         return await self.actions.delete_log(self.policy.write_repo(repo, "delete"), run_id)

@@ -57,7 +57,7 @@ class GistTools:
         description: Annotated[str | None, Field(description="One line")] = None,
         public: Annotated[bool, Field(description="Of a new one: listed, not only linked")] = False,
     ) -> Done:
-        """Create a gist, or change the one with the id `gist`."""
+        """Create a gist, or change the one with the id `gist`: files not named stay, one that is null is deleted."""
         policy = self.policy
         policy.require_everything("Gists")
         policy.require_write()

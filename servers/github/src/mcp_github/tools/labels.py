@@ -73,5 +73,5 @@ class LabelTools:
 
     @tool("Delete a label", toolset="labels", gate="delete", effect="destroy", open_world=True)
     async def delete_label(self, repo: RepoName, name: Name) -> Done:
-        """Delete a label, wherever it is used."""
+        """Delete a label, wherever it is used. The issues stay. To rename: `edit_label`."""
         return await self.labels.delete(self.policy.write_repo(repo, "delete"), name)

@@ -63,7 +63,7 @@ class NotificationTools:
 
     @tool("Get a subscription", toolset="notifications", open_world=True)
     async def get_subscription(self, repo: RepoName) -> Record:
-        """Get whether you watch a repository."""
+        """Get whether you watch a repository. To change it: `edit_subscription`."""
         return await self.notifications.watching(self.policy.repo(repo))
 
     @tool("Watch a repository", toolset="notifications", effect="write", idempotent=True, open_world=True)

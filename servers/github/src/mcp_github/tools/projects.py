@@ -51,7 +51,7 @@ class ProjectTools:
 
     @tool("Create a project", toolset="projects", effect="write", open_world=True)
     async def create_project(self, owner: OwnerName, title: Title) -> Done:
-        """Create a private project."""
+        """Create a private project with GitHub's own fields. More: `create_project_field`."""
         self.policy.require_write()
         self.policy.require_everything("New projects")
         return await self.projects.create(self.policy.owner(owner), title)
@@ -67,7 +67,7 @@ class ProjectTools:
         start: Annotated[Day, Field(description="Of the first iteration")] = None,
         days: Annotated[int, Field(ge=1, le=365, description="Of an iteration")] = 14,
     ) -> Done:
-        """Create a field of a project."""
+        """Create a field of a project, empty in each item; values: `edit_project_item`."""
         self.policy.require_write()
         whose = self.policy.owner(owner)
         return await self.projects.create_field(
@@ -83,7 +83,7 @@ class ProjectTools:
         layout: Layout = "table",
         query: Annotated[str | None, Field(description="Filter, as on the board")] = None,
     ) -> Done:
-        """Create a view of a project."""
+        """Create a view of a project; the items stay as they are, and other views too."""
         self.policy.require_write()
         return await self.projects.create_view(self.policy.owner(owner), project, name, layout, query)
 
@@ -105,7 +105,7 @@ class ProjectTools:
 
     @tool("Add to a project", toolset="projects", effect="write", idempotent=True, open_world=True)
     async def create_project_item(self, owner: OwnerName, project: Number, repo: RepoName, number: Number) -> Done:
-        """Put an issue or pull request on a project's board."""
+        """Put an issue or pull request on a project's board. Its fields: `edit_project_item`."""
         where = self.policy.write_repo(repo)
         return await self.projects.add(self.policy.owner(owner), project, where, number)
 
@@ -118,7 +118,7 @@ class ProjectTools:
         field: Annotated[str, Field(description="Name")],
         value: Annotated[str | float | None, Field(description="As shown; null clears")] = None,
     ) -> Done:
-        """Set a field of an item, such as its status or iteration."""
+        """Set a field of an item, such as its status, in place of what it was. `list_projects` has fields and items."""
         self.policy.require_write()
         return await self.projects.edit(self.policy.owner(owner), project, item, field, value)
 

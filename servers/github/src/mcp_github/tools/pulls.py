@@ -197,7 +197,7 @@ class PullTools:
         event: Annotated[Event | None, Field(description="For submit")] = None,
         body: OptionalBody = None,
     ) -> Done:
-        """Submit or delete a pending review, or dismiss one."""
+        """Submit or delete a pending review, or dismiss one that was submitted. `list_reviews` has the ids."""
         where = self.policy.write_repo(repo)
         return await self.reviews.edit(where, number, review_id, action=action, event=event, body=body)
 
@@ -209,7 +209,7 @@ class PullTools:
         thread: Annotated[str, Field(description="From `list_reviews`")],
         resolved: bool = True,
     ) -> Done:
-        """Resolve or reopen a review's thread."""
+        """Resolve or reopen a review's thread; its comments stay. To reply: `create_comment`."""
         where = self.policy.write_repo(repo)
         return await self.pulls.resolve(where, number, self.policy.node(thread), resolved=resolved)
 

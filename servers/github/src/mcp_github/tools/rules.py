@@ -44,5 +44,5 @@ class RuleTools:
 
     @tool("Set custom properties", toolset="rules", effect="destroy", idempotent=True, open_world=True)
     async def write_properties(self, repo: RepoName, properties: Values) -> Done:
-        """Set custom properties of a repository."""
+        """Set custom properties of a repository; those not named stay. `list_rules` has them."""
         return await self.rules.write_properties(self.policy.write_repo(repo), properties)

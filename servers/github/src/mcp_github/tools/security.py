@@ -45,7 +45,7 @@ class SecurityTools:
 
     @tool("Get a security alert", toolset="security", open_world=True)
     async def get_alert(self, repo: RepoName, kind: Alerts, number: Number) -> Record:
-        """Get one alert with its details."""
+        """Get one alert: where it is, how severe, what mends it. Its number is from `list_alerts`."""
         return await self.security.get(self.policy.repo(repo), kind, number)
 
     @tool("List advisories", toolset="security", open_world=True)

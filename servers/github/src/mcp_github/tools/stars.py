@@ -23,7 +23,7 @@ class StarTools:
     async def list_stars(
         self, user: Login = None, fields: Fields = None, limit: Limit = 30, cursor: Cursor = None
     ) -> Listing:
-        """List repositories that you, or `user`, starred."""
+        """List repositories that you, or `user`, starred, the latest first."""
         whose = self.policy.owner(user) if user else None
         return await self.stars.list(whose, fields=fields, limit=limit, cursor=cursor)
 
