@@ -40,6 +40,8 @@ _PATIENCE_SHARE = 0.4
 _PAUSES = (0.01, 0.02, 0.05, 0.1)
 """Seconds until a locked database is asked again; meanwhile the worker is free for others."""
 _MOST_IDLE = 2
+_LINGER_SECONDS = 5.0
+"""How long those beyond that stay: each call of a burst would start a process, which takes longer than most calls."""
 _CHANGES = ("back_up", "change", "export", "import")
 """What is not tried again when its worker died."""
 
@@ -129,6 +131,7 @@ class Pool:
         self._idle: list[_Worker] = []
         self._busy: set[_Worker] = set()
         self._own: dict[str, _Worker] = {}
+        self._thinning = False
         self._warming: anyio.Event | None = None
         """Set when the worker that is being started is there, or is not to be expected any more."""
 
@@ -302,10 +305,21 @@ class Pool:
         if worker.process.returncode is not None:
             if self._blocks and not self._idle:
                 self._blocks[-1].start_soon(self._warm)
-        elif self._blocks and len(self._idle) < _MOST_IDLE:
+        elif self._blocks:
             self._idle.append(worker)
+            if len(self._idle) > _MOST_IDLE and not self._thinning:
+                self._thinning = True
+                self._blocks[-1].start_soon(self._thin)
         else:
             await worker.kill()
+
+    async def _thin(self) -> None:
+        try:
+            await anyio.sleep(_LINGER_SECONDS)
+        finally:
+            self._thinning = False
+        while len(self._idle) > _MOST_IDLE:
+            await self._idle.pop(0).kill()
 
     async def _warm(self) -> None:
         if self._warming is not None:
