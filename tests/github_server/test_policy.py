@@ -6,7 +6,7 @@ import pytest
 
 from mcp_batteries.errors import Invalid, Problem, Refused, Unavailable
 from mcp_batteries.settings import load
-from mcp_github.policy import Policy
+from mcp_github.policy import Gate, Policy
 from mcp_github.settings import Settings
 
 
@@ -165,6 +165,21 @@ def test_a_way_in_that_nobody_could_take_is_refused(arguments: list[str], words:
 )  # fmt: skip
 def test_other_ways_in_are_taken(arguments: list[str]) -> None:
     assert policy(*arguments).may == ["read"]
+
+
+@pytest.mark.parametrize("gate", ["merge", "delete", "workflow_files", "runs", "releases", "force"])
+def test_each_switch_opens_its_gate(gate: Gate) -> None:
+    opened = policy("--write", f"--{gate.replace('_', '-')}")
+    assert opened.may == ["read", "write", gate] and opened.write_repo("octo/site", gate).full == "octo/site"
+    with pytest.raises(Refused, match=f"`--{gate.replace('_', '-')}`, which is not open"):
+        policy("--write").write_repo("octo/site", gate)
+
+
+def test_outsiders_are_hidden_in_a_lockdown_only() -> None:
+    for arguments, outsider in (([], True), ([], False), (["--lockdown"], False)):
+        policy(*arguments).require_insider("issue", outsider=outsider)
+    with pytest.raises(Refused, match="`--lockdown` hides it"):
+        policy("--lockdown").require_insider("issue", outsider=True)
 
 
 @pytest.mark.parametrize(

@@ -33,9 +33,7 @@ class Flow:
         """Whether the operator takes public text of the repository `key` for that of the user's own people."""
         return key.partition("/")[0] in self._trusted
 
-    def flow_question(
-        self, target: str, seen: Mapping[str, bool], *, public: bool, acts: bool = False
-    ) -> str | None:  # fmt: skip
+    def flow_question(self, target: str, seen: Mapping[str, bool], *, public: bool, acts: bool) -> str | None:
         """What to ask the user before a write to `target`, None if nothing.
 
         Args:
