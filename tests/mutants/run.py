@@ -144,6 +144,7 @@ def main(names: tuple[str, ...], sample: int | None, seed: int, jobs: int) -> No
             failures.append(str(problem))
 
     with tempfile.TemporaryDirectory(prefix="m-") as folder:
+        os.chmod(folder, 0o711)  # PostgreSQL, which refuses to be root, passes through as another user
         workers = [threading.Thread(target=work, args=(Path(folder) / str(number),)) for number in range(jobs)]
         for worker in workers:
             worker.start()

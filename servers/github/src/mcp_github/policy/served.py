@@ -165,8 +165,7 @@ class Served:
         owner, colon, branch = text.rpartition(":")
         if colon:
             logins([owner])
-            if self.allowed and owner.lower() != repo.owner.lower():
-                self.repo(f"{owner}/{repo.name}")
+            self.repo(f"{owner}/{repo.name}")
         return f"{owner}{colon}{ref(branch).name}"
 
     def search(self, query: str, repo: str | None, *, bound: bool = True) -> str:
