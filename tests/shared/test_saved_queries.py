@@ -40,6 +40,20 @@ async def test_a_name_that_is_taken_is_not_served_and_said_once(
 
 
 @pytest.mark.anyio
+async def test_queries_that_are_too_many_are_not_left_out_silently(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(103):
+        (tmp_path / f"q{number:03}.sql").write_text("-- Books.\nSELECT 1")
+    queries = SavedQueries(str(tmp_path), _fine)
+    with caplog.at_level(logging.WARNING):
+        assert len(await queries.refresh()) == 100
+        await queries.refresh()
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert "`q100.sql`" in said and "Only the first 100 files" in said
+
+
+@pytest.mark.anyio
 async def test_a_query_that_breaks_keeps_its_last_good_version_with_the_complaint(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

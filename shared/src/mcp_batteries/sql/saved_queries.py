@@ -154,19 +154,22 @@ class SavedQueries:
         self._said: dict[str, str] = {}
 
     def files(self) -> list[str]:
-        """The paths of the `.sql` files there are."""
+        """The paths of the `.sql` files there are, and of one more if that are too many."""
         try:
             names = sorted(
                 name for name in os.listdir(self.folder) if name.endswith(".sql") and not name.startswith(".")
             )
         except OSError:
             return []
-        return [os.path.join(self.folder, name) for name in names[:_MOST_FILES]]
+        return [os.path.join(self.folder, name) for name in names[: _MOST_FILES + 1]]
 
     async def refresh(self) -> set[str]:
         """Read all files again; the names of queries that came, went or are another one now."""
         now: dict[str, SavedQuery] = {}
-        for path in self.files():
+        for number, path in enumerate(self.files()):
+            if number == _MOST_FILES:
+                self._complain(path, f"Only the first {_MOST_FILES} files by name are served, and none behind them.")
+                break
             name = re.sub(r"[^a-z0-9]+", "_", os.path.splitext(os.path.basename(path))[0].lower()).strip("_")[:30]
             if not name or name in now or name in self._taken:
                 self._complain(path, "Its name is another one's: rename the file.")
