@@ -149,3 +149,21 @@ async def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
             for pid in workers(wire):
                 os.kill(pid, signal.SIGKILL)
             assert "[1 row]" in text_of(await wire.call("query_rows", sql="SELECT 1"))
+
+
+@needs_proc
+@pytest.mark.anyio
+async def test_a_burst_of_calls_finds_the_processes_of_the_last_one(tmp_path: Path) -> None:
+    async with served("--workers", "4", make(tmp_path / "app.db")) as wire:
+
+        async def burst() -> set[int]:
+            async with anyio.create_task_group() as calls:
+                for _ in range(12):
+                    calls.start_soon(lambda: wire.call("query_rows", sql="SELECT count(*) FROM t"))
+            return workers(wire)
+
+        first = await burst()
+        while len(first) < 4:  # a process is only started for a call that finds none
+            first |= await burst()
+        for _ in range(3):
+            assert await burst() <= first
