@@ -75,5 +75,7 @@ async def everything(asking: Asking, path: str = "notes.txt") -> str:
     ]
     kinds = ("branches", "tags", "remotes", "stashes", "worktrees", "reflog")
     said += [await asking("list_refs", kind=kind) for kind in kinds]
-    said += [await asking.read(resource.uri) for resource in (await asking.client.list_resources()).resources]
+    uris = [str(resource.uri) for resource in (await asking.client.list_resources()).resources]
+    # What the operator has set is no word of a repository's.
+    said += [await asking.read(uri) for uri in uris if not uri.startswith("config:")]
     return "\n".join(said)

@@ -108,21 +108,18 @@ class ReadTools:
 
     @tool("Read media", effect="read", view=MEDIA)
     async def read_media(self, path: str, page: Number = 1) -> list[ContentBlock]:
-        """Read an image, sound, `page` of a PDF or other binary file. Text of documents: `read_text`."""
+        """Read an image, sound, `page` of a PDF or other binary file."""
         shown = await self.engine.read_media(self.policy.readable(path), page)
         return [block for media in shown for block in _blocks(media)]
 
     @tool("Compare", effect="read", adapt=renames(path="source", other="target", destination="target"))
     async def read_diff(self, source: str, target: str, max_bytes: PageBytes = DEFAULT_PAGE_BYTES) -> Compared:
-        """Compare two files, as a unified diff, or two folders with all that is in them."""
+        """Compare two files, as a unified diff, or two folders."""
         return await self.engine.compare(self.policy.readable(source), self.policy.readable(target), max_bytes)
 
     @tool("Get information", effect="read")
     async def get_info(self, path: str) -> FileInfo:
-        """Get kind, size, times, mode, encoding, content hash and resource URI of a file or folder.
-
-        Of many: `list_directory`.
-        """
+        """Get kind, size, times, mode, encoding, content hash and resource URI of a file or folder."""
         return await self.engine.info(self.policy.readable(path))
 
     @tool("List a folder", effect="read", view=TREE)
@@ -136,10 +133,7 @@ class ReadTools:
         limit: Limit = 200,
         cursor: Cursor = None,
     ) -> FolderPage:
-        """List a folder's entries with size and time; largest or newest first by `sort`.
-
-        What is below too: `list_tree`.
-        """
+        """List a folder's entries with size and time; largest or newest first by `sort`."""
         places = self.policy.search_roots(path)
         if len(places) > 1:
             return await self.engine.roots(places)

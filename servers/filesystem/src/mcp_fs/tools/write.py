@@ -99,16 +99,13 @@ class WriteTools:
         patch: Annotated[str, Field(description="Unified diff; /dev/null creates or deletes a file.")],
         dry_run: DryRun = False,
     ) -> Edited:
-        """Apply a unified diff to one or several files, all or none, context matched exactly.
-
-        Exact pieces: `edit_file`.
-        """
+        """Apply a unified diff to one or several files, all or none, context matched exactly."""
         files = [(await self._patched(file), file) for file in parse(patch)]
         return await self.engine.patch(files, dry_run=dry_run)
 
     @tool("Create directory", effect="write", idempotent=True)
     async def create_directory(self, path: str) -> Moved:
-        """Create a folder and those above it that are missing; one that is there stays as it is."""
+        """Create a folder and those above it that are missing."""
         return await self.engine.create_folder(self.policy.writable(path))
 
     @tool(
@@ -142,12 +139,12 @@ class WriteTools:
 
     @tool("Copy file", effect="destroy", seconds=_LONG, adapt=renames(destination="target"))
     async def copy_file(self, source: str, target: str, overwrite: bool = False) -> Moved:
-        """Copy a file or a whole folder to a new path. A file there is kept unless `overwrite`, a folder always."""
+        """Copy a file or a whole folder to a new path. A file there is kept unless `overwrite`."""
         return await self.engine.copy(self.policy.readable(source), self.policy.writable(target), overwrite=overwrite)
 
     @tool("Move file", effect="destroy", seconds=_LONG, adapt=renames(destination="target"))
     async def move_file(self, source: str, target: str, overwrite: bool = False) -> Moved:
-        """Move or rename a file or folder; `target` is its new path. A file there is kept unless `overwrite`."""
+        """Move or rename a file or folder; `target` is its new path."""
         return await self.engine.move(self.policy.writable(source), self.policy.writable(target), overwrite=overwrite)
 
     @tool("Delete file", effect="destroy", seconds=_LONG)

@@ -61,8 +61,8 @@ def chooser(globs: Sequence[str]) -> Chooser:
     matching = path_set([translate(glob, utf8=True) for glob in whole])
     matching_bytes = path_set([translate(glob) for glob in whole])
 
-    # Nearly all paths of a walk are told from those that are meant by how they end.
-    ends = tuple(_PATTERN.sub("", glob) for glob in whole)
+    # Nearly all paths of a walk are told from those that are meant by how they end. `**/` may stand for nothing.
+    ends = tuple(_PATTERN.sub("", glob).removeprefix("/") for glob in whole)
 
     def chooses(path: str) -> bool:
         if path.isascii() and not path.endswith(ends):
