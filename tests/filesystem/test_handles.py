@@ -247,13 +247,18 @@ def test_a_served_folder_that_was_deleted_and_made_anew_is_served_again(here: Gr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a folder in use can't be deleted there")
-@pytest.mark.parametrize("how", ["link", "moved there", "another owner", "where all may write"])
+@pytest.mark.parametrize("how", ["link", "link above", "moved there", "another owner", "where all may write"])
 def test_what_others_may_have_put_there_is_not_served(here: Ground, how: str) -> None:
     (here.outside / "new.txt").write_text("")
     shutil.rmtree(here.root)
     match how:
         case "link":
             here.root.symlink_to(here.outside)
+        case "link above":
+            above = here.root.parent
+            moved = above.rename(above.with_name(f"{above.name}-moved"))
+            above.symlink_to(moved)
+            here.root.mkdir()
         case "moved there":
             here.outside.chmod(0o755)
             here.root.parent.chmod(0o777)

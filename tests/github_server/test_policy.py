@@ -45,6 +45,13 @@ def test_what_names_none(text: str, reason: str) -> None:
         policy().repo(text)
 
 
+def test_people_are_logins() -> None:
+    assert Policy.logins(["octocat", "a-b"]) == ["octocat", "a-b"]
+    for text in ("", "@octocat", "octo/app", "a b", "a@example.org"):
+        with pytest.raises(Invalid, match="is no login"):
+            Policy.logins(["octocat", text])
+
+
 def test_an_enterprise_server_has_its_own_addresses() -> None:
     served = policy("--api-url", "https://ghe.example.org")
     assert served.repo("https://ghe.example.org/api/v3/repos/octo/site").full == "octo/site"

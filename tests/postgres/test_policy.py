@@ -1,5 +1,8 @@
 """What is served and what a caller's words name, found before any database is asked."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from mcp_batteries.errors import Invalid, NotFound, Problem, TooLarge, Unavailable
@@ -41,6 +44,21 @@ def test_without_anything_there_is_nothing_to_serve() -> None:
             policy(**environment)
     assert list(policy("--demo").databases) == ["demo"]
     assert list(policy("--demo", "postgresql://h/db").databases) == ["demo", "db"]
+
+
+def test_a_folder_for_files_has_to_be_there(tmp_path: Path) -> None:
+    assert policy("app=postgresql://h/db", "--files", str(tmp_path)).folder == str(tmp_path)
+    with pytest.raises(Unavailable, match="is not a folder"):
+        policy("app=postgresql://h/db", "--files", str(tmp_path / "nowhere"))
+
+
+def test_who_stands_in_for_a_caller_does_so_in_the_block_only() -> None:
+    words = ("--role-claim", "role", "--transport", "http", "--auth-file", "tokens", "app=postgresql://h/db")
+    made = policy(*words)
+    somebody = replace(made.databases["app"], role="ann")
+    with made.standing_in(somebody):
+        assert made.database("app").role == "ann"
+    assert made.database("app").role is None
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,6 @@ __all__ = ["Scopes"]
 
 _EFFECTS = ("read", "write", "destroy")
 _READING = frozenset({"resources/read", "resources/subscribe", "prompts/get", "completion/complete"})
-_BY_URI = frozenset({"resources/read", "resources/subscribe"})
 _LISTS = {
     "resources/list": "resources",
     "resources/templates/list": "resourceTemplates",
@@ -63,7 +62,7 @@ class Scopes:
         if method == "tools/call":
             tool = self._tools().get(str((params or {}).get("name")))
             return None if tool is None or self._may_call(held, tool) else self._prefix + _effect(tool)
-        if method in _BY_URI and _of_settings(params or {}) and f"{self._prefix}settings" not in held:
+        if _of_settings(params or {}) and f"{self._prefix}settings" not in held:
             return f"{self._prefix}settings"
         reads = method in _READING or (method == "subscriptions/listen" and _listens_to_resources(params or {}))
         return self._prefix + "read" if reads and not self._holds(held, "read") else None
