@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any, Self
 
 import anyio
+from anyio.abc import AsyncResource
 from mcp.server.lowlevel import Server
 from mcp.server.models import InitializationOptions
 from mcp.shared.dispatcher import CallOptions, DispatchContext, OnNotify, OnRequest, Outbound, coerce_request_id
@@ -127,7 +127,7 @@ class _Call:
             )
 
 
-class _Requests:
+class _Requests(AsyncResource):
     """Answers requests; hands on all other messages, as the stream that the SDK's dispatcher reads."""
 
     def __init__(self, reader: Reader, writer: Writer, transport: TransportContext) -> None:
@@ -182,17 +182,6 @@ class _Requests:
             return await self.receive()
         except anyio.EndOfStream:
             raise StopAsyncIteration from None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_val: BaseException | None,
-        exc_tb: TracebackType | None,
-    ) -> None:
-        await self.aclose()
 
     def _begin(self, request: JSONRPCRequest) -> None:
         token = progress_token_from_params(request.params) if request.params else None

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.lowlevel
+from anyio.abc import AsyncResource
 from mcp.shared.message import SessionMessage
 from mcp_types.jsonrpc import ErrorData, JSONRPCError, JSONRPCRequest, JSONRPCResponse, RequestId
 
@@ -31,7 +31,7 @@ _SENDS_PER_YIELD = 64
 _FINISH_SECONDS = 0.5
 
 
-class Writer:
+class Writer(AsyncResource):
     """Messages out: one line each, never torn, in the order sent.
 
     Args:
@@ -110,17 +110,6 @@ class Writer:
                 await self._output.flush(_FINISH_SECONDS)
         self._output.call_when_ready(False)
         self._broken = True
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_val: BaseException | None,
-        exc_tb: TracebackType | None,
-    ) -> None:
-        await self.aclose()
 
     async def _answer(self, request_id: RequestId | None, data: bytes) -> None:
         try:
