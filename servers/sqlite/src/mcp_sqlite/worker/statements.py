@@ -176,7 +176,9 @@ def execute(database: Database, mode: Mode, sql: str, given: Any) -> sqlite3.Cur
     if mode is Mode.READ and _DATABASE_LIST.fullmatch(sql):
         sql = "SELECT 0 AS seq, 'main' AS name, '' AS file"
     if (part := database.part) is not None:
-        sql = part.ordered(database.own, lambda sql: _planned(database, mode, sql, values), part.checked(sql))
+        sql = part.ordered(
+            database.own, lambda sql: _planned(database, mode, f"EXPLAIN QUERY PLAN {sql}", values), part.checked(sql)
+        )
     database.authorizer.begin(mode)
     try:
         try:
@@ -193,10 +195,10 @@ def execute(database: Database, mode: Mode, sql: str, given: Any) -> sqlite3.Cur
 
 
 def _planned(database: Database, mode: Mode, sql: str, values: Any) -> list[Any]:
-    """The plan of a caller's statement; nothing where it is wrong, as its caller is about to hear."""
+    """What EXPLAIN tells of a caller's statement; nothing where it is wrong, as its caller is about to hear."""
     database.authorizer.begin(mode)
     try:
-        return database.connection.execute(f"EXPLAIN QUERY PLAN {sql}", values).fetchall()
+        return database.connection.execute(sql, values).fetchall()
     except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError):
         return []
 
@@ -208,13 +210,10 @@ def taken_as_texts(database: Database, mode: Mode, sql: str, given: Any) -> list
     """
     if '"' not in sql or not (names := dict.fromkeys(found[1] for found in _NAMES.finditer(sql) if found[1])):
         return []
-    known = {column.casefold() for column in _columns(database, sql)}
-    database.authorizer.begin(mode)
-    try:
-        program = database.connection.execute(f"EXPLAIN {sql}", parameters(given)).fetchall()
-    except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError):
+    program = _planned(database, mode, f"EXPLAIN {sql}", parameters(given))
+    if not (texts := names.keys() & {row[5] for row in program if row[1] == "String8"}):
         return []
-    texts = {row[5] for row in program if row[1] == "String8"}
+    known = {column.casefold() for column in _columns(database, sql)}
     return [name for name in names if name in texts and name.casefold() not in known]
 
 
