@@ -243,12 +243,13 @@ async def test_nothing_temporary_stays_in_a_connection() -> None:
         "owner",
     )
     left = (
-        "SELECT (SELECT count(*) FROM pg_prepared_statements),"  # whichever connection answers
+        "SELECT pg_backend_pid(), (SELECT count(*) FROM pg_prepared_statements),"
         " (SELECT count(*) FROM pg_listening_channels()), current_setting('search_path'),"
         " (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()),"
         " (SELECT count(*) FROM pg_class WHERE relnamespace = pg_my_temp_schema())"
     )
-    async with inside("--write", "--ddl", f"app={base.url('owner')}") as wire:
+    # One connection: whoever asks afterwards meets what is left in it.
+    async with inside("--write", "--ddl", "--connections", 1, f"app={base.url('owner')}") as wire:
         before = text_of(await wire.call("query_rows", sql=left))
         for sql in (
             "CREATE TEMP TABLE t (id integer, name text)", "CREATE TEMPORARY VIEW t AS SELECT 1 AS id",
