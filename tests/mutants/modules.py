@@ -58,15 +58,18 @@ MODULES = {
         )
         for name in ("__init__", "addresses", "flow", "gates", "names", "served")
     },
-    "servers/postgres/src/mcp_postgres/policy.py": (
-        "tests/postgres/test_policy.py",
-        "tests/postgres/test_urls.py",
-        "tests/postgres/test_addresses.py",
-        "tests/postgres/test_several.py",
-        "tests/postgres/test_consent.py",
-        "tests/postgres/test_resources.py",
-        "tests/postgres/test_tools.py",
-    ),
+    **{
+        f"servers/postgres/src/mcp_postgres/policy/{name}.py": (
+            "tests/postgres/test_policy.py",
+            "tests/postgres/test_urls.py",
+            "tests/postgres/test_addresses.py",
+            "tests/postgres/test_several.py",
+            "tests/postgres/test_consent.py",
+            "tests/postgres/test_resources.py",
+            "tests/postgres/test_tools.py",
+        )
+        for name in ("__init__", "addresses", "requests")
+    },
     "servers/postgres/src/mcp_postgres/engine/admission.py": (
         "tests/postgres/test_powers.py",
         "tests/postgres/test_gate.py",

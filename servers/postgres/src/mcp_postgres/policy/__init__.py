@@ -10,14 +10,13 @@ import re
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from mcp_batteries.errors import Invalid, TooLarge, Unavailable, quote
 from mcp_batteries.observability.audit import claim
 from mcp_batteries.sql import policy as sql
-from mcp_batteries.sql.addresses import refuse_other_systems
 from mcp_batteries.sql.policy import (
     Database,
     NamesOf,
@@ -38,6 +37,26 @@ from mcp_batteries.sql.policy import (
     escaped,
     is_whole,
 )
+from mcp_postgres.policy.addresses import named_address
+from mcp_postgres.policy.requests import (
+    ActivityOf,
+    Advice,
+    Changes,
+    HealthOf,
+    ImportTable,
+    ListOf,
+    Migration,
+    PlanOf,
+    Reads,
+    Request,
+    RoleOf,
+    SchemaOf,
+    Table,
+    TableOf,
+    Writes,
+    of_ours,
+    part_of,
+)
 from mcp_postgres.split import begin_of, split
 from mcp_postgres.values import as_text
 
@@ -47,9 +66,6 @@ __all__ = [
     "Readable", "Reads", "Request", "RoleOf", "RowOf", "RowsOf", "SchemaOf", "SchemaStatement", "SearchOf",
     "ServedFile", "Table", "TableOf", "WriteStatement", "Writes", "of_ours", "part_of", "table_uri",
 ]  # fmt: skip
-
-_NAMED = re.compile(r"(?P<name>[A-Za-z0-9_-]+)=(?P<rest>(?:postgres(?:ql)?://|[a-z_]+=).*)", re.DOTALL)
-
 
 MAX_STATEMENTS = 20
 """Statements of one call that reads."""
@@ -76,127 +92,6 @@ class PolicySettings(Switches, Protocol):
     def role_claim(self) -> str | None: ...
 
 
-@dataclass(frozen=True)
-class Table:
-    """A name to be looked up in a database's catalogue, `schema.name` or one on its search path; never pasted."""
-
-    database: Database
-    name: str
-    schema: str | None = None
-
-
-@dataclass(frozen=True)
-class ImportTable(Table):
-    """A table to be filled from a file; it may be made for that, where the operator opened rows and schema."""
-
-    make: bool = False
-
-
-@dataclass(frozen=True)
-class Reads(ReadStatement):
-    """Several statements that are to see the same moment; `sql` is all of them."""
-
-    parts: tuple[ReadStatement, ...]
-
-
-@dataclass(frozen=True)
-class Writes(WriteStatement):
-    """Statements that change rows, in one transaction.
-
-    Attributes:
-        role: as which they are tried; nothing is kept then.
-    """
-
-    parts: tuple[ReadStatement, ...] = ()
-    role: str | None = None
-
-
-@dataclass(frozen=True)
-class Migration(SchemaStatement):
-    """Statements that change the schema, in one transaction; and rows, where the operator opened that.
-
-    Attributes:
-        admin: roles, extensions and code may be changed and run too, whatever the server's role is.
-    """
-
-    parts: tuple[ReadStatement, ...] = ()
-    admin: bool = False
-
-
-Changes = Writes | Migration
-
-
-@dataclass(frozen=True)
-class ListOf:
-    """Objects of a kind in some databases, or in their schemas of a name, from the position of a cursor on.
-
-    Attributes:
-        name: what their names contain.
-    """
-
-    databases: tuple[Database, ...]
-    kind: str
-    schema: str | None
-    name: str | None
-    cursor: str | None
-
-
-@dataclass(frozen=True)
-class PlanOf:
-    """How PostgreSQL would run a statement, if there were `indexes` (what follows `CREATE INDEX ON`) too."""
-
-    statement: ReadStatement
-    indexes: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Advice:
-    """Indexes for these statements; for the busiest there are where none is given."""
-
-    database: Database
-    statements: tuple[ReadStatement, ...]
-
-
-@dataclass(frozen=True)
-class SchemaOf:
-    """The definitions of all tables and views in a database, or in one schema of it."""
-
-    database: Database
-    schema: str | None = None
-
-
-@dataclass(frozen=True)
-class TableOf:
-    """The definition of one table."""
-
-    table: Table
-
-
-@dataclass(frozen=True)
-class HealthOf:
-    """What is wrong with a database, in some areas; in all where none is named."""
-
-    database: Database
-    areas: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class ActivityOf:
-    """What other sessions do."""
-
-    database: Database
-
-
-@dataclass(frozen=True)
-class RoleOf:
-    """What the server's role could do."""
-
-    database: Database
-
-
-Request = SchemaOf | TableOf | HealthOf | ActivityOf | RoleOf | RowsOf[Table] | RowOf[Table] | QueryOf
-"""What a resource shows."""
-
 _OF_DATABASE = {".schema": SchemaOf, ".health": HealthOf, ".activity": ActivityOf, ".role": RoleOf}
 
 
@@ -222,11 +117,7 @@ class Policy(sql.Policy[Table, Request]):
         if not addresses and any(environment.get(name) for name in ("PGHOST", "PGSERVICE", "PGDATABASE")):
             addresses = [""]
         for address in addresses:
-            named = _NAMED.fullmatch(address)
-            wanted, address = (named["name"], named["rest"]) if named and named["name"] not in _WORDS else ("", address)
-            refuse_other_systems(address, "PostgreSQL")
-            own = _name_in(address, environment)
-            self.serve(wanted or own, address)
+            self.serve(*named_address(address, environment))
         if not self.databases:
             raise Unavailable(
                 "There is no database to serve.", "Name one as postgresql://host/name, set PGHOST, or pass --demo."
@@ -376,53 +267,13 @@ _BEGIN = re.compile(r"BEGIN(?:\s+(?:WORK|TRANSACTION))?|START\s+TRANSACTION", re
 _END = re.compile(r"(?:COMMIT|END)(?:\s+(?:WORK|TRANSACTION))?", re.I)
 
 
-def of_ours(database: Database, sql: str, values: tuple[str, ...] = ()) -> ReadStatement:
-    """A statement that this program wrote, or found in the database's own statistics; no word of a caller is in it."""
-    return ReadStatement(database, sql, values)
-
-
 def table_uri(database: Database, schema: str, name: str) -> str:
     """The URI of a table's first rows."""
     return f"postgres://{database.name}/{escaped(schema)}/{escaped(name)}"
 
 
-def part_of(statement: ReadStatement, sql: str) -> ReadStatement:
-    """What a statement that reads has inside, such as the query behind EXPLAIN."""
-    return ReadStatement(statement.database, sql, statement.parameters)
-
-
 def _segments(table: Table) -> str:
     return f"{escaped(table.schema or 'public')}/{escaped(table.name)}"
-
-
-_WORDS = ("dbname", "host", "hostaddr", "port", "user", "password", "service", "passfile", "sslmode", "options")
-"""Words of libpq's that `key=value` text begins with."""
-
-
-def _name_in(address: str, environment: Mapping[str, str]) -> str:
-    """The name of the database that `address` names.
-
-    Raises:
-        Unavailable: A character of the password would end it early: answers would tell its rest as a name or a port.
-    """
-    if "://" in address:
-        try:
-            parts = urlsplit(address)
-        except ValueError:
-            raise Unavailable(
-                "A database's URL is not understood.", "Write postgresql://user@host:port/name."
-            ) from None
-        hosts = parts.netloc.rpartition("@")[2].split(",")
-        if "@" in parts.path or not all(re.fullmatch(r"(\[[^]]*\]|[^:]*)(:\d*)?", host) for host in hosts):
-            raise Unavailable(
-                "A database's URL has an `@` behind its host, or no number for a port.",
-                "Write what a password has of / ? # @ : as %2F %3F %23 %40 %3A, or give it by PGPASSWORD.",
-            )
-        found = unquote(parts.path.lstrip("/"))
-    else:
-        word = re.search(r"\b(?:dbname|service)\s*=\s*'?([^'\s]+)", address)
-        found = word[1] if word else ""
-    return found or environment.get("PGDATABASE") or environment.get("PGSERVICE") or "postgres"
 
 
 def _unwrapped(parts: list[str]) -> list[str]:

@@ -1,0 +1,55 @@
+"""An address that the operator gave, and the name under which its database is served."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from urllib.parse import unquote, urlsplit
+
+from mcp_batteries.errors import Unavailable
+from mcp_batteries.sql.addresses import refuse_other_systems
+
+__all__ = ["named_address"]
+
+_NAMED = re.compile(r"(?P<name>[A-Za-z0-9_-]+)=(?P<rest>(?:postgres(?:ql)?://|[a-z_]+=).*)", re.DOTALL)
+_WORDS = ("dbname", "host", "hostaddr", "port", "user", "password", "service", "passfile", "sslmode", "options")
+"""Words of libpq's that `key=value` text begins with."""
+
+
+def named_address(given: str, environment: Mapping[str, str]) -> tuple[str, str]:
+    """The name that `given` asks for, or that of the database it leads to; and the address for libpq.
+
+    Raises:
+        Unavailable: it is not understood, or leads to a database of another system.
+    """
+    named = _NAMED.fullmatch(given)
+    wanted, address = (named["name"], named["rest"]) if named and named["name"] not in _WORDS else ("", given)
+    refuse_other_systems(address, "PostgreSQL")
+    own = _name_in(address, environment)
+    return wanted or own, address
+
+
+def _name_in(address: str, environment: Mapping[str, str]) -> str:
+    """The name of the database that `address` names.
+
+    Raises:
+        Unavailable: A character of the password would end it early: answers would tell its rest as a name or a port.
+    """
+    if "://" in address:
+        try:
+            parts = urlsplit(address)
+        except ValueError:
+            raise Unavailable(
+                "A database's URL is not understood.", "Write postgresql://user@host:port/name."
+            ) from None
+        hosts = parts.netloc.rpartition("@")[2].split(",")
+        if "@" in parts.path or not all(re.fullmatch(r"(\[[^]]*\]|[^:]*)(:\d*)?", host) for host in hosts):
+            raise Unavailable(
+                "A database's URL has an `@` behind its host, or no number for a port.",
+                "Write what a password has of / ? # @ : as %2F %3F %23 %40 %3A, or give it by PGPASSWORD.",
+            )
+        found = unquote(parts.path.lstrip("/"))
+    else:
+        word = re.search(r"\b(?:dbname|service)\s*=\s*'?([^'\s]+)", address)
+        found = word[1] if word else ""
+    return found or environment.get("PGDATABASE") or environment.get("PGSERVICE") or "postgres"

@@ -1,0 +1,144 @@
+"""What the engine is asked for: the trusted types that the policy makes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mcp_batteries.sql.policy import Database, QueryOf, ReadStatement, RowOf, RowsOf, SchemaStatement, WriteStatement
+
+__all__ = [
+    "ActivityOf", "Advice", "Changes", "HealthOf", "ImportTable", "ListOf", "Migration", "PlanOf", "Reads", "Request",
+    "RoleOf", "SchemaOf", "Table", "TableOf", "Writes", "of_ours", "part_of",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Table:
+    """A name to be looked up in a database's catalogue, `schema.name` or one on its search path; never pasted."""
+
+    database: Database
+    name: str
+    schema: str | None = None
+
+
+@dataclass(frozen=True)
+class ImportTable(Table):
+    """A table to be filled from a file; it may be made for that, where the operator opened rows and schema."""
+
+    make: bool = False
+
+
+@dataclass(frozen=True)
+class Reads(ReadStatement):
+    """Several statements that are to see the same moment; `sql` is all of them."""
+
+    parts: tuple[ReadStatement, ...]
+
+
+@dataclass(frozen=True)
+class Writes(WriteStatement):
+    """Statements that change rows, in one transaction.
+
+    Attributes:
+        role: as which they are tried; nothing is kept then.
+    """
+
+    parts: tuple[ReadStatement, ...] = ()
+    role: str | None = None
+
+
+@dataclass(frozen=True)
+class Migration(SchemaStatement):
+    """Statements that change the schema, in one transaction; and rows, where the operator opened that.
+
+    Attributes:
+        admin: roles, extensions and code may be changed and run too, whatever the server's role is.
+    """
+
+    parts: tuple[ReadStatement, ...] = ()
+    admin: bool = False
+
+
+Changes = Writes | Migration
+
+
+@dataclass(frozen=True)
+class ListOf:
+    """Objects of a kind in some databases, or in their schemas of a name, from the position of a cursor on.
+
+    Attributes:
+        name: what their names contain.
+    """
+
+    databases: tuple[Database, ...]
+    kind: str
+    schema: str | None
+    name: str | None
+    cursor: str | None
+
+
+@dataclass(frozen=True)
+class PlanOf:
+    """How PostgreSQL would run a statement, if there were `indexes` (what follows `CREATE INDEX ON`) too."""
+
+    statement: ReadStatement
+    indexes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Indexes for these statements; for the busiest there are where none is given."""
+
+    database: Database
+    statements: tuple[ReadStatement, ...]
+
+
+@dataclass(frozen=True)
+class SchemaOf:
+    """The definitions of all tables and views in a database, or in one schema of it."""
+
+    database: Database
+    schema: str | None = None
+
+
+@dataclass(frozen=True)
+class TableOf:
+    """The definition of one table."""
+
+    table: Table
+
+
+@dataclass(frozen=True)
+class HealthOf:
+    """What is wrong with a database, in some areas; in all where none is named."""
+
+    database: Database
+    areas: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ActivityOf:
+    """What other sessions do."""
+
+    database: Database
+
+
+@dataclass(frozen=True)
+class RoleOf:
+    """What the server's role could do."""
+
+    database: Database
+
+
+Request = SchemaOf | TableOf | HealthOf | ActivityOf | RoleOf | RowsOf[Table] | RowOf[Table] | QueryOf
+"""What a resource shows."""
+
+
+def of_ours(database: Database, sql: str, values: tuple[str, ...] = ()) -> ReadStatement:
+    """A statement that this program wrote, or found in the database's own statistics; no word of a caller is in it."""
+    return ReadStatement(database, sql, values)
+
+
+def part_of(statement: ReadStatement, sql: str) -> ReadStatement:
+    """What a statement that reads has inside, such as the query behind EXPLAIN."""
+    return ReadStatement(statement.database, sql, statement.parameters)
