@@ -153,6 +153,24 @@ async def test_no_query_has_an_effect(mode: str, target: Target) -> None:
 
 
 @pytest.mark.anyio
+async def test_a_change_is_sent_to_the_tool_that_makes_it() -> None:
+    changes = {
+        "write_rows": ("INSERT INTO t", "UPDATE t", "DELETE FROM t", "MERGE INTO t", "TRUNCATE t"),
+        "edit_schema": (
+            "CREATE TABLE x ()", "ALTER TABLE t", "DROP TABLE t", "COMMENT ON TABLE t IS ''", "GRANT ALL ON t TO x",
+            "REVOKE ALL ON t FROM x", "REINDEX TABLE t", "VACUUM", "ANALYZE",
+        ),
+    }  # fmt: skip
+    async with inside(f"app={make().url()}") as wire:
+        for tool, statements in changes.items():
+            for sql in statements:
+                said = text_of(await wire.call("query_rows", sql=f"/* a */ -- b\n{sql.lower()}"))
+                assert f"more than read: {sql.split()[0]}. `{tool}` does that" in said, f"{sql}: {said}"
+        said = text_of(await wire.call("query_rows", sql="CALL proc()"))
+        assert "queries only: SELECT, WITH, VALUES, TABLE, EXPLAIN, SHOW." in said, said
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("role", ["postgres", "owner"])
 async def test_explaining_changes_nothing(role: str, target: Target) -> None:
     async with inside("--write", "--ddl", f"app={target.base.url(role)}") as wire:

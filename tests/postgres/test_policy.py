@@ -4,6 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from mcp.server.auth.middleware.auth_context import auth_context_var
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
 
 from mcp_batteries.errors import Invalid, NotFound, Problem, TooLarge, Unavailable
 from mcp_batteries.settings import load
@@ -21,6 +24,8 @@ from mcp_postgres.policy import (
     TableOf,
 )
 from mcp_postgres.settings import Settings
+
+CALLERS = ("--role-claim", "role", "--transport", "http", "--auth-file", "tokens", "app=postgresql://h/db")
 
 
 def policy(*arguments: str, **environment: str) -> Policy:
@@ -53,12 +58,30 @@ def test_a_folder_for_files_has_to_be_there(tmp_path: Path) -> None:
 
 
 def test_who_stands_in_for_a_caller_does_so_in_the_block_only() -> None:
-    words = ("--role-claim", "role", "--transport", "http", "--auth-file", "tokens", "app=postgresql://h/db")
-    made = policy(*words)
+    made = policy(*CALLERS)
     somebody = replace(made.databases["app"], role="ann")
     with made.standing_in(somebody):
         assert made.database("app").role == "ann"
     assert made.database("app").role is None
+
+
+@pytest.mark.parametrize(
+    ("said", "role"),
+    [
+        ("ann", "ann"), ("a" * 63, "a" * 63), ("a" * 64, None), ("ä" * 31, "ä" * 31), ("ä" * 32, None),
+        ("a\0b", None), ("\ud800", None), ("", None), (7, None),
+    ],
+)  # fmt: skip
+def test_a_role_is_what_a_token_says_and_postgresql_takes_whole(said: object, role: str | None) -> None:
+    token = AccessToken(token="t", client_id="c", scopes=[], claims={"role": said})
+    mark = auth_context_var.set(AuthenticatedUser(token))
+    try:
+        made, plain = policy(*CALLERS), policy("app=postgresql://h/db")
+        page = made.page(None, None, None, "cursor")
+        assert made.database(None).role == role and isinstance(page, NextPage) and page.role == role
+        assert made.has_callers and not plain.has_callers and plain.database(None).role is None
+    finally:
+        auth_context_var.reset(mark)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +112,7 @@ def test_a_uri_has_one_spelling(served: Policy, uri: str, one: str, kind: type) 
     "path",
     [
         "", "shop", ".schema?limit=1", ".health?x=1", "shop/t/.schema?limit=1", "shop/t/7?limit=1",
-        "shop/t/7/8", "/t", "shop//7", "/t/.schema", ".other",
+        "shop/.schema?limit=1", "shop/t/7/8", "/t", "/.schema", "shop//7", "/t/.schema", "shop//.schema", ".other",
     ],
 )  # fmt: skip
 def test_other_uris_have_no_meaning(served: Policy, path: str) -> None:
@@ -167,3 +190,10 @@ def test_a_list_is_of_a_schema_or_of_what_a_name_is_part_of(served: Policy) -> N
 def test_words_of_libpq_are_no_names(word: str) -> None:
     own = "x" if word in ("dbname", "service") else "own"
     assert list(policy(f"{word}=x dbname=own").databases) == [own]
+
+
+def test_a_change_may_be_tried_as_another_role() -> None:
+    made = policy("--write", "app=postgresql://h/db")
+    assert made.write(None, "SELECT 1", as_role="tenant").role == "tenant" and made.write(None, "SELECT 1").role is None
+    with pytest.raises(Invalid):
+        made.write(None, "SELECT 1", as_role="")

@@ -31,7 +31,7 @@ VALUES = {
     "ROW(1, 'a b')": '(1,"a b")', "'(1,2)'::point": "(1,2)", "B'101'": "101", "'t'::regclass": "t",
     "'12.30'::money": "$12.30", "E'line\\nend \\u00e9 \\u2028'": "line\nend é \u2028",
     "'-9223372036854775808'::bigint": "-9223372036854775808", "5::smallint": 5, "4294967295::oid": 4294967295, "''": "",
-    "'\\x'::bytea": {"base64": ""},
+    "'\\x'::bytea": {"base64": ""}, "0.1::float8 + 0.2": 0.30000000000000004, "current_setting('xmloption')": "content",
 }  # fmt: skip
 
 
@@ -52,9 +52,11 @@ def rows(result: dict[str, Any]) -> list[list[Any]]:
 @pytest.mark.parametrize("role", ["reader", "postgres"])
 async def test_values_are_exact(role: str) -> None:
     base = make()
-    base.run(
-        f"ALTER DATABASE {base.name} SET DateStyle = 'German'; ALTER DATABASE {base.name} SET bytea_output = 'escape'"
-    )
+    for name, other in (
+        ("DateStyle", "German"), ("IntervalStyle", "sql_standard"), ("bytea_output", "escape"),
+        ("extra_float_digits", "-10"), ("xmloption", "document"),
+    ):  # fmt: skip
+        base.run(f"ALTER DATABASE {base.name} SET {name} = '{other}'")
     async with inside(f"app={base.url(role)}") as wire:
         for sql, value in VALUES.items():
             result = await wire.call("query_rows", sql=f"SELECT {sql}")

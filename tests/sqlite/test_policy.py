@@ -90,6 +90,7 @@ def test_uris_have_one_spelling(tmp_path: Path) -> None:
         "",
         "/",
         "/.schema",
+        ".schema?limit=1",
         "/.empty",
         "/1",
         "a/b/c",

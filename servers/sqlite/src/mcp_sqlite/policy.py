@@ -191,8 +191,8 @@ class Policy(sql.Policy[Table, Request]):
 
     def request(self, database: Database, path: Sequence[str], options: Mapping[str, str]) -> Request | None:
         match path:
-            case [".schema"] if not options:
-                return SchemaOf(database)
+            case [".schema"]:
+                return None if options else SchemaOf(database)
             case [table, ".schema"] if table and not options:
                 return SchemaOf(database, Table(database, checked_name(unquote(table))))
             case [table] if table:

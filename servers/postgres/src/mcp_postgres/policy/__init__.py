@@ -236,8 +236,8 @@ class Policy(sql.Policy[Table, Request]):
         match path:
             case [what] if what in _OF_DATABASE and not options:
                 return _OF_DATABASE[what](database)
-            case [schema, ".schema"] if schema and not options:
-                return SchemaOf(database, checked_name(unquote(schema)))
+            case [schema, ".schema"] if schema:
+                return None if options else SchemaOf(database, checked_name(unquote(schema)))
             case [schema, name, ".schema"] if schema and name and not options:
                 return TableOf(table(schema, name))
             case [schema, name] if schema and name:
