@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any
@@ -128,13 +128,18 @@ class Person:
     async def code(self) -> AuthorizationCodeResult:
         return self._answer
 
-    @asynccontextmanager
-    async def connected(self, mode: str) -> AsyncGenerator[Client]:
+    def connected(self, mode: str) -> AbstractAsyncContextManager[Client]:
         """The SDK's client, connected; `mode` is `legacy` or `auto`."""
         metadata = OAuthClientMetadata.model_validate(CLIENT)
         auth = OAuthClientProvider(self.url, metadata, self, self.login, self.code, client_metadata_url=self.document)
-        async with (
-            httpx2.AsyncClient(auth=auth, timeout=30, trust_env=False) as http,
-            Client(streamable_http_client(self.url, http_client=http), mode=mode) as client,
-        ):
-            yield client
+        return connected(self.url, auth, mode)
+
+
+@asynccontextmanager
+async def connected(url: str, auth: OAuthClientProvider, mode: str) -> AsyncGenerator[Client]:
+    """The SDK's client at `url`, with what `auth` gets it; `mode` is `legacy` or `auto`."""
+    async with (
+        httpx2.AsyncClient(auth=auth, timeout=30, trust_env=False) as http,
+        Client(streamable_http_client(url, http_client=http), mode=mode) as client,
+    ):
+        yield client

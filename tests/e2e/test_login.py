@@ -19,8 +19,13 @@ import httpx2
 import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
+from mcp.client.auth.extensions.client_credentials import (
+    ClientCredentialsOAuthProvider,
+    PrivateKeyJWTOAuthProvider,
+    SignedJWTParameters,
+)
 
-from e2e.login import CLIENT, Issuer, Key, Person, issuing
+from e2e.login import CLIENT, Issuer, Key, Person, connected, issuing
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.testing.wire import MODERN, HttpWire, Wire
 from mcp_batteries.transports.http.auth.issuer import Issuer as Verifier
@@ -28,6 +33,8 @@ from shared.certificates import certificate
 from shared.http_subject import Subject, running
 
 pytestmark = pytest.mark.anyio
+
+CLIENT_CREDENTIALS = "io.modelcontextprotocol/oauth-client-credentials"
 
 
 @pytest.fixture
@@ -137,6 +144,34 @@ async def test_a_client_that_says_at_a_url_who_it_is_needs_no_registration(tmp_p
             lines = [json.loads(line) for line in audit.read_text("utf-8").splitlines()]
             called = [line["identity"] for line in lines if line.get("method") == "tools/call"]
             assert called == [f"ada@{issuer.url}"] * 3
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_a_program_logs_in_with_credentials_of_its_own(mode: str, issuer: Issuer, tmp_path: Path) -> None:
+    """SEP-1046, by the SDK's own providers: a secret, and an assertion that the program signs."""
+    audit = tmp_path / "audit"
+    private = issuer.key.private.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    signed = SignedJWTParameters(
+        issuer="signing", subject="signing", signing_key=private.decode(), signing_algorithm="ES256"
+    )
+    async with served(issuer, tmp_path, "--audit-file", str(audit)) as subject:
+        kept = Person(subject.url)
+        secret = ClientCredentialsOAuthProvider(subject.url, kept, "robot", "for tests only", issuer=issuer.url)
+        async with connected(subject.url, secret, mode) as client:
+            declared = client.server_capabilities.extensions
+            # Handshakes have no place for extensions.
+            assert declared is None if mode == "legacy" else CLIENT_CREDENTIALS in (declared or {})
+            assert not (await client.call_tool("create_directory", {"path": "made"})).is_error
+        kept = Person(subject.url)
+        assertion = signed.create_assertion_provider()
+        own = PrivateKeyJWTOAuthProvider(subject.url, kept, "signing", assertion, issuer=issuer.url)
+        async with connected(subject.url, own, mode) as client:
+            assert not (await client.call_tool("read_text", {"path": "notes.txt"})).is_error
+    lines = [json.loads(line) for line in audit.read_text("utf-8").splitlines()]
+    called = [line["identity"] for line in lines if line.get("method") == "tools/call"]
+    assert called == [f"robot@{issuer.url}", f"signing@{issuer.url}"]
 
 
 async def test_what_the_metadata_says(issuer: Issuer, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from mcp_types.jsonrpc import JSONRPCNotification, JSONRPCRequest, JSONRPCRespon
 from starlette.responses import PlainTextResponse
 
 from mcp_batteries.errors import Unavailable
+from mcp_batteries.sdk import lowlevel
 from mcp_batteries.server.tool import StrictTool
 from mcp_batteries.settings import Settings
 from mcp_batteries.transports.http.auth import guard as module
@@ -223,6 +224,8 @@ async def test_a_servers_own_verifier_is_asked_and_names_who_issues_its_tokens(
         server = MCPServer("mcp-files", title=title)
         front = module.build_guard(server, Settings(auth_issuer=login), RESOURCE, service).before(App())
         assert len(server.middleware) == len(MCPServer("mcp-files").middleware) + 1
+        # Only an issuer of the operator's gives tokens to programs.
+        assert list(lowlevel(server).extensions) == (["io.modelcontextprotocol/oauth-client-credentials"] * bool(login))
         async with client(front) as http:
             found = (await http.get(METADATA)).json()
             assert (await http.get("/mcp", headers={"authorization": "Bearer bob"})).text == "let in"

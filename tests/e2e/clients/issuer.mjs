@@ -12,6 +12,8 @@ const { default: Provider } = await import(pathToFileURL(require.resolve('oidc-p
 
 const wishes = { account: 'ada', grant: ['read', 'write', 'destroy'], seconds: 600, keys: JSON.parse(keys) };
 const scopes = ['openid', 'offline_access', 'read', 'write', 'destroy', 'other'];
+// A program that signs for itself does so with the issuer's first key: one pair is enough for tests.
+const { d, ...open } = wishes.keys.keys[0];
 let url, current;
 
 function provider() {
@@ -27,6 +29,9 @@ function provider() {
     interactions: { url: (_, interaction) => `/interaction/${interaction.uid}` },
     issueRefreshToken: (_, client) => client.grantTypeAllowed('refresh_token'),
     clients: [{ client_id: 'robot', client_secret: 'for tests only', redirect_uris: [], response_types: [],
+      grant_types: ['client_credentials'], scope: 'read write destroy other' },
+    { client_id: 'signing', jwks: { keys: [open] }, redirect_uris: [], response_types: [],
+      token_endpoint_auth_method: 'private_key_jwt', token_endpoint_auth_signing_alg: 'ES256',
       grant_types: ['client_credentials'], scope: 'read write destroy other' }],
     features: {
       devInteractions: { enabled: false },

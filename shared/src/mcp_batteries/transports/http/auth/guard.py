@@ -25,7 +25,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_batteries.errors import Unavailable
-from mcp_batteries.sdk import tool_table
+from mcp_batteries.sdk import lowlevel, tool_table
 from mcp_batteries.server.verifier import Verifier
 from mcp_batteries.settings import Settings
 from mcp_batteries.transports.http.auth.scopes import Scopes
@@ -37,6 +37,8 @@ __all__ = ["Guard", "build_guard"]
 
 _WELL_KNOWN = "/.well-known/oauth-protected-resource"
 _MAX_TOKEN = 16 * 1024
+_CLIENT_CREDENTIALS = "io.modelcontextprotocol/oauth-client-credentials"
+"""SEP-1046: a program may get its token from the issuer for itself. All of that is between the two of them."""
 
 _log = logging.getLogger(__name__)
 
@@ -61,6 +63,7 @@ def build_guard(server: MCPServer[Any], settings: Settings, resource: str, verif
 
         audience = settings.auth_audience or resource
         verifiers.append(Issuer(settings.auth_issuer, audience, settings.auth_algorithm or ALGORITHMS))
+        lowlevel(server).extensions[_CLIENT_CREDENTIALS] = {}
     server.middleware.append(scopes)
     issuers = [settings.auth_issuer] if settings.auth_issuer else []
     asks: list[str] | None = None
