@@ -17,6 +17,7 @@ from urllib.request import url2pathname
 
 import anyio
 import pytest
+from watchfiles._rust_notify import WatchfilesRustInternalError
 
 from mcp_batteries.errors import Refused
 from mcp_batteries.subscriptions import file_watcher as module
@@ -362,8 +363,8 @@ async def test_everything_released_leaves_no_thread_and_no_descriptor(tmp_path: 
             assert len(list(descriptors.iterdir())) > before
             heard.unwatch(*paths)
             with anyio.fail_after(SECONDS):
-                while heard.watcher._watches:
-                    await heard.watcher._ended.wait()
+                while heard.watcher._folders.watches:
+                    await heard.watcher._folders.ended.wait()
             with anyio.fail_after(SECONDS):
                 # The library's own thread closes its descriptors a moment after the watcher is gone.
                 while len(list(descriptors.iterdir())) > before:
@@ -387,7 +388,7 @@ async def test_released_while_it_is_being_armed(tmp_path: Path, monkeypatch: pyt
             await anyio.to_thread.run_sync(begun.wait, SECONDS)
             heard.unwatch(path)
             go_on.set()
-        assert not heard.watcher._watches
+        assert not heard.watcher._folders.watches
         await heard.watch(path)
         path.write_text("1")
         await heard.about(path)
@@ -472,7 +473,7 @@ async def test_polling_on_request(tmp_path: Path, how: str, monkeypatch: pytest.
         assert [record.levelno for record in caplog.records] == [logging.WARNING]
 
 
-@pytest.mark.parametrize("error", [OSError("OS file watch limit reached"), module.WatchfilesRustInternalError("limit")])
+@pytest.mark.parametrize("error", [OSError("OS file watch limit reached"), WatchfilesRustInternalError("limit")])
 async def test_polling_when_the_watches_are_used_up(
     tmp_path: Path, error: Exception, monkeypatch: pytest.MonkeyPatch, caplog: Any
 ) -> None:
@@ -636,10 +637,10 @@ async def test_a_slow_look_takes_next_to_no_time(tmp_path: Path) -> None:
 async def test_the_end_is_prompt(tmp_path: Path) -> None:
     async with listening(tmp_path) as heard:
         await heard.watch(tmp_path / "a")
-        watches = list(heard.watcher._watches)
+        watches = list(heard.watcher._folders.watches)
     assert watches
     assert all(watch.is_set() for watch in watches)
-    assert not heard.watcher._armed
+    assert not heard.watcher._folders._armed
 
 
 async def test_it_can_run_again(tmp_path: Path) -> None:

@@ -4,10 +4,6 @@ It watches the folders on the way to what somebody subscribed to; it watches no 
 save by rename, a file deleted and made again, and a parent that is moved or made later, and a tree of any size costs
 nothing. It looks at what an event names, and announces it only if it differs from what it saw last.
 
-It uses watchfiles' `RustNotify` directly: the constructor returns once the watches are armed. A `RustNotify` cannot
-take another folder later. So there are three: a small one, replaced whenever a folder is added, and two larger ones,
-replaced when they take over what the smaller ones have gathered. Each costs one sleeping thread.
-
 Where the kernel reports nothing, it looks at what is subscribed to twice a second.
 
 The kernel also forgets events, when its queue is full, and never tells of some changes: through memory maps, through
@@ -20,17 +16,17 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Sequence
 from typing import TypeVar
 
 import anyio
 import anyio.to_thread
-from watchfiles._rust_notify import WatchfilesRustInternalError
 
 from mcp_batteries.errors import Problem
+from mcp_batteries.subscriptions.folder_watches import FolderWatches
 from mcp_batteries.subscriptions.glance import Glance, glance
-from mcp_batteries.subscriptions.kernel_watch import DEBOUNCE_MS, STEP_MS, KernelWatch
+from mcp_batteries.subscriptions.kernel_watch import KernelWatch
 from mcp_batteries.subscriptions.watch_paths import WatchPath, WatchPaths, fold
 
 __all__ = ["FileWatcher", "follow_file"]
@@ -43,13 +39,6 @@ _SETTLE_SECONDS = 0.2
 
 _MODIFIED = 2
 
-_OVERLAP_STEPS = DEBOUNCE_MS // STEP_MS + 3
-"""How long a replaced watcher goes on, to hand over what it had heard. In steps: a busy machine counts no time."""
-_MOST_ENDING = 32
-"""Replaced watchers at once: each is an inotify instance, of which a user may have 128."""
-_LEVELS = 3
-_FEW = 16
-"""Folders for which the smallest watcher may be replaced, however few there are in all."""
 _MOST_TRIES = 10
 
 _COARSE_NS = 20_000_000
@@ -67,7 +56,6 @@ _SLICE = 500
 """Things that a slow look takes at once."""
 _SHARE = 0.004
 """Of one processor, what slow looks take at most."""
-_MOST_STRIKES = 3
 
 _UNSEEN = object()
 _Look = tuple[Hashable | None, bool, Glance | None]
@@ -121,12 +109,11 @@ class FileWatcher:
         self._changed: Callable[[Collection[Hashable]], None] = lambda keys: None
         self._rounds = 0
         self._said: set[str] = set()
-        self._watches: set[KernelWatch] = set()
+        self._folders = FolderWatches(self._hear, self._lose, self._say)
         self._running = anyio.Event()
         self._wake = anyio.Event()
         self._poll_wake = anyio.Event()
         self._first = anyio.Event()
-        self._ended = anyio.Event()
         self._arming = anyio.Lock()
         self._reset()
 
@@ -136,17 +123,10 @@ class FileWatcher:
         """By folded place: whom it touches if something happens there."""
         self._ways: defaultdict[tuple[str, ...], set[_Entry]] = defaultdict(set)
         """By the folders on the way: who shares it."""
-        self._on_way: Counter[str] = Counter()
-        """By folded folder: in how many of `_ways` it is."""
-        self._armed: dict[str, KernelWatch] = {}
-        self._moved: set[str] = set()
-        """Folders that were moved or removed since `_arm` last began."""
-        self._levels: list[KernelWatch | None] = [None] * _LEVELS
         self._polled: set[_Entry] = set()
         self._stale: set[_Entry] = set()
-        self._flooded = self._outgrown = self._exhausted = False
-        self._strikes: Counter[str] = Counter()
-        self._unheard: set[str] = set()
+        self._flooded = self._outgrown = False
+        self._folders.reset()
 
     def key(self, uri: str) -> Hashable | None:
         return self._locate(uri)
@@ -166,29 +146,24 @@ class FileWatcher:
             if entry := self._entries.pop(key, None):
                 self._leave(entry)
         if not self._entries:
-            self._end_watches()
             self._reset()
-        elif len(self._armed) > 2 * len(self._on_way) + _FEW:
+        elif self._folders.outgrown:
             self._outgrown = True
             self._wake.set()
 
     async def run(self, changed: Callable[[Collection[Hashable]], None]) -> None:
         self._changed = changed
-        self._threads = anyio.CapacityLimiter(_MOST_ENDING + 8)
+        self._threads = anyio.CapacityLimiter(8)
         try:
-            async with anyio.create_task_group() as self._tasks:
-                self._tasks.start_soon(self._tend)
-                self._tasks.start_soon(self._poll)
-                self._tasks.start_soon(self._look_slowly)
+            async with anyio.create_task_group() as tasks:
+                self._folders.start(tasks)
+                tasks.start_soon(self._tend)
+                tasks.start_soon(self._poll)
+                tasks.start_soon(self._look_slowly)
                 self._running.set()
         finally:
             self._running = anyio.Event()
-            self._end_watches()
             self._reset()
-
-    def _end_watches(self) -> None:
-        for watch in self._watches:
-            watch.end()
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._threads)
@@ -201,18 +176,18 @@ class FileWatcher:
             for _ in range(_MOST_TRIES):
                 new_ways, found = await self._in_thread(lambda: self._look_around(entries))
                 for entry, way in zip(entries, new_ways, strict=True):
-                    if self._is_current(entry) and not (way == entry.way and self._unheard.isdisjoint(way.folders)):
+                    if self._is_current(entry) and not (way == entry.way and self._folders.may_hear(way.folders)):
                         self._leave(entry)
                         self._enter(entry, way)
                 self._record(entries, found)
-                missing = {folder for entry in entries for folder in entry.way.folders} - self._armed.keys()
+                missing = self._folders.missing(folder for entry in entries for folder in entry.way.folders)
                 if not missing:
                     return
-                if not await self._arm(missing):
+                if not await self._folders.arm(missing):
                     break
             # The watches cannot be had, or the folders are never twice the same.
             for entry in entries:
-                if self._is_current(entry) and not self._armed.keys() >= set(entry.way.folders):
+                if self._is_current(entry) and self._folders.missing(entry.way.folders):
                     self._leave(entry)
                     self._polled.add(entry)
                     self._poll_wake.set()
@@ -299,7 +274,7 @@ class FileWatcher:
         return self._entries.get(entry.path) is entry
 
     def _enter(self, entry: _Entry, way: WatchPath) -> None:
-        if self._only_polls or not way.told or not self._unheard.isdisjoint(way.folders):
+        if self._only_polls or not way.told or not self._folders.may_hear(way.folders):
             reason = "as asked for" if self._only_polls else "the system reports no changes of it"
             self._say(f"Some of what is watched is polled twice a second: {reason}.")
             self._polled.add(entry)
@@ -309,7 +284,7 @@ class FileWatcher:
         for name in way.names:
             self._at[fold(name)].add(entry)
         if way.folders not in self._ways:
-            self._on_way.update(map(fold, way.folders))
+            self._folders.need(way.folders)
         self._ways[way.folders].add(entry)
 
     def _leave(self, entry: _Entry) -> None:
@@ -324,62 +299,9 @@ class FileWatcher:
             self._ways[way.folders].discard(entry)
             if not self._ways[way.folders]:
                 del self._ways[way.folders]
-                self._on_way.subtract(map(fold, way.folders))
-                for folder in map(fold, way.folders):
-                    if not self._on_way[folder]:
-                        del self._on_way[folder]
+                self._folders.release(way.folders)
 
     # What happens
-
-    async def _arm(self, missing: set[str], *, everything: bool = False) -> bool:
-        """Watch `missing` as well; False if no more can be watched."""
-        if self._exhausted:
-            return False
-        # With n folders that come one by one, each is armed about 3/2 n^(1/3) times.
-        grain = max(_FEW, round(len(self._on_way) ** (1 / _LEVELS)))
-        level, folders = 0, missing | self._needed(0)
-        while level < _LEVELS - 1 and (everything or len(folders) > grain ** (level + 1)):
-            level += 1
-            folders |= self._needed(level)
-        self._moved.clear()
-        try:
-            watch = await self._in_thread(lambda: _watch(folders))
-        except (FileNotFoundError, PermissionError):
-            return True
-        except (OSError, WatchfilesRustInternalError) as error:
-            self._exhausted = True
-            self._say(f"No more folders can be watched; the rest is polled twice a second: {error}")
-            return False
-        if not self._entries:
-            return True  # All gone meanwhile, and all watchers with them.
-        for old in filter(None, self._levels[: level + 1]):
-            for folder in old.folders:
-                if self._armed.get(folder) is old:
-                    del self._armed[folder]
-            old.end(_OVERLAP_STEPS)
-        self._levels[: level + 1] = [None] * level + [watch]
-        self._armed.update({folder: watch for folder in watch.folders if fold(folder) not in self._moved})
-        self._watches.add(watch)
-        self._tasks.start_soon(self._follow, watch)
-        while len(self._watches) > _MOST_ENDING:
-            await self._ended.wait()
-        return True
-
-    def _needed(self, level: int) -> set[str]:
-        watch = self._levels[level]
-        return {folder for folder in watch.folders if fold(folder) in self._on_way} if watch else set()
-
-    async def _follow(self, watch: KernelWatch) -> None:
-        try:
-            while (events := await self._in_thread(watch.read)) is not None:
-                await self._hear(events, watch)
-        except WatchfilesRustInternalError as error:
-            self._deafened(watch, str(error))
-        finally:
-            watch.end()
-            self._watches.discard(watch)
-            self._ended.set()
-            self._ended = anyio.Event()
 
     async def _hear(self, events: set[tuple[int, str]], watch: KernelWatch) -> None:
         self._rounds += 1
@@ -392,16 +314,15 @@ class FileWatcher:
                 touched |= self._at.get(fold(os.path.dirname(path)), _NOBODY)
             if kind != _MODIFIED:
                 self._stale |= self._at.get(place, _NOBODY)
-                if place in self._on_way:
+                if self._folders.needs(place):
                     moved.add(place)
         if moved:
-            self._moved |= moved
+            self._folders.move(moved)
             for folders, entries in self._ways.items():
                 for position, folder in enumerate(folders):
                     if fold(folder) in moved:
                         self._stale |= entries
-                        for inner in folders[position:]:
-                            self._armed.pop(inner, None)
+                        self._folders.disarm(folders[position:])
                         break
         self._flooded = watch.may_be_cut() or len(events) >= _FLOOD or self._flooded
         if self._stale or self._flooded:
@@ -409,18 +330,8 @@ class FileWatcher:
         if touched:
             await self._check(touched, named=not watch.ending)
 
-    def _deafened(self, watch: KernelWatch, error: str) -> None:
-        """Go on without `watch`: a name that is not UTF-8 has broken it for good, and its last events are lost."""
-        culprit = max((folder for folder in watch.folders if f'"{folder}{os.sep}' in error), key=len, default="")
-        self._strikes[culprit] += 1
-        if self._strikes[culprit] > _MOST_STRIKES:
-            self._exhausted = self._exhausted or not culprit
-            self._unheard.add(culprit)
-            self._say(f"Some of what is watched is polled twice a second: {error}")
-        for folder in watch.folders:
-            if self._armed.get(folder) is watch:
-                del self._armed[folder]
-        self._levels = [None if at is watch else at for at in self._levels]
+    def _lose(self) -> None:
+        """Look everywhere again: a watch has broken."""
         self._stale.update(*self._ways.values())
         self._wake.set()
 
@@ -442,7 +353,7 @@ class FileWatcher:
             if self._outgrown:
                 self._outgrown = False
                 async with self._arming:
-                    await self._arm(set(), everything=True)
+                    await self._folders.arm(set(), everything=True)
 
     async def _poll(self) -> None:
         while True:
@@ -462,10 +373,6 @@ class FileWatcher:
 
 
 _NOBODY: frozenset[_Entry] = frozenset()
-
-
-def _watch(folders: Iterable[str]) -> KernelWatch:
-    return KernelWatch([folder for folder in folders if os.path.isdir(folder)])
 
 
 def _stats(paths: Iterable[str]) -> tuple[int, list[Glance | None], float]:
