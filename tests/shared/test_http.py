@@ -18,7 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from mcp_batteries.errors import Refused, Unavailable
 from mcp_batteries.settings import Settings
-from mcp_batteries.testing.wire import MODERN, HttpWire, WireClosed, WireError
+from mcp_batteries.testing.wire import MODERN, HttpWire, WireError
 from mcp_batteries.transports.http.auth.tokens import new_token
 from mcp_batteries.transports.http.serve import serve
 from mcp_batteries.transports.http.uvicorn_server import bind
@@ -296,22 +296,24 @@ async def test_a_call_in_flight_is_answered_if_it_hurries(revision: str) -> None
 
 @asks_to_end
 @pytest.mark.parametrize("revision", ERAS)
-async def test_a_call_that_takes_too_long_is_ended(revision: str) -> None:
-    async with running(TOY) as subject, HttpWire(subject.url, revision=revision) as wire:
+@pytest.mark.parametrize("patience", [0, 3], ids=["before its stream", "on its stream"])
+async def test_a_call_that_takes_too_long_is_ended(revision: str, patience: int) -> None:
+    """Its client learns that, and what may have become of it; nobody on the way may think it can be sent again."""
+    async with (
+        running([*TOY, f"drain_seconds={patience}"]) as subject,
+        HttpWire(subject.url, revision=revision) as wire,
+    ):
         await wire.open()
-        ended: list[Exception] = []
-
-        async def call() -> None:
-            try:
-                await wire.call("wait", seconds=3600)
-            except (WireClosed, WireError) as exc:
-                ended.append(exc)
-
         async with anyio.create_task_group() as tasks:
+
+            async def call() -> None:
+                with pytest.raises(WireError, match="may be changed") as ended:
+                    await wire.call("wait", seconds=3600)
+                assert ended.value.data == {"kind": "unavailable"}
+
             tasks.start_soon(call)
             await subject.says("waiting")
             subject.ask_to_end()
-        assert ended
         assert await subject.ends() == 143
         wire.headers.pop("mcp-session-id", None)
         assert "lifespan left" in subject.said
@@ -335,6 +337,35 @@ async def called(subject: Subject, tool: str, **arguments: object) -> AsyncGener
         await subject.says("waiting")
         yield
         tasks.cancel_scope.cancel()
+
+
+@asks_to_end
+async def test_a_machine_without_time_for_the_end_costs_no_call_its_answer() -> None:
+    """The server is stopped while its like ends in full: past its deadlines, and what came meanwhile is read late."""
+    async with (
+        running([*TOY, "drain_seconds=2"]) as subject,
+        running([*TOY, "drain_seconds=2"]) as like,
+        called(like, "wait", seconds=3600),
+        HttpWire(subject.url, revision=MODERN) as wire,
+        anyio.create_task_group() as tasks,
+    ):
+
+        async def call() -> None:
+            assert (await wire.call("wait", seconds=1.5))["content"][0]["text"] == "waited"
+
+        tasks.start_soon(call)
+        await subject.says("waiting")
+        subject.ask_to_end()
+        async with httpx2.AsyncClient(trust_env=False) as client:
+            with anyio.fail_after(30):
+                while (await client.get(subject.url.replace("/mcp", "/readyz"))).status_code == 200:
+                    pass
+        subject.ask_to_end(signal.SIGSTOP)
+        tasks.start_soon(call)
+        like.ask_to_end()
+        assert await like.ends() == 143
+        subject.ask_to_end(signal.SIGCONT)
+        assert await subject.ends() == 143
 
 
 @asks_to_end

@@ -23,7 +23,7 @@ from mcp_batteries.sdk import Sessions
 from mcp_batteries.settings import Settings
 from mcp_batteries.transports.http.auth.callers import caller_of
 from mcp_batteries.transports.http.batch_replies import answer_each, messages_in, replayed
-from mcp_batteries.transports.http.in_flight import closing
+from mcp_batteries.transports.http.in_flight import closing, unanswered
 from mcp_batteries.transports.http.quota import Quota
 from mcp_batteries.transports.http.rejections import set_reason
 from mcp_batteries.transports.http.turns import Unwanted
@@ -117,7 +117,8 @@ class BodyCheck(RequestBodyLimitMiddleware):
                 # A client of 2026-07-28 cancels a call by leaving, and has no other way.
                 gone = cancelled.wait if cancelled is not None else partial(_gone, receive)
                 async with self._quota.turn(caller_of(scope), len(body), gone) as spend:
-                    await self._pass(scope, message, receive, _counted(watched, spend))
+                    with unanswered(scope, request_id):
+                        await self._pass(scope, message, receive, _counted(watched, spend))
         except Unwanted:
             await Response(status_code=202)(scope, receive, send)
         except Unavailable as problem:

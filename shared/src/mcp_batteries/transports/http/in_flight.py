@@ -2,15 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Generator
+from contextlib import contextmanager
+
 import anyio
+from mcp_types.jsonrpc import ErrorData, RequestId
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from mcp_batteries.errors import Unavailable
 from mcp_batteries.transports.http.rejections import Rejections, set_reason
+from mcp_batteries.transports.jsonrpc import dump_answer
 
-__all__ = ["Answer", "InFlight", "closing"]
+__all__ = ["Answer", "InFlight", "closing", "unanswered"]
 
 _PROBES = ("/healthz", "/readyz", "/health")
+_UNANSWERED = "unanswered"
+_CUT = Unavailable(
+    "The server ended before this call was done. What it was to change may be changed.",
+    "Look whether it is, then call again.",
+)
+_CUT_CODE = -32000
+
+
+@contextmanager
+def unanswered(scope: Scope, request_id: RequestId | None) -> Generator[None]:
+    """A block that answers the request of this id; if the server ends it, the client is told what became of it."""
+    waiting: dict[RequestId | None, None] = scope.setdefault("state", {}).setdefault(_UNANSWERED, {})
+    waiting[request_id] = None
+    try:
+        yield
+    except anyio.get_cancelled_exc_class():
+        raise
+    except BaseException:
+        waiting.pop(request_id, None)
+        raise
+    waiting.pop(request_id, None)
 
 
 def closing(send: Send) -> Send:
@@ -35,23 +62,39 @@ class Answer:
 
     def __init__(self, send: Send) -> None:
         self._send, self._started, self._finished = send, False, False
+        self._streams = False
         self.status = 0
         """Of the answer, once it has begun."""
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._started, self.status = True, message["status"]
+            self._streams = dict(message["headers"]).get(b"content-type", b"").startswith(b"text/event-stream")
         self._finished = message["type"] == "http.response.body" and not message.get("more_body", False)
         await self._send(message)
 
-    async def finish(self, status: int) -> None:
-        """Bring the answer to an end; `status` counts if it had not begun."""
+    async def finish(self, status: int, cut: Collection[RequestId] = ()) -> None:
+        """Bring the answer to an end.
+
+        Args:
+            status: counts if it had not begun and answers no call.
+            cut: calls that it answers. They may have had their effect, so nobody on the way may think that they can be
+                sent again, as a proxy thinks of a status beyond 500.
+        """
         if self._finished:
             return
         with anyio.move_on_after(0.1):  # A client that does not read must not hold the shutdown.
+            errors = [dump_answer(each, ErrorData(code=_CUT_CODE, message=str(_CUT), data=_CUT.fields)) for each in cut]
             if not self._started:
-                self.status = status
-                await self._send({"type": "http.response.start", "status": status, "headers": []})
+                self.status, self._streams = 200 if cut else status, len(errors) > 1
+                kind = b"text/event-stream" if self._streams else b"application/json"
+                headers = [(b"content-type", kind)] if cut else [(b"retry-after", b"1")]
+                await self._send({"type": "http.response.start", "status": self.status, "headers": headers})
+                if cut and not self._streams:
+                    await self._send({"type": "http.response.body", "body": errors.pop(), "more_body": True})
+            for error in errors if self._streams else ():
+                event = b"event: message\r\ndata: " + error.strip() + b"\r\n\r\n"
+                await self._send({"type": "http.response.body", "body": event, "more_body": True})
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
@@ -66,7 +109,6 @@ class InFlight:
         self._rejections = rejections
         self._calls: set[anyio.CancelScope] = set()
         self._streams: set[anyio.CancelScope] = set()
-        self._quiet = anyio.Event()
         self.ready = True
         """What `/readyz` tells; a server that is not ready still answers whoever comes."""
 
@@ -86,11 +128,9 @@ class InFlight:
 
         return tracked
 
-    async def answered(self) -> None:
-        """Wait until every call is."""
-        while self._calls:
-            self._quiet = anyio.Event()
-            await self._quiet.wait()
+    def is_quiet(self) -> bool:
+        """Whether every call is answered."""
+        return not self._calls
 
     def end(self) -> None:
         """End calls and streams where they are."""
@@ -108,10 +148,9 @@ class InFlight:
                 await app(scope, receive, answer)
             finally:
                 kind.discard(cancellable)
-                if not self._calls:
-                    self._quiet.set()
         if cancellable.cancelled_caught:
             set_reason(scope, "ending")
-            await answer.finish(503)
-        if answer.status >= 400:
+            await answer.finish(503, scope.get("state", {}).get(_UNANSWERED, ()))
+            self._rejections.note(scope, 503)
+        elif answer.status >= 400:
             self._rejections.note(scope, answer.status)

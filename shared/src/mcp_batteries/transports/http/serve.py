@@ -77,8 +77,9 @@ async def serve(
 
     Says `listening on URL` on standard error once it does. At SIGTERM `/readyz` turns first, and every answer closes
     its connection; after half of `settings.drain_seconds`, 2 s at most, no more connections are taken and
-    `on_shutdown` is called. What is left of `drain_seconds` calls in flight have to be answered, then streams end
-    and the lifespan is left. The process is gone 0.9 s later whatever happens, and at once at a second signal.
+    `on_shutdown` is called. What is left of `drain_seconds` calls in flight have to be answered; then those that are
+    not are stopped, which their clients are told, and the lifespan is left. The process is gone 0.9 s later whatever
+    happens, and at once at a second signal. All this in time that the machine gave it (`Patience`).
 
     A server made with `auth` and `token_verifier` asks for tokens here without further ado: `MCPServer` hands
     both to the application it makes.

@@ -28,6 +28,7 @@ from mcp_batteries.subscriptions.file_watcher import follow_file
 from mcp_batteries.transports.http.acceptor import Acceptor, room
 from mcp_batteries.transports.http.connection import Connection
 from mcp_batteries.transports.http.in_flight import InFlight
+from mcp_batteries.transports.http.patience import Patience
 from mcp_batteries.transports.http.unix_socket import UnixListener
 
 __all__ = ["BACKLOG", "UvicornServer", "bind"]
@@ -56,7 +57,8 @@ class UvicornServer(uvicorn.Server):
         in_flight: ends what is under way.
         on_shutdown: called first at the end.
         max_connections: beyond it idle ones are closed, or requests answered with 503 if there are none.
-        drain_seconds: calls in flight have to be answered at the end; 0.9 s later the process is gone.
+        drain_seconds: calls in flight have to be answered at the end; 0.9 s later the process is gone. Time that the
+            machine did not give it counts for a third.
         head_seconds: within which the headers of a request have to arrive.
         tls: certificate and key (PEM files), for https.
         proxies: addresses and networks that many clients come from.
@@ -102,6 +104,7 @@ class UvicornServer(uvicorn.Server):
         self.status = 0
         """128 and the number of the signal that ended it."""
         self._drain_seconds, self._head_seconds = drain_seconds, head_seconds
+        self._patience = Patience(drain_seconds + _LEAVE_SECONDS, _LEAVE_SECONDS)
         self._max_connections, self._proxies = most, proxies
         self._acceptors: list[Acceptor] = []
         self._in_flight, self._url, self._on_shutdown = in_flight, url, on_shutdown
@@ -146,7 +149,8 @@ class UvicornServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Lose no call that was sent: whoever comes meanwhile is answered, and told to go elsewhere for the next."""
-        drained = anyio.current_time() + self._drain_seconds
+        self._patience.begin()
+        wait, half = self._patience.until, self._drain_seconds / 2
         connections = self.server_state.connections
         self._in_flight.ready = False
         self.server_state.default_headers = [*self.server_state.default_headers, (b"connection", b"close")]
@@ -154,7 +158,7 @@ class UvicornServer(uvicorn.Server):
             cast("Connection", connection).close_after_next_answer()
         hurry = self.status == 128 + signal.SIGINT  # A person waits.
         if not hurry:
-            await self._until_gone(min(self._drain_seconds / 2, _LAME_DUCK_SECONDS))
+            await wait(self._are_gone, min(half, _LAME_DUCK_SECONDS))
         for listener in sockets or []:
             _ignore_newcomers(listener)
         if not hurry:
@@ -164,29 +168,28 @@ class UvicornServer(uvicorn.Server):
         # Streams end here and not before, so that their clients find another replica.
         self._on_shutdown()
         if not hurry:
-            await self._until_gone(min(self._drain_seconds / 2, _GRACE_SECONDS))
-        with anyio.move_on_after(max(0.0, drained - anyio.current_time())):
-            # Twice: who gets the rest of an answer that began before the end was not told to leave.
-            for _ in range(1 if hurry else 2):
-                if not hurry:
-                    await self._until_none_comes(min(self._drain_seconds / 2, _COMING_SECONDS))
-                await self._in_flight.answered()
+            await wait(self._are_gone, min(half, _GRACE_SECONDS))
+        # Twice: who gets the rest of an answer that began before the end was not told to leave.
+        for _ in range(1 if hurry else 2):
+            if not hurry:
+                await wait(self._none_comes, min(half, _COMING_SECONDS, self._left()))
+            await wait(self._in_flight.is_quiet, self._left())
         self._in_flight.end()
         for connection in list(connections):
             connection.shutdown()
-        await self._until_gone(_FLUSH_SECONDS)
+        await wait(self._are_gone, _FLUSH_SECONDS)
 
-    async def _until_gone(self, seconds: float) -> None:
-        """Wait until every connection is closed, for at most `seconds`."""
-        with anyio.move_on_after(seconds):
-            while self.server_state.connections:  # noqa: ASYNC110 - uvicorn has no event for the last one
-                await anyio.sleep(0.01)
+    def _left(self) -> float:
+        """Of the drain."""
+        return self._drain_seconds - self._patience.spent
 
-    async def _until_none_comes(self, seconds: float) -> None:
-        """Wait until no request can be on its way, for at most `seconds`."""
-        with anyio.move_on_after(seconds):
-            while any(cast("Connection", item).expects for item in self.server_state.connections):  # noqa: ASYNC110
-                await anyio.sleep(0.01)
+    def _are_gone(self) -> bool:
+        """Whether every connection is closed."""
+        return not self.server_state.connections
+
+    def _none_comes(self) -> bool:
+        """Whether no request can be on its way."""
+        return not any(cast("Connection", item).expects for item in self.server_state.connections)
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -211,10 +214,7 @@ class UvicornServer(uvicorn.Server):
             os._exit(self.status)
         self.status = 128 + number
         self.should_exit = True
-        # A thread of its own, since whatever does not end may be the event loop or a worker thread.
-        last = threading.Timer(self._drain_seconds + _LEAVE_SECONDS, os._exit, [self.status])
-        last.daemon = True
-        last.start()
+        self._patience.exit_with(self.status)
 
 
 def bind(host: str, port: int, *, public: bool) -> socket.socket:

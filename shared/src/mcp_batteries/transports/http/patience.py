@@ -1,0 +1,69 @@
+"""How long the end of a server may take: in time that the machine gave it, since calls were promised an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Callable
+
+import anyio
+
+__all__ = ["Patience"]
+
+_LOOK_SECONDS = 0.01
+_THREAD_LOOK_SECONDS = 0.1
+_WORTH = 1 / 3
+"""Of a second that the machine gave to others: an end is late then, and comes all the same."""
+_FROZEN_SECONDS = 0.3
+"""Of one pause no more counts than this: who stopped the process had stopped its calls too."""
+
+
+class Patience:
+    """Counts the seconds since the end began in which the event loop could work.
+
+    Args:
+        seconds: when they are over, the process ends whatever it does.
+        silent: so long an event loop may be silent that has had its `seconds`.
+    """
+
+    def __init__(self, seconds: float, silent: float) -> None:
+        self._seconds, self._silent = seconds, silent
+        self._task: asyncio.Task[None] | None = None
+        self.spent = 0.0
+
+    def begin(self) -> None:
+        """Count from now on, on this event loop."""
+        self._task = asyncio.create_task(self._count())
+
+    async def until(self, done: Callable[[], bool], seconds: float) -> None:
+        """Wait for `done`, for at most `seconds`."""
+        end = self.spent + seconds
+        while not done() and self.spent < end:  # noqa: ASYNC110 - uvicorn has no event for any of it
+            await anyio.sleep(_LOOK_SECONDS)
+
+    def exit_with(self, status: int) -> None:
+        """End the process when the time is over; from any thread, or a signal's handler."""
+        # A thread of its own, since whatever does not end may be the event loop or a worker thread.
+        threading.Thread(target=self._exit, args=[status], daemon=True).start()
+
+    async def _count(self) -> None:
+        before, worked = time.monotonic(), time.thread_time()
+        while True:
+            await anyio.sleep(_LOOK_SECONDS)
+            now, work = time.monotonic(), time.thread_time()
+            took = now - before
+            given = min(took, work - worked + 2 * _LOOK_SECONDS)
+            self.spent += given + min((took - given) * _WORTH, _FROZEN_SECONDS)
+            before, worked = now, work
+
+    def _exit(self, status: int) -> None:
+        passed = silent = 0.0
+        while passed < self._seconds or (silent < self._silent and self.spent < self._seconds):
+            before, spent = time.monotonic(), self.spent
+            time.sleep(_THREAD_LOOK_SECONDS)
+            took = min(time.monotonic() - before, 2 * _THREAD_LOOK_SECONDS)
+            passed += took
+            silent = silent + took if self.spent == spent else 0.0
+        os._exit(status)
