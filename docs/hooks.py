@@ -14,6 +14,7 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
 PAGES = {
+    "README.zh-CN.md": "zh-CN.md",
     "SECURITY.md": "security.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
@@ -22,14 +23,16 @@ PAGES = {
     "shared/README.md": "package.md",
     "examples/README.md": "example.md",
     **{
-        f"servers/{folder.parent.name}/README.md": f"servers/{folder.parent.name}.md"
-        for folder in sorted(ROOT.glob("servers/*/README.md"))
+        f"servers/{page.parent.name}/{page.name}": f"servers/{page.name.replace('README', page.parent.name)}"
+        for page in sorted(ROOT.glob("servers/*/README*.md"))
     },
 }
 """Where a file of the repository is on the site."""
 
 HOSTS = {
-    f"hosts/{page.name}" for page in (ROOT / "docs/hosts").glob("*.md") if page.name not in ("README.md", "windows.md")
+    f"hosts/{page.name}"
+    for page in (ROOT / "docs/hosts").glob("*.md")
+    if page.name.partition(".")[0] not in ("README", "windows")
 }
 """The pages with an entry for each server and each way to start it."""
 
@@ -38,7 +41,9 @@ _LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|[a-z]+:|#)([^)\s#]+)(#[^)\s]*)?
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     servers = [page for page in PAGES.values() if page.startswith("servers/")]
-    hosts = sorted(f"hosts/{page.name}" for page in (ROOT / "docs/hosts").glob("*.md") if page.name != "README.md")
+    hosts = sorted(f"hosts/{page.name}" for page in (ROOT / "docs/hosts").glob("*.md") if page.stem != "README")
+    chinese = [page for page in [*servers, "hosts/README.zh-CN.md", *hosts] if page.endswith(".zh-CN.md")]
+    servers, hosts = ([page for page in group if page not in chinese] for group in (servers, hosts))
     decisions = sorted(f"decisions/{page.name}" for page in (ROOT / "docs/decisions").glob("*.md"))
     pages = sorted(page.name for page in (ROOT / "docs").glob("*.md") if page.name != "README.md")
     own = ["contributing.md", "conduct.md", "house.md", "package.md", "example.md", "changelog.md"]
@@ -48,6 +53,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
         {"Hosts": ["hosts/README.md", *hosts]},
         {"How it works": ["security.md", *pages]},
         {"For contributors": [*own, {"Decisions": decisions}]},
+        {"中文": ["zh-CN.md", *chinese]},
     ]
     return config
 
@@ -73,7 +79,7 @@ def tabbed(text: str) -> str:
     lines = [head]
     for server, body in zip(servers[::2], servers[1::2], strict=True):
         lines.append(f'=== "{server}"\n')
-        before, *ways = re.split(r"^### .+?: (.+)\n", body, flags=re.MULTILINE)
+        before, *ways = re.split(r"^### .+?(?:: |：)(.+)\n", body, flags=re.MULTILINE)
         lines.append(_indented(before, 4))
         for way, entry in zip(ways[::2], ways[1::2], strict=True):
             lines += [f'    === "{way[0].upper()}{way[1:]}"\n', _indented(entry, 8)]

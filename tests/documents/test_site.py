@@ -21,7 +21,7 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "site/servers/filesystem/index.html").exists()
-    for host in get_args(Host):
+    for host in [host + language for host in get_args(Host) for language in ("", ".zh-CN")]:
         page = (tmp_path / f"site/hosts/{host}/index.html").read_text("utf-8")
         # A set of servers, and in each a set of ways; every entry of the page is in one of them.
         assert page.count('class="tabbed-set') == 1 + len(SERVERS), host

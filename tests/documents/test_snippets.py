@@ -38,8 +38,10 @@ from mcp_batteries.testing.wire import REVISIONS, HttpWire
 from thinning import some
 
 SCRIPTS = Path(sys.executable).parent
-PAGES = pages()
+TRANSLATED = [page for page in pages() if page.name.endswith(".zh-CN.md")]
+PAGES = [page for page in pages() if page not in TRANSLATED]
 BLOCKS = [block for page in PAGES for block in (*blocks(page), *links(page))]
+GENERATED = generated(ROOT)
 
 
 @cache
@@ -73,9 +75,21 @@ def test_an_example_is_understood(block: Block) -> None:
     understood(block)
 
 
-@pytest.mark.parametrize("name", generated(ROOT))
+def test_a_translation_gives_the_examples_of_its_page() -> None:
+    """They are tried there, so what differs would be tried nowhere."""
+    for page in TRANSLATED:
+        own, english = (
+            [(block.language, block.text) for block in (*blocks(found), *links(found))]
+            for found in (page, page.with_name(page.name.replace(".zh-CN", "")))
+        )
+        kept = english if page.parent.name == "hosts" else [block for block in english if block in own]
+        assert own == kept, page
+    assert len(TRANSLATED) > 19
+
+
+@pytest.mark.parametrize("name", GENERATED)
 def test_a_generated_page_is_current(name: str) -> None:
-    assert (ROOT / name).read_text("utf-8") == generated(ROOT)[name], "run `just docs`"
+    assert (ROOT / name).read_text("utf-8") == GENERATED[name], "run `just docs`"
 
 
 @pytest.mark.parametrize("server", SERVERS, ids=lambda server: server.command)

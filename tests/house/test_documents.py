@@ -13,7 +13,8 @@ from packaging.specifiers import SpecifierSet
 
 from contract.test_contract import FOLDERS, ROOT
 from mcp_batteries.settings import load
-from mcp_batteries.testing.docs import filled, package_of, snapshot, tables
+from mcp_batteries.testing.docs import filled, generated, package_of, snapshot, tables
+from mcp_batteries.testing.languages import chinese
 from mcp_batteries.testing.members import REPOSITORY
 
 PUBLISHED = [folder for folder in FOLDERS if package_of(folder) and folder.parent.name == "servers"]
@@ -39,7 +40,11 @@ def test_readme_and_snapshot_are_current(
 
 def test_documents_name_only_files_that_exist() -> None:
     ours = re.escape(f"{REPOSITORY}/blob/main/")
-    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *(folder / "README.md" for folder in FOLDERS)]:
+    for page in [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/**/*.md"),
+        *(page for folder in FOLDERS for page in folder.glob("*.md")),
+    ]:
         text = page.read_text("utf-8")
         for target in re.findall(r"\]\((?![a-z]+:|#)([^)#\s]+)", text):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
@@ -79,13 +84,21 @@ def _digest(page: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    "page", [*ROOT.glob("*.zh-CN.md"), *ROOT.glob("docs/**/*.zh-CN.md")], ids=lambda page: page.name
+    "page", [*ROOT.glob("*.zh-CN.md"), *ROOT.glob("servers/*/*.zh-CN.md")], ids=lambda page: page.parent.name
 )
 def test_a_translation_is_of_what_the_english_page_says_now(page: Path) -> None:
     said = re.match(r"<!-- translates (\S+) (\w+) -->\n", page.read_text("utf-8"))
     assert said, f"{page.name} begins with `<!-- translates PAGE DIGEST -->`"
     now = _digest(page.parent / said[1])
     assert said[2] == now, f"{said[1]} has changed: bring {page.name} up to date, then write {now} in its first line"
+
+
+def test_each_sentence_of_what_is_generated_has_one_translation() -> None:
+    language = chinese(ROOT)
+    generated(ROOT, language)
+    assert language.unsaid == [], "docs/zh-CN.toml: nobody says this any more"
+    with pytest.raises(ValueError, match="does not say in Chinese: A new sentence"):
+        language.say("A new sentence.")
 
 
 def test_a_translation_of_an_older_page_is_found(tmp_path: Path) -> None:

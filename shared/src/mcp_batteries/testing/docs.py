@@ -20,6 +20,7 @@ from mcp import Client
 from mcp_batteries.server.assemble import Assembled
 from mcp_batteries.settings import Positional, Settings, load, variable
 from mcp_batteries.testing.bundles import manifest, registry_entry
+from mcp_batteries.testing.languages import ENGLISH, Language, chinese
 from mcp_batteries.testing.members import Member, members, package_of
 from mcp_batteries.testing.pages import badges, host_pages, hosts_table
 
@@ -111,15 +112,21 @@ def filled(readme: str, places: dict[str, str]) -> str:
     return readme
 
 
-def generated(root: Path) -> dict[str, str]:
-    """The files that are generated as a whole, by their path below `root`; snapshots must be current."""
+def generated(root: Path, other: Language | None = None) -> dict[str, str]:
+    """The files that are generated as a whole, by their path below `root`; snapshots must be current.
+
+    Args:
+        other: the second language; by default the Chinese of `root`.
+    """
+    other = other or chinese(root)
     servers = members(root)
     described = [item for item in servers if _snapshot_of(root, item).exists()]
     front = {"hosts": hosts_table("docs/hosts/")} | {f"badges {item.name}": badges(item) for item in servers}
     files = {"README.md": filled((root / "README.md").read_text("utf-8"), front)}
     files["docs/servers.md"] = _overview(root, described)
     files["docs/settings.md"] = _options()
-    files |= {f"docs/hosts/{name}": text for name, text in host_pages(servers).items()}
+    for language in (ENGLISH, other):
+        files |= {f"docs/hosts/{name}": text for name, text in host_pages(servers, language).items()}
     for server in described:
         seen = json.loads(_snapshot_of(root, server).read_text("utf-8"))
         for name, data in (("manifest", manifest(server, seen["tools"])), ("server", registry_entry(server))):

@@ -15,6 +15,7 @@ from urllib.parse import quote, urlencode
 
 from mcp_batteries.cli.hosts import Input, connecting, place, starting
 from mcp_batteries.settings import Host
+from mcp_batteries.testing.languages import ENGLISH, Language
 from mcp_batteries.testing.members import Member
 
 __all__ = ["FENCES", "TITLES", "URL", "WINDOWS_HOME", "badges", "host_pages", "hosts_table"]
@@ -22,6 +23,7 @@ __all__ = ["FENCES", "TITLES", "URL", "WINDOWS_HOME", "badges", "host_pages", "h
 _BADGE = "https://img.shields.io/badge"
 WINDOWS_HOME = r"C:\Users\you"
 URL = "http://127.0.0.1:8000/mcp"
+_GIT = "{command}: from git"
 FENCES = {"codex": "toml", "goose": "yaml"}
 """The language of a host's configuration, where it is not JSON."""
 
@@ -73,59 +75,74 @@ _SHOWS = {
 
 
 _HELPS = {
-    "claude-desktop": """\
-`--install claude-desktop` does all of this by itself. By hand:
-
+    "claude-desktop": (
+        "`--install claude-desktop` does all of this by itself. By hand:",
+        "",
+        """\
 1. **The file** is `~/Library/Application Support/Claude/claude_desktop_config.json` on macOS and
    `%APPDATA%\\Claude\\claude_desktop_config.json` on Windows. Settings, Developer, Edit Config makes
-   it and shows where it is.
+   it and shows where it is.""",
+        """\
 2. **Merge.** In an empty file paste the whole entry. If `mcpServers` is there already, copy only what stands inside the
-   entry's own `mcpServers`, and put a comma between it and its neighbour.
-3. **Absolute paths.** Claude Desktop does not have your shell's path: in place of `uvx` write what `which uvx` prints.
-4. **Restart.** Quit Claude Desktop, also from its tray icon or menu bar, and open it again. The server's tools are
-   behind the sliders below the message field.
-5. **Logs.** `mcp.log` and `mcp-server-NAME.log` in `~/Library/Logs/Claude`, on Windows in `%APPDATA%\\Claude\\logs`. A
-   server that ended at its start left its last sentence there; the entry's command with `--check` added says the same.
+   entry's own `mcpServers`, and put a comma between it and its neighbour.""",
+        """\
+3. **Absolute paths.** Claude Desktop does not have your shell's path: in place of `uvx` write what `which uvx` prints.\
 """,
+        """\
+4. **Restart.** Quit Claude Desktop, also from its tray icon or menu bar, and open it again. The server's tools are
+   behind the sliders below the message field.""",
+        """\
+5. **Logs.** `mcp.log` and `mcp-server-NAME.log` in `~/Library/Logs/Claude`, on Windows in `%APPDATA%\\Claude\\logs`. A
+   server that ended at its start left its last sentence there; the entry's command with `--check` added says the same.\
+""",
+        "",
+    ),
 }
-"""What else is worth knowing about a host."""
+"""What else is worth knowing about a host, in lines."""
 
 
 class _Way(NamedTuple):
     title: str
-    said: str
     words: list[str]
 
 
-def host_pages(servers: Sequence[Member]) -> dict[str, str]:
+def host_pages(servers: Sequence[Member], language: Language = ENGLISH) -> dict[str, str]:
     """The text of each page, by its file name."""
-    pages = {f"{host}.md": _page(host, servers) for host in get_args(Host)}
-    return {"README.md": _index(servers), "windows.md": _windows(servers[0]), **pages}
+    pages = {host: _page(host, servers, language) for host in get_args(Host)}
+    pages |= {"README": _index(servers, language), "windows": _windows(servers[0], language)}
+    found: dict[str, str] = {}
+    for name, text in pages.items():
+        title, rest = text.split("\n", 1)
+        other = language.say("[中文]({name}.zh-CN.md)", name=name)
+        found[f"{name}{language.suffix}.md"] = f"{title}\n\n{other}\n{rest}"
+    return found
 
 
-def _index(servers: Sequence[Member]) -> str:
+def _index(servers: Sequence[Member], language: Language) -> str:
     first = servers[0]
     lines = [
-        "# Hosts",
+        f"# {language.say('Hosts')}",
         "",
-        "A host is the program in which the model works. Each page has the entry for every server: from a",
-        "checkout, from git, installed, in a container, over HTTP. `--print-config HOST` on any server prints the one",
-        "for the way that server was installed.",
+        language.say("""\
+A host is the program in which the model works. Each page has the entry for every server: from a
+checkout, from git, installed, in a container, over HTTP. `--print-config HOST` on any server prints the one
+for the way that server was installed."""),
         "",
-        hosts_table(),
+        hosts_table(language=language),
         "",
-        "Paths and places on Windows have [a page of their own](windows.md).",
+        language.say("Paths and places on Windows have [a page of their own](windows.md)."),
         "",
-        "## Install once",
+        f"## {language.say('Install once')}",
         "",
-        "The servers need [uv](https://docs.astral.sh/uv/) and nothing else. Their names on the public package index",
-        "belong to other people, so no entry here asks the index for one. From a clone:",
+        language.say("""\
+The servers need [uv](https://docs.astral.sh/uv/) and nothing else. Their names on the public package index
+belong to other people, so no entry here asks the index for one. From a clone:"""),
         "",
         "```sh",
         *(f"uv tool install ./{server.place}" for server in servers),
         "```",
         "",
-        "`uv tool dir --bin` says where the commands are. Then try one with your own data:",
+        language.say("`uv tool dir --bin` says where the commands are. Then try one with your own data:"),
         "",
         "```sh",
         shlex.join([*first.checkout()[:2], f"./{first.place}", first.command, "--check", *first.examples()]),
@@ -135,84 +152,95 @@ def _index(servers: Sequence[Member]) -> str:
     return "\n".join(lines)
 
 
-def hosts_table(folder: str = "") -> str:
+def hosts_table(folder: str = "", language: Language = ENGLISH) -> str:
     """A line per host, with links to its page in `folder`."""
-    lines = ["| host | where the entry goes | `--print-config` |", "| --- | --- | --- |"]
-    lines += [f"| [{TITLES[host]}]({folder}{host}.md) | {place(host)} | `{host}` |" for host in get_args(Host)]
+    lines = [language.say("| host | where the entry goes | `--print-config` |"), "| --- | --- | --- |"]
+    for host in get_args(Host):
+        where = language.say(place(host, windows=False))
+        lines.append(f"| [{TITLES[host]}]({folder}{host}{language.suffix}.md) | {where} | `{host}` |")
     return "\n".join(lines)
 
 
-def _windows(server: Member) -> str:
+def _windows(server: Member, language: Language) -> str:
     folder = ntpath.join(WINDOWS_HOME, "folder")
     words = [ntpath.join(WINDOWS_HOME, ".local", "bin", f"{server.command}.exe"), folder]
     lines = [
         "# Windows",
         "",
-        "Every host of these pages runs on Windows too. Four things differ there:",
+        language.say("Every host of these pages runs on Windows too. Four things differ there:"),
         "",
-        "- Name a program by its whole path and with `.exe`: a host that was started from the desktop may not find",
-        "  what a shell finds. `uv tool dir --bin` says where the servers are, `where.exe uvx` where uv is.",
-        "- Paths may begin with `~` or `%USERPROFILE%`, which the servers replace: hosts don't.",
-        "- Write a backslash twice in JSON, TOML and YAML strings: `C:\\\\Users`.",
-        "- `cmd /c` goes before scripts such as `npx` only. uv and these servers are programs and need none.",
+        language.say("""\
+- Name a program by its whole path and with `.exe`: a host that was started from the desktop may not find
+  what a shell finds. `uv tool dir --bin` says where the servers are, `where.exe uvx` where uv is."""),
+        language.say("- Paths may begin with `~` or `%USERPROFILE%`, which the servers replace: hosts don't."),
+        language.say("- Write a backslash twice in JSON, TOML and YAML strings: `C:\\\\Users`."),
+        language.say(
+            "- `cmd /c` goes before scripts such as `npx` only. uv and these servers are programs and need none."
+        ),
         "",
-        f"`--print-config HOST` prints an entry that keeps all of this. The ones below are for `{server.command}`;",
-        "the other servers differ in the name and the arguments, as on each host's own page.",
+        language.say(
+            """\
+`--print-config HOST` prints an entry that keeps all of this. The ones below are for `{command}`;
+the other servers differ in the name and the arguments, as on each host's own page.""",
+            command=server.command,
+        ),
         "",
     ]
     for host in get_args(Host):
-        there = place(host, windows=True).replace("\\", "\\\\")
-        lines += [f"## [{TITLES[host]}]({host}.md)", "", f"The entry goes into {there}.", ""]
+        there = language.say(place(host, windows=True)).replace("\\", "\\\\")
+        lines += [f"## [{TITLES[host]}]({host}{language.suffix}.md)", ""]
+        lines += [language.say("The entry goes into {place}.", place=there), ""]
         lines += _fenced(FENCES.get(host, "json"), starting(host, server.name, words))
     return "\n".join(lines)
 
 
-def _page(host: str, servers: Sequence[Member]) -> str:
+def _page(host: str, servers: Sequence[Member], language: Language) -> str:
+    where, shows = language.say(place(host, windows=False)), language.say(_SHOWS[host])
     lines = [
         f"# {TITLES[host]}",
         "",
-        f"The entry goes into {place(host)}. What it shows: {_SHOWS[host]}",
+        language.say("The entry goes into {place}. What it shows: {shows}", place=where, shows=shows),
         "",
-        "Replace the paths by your own. “From a checkout” needs a clone of the repository and [uv]"
-        "(https://docs.astral.sh/uv/),",
-        "“from git” only uv; “installed” is for after `uv tool install` (see [Hosts](README.md#install-once)).",
+        language.say("""\
+Replace the paths by your own. “From a checkout” needs a clone of the repository and [uv](https://docs.astral.sh/uv/),
+“from git” only uv; “installed” is for after `uv tool install` (see [Hosts](README.md#install-once))."""),
         "",
     ]
-    if more := _HELPS.get(host):
-        lines.append(more)
+    lines += [language.say(part) for part in _HELPS.get(host, ())]
     for server in servers:
-        lines += [f"## {server.command}", "", *_server(host, server)]
+        lines += [f"## {server.command}", "", *_server(host, server, language)]
     return "\n".join(lines)
 
 
-def _server(host: str, server: Member) -> Iterator[str]:
+def _server(host: str, server: Member, language: Language) -> Iterator[str]:
     inputs, examples = [], server.examples()
     if host in ("vscode", "visual-studio"):
         inputs = [Input(asked.name, asked.title) for asked in server.plain]
         examples = [f"${{input:{item.id}}}" for item in inputs]
     ways = [
-        _Way("From a checkout", "", [*server.checkout(), *examples]),
-        _Way("From git", "", [*server.git(), *examples]),
-        _Way("Installed", "", [*server.installed(), *examples]),
+        _Way("{command}: from a checkout", [*server.checkout(), *examples]),
+        _Way(_GIT, [*server.git(), *examples]),
+        _Way("{command}: installed", [*server.installed(), *examples]),
     ]
     for way in ways:
-        yield f"### {server.command}: {way.title[0].lower()}{way.title[1:]}"
+        yield f"### {language.say(way.title, command=server.command)}"
         yield ""
         yield from _fenced(FENCES.get(host, "json"), starting(host, server.name, way.words, server.variables, inputs))
-        yield from _extras(host, server, way)
-    yield f"### {server.command}: in a container"
+        if way.title == _GIT:
+            yield from _extras(host, server, language)
+    yield f"### {language.say('{command}: in a container', command=server.command)}"
     yield ""
     text = starting(host, server.name, server.docker(), server.variables)
     yield from _fenced(FENCES.get(host, "json"), text)
-    yield f"### {server.command}: over HTTP"
+    yield f"### {language.say('{command}: over HTTP', command=server.command)}"
     yield ""
     try:
         remote = connecting(host, server.name, URL)
     except ValueError as problem:
-        yield str(problem)
+        yield language.say(str(problem))
         yield ""
         return
-    yield "Start it once, for as many clients as you like:"
+    yield language.say("Start it once, for as many clients as you like:")
     yield ""
     started = [*server.checkout()[:2], f"./{server.place}", server.command, "--transport", "http", *server.examples()]
     yield from _fenced("sh", shlex.join(started))
@@ -259,15 +287,14 @@ def _cursor_link(server: Member) -> str | None:
     return f"https://cursor.com/en/install-mcp?{urlencode(told)}"
 
 
-def _extras(host: str, server: Member, way: _Way) -> Iterator[str]:
+def _extras(host: str, server: Member, language: Language) -> Iterator[str]:
     """Commands and links that write the entry, once per server: for the way without a clone."""
-    if way.title != "From git":
-        return
     words = [*server.git(), *server.examples()]
     hands_on = [part for asked in server.variables for part in ("--env", f"{asked.variable}={asked.example}")]
     match host:
         case "vscode":
-            yield f"[Install in VS Code]({_vscode_link(server)}), or in a dev container's `devcontainer.json`:"
+            said = "[Install in VS Code]({link}), or in a dev container's `devcontainer.json`:"
+            yield language.say(said, link=_vscode_link(server))
             yield ""
             folder = ["/workspaces/project" if asked.kind == "directory" else asked.example for asked in server.plain]
             contained: dict[str, Any] = {"type": "stdio", "command": "uvx", "args": [*server.git()[1:], *folder]}
@@ -275,19 +302,19 @@ def _extras(host: str, server: Member, way: _Way) -> Iterator[str]:
             yield from _fenced("json", json.dumps(entry, indent=2))
         case "cursor":
             if link := _cursor_link(server):
-                yield f"[Install in Cursor]({link})"
+                yield language.say("[Install in Cursor]({link})", link=link)
                 yield ""
         case "goose":
             pairs = [("cmd", words[0]), *(("arg", word) for word in words[1:]), ("id", server.name)]
             pairs.append(("name", server.name))
-            yield f"[Install in Goose](goose://extension?{urlencode(pairs)})"
+            yield language.say("[Install in Goose]({link})", link=f"goose://extension?{urlencode(pairs)}")
             yield ""
         case "claude-code":
-            yield "or, in one line:"
+            yield language.say("or, in one line:")
             yield ""
             yield from _fenced("sh", shlex.join(["claude", "mcp", "add", server.name, *hands_on, "--", *words]))
         case "codex":
-            yield "or, in one line:"
+            yield language.say("or, in one line:")
             yield ""
             yield from _fenced("sh", shlex.join(["codex", "mcp", "add", server.name, *hands_on, "--", *words]))
         case _:

@@ -1,0 +1,68 @@
+"""The languages of what is generated: English stands in the code, Chinese in `docs/zh-CN.toml`, sentence by sentence.
+
+A sentence that has changed in the code has no translation any more, so the generator stops until it has one; a
+translation of what nobody says fails a test.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+__all__ = ["ENGLISH", "Language", "chinese"]
+
+_CHINESE = "docs/zh-CN.toml"
+
+
+class Language:
+    """One language of the pages.
+
+    Args:
+        suffix: what the names of its pages have before `.md`.
+        sentences: by the English ones; None for English itself.
+    """
+
+    def __init__(self, suffix: str = "", sentences: Mapping[str, str] | None = None) -> None:
+        self.suffix = suffix
+        self._sentences = sentences
+        self._said = set[str]()
+
+    def say(self, english: str, **values: str) -> str:
+        """The sentences of `english` in this language, with `values` in their places.
+
+        Raises:
+            ValueError: nobody has translated them.
+        """
+        text = self._found(english)
+        if text is None:
+            # Names and paths are the same everywhere.
+            if " " in english:
+                raise ValueError(f"{_CHINESE} does not say in Chinese: {english}")
+            text = english
+        return text.format(**values) if values else text
+
+    def say_if_known(self, english: str) -> str:
+        """The same, and `english` where nobody has translated it."""
+        return self._found(english) or english
+
+    @property
+    def unsaid(self) -> list[str]:
+        """The English of each translation that was not asked for."""
+        return [english for english in self._sentences or () if english not in self._said]
+
+    def _found(self, english: str) -> str | None:
+        if self._sentences is None:
+            return english
+        key = " ".join(english.split())
+        self._said.add(key)
+        return self._sentences.get(key)
+
+
+ENGLISH = Language()
+
+
+def chinese(root: Path) -> Language:
+    """The simplified Chinese of the workspace in `root`."""
+    found = tomllib.loads((root / _CHINESE).read_text("utf-8"))
+    return Language(".zh-CN", {english: text for part in found.values() for english, text in part.items()})
