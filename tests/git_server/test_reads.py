@@ -1,13 +1,17 @@
 """What the tools answer, beside what git itself says."""
 
 import re
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from git_server.made import Made
 from git_server.serving import Asking, serving
+from mcp_batteries.errors import Unavailable
 from mcp_batteries.settings import load
+from mcp_git.engine.shadows import _link_on_windows
 from mcp_git.server import build
 from mcp_git.settings import Settings
 
@@ -241,3 +245,14 @@ def test_a_machine_without_git_is_told_so_at_the_start(
     build(load(Settings, [str(tmp_path / "app")]))
     [said] = caplog.messages
     assert "`git` was not found" in said
+
+
+def test_a_drive_that_takes_no_junctions_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_target: str, _place: str) -> None:
+        raise OSError(50, "The request is not supported")
+
+    (tmp_path / "refs").mkdir()
+    monkeypatch.setitem(sys.modules, "_winapi", SimpleNamespace(CreateJunction=refuse))
+    with pytest.raises(Unavailable, match=re.escape(f"`{tmp_path}`: The request is not supported")) as problem:
+        _link_on_windows(str(tmp_path / "refs"), str(tmp_path / "link"))
+    assert "TEMP" in str(problem.value)

@@ -59,8 +59,10 @@ class Shadows:
         """What git is to find in its environment to work on a repository.
 
         Raises:
+            Unavailable: there is no git, or no place for what it is to find.
             Refused: its configuration or its index is not to be given to git.
         """
+        program = self._installed.program
         with self._turn:
             shadow = self._shadows.get(layout)
             if shadow is None:
@@ -80,7 +82,7 @@ class Shadows:
             self._link(shadow, layout)
             self._configure(shadow, layout)
             if layout.work_tree:
-                self._check_index(shadow, layout, environment)
+                self._check_index(shadow, layout, program, environment)
         return shadow, environment
 
     def _link(self, shadow: Shadow, layout: Layout) -> None:
@@ -117,7 +119,7 @@ class Shadows:
         os.replace(os.path.join(shadow.folder, "config.new"), os.path.join(shadow.folder, "config"))
         shadow.configured = now
 
-    def _check_index(self, shadow: Shadow, layout: Layout, environment: Mapping[str, str]) -> None:
+    def _check_index(self, shadow: Shadow, layout: Layout, program: str, environment: Mapping[str, str]) -> None:
         """Return if all names in the index lie in the work tree: git checks them when they come in, not when it reads.
 
         Raises:
@@ -128,7 +130,7 @@ class Shadows:
             return
         try:
             listed = subprocess.run(
-                [self._installed.program, "ls-files", "-z", "--cached"],
+                [program, "ls-files", "-z", "--cached"],
                 cwd=layout.work_tree,
                 env=environment,
                 stdin=subprocess.DEVNULL,
@@ -161,7 +163,13 @@ def _link_on_windows(target: str, place: str) -> None:
         if not os.path.lexists(place):
             import _winapi
 
-            _winapi.CreateJunction(target, place)  # pyright: ignore
+            try:
+                _winapi.CreateJunction(target, place)  # pyright: ignore
+            except OSError as error:
+                raise Unavailable(
+                    f"No junction can be made in `{os.path.dirname(place)}`: {error.strerror}.",
+                    "The operator can set TEMP to a folder of an NTFS drive.",
+                ) from None
     elif os.path.isfile(target):
         shutil.copy2(target, place)
     elif os.path.isfile(place):
