@@ -134,8 +134,9 @@ async def test_a_name_that_is_not_utf8_is_listed_read_and_followed(transport: st
 _LEAVES_SECONDS = SECONDS / 8
 
 
-def _figures(begun: float, ends: float) -> str:
-    return f"has a subscriber after {ends - begun:.1f} s, is gone within {anyio.current_time() - ends:.2f} s"
+def _seconds(begun: float, *until: float) -> list[float]:
+    """From the start until the server was ready, had answered and had a subscriber; from its end until it was gone."""
+    return [*(round(at - begun, 2) for at in until), round(anyio.current_time() - until[-1], 2)]
 
 
 @pytest.mark.anyio
@@ -147,13 +148,15 @@ async def test_every_server_answers_subscribes_and_leaves_over_stdio(
     begun = anyio.current_time()
     async with StdioWire(case.command, revision=REVISIONS[0]) as wire:
         await wire.open()
+        ready = anyio.current_time()
         text_of(await wire.call(case.read[0], **case.read[1]))
+        answered = anyio.current_time()
         await wire.subscribe(case.uri)
         ends = anyio.current_time()
         await wire.close_stdin()
         with anyio.fail_after(_LEAVES_SECONDS):
             assert await wire.wait() == 0
-        record_property(f"{package} over stdio", _figures(begun, ends))
+        record_property(f"{package} over stdio", _seconds(begun, ready, answered, ends))
     assert (wire.garbage, wire.stderr) == ([], "")
 
 
@@ -167,7 +170,9 @@ async def test_every_server_answers_subscribes_and_leaves_over_http(
     async with listening(package, *case.arguments) as (process, url):
         async with HttpWire(url, revision=MODERN) as wire:
             await wire.open()
+            ready = anyio.current_time()
             text_of(await wire.call(case.read[0], **case.read[1]))
+            answered = anyio.current_time()
             await wire.subscribe(case.uri)
             ends = anyio.current_time()
             if sys.platform == "win32":
@@ -176,5 +181,5 @@ async def test_every_server_answers_subscribes_and_leaves_over_http(
                 process.send_signal(signal.SIGINT)
             with anyio.fail_after(_LEAVES_SECONDS):
                 status = await process.wait()
-        record_property(f"{package} over HTTP", _figures(begun, ends))
+        record_property(f"{package} over HTTP", _seconds(begun, ready, answered, ends))
         assert status == (1 if sys.platform == "win32" else 130)

