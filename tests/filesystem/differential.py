@@ -25,8 +25,9 @@ from mcp_fs.engine.files.patch import apply_hunks, parse
 from mcp_fs.engine.files.read import LineIndex, Part, read_part
 from mcp_fs.engine.folder_tree import list_tree
 from mcp_fs.engine.search import ripgrep
-from mcp_fs.engine.search.contents import Query, search
+from mcp_fs.engine.search.contents import search
 from mcp_fs.engine.search.find import find
+from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.walk import Filter
 from mcp_fs.models import Matches, Tallies
 from mcp_fs.policy import Policy

@@ -36,7 +36,8 @@ from mcp_fs.engine.files.edit import Replacement
 from mcp_fs.engine.files.read import LineIndex, Part, read_part
 from mcp_fs.engine.media import view
 from mcp_fs.engine.search import ripgrep
-from mcp_fs.engine.search.contents import Query, search
+from mcp_fs.engine.search.contents import search
+from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.service import Engine
 from mcp_fs.models import TextSlice
 

@@ -20,13 +20,13 @@ from mcp_fs.engine import walk as walk_module
 from mcp_fs.engine.files.read import LineIndex, Part, read_part
 from mcp_fs.engine.files.text import is_utf8, sniff
 from mcp_fs.engine.listing import list_folder
-from mcp_fs.engine.search import contents as search_module
-from mcp_fs.engine.search import ripgrep
-from mcp_fs.engine.search.contents import Query, search
+from mcp_fs.engine.search import candidates, ripgrep
+from mcp_fs.engine.search.contents import search
 from mcp_fs.engine.search.find import find
 from mcp_fs.engine.search.glob import GlobError, translate
 from mcp_fs.engine.search.grep import grep
 from mcp_fs.engine.search.prefilter import byte_pattern, wide_pattern
+from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.search.regex import byte_search, line_search, path_set
 from mcp_fs.engine.walk import Filter
 from mcp_fs.policy import Readable
@@ -367,7 +367,7 @@ def test_contents_are_the_same_with_ripgrep_and_without(
         _grow(Path(folder), tree)
         place = served(Path(folder)).readable(start)
         own = search([place], query, None, Stop(), None)
-        patch.setattr(search_module, "_OWN_FILES", 0)
+        patch.setattr(candidates, "_OWN_FILES", 0)
         both = search([place], query, None, Stop(), RIPGREP)
     assert both.files == own.files
 

@@ -23,13 +23,13 @@ from mcp_fs.engine.files.handles import Folder
 from mcp_fs.engine.files.read import LineIndex, Part, read_part
 from mcp_fs.engine.folder_tree import list_tree
 from mcp_fs.engine.replace import Substitution, replace_in_files
-from mcp_fs.engine.search import contents as search_module
+from mcp_fs.engine.search import candidates, ripgrep, selection
 from mcp_fs.engine.search import opened as opened_module
-from mcp_fs.engine.search import ripgrep, selection
-from mcp_fs.engine.search.contents import Query, search
+from mcp_fs.engine.search.contents import search
 from mcp_fs.engine.search.find import find
 from mcp_fs.engine.search.glob import path_glob, translate
 from mcp_fs.engine.search.prefilter import byte_pattern
+from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.search.regex import path_set
 from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
@@ -46,7 +46,7 @@ def program(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         return None
     if RIPGREP is None:
         pytest.skip("ripgrep is not installed")
-    monkeypatch.setattr(search_module, "_OWN_FILES", 0)
+    monkeypatch.setattr(candidates, "_OWN_FILES", 0)
     return RIPGREP
 
 
@@ -463,7 +463,7 @@ def test_an_expression_that_blows_up_elsewhere_ends(tmp_path: Path, grep: Grep) 
 
 @on_linux
 def test_a_cancelled_search_ends_ripgrep_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search_module, "_OWN_FILES", 0)
+    monkeypatch.setattr(candidates, "_OWN_FILES", 0)
     fill(tmp_path, {"served/a": "x"})
     os.mkfifo(tmp_path / "gate")
     slow = tmp_path / "rg"
@@ -487,7 +487,7 @@ def test_a_cancelled_search_ends_ripgrep_too(tmp_path: Path, monkeypatch: pytest
 
 @on_linux
 def test_a_broken_ripgrep_changes_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search_module, "_OWN_FILES", 0)
+    monkeypatch.setattr(candidates, "_OWN_FILES", 0)
     fill(tmp_path, {"served/a": "x", "rg": "#!/bin/sh\necho 'error: no such flag' >&2\nexit 2\n"})
     (tmp_path / "rg").chmod(0o755)
     answer = search([served(tmp_path / "served").readable(".")], Query("x"), None, Stop(), str(tmp_path / "rg"))
@@ -496,7 +496,7 @@ def test_a_broken_ripgrep_changes_no_answer(tmp_path: Path, monkeypatch: pytest.
 
 @on_linux
 def test_what_ripgrep_prints_is_never_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search_module, "_OWN_FILES", 0)
+    monkeypatch.setattr(candidates, "_OWN_FILES", 0)
     fill(tmp_path, {"served/a": "x", "served/b": "y", "outside": "x"})
     fill(
         tmp_path,

@@ -20,7 +20,8 @@ from mcp_batteries.limits import Stop
 from mcp_fs.engine.files import handles
 from mcp_fs.engine.files.tree import delete, move
 from mcp_fs.engine.files.write import write_file
-from mcp_fs.engine.search.contents import Query, search
+from mcp_fs.engine.search.contents import search
+from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.walk import Filter
 
 if sys.platform == "win32":

@@ -188,8 +188,9 @@ def test_a_list_is_of_a_schema_or_of_what_a_name_is_part_of(served: Policy) -> N
     "word", ["dbname", "host", "hostaddr", "port", "user", "password", "service", "passfile", "sslmode", "options"]
 )
 def test_words_of_libpq_are_no_names(word: str) -> None:
-    own = "x" if word in ("dbname", "service") else "own"
-    assert list(policy(f"{word}=x dbname=own").databases) == [own]
+    own = "x_y" if word in ("dbname", "service") else "own"
+    assert list(policy(f"{word}=x=y dbname=own").databases) == [own]
+    assert list(policy(f"{word}s=host=x dbname=own").databases) == [f"{word}s"]
 
 
 def test_a_change_may_be_tried_as_another_role() -> None:
@@ -197,3 +198,28 @@ def test_a_change_may_be_tried_as_another_role() -> None:
     assert made.write(None, "SELECT 1", as_role="tenant").role == "tenant" and made.write(None, "SELECT 1").role is None
     with pytest.raises(Invalid):
         made.write(None, "SELECT 1", as_role="")
+
+
+@pytest.mark.parametrize(
+    ("sql", "parts"),
+    [
+        ("BEGIN; SELECT 1; COMMIT", ["SELECT 1"]),
+        ("start  transaction; SELECT 1; SELECT 2; END work;", ["SELECT 1", "SELECT 2"]),
+        ("BEGIN; SELECT 1; SELECT 2", ["BEGIN", "SELECT 1", "SELECT 2"]),
+        ("BEGIN; COMMIT", ["BEGIN", "COMMIT"]),
+        ("SELECT 1; SELECT 2; COMMIT", ["SELECT 1", "SELECT 2", "COMMIT"]),
+    ],
+)
+def test_a_transaction_round_a_change_is_that_of_the_call(sql: str, parts: list[str]) -> None:
+    made = policy("--write", "--ddl", "app=postgresql://h/db")
+    assert [part.sql for part in made.write(None, sql).parts] == parts
+    assert [part.sql for part in made.reshape(None, sql).parts] == parts
+    for nothing in ("", ";", "-- a"):
+        with pytest.raises(Invalid, match="no statement"):
+            made.write(None, nothing)
+
+
+def test_only_the_operator_opens_roles_and_code() -> None:
+    for words, admin in (((), False), (("--ddl",), False), (("--admin",), True), (("--admin", "--read-only"), False)):
+        made = policy(*words, "app=postgresql://h/db")
+        assert (made.can_administer, made.can_reshape) == (admin, admin or "--ddl" in words)

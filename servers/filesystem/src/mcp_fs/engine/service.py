@@ -28,8 +28,9 @@ from mcp_fs.engine.listing import Sort, list_folder, list_roots, names_in
 from mcp_fs.engine.media import view
 from mcp_fs.engine.replace import Substitution, replace_in_files
 from mcp_fs.engine.search import ripgrep
-from mcp_fs.engine.search.contents import Query, search
+from mcp_fs.engine.search.contents import search
 from mcp_fs.engine.search.find import find
+from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.skills import skill_folders
 from mcp_fs.engine.undo.step import Step
 from mcp_fs.engine.undo.store import Store

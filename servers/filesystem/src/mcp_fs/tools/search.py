@@ -9,7 +9,7 @@ from pydantic import Field
 
 from mcp_batteries.server.declare import renames, tool
 from mcp_batteries.server.fields import Cursor, Limit
-from mcp_fs.engine.search.contents import Query
+from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
 from mcp_fs.models import FoundFiles, Matches, Tallies

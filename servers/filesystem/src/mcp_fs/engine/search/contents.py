@@ -1,77 +1,31 @@
-"""Lines of files that match, complete and in one order.
-
-The walk searches the first files itself: common words fill a page there, within milliseconds. When they did
-not, ripgrep, if there is one, says which of the remaining files are worth opening.
-"""
+"""Lines of files that match, complete and in one order."""
 
 from __future__ import annotations
 
 import os
-import re
-import stat
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from mcp_batteries.errors import Invalid, NotFound, Problem, reason
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop
 from mcp_batteries.progress import tell
-from mcp_fs.engine.documents.content import is_inside, members
-from mcp_fs.engine.documents.kinds import SUFFIXES, is_archive
-from mcp_fs.engine.files.handles import open_folder, status
-from mcp_fs.engine.filetypes import globs_of
-from mcp_fs.engine.search import ripgrep
+from mcp_fs.engine.documents.kinds import is_archive
+from mcp_fs.engine.search.candidates import Candidates, Position
 from mcp_fs.engine.search.grep import Hits, clipped, grep, tally
 from mcp_fs.engine.search.opened import Documents, File, why_not
-from mcp_fs.engine.search.prefilter import byte_pattern, wide_pattern
+from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.search.regex import LineSearch, byte_search, line_search
-from mcp_fs.engine.search.selection import Chooser, bare_names, chooser, choosers
-from mcp_fs.engine.walk import AWAY, Filter, Sight, Skipped, Visit, order, page_bytes, shown, spoken, walk
+from mcp_fs.engine.walk import Skipped, page_bytes
 from mcp_fs.models import Match, Matches, Tallies, counted
 from mcp_fs.policy import Readable
 
-__all__ = ["Query", "search"]
+__all__ = ["search"]
 
-_OWN_FILES = 400
 _BYTES_PER_MATCH = 100
 _COUNT_SECONDS = 0.5
 """How long what does not fit on a page is counted."""
-# What may hold the letters of a line break without asking for one: a class, a backslash that is itself escaped.
-_CLASS = re.compile(r"\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|\\[^nx0]", re.DOTALL)
-_LINE_BREAK = re.compile(r"\\(?:n|x0[aA]|x\{0*[aA]\}|012)")
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """What is searched for.
-
-    Attributes:
-        pattern: RE2 syntax, or the text itself when `literal`.
-        context: lines shown before and after each match.
-        glob: paths to search; without a slash names; a `!` in front leaves out instead.
-        file_type: name of a kind of file (`filetypes`).
-        max_per_file: matching lines shown of one file.
-        limit: matching lines in one answer; files when `files_only` or `count_only`, texts when `only_matching`.
-        count_only: how many lines match in each file, in place of the lines.
-        only_matching: what matched, each text once, in place of the lines.
-        binary: whether binary files are searched too.
-    """
-
-    pattern: str
-    literal: bool = False
-    ignore_case: bool = False
-    context: int = 0
-    glob: str | None = None
-    file_type: str | None = None
-    max_per_file: int = 20
-    limit: int = 100
-    files_only: bool = False
-    count_only: bool = False
-    only_matching: bool = False
-    binary: bool = False
-    wanted: Filter = field(default_factory=Filter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +45,10 @@ class _Resume:
     line: int
     before: int
     total: tuple[int, int, bool]
+
+    @property
+    def position(self) -> Position:
+        return Position(self.number, tuple(self.names), self.line > 0)
 
     def lies_in(self, number: int, file: File) -> bool:
         return self.line > 0 and (number, [*file.parts]) == (self.number, self.names)
@@ -130,41 +88,18 @@ def search(
 
 class _Search:
     def __init__(self, starts: Sequence[Readable], query: Query, stop: Stop, program: str | None) -> None:
-        self.starts, self.query, self.stop, self.program = starts, query, stop, program
-        if not query.pattern:
-            raise Invalid("The pattern is empty and would match every line.", "Name some text or expression.")
-        _refuse_line_breaks(query)
+        self.query, self.stop = query, stop
+        query.check()
         self.find: LineSearch = line_search(query.pattern, literal=query.literal, ignore_case=query.ignore_case)
-        self.bytes = byte_pattern(query.pattern, literal=query.literal, ignore_case=query.ignore_case)
-        self.wide = wide_pattern(query.pattern, literal=query.literal, ignore_case=query.ignore_case)
-        self.may_match = byte_search(self.bytes, ignore_case=query.ignore_case)
         self.skipped = Skipped.soon()
+        self.candidates = Candidates(starts, query, stop, self.skipped, program)
+        self.may_match = byte_search(self.candidates.bytes, ignore_case=query.ignore_case)
         self.searched = 0
-        self.hinted_at = False
-        self.of_type = globs_of(query.file_type) if query.file_type else []
-        self.by_glob = self.chosen_by_glob()
-        self.chosen: list[Chooser] = []
         self.scope = [[start.uri for start in starts], *map(str, (query.pattern, query.literal, query.ignore_case))]
         modes = (query.files_only, query.count_only, query.only_matching, query.binary)
         self.scope += [str(value) for value in (query.glob, query.file_type, *modes, query.wanted)]
         self.binaries: list[str] = []
         self.documents = Documents(self.skipped)
-
-    @property
-    def names(self) -> list[str]:
-        """Globs of the names of all files that are searched; none when they may have any."""
-        glob = self.query.glob or "!"
-        return self.of_type or ([] if glob.startswith("!") else bare_names(glob))
-
-    def chosen_by_glob(self) -> list[list[Chooser]]:
-        """For each start, what a path must fit."""
-        if self.query.glob is None:
-            return [[] for _ in self.starts]
-        glob = self.query.glob.removeprefix("!")
-        found = choosers(self.starts, glob)
-        if glob == self.query.glob:
-            return [[choose] for choose in found]
-        return [[lambda path, choose=choose: not choose(path)] for choose in found]
 
     def page(self, cursor: str | None) -> Matches:
         query = self.query
@@ -173,7 +108,7 @@ class _Search:
         room, size = query.limit, self.room()
         end: list[object] | None = None
         total = _Total() if resume is None else _Total(*resume.total)
-        rest = self.files(resume)
+        rest = self.candidates.files(resume and resume.position)
         for number, file in rest:
             line, before = (resume.line, resume.before) if resume and resume.lies_in(number, file) else (0, 0)
             found = self.hits(file, line, before)
@@ -227,7 +162,7 @@ class _Search:
         texts = Counter[bytes]() if query.only_matching else None
         counts: list[tuple[str, int]] = []
         total = _Total()
-        for _, file in self.files(None):
+        for _, file in self.candidates.files(None):
             if lines := self.count_one(file, texts):
                 counts.append((file.path, lines))
                 total.lines, total.files = total.lines + lines, total.files + 1
@@ -256,8 +191,7 @@ class _Search:
         notes = self.skipped.notes()
         if not nothing:
             return notes
-        if self.hinted_at:
-            self.leave_out()
+        self.candidates.leave_out()
         archives = [path for path in self.binaries if is_archive(path)]
         others = [path for path in self.binaries if not is_archive(path)]
         for paths, what, way in (
@@ -271,15 +205,6 @@ class _Search:
         if not self.searched and (self.query.glob or self.query.file_type):
             notes.append("no file fits `glob` or `file_type`: a glob is a whole name or path, as `*.py` or `src/**`")
         return notes
-
-    def leave_out(self) -> None:
-        """Learn what was left out where ripgrep did the walking."""
-        self.skipped.hidden = self.skipped.ignored = 0
-        self.skipped.named.clear()
-        for start in self.starts:
-            if stat.S_ISDIR(status(start).st_mode):
-                for _ in walk(start, self.query.wanted, self.stop, self.skipped):
-                    pass
 
     def count(self, files: Iterable[tuple[int, File]], total: _Total, *, budget: bool = False) -> None:
         """Add to `total` what matches in `files`; with a `budget` of time, as far as that goes."""
@@ -339,119 +264,7 @@ class _Search:
                 self.skipped.add("binary, not searched: set include_binary, or use read_media", file.path)
         return count, found
 
-    def files(self, resume: _Resume | None) -> Iterator[tuple[int, File]]:
-        """The files to search, in order, behind that of `resume`; that one too when part of it is left."""
-        for number, start in enumerate(self.starts):
-            self.chosen = [*self.by_glob[number], *([chooser(self.of_type)] if self.of_type else [])]
-            if resume is None or number > resume.number:
-                for file in self.below(start, None):
-                    yield number, file
-            elif number == resume.number:
-                after = tuple(resume.names)
-                if resume.line and is_inside(start):
-                    for file in self.archived(start, after, again=True):
-                        yield number, file
-                    continue
-                if resume.line:
-                    above = start.at(start.root, (*start.parts, *after[:-1]))
-                    yield number, File(after, above, after[-1]) if after else File((), start)
-                for file in self.below(start, after):
-                    yield number, file
-
-    def below(self, start: Readable, after: tuple[str, ...] | None) -> Iterator[File]:
-        if is_inside(start):
-            yield from self.archived(start, after)
-            return
-        if stat.S_ISREG(status(start).st_mode):
-            if after is None:
-                yield File((), start)
-            return
-        own = _OWN_FILES if self.program else None
-        for visit in walk(start, self.query.wanted, self.stop, self.skipped, after):
-            for file in self.visited(visit):
-                if own is not None and (own := own - 1) < 0:
-                    hinted = self.hinted(start, file.parts)
-                    if hinted is not None:
-                        yield from hinted
-                        return
-                    own = None
-                yield file
-
-    def archived(self, start: Readable, after: tuple[str, ...] | None, *, again: bool = False) -> Iterator[File]:
-        """The files in an archive, in order; behind `after`, or from there on."""
-        inside, cut = members(start, self.stop)
-        if cut:
-            self.skipped.add(f"searched in part, {cut}", spoken(start))
-        found = {item.place.parts[len(start.parts) :] or (item.place.name,): item for item in inside}
-        for parts, member in sorted(found.items(), key=lambda item: order(item[0])):
-            is_next = after is None or order(parts) > order(after) or (again and parts == after)
-            if is_next and self.chooses("/".join(parts)):
-                yield File(parts, member.place, data=member.data)
-
-    def visited(self, visit: Visit) -> Iterator[File]:
-        prefix = "".join(part + "/" for part in visit.parts)
-        place = visit.folder.place
-        for name in visit.files:
-            if name in visit.links or name in visit.others or not self.chooses(prefix + name):
-                continue
-            if place.policy.protected((*place.parts, name)):
-                self.skipped.add("protected", shown(place, name))
-                continue
-            if name in visit.away:
-                self.skipped.add(AWAY, shown(place, name))
-                continue
-            yield File((*visit.parts, name), place, name, visit.folder)
-
-    def chooses(self, path: str) -> bool:
-        return not self.chosen or all(choose(path) for choose in self.chosen)
-
-    def hinted(self, start: Readable, begin: tuple[str, ...]) -> Iterator[File] | None:
-        """The files from `begin` on that ripgrep takes for matching; None when it can't tell."""
-        query = self.query
-        with open_folder(start) as folder:
-            top = folder.place
-            sight = Sight(top, query.wanted)
-            if self.bytes is None or self.program is None or sight.may_bring_back:
-                return None
-            hint = ripgrep.Hint(self.bytes, self.wide, query.ignore_case, query.wanted, self.names)
-            told = ripgrep.candidates(self.program, folder.fd, hint, self.stop)
-            # What is in documents ripgrep can't tell.
-            by_name = hint.for_all(SUFFIXES)
-            if told is not None and by_name is not None:
-                documents = ripgrep.candidates(self.program, folder.fd, by_name, self.stop)
-                told = documents and ([*{*told[0], *documents[0]}], told[1])
-        if told is None:
-            return None
-        self.hinted_at = True
-        found, unread = told
-        for path in unread:
-            self.skipped.add("permission denied", shown(top, path))
-        return self.opened(top, sorted((p for p in found if order(p) >= order(begin)), key=order), sight)
-
-    def opened(self, top: Readable, found: list[tuple[str, ...]], sight: Sight) -> Iterator[File]:
-        for parts in found:
-            if self.chooses("/".join(parts)):
-                with suppress(Problem):  # removed or protected since
-                    if sight.sees(parts):
-                        yield File(parts, top.at(top.root, (*top.parts, *parts[:-1])), parts[-1])
-
 
 def _bytes(path: str, lines: Sequence[Match]) -> int:
     """About how much of a page a file takes, with its lines or by its path alone."""
     return sum(len(match.text) + len(path) for match in lines) or len(path) + 1
-
-
-def _refuse_line_breaks(query: Query) -> None:
-    """Return for a pattern that can match within one line.
-
-    Raises:
-        Invalid: it asks for a line break, or for NUL, which no text holds.
-    """
-    outside = query.pattern if query.literal else _CLASS.sub("", query.pattern)
-    if "\0" in outside:
-        raise Invalid("The pattern holds a NUL, which no text file does.", "Leave it out.")
-    if "\n" in outside or (not query.literal and _LINE_BREAK.search(outside)):
-        raise Invalid(
-            "The pattern asks for a line break, and a match lies within one line.",
-            "Search for one of the lines; `context` shows those around it.",
-        )

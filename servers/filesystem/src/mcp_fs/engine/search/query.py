@@ -1,0 +1,63 @@
+"""What is searched for in files."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from mcp_batteries.errors import Invalid
+from mcp_fs.engine.walk import Filter
+
+__all__ = ["Query"]
+
+# What may hold the letters of a line break without asking for one: a class, a backslash that is itself escaped.
+_CLASS = re.compile(r"\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|\\[^nx0]", re.DOTALL)
+_LINE_BREAK = re.compile(r"\\(?:n|x0[aA]|x\{0*[aA]\}|012)")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is searched for.
+
+    Attributes:
+        pattern: RE2 syntax, or the text itself when `literal`.
+        context: lines shown before and after each match.
+        glob: paths to search; without a slash names; a `!` in front leaves out instead.
+        file_type: name of a kind of file (`filetypes`).
+        max_per_file: matching lines shown of one file.
+        limit: matching lines in one answer; files when `files_only` or `count_only`, texts when `only_matching`.
+        count_only: how many lines match in each file, in place of the lines.
+        only_matching: what matched, each text once, in place of the lines.
+        binary: whether binary files are searched too.
+    """
+
+    pattern: str
+    literal: bool = False
+    ignore_case: bool = False
+    context: int = 0
+    glob: str | None = None
+    file_type: str | None = None
+    max_per_file: int = 20
+    limit: int = 100
+    files_only: bool = False
+    count_only: bool = False
+    only_matching: bool = False
+    binary: bool = False
+    wanted: Filter = field(default_factory=Filter)
+
+    def check(self) -> None:
+        """Return if it could match within one line of text.
+
+        Raises:
+            Invalid: it is empty, or asks for a line break, or for NUL, which no text holds.
+        """
+        if not self.pattern:
+            raise Invalid("The pattern is empty and would match every line.", "Name some text or expression.")
+        outside = self.pattern if self.literal else _CLASS.sub("", self.pattern)
+        if "\0" in outside:
+            raise Invalid("The pattern holds a NUL, which no text file does.", "Leave it out.")
+        if "\n" in outside or (not self.literal and _LINE_BREAK.search(outside)):
+            raise Invalid(
+                "The pattern asks for a line break, and a match lies within one line.",
+                "Search for one of the lines; `context` shows those around it.",
+            )
