@@ -52,17 +52,31 @@ class Reported:
     """A block that reports what is told within, at most ten times a second; after two seconds of silence, that it runs.
 
     Most calls are done before there is anything to tell, or any deadline is near: until then this costs one timer.
+    Within another such block it tells by that one.
 
     Args:
         name: of what runs.
         seconds: how long the block may take; then it is cancelled, and `TimeoutError` is raised.
     """
 
-    __slots__ = ("_began", "_call", "_late", "_loop", "_name", "_relays", "_report", "_scope", "_seconds", "_token")
+    __slots__ = (
+        "_began",
+        "_call",
+        "_late",
+        "_loop",
+        "_name",
+        "_outer",
+        "_relays",
+        "_report",
+        "_scope",
+        "_seconds",
+        "_token",
+    )
 
     def __init__(self, report: Report, name: str, seconds: float = math.inf) -> None:
         self._report, self._name, self._seconds = report, name, seconds
-        self._call, self._relays = _Call(), list[asyncio.Task[None]]()
+        self._outer, self._relays = _call.get(), list[asyncio.Task[None]]()
+        self._call = self._outer or _Call()
         self._scope, self._loop = anyio.CancelScope(), asyncio.get_running_loop()
 
     async def __aenter__(self) -> None:
@@ -90,6 +104,8 @@ class Reported:
 
     def _begin(self) -> None:
         self._scope.deadline = self._began + self._seconds
+        if self._outer is not None:
+            return
         relay = _relay(self._call, self._report, self._name, self._began)
         self._relays.append(self._loop.create_task(relay))
 

@@ -17,6 +17,7 @@ from mcp_types import INTERNAL_ERROR
 from mcp_batteries.errors import first_of
 from mcp_batteries.sdk import lowlevel, tool_table
 from mcp_batteries.server.assemble import Assembled
+from mcp_batteries.server.call_tools import CALL_TOOLS
 from mcp_batteries.server.tool import Consent, StrictTool
 from mcp_batteries.settings import SETTINGS_URI
 
@@ -24,8 +25,8 @@ __all__ = ["LEFT_OUT", "Member"]
 
 logger = logging.getLogger(__name__)
 
-LEFT_OUT = "list_changes"
-"""A tool that the process has once, for all servers."""
+LEFT_OUT = ("list_changes", CALL_TOOLS)
+"""Tools that the process has once, for all servers."""
 
 
 class Member:
@@ -49,7 +50,9 @@ class Member:
     def tools(self) -> list[StrictTool]:
         """The server's tools as they are now, as they are offered here."""
         return [
-            self._tool(cast("StrictTool", tool)) for name, tool in tool_table(self.server).items() if name != LEFT_OUT
+            self._tool(cast("StrictTool", tool))
+            for name, tool in tool_table(self.server).items()
+            if name not in LEFT_OUT
         ]
 
     def _tool(self, tool: StrictTool) -> StrictTool:
@@ -68,9 +71,11 @@ class Member:
 
     def renamed(self, text: str) -> str:
         """`text` with the names of tools that stand between backticks as they are here."""
-        names: Collection[str] = {*tool_table(self.server), *self.server.withheld, *self.server.catalog.prompts} - {
-            LEFT_OUT
-        }
+        names: Collection[str] = {
+            *tool_table(self.server),
+            *self.server.withheld,
+            *self.server.catalog.prompts,
+        }.difference(LEFT_OUT)
         return re.sub(r"`(\w+)", lambda found: f"`{self.named(found[1])}" if found[1] in names else found[0], text)
 
     def _schema(self, schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from typing import Any, cast
 import anyio
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.subscriptions import ServerEvent, ToolsListChanged
-from mcp_types import ToolAnnotations
 
 from mcp_batteries.errors import Invalid, Problem, Refused
 from mcp_batteries.mount.discovery import NAMES, Discovery
@@ -22,6 +21,7 @@ from mcp_batteries.program import program_of
 from mcp_batteries.sdk import tool_table
 from mcp_batteries.server.assemble import Assembled, assemble
 from mcp_batteries.server.catalog import Catalog, entry
+from mcp_batteries.server.declare import WORST
 
 __all__ = ["build"]
 
@@ -61,9 +61,7 @@ def build(settings: Settings) -> Assembled:
         server.middleware.insert(0, discovery.unwrapped)
         # Scopes and `--read-only` ask the tool that is called; what a host is told is the worst that it may do.
         if any(tool.effect != "read" for member in members for tool in member.tools()):
-            tool_table(server)["call_tool"].annotations = ToolAnnotations(
-                read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True
-            )
+            tool_table(server)["call_tool"].annotations = WORST
         _refresh(server, members)
 
     def changed(event: ServerEvent) -> None:
@@ -127,7 +125,7 @@ def _refresh(server: Assembled, members: Sequence[Member]) -> None:
     """Offer the servers' tools as they are now."""
     table = tool_table(server)
     tools = [tool for member in members for tool in member.tools()]
-    kept = {name: tool for name, tool in table.items() if name in (*NAMES, LEFT_OUT)}
+    kept = {name: tool for name, tool in table.items() if name in (*NAMES, *LEFT_OUT)}
     table.clear()
     table.update({tool.name: tool for tool in tools if not server.choice.closed(tool.name, tool.toolsets)} | kept)
     server.catalog.tools = [entry(tool) for tool in table.values()]
@@ -172,7 +170,7 @@ class _Switch:
         if ctx.method != "tools/call" or not isinstance(name, str):
             return ctx
         known = [
-            member.named(name) for member in self.members if name in tool_table(member.server) and name != LEFT_OUT
+            member.named(name) for member in self.members if name in tool_table(member.server) and name not in LEFT_OUT
         ]
         return replace(ctx, params={**(ctx.params or {}), "name": known[0]}) if len(known) == 1 else ctx
 

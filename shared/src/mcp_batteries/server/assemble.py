@@ -20,9 +20,11 @@ from mcp_types import INVALID_PARAMS, CallToolResult, InputRequiredResult, TextC
 from mcp_batteries.errors import Invalid, Problem, Unavailable, quote, reason
 from mcp_batteries.observability.audit import Audit, whose
 from mcp_batteries.sdk import logging_untouched, spare_spans, tool_table
+from mcp_batteries.server.call_tools import CALL_TOOLS, CallTools
 from mcp_batteries.server.catalog import Catalog, entry, prompt_entry
 from mcp_batteries.server.choice import Choice, Missing
 from mcp_batteries.server.declare import (
+    WORST,
     Completes,
     DeclaredPrompt,
     DeclaredResource,
@@ -201,7 +203,7 @@ def assemble(
         opens = [bus.running(), *opens]
     hub = Hub(sources, bus=bus, max_streams=settings.max_streams, missing=catalog.missing, whose=_caller)
     withheld: dict[str, str] = {}
-    choice = Choice(settings.tools, settings.exclude_tools, special)
+    choice = Choice(settings.tools, settings.exclude_tools, special, named=[CALL_TOOLS])
     declares: dict[str, Collection[str]] = {tool.name: tool.toolsets for tool in tools}
     for tool in tools:
         if closed := choice.closed(tool.name, tool.toolsets):
@@ -251,15 +253,21 @@ def assemble(
                     catalog.completions[declared.of, declared.argument] = method
                 case ListsResources():
                     catalog.listings.append(method)
+    several = CallTools(lambda: tool_table(server))
+    shared: list[object] = [several]
     if sources:
         # No rule of a server's own leaves it out: what changes is every toolset's.
-        for declared, method in declarations(ChangeTools(hub, follows)):
-            assert isinstance(declared, DeclaredTool)
-            declare(declared, method, Missing())
+        shared.append(ChangeTools(hub, follows))
+    for declared, method in (found for room in shared for found in declarations(room)):
+        assert isinstance(declared, DeclaredTool)
+        declare(declared, method, Missing())
     choice.check(declares, later)
     names = [tool.name for tool in tools]
     if twice := sorted({item for item in names if names.count(item) > 1}):
         raise ValueError(f"declared more than once: {', '.join(twice)}")
+    if CALL_TOOLS in names and any(tool.effect != "read" for tool in tools):
+        # Scopes, consent and `--read-only` ask each tool that is called; a host is told the worst that may come.
+        tools[names.index(CALL_TOOLS)].annotations = WORST
     catalog.tools = [entry(tool) for tool in tools]
 
     if bus is not None:
@@ -286,7 +294,7 @@ def assemble(
             tools=list[Tool](tools),
             subscriptions=hub.bus,
             request_state_security=_state_security(settings.state_key_file),
-            middleware=[*([audit] if audit else []), *middleware],
+            middleware=[*([several.passing] if CALL_TOOLS in names else []), *([audit] if audit else []), *middleware],
             extensions=[*([Apps()] if catalog.views else []), *([SkillsExtension(skills)] if skills else [])],
             cache_hints={method: _LASTING for method in _FIXED if not (tools_change and method == "tools/list")},
             lifespan=_lifespan([*([audit] if audit else []), *opens], hub),

@@ -31,16 +31,21 @@ class Choice:
         tools: names of tools or toolsets to offer; none of them mean `default`.
         excluded: names to leave out, also of what `tools` names.
         special: the toolsets that `default` does not stand for.
+        named: the tools that nothing stands for but their own name.
     """
 
-    def __init__(self, tools: Sequence[str], excluded: Sequence[str], special: Collection[str] = ()) -> None:
+    def __init__(
+        self, tools: Sequence[str], excluded: Sequence[str], special: Collection[str] = (), named: Collection[str] = ()
+    ) -> None:
         self._tools, self._excluded = tuple(tools) or (DEFAULT,), frozenset(excluded)
-        self._special = frozenset(special)
+        self._special, self._named = frozenset(special), frozenset(named)
 
     def closed(self, name: str, toolsets: Collection[str]) -> Missing | None:
         """Why the tool `name` of some toolsets is not offered; None where it is."""
         names = {name, *toolsets, ALL}
-        if not self._special.issuperset(toolsets):
+        if name in self._named:
+            names = {name}
+        elif not self._special.issuperset(toolsets):
             names.add(DEFAULT)
         if names & self._excluded:
             return Missing(why="The server was started with `--exclude-tools`.")

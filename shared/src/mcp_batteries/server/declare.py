@@ -16,6 +16,7 @@ from mcp_types import BlobResourceContents, TextResourceContents, ToolAnnotation
 from mcp_batteries.server.views import View
 
 __all__ = [
+    "WORST",
     "Adapt",
     "Completes",
     "Declared",
@@ -45,6 +46,9 @@ Adapt = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 Messages = list[str | TextResourceContents | BlobResourceContents]
 """What a prompt says to the model: texts, and contents of resources, which are attached."""
+
+WORST = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True)
+"""The hints of a tool that may call any other."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MARK = "__mcp_batteries__"

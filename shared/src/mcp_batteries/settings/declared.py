@@ -242,7 +242,7 @@ class Settings(BaseModel):
     tools: tuple[str, ...] = Field(
         (),
         description="Offer only these tools or toolsets; default stands for those without this option, all for every "
-        "one; repeatable.",
+        "one, call_tools for one that makes several calls; repeatable.",
     )
     exclude_tools: tuple[str, ...] = Field((), description="Leave out these tools or toolsets; repeatable.")
     confirm: bool = Field(False, description="Ask the user before a tool replaces or removes anything.")

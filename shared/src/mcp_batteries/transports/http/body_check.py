@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.sdk import Sessions
+from mcp_batteries.server.call_tools import calls_in
 from mcp_batteries.settings import Settings
 from mcp_batteries.transports.http.auth.callers import caller_of
 from mcp_batteries.transports.http.batch_replies import answer_each, messages_in, replayed
@@ -116,7 +117,8 @@ class BodyCheck(RequestBodyLimitMiddleware):
                     return
                 # A client of 2026-07-28 cancels a call by leaving, and has no other way.
                 gone = cancelled.wait if cancelled is not None else partial(_gone, receive)
-                async with self._quota.turn(caller_of(scope), len(body), gone) as spend:
+                calls = calls_in(message.params) if isinstance(message, JSONRPCRequest) else 1
+                async with self._quota.turn(caller_of(scope), len(body), gone, calls=calls) as spend:
                     with unanswered(scope, request_id):
                         await self._pass(scope, message, receive, _counted(watched, spend))
         except Unwanted:

@@ -50,17 +50,20 @@ class Quota:
         self._buckets: OrderedDict[str, tuple[_Bucket | None, _Bucket | None]] = OrderedDict()
 
     @asynccontextmanager
-    async def turn(self, who: str, size: int, gone: Gone | None = None) -> AsyncGenerator[Callable[[int], None]]:
-        """Wait for a turn of `who` for a call of `size` bytes; the block takes what its answer adds.
+    async def turn(
+        self, who: str, size: int, gone: Gone | None = None, *, calls: int = 1
+    ) -> AsyncGenerator[Callable[[int], None]]:
+        """Wait for a turn of `who` for a request of `size` bytes; the block takes what its answer adds.
 
         Args:
+            calls: how many calls it is.
             gone: as in `Turns.turn`.
 
         Raises:
             Unavailable: A limit is reached; with the seconds until it is not.
             Unwanted: `gone` returned first.
         """
-        spend = self._spend(who, size)
+        spend = self._spend(who, size, calls)
         async with self._turns.turn(who, gone):
             yield spend
 
@@ -81,7 +84,7 @@ class Quota:
             if not self._held[who]:
                 del self._held[who]
 
-    def _spend(self, who: str, size: int) -> Callable[[int], None]:
+    def _spend(self, who: str, size: int, amount: int) -> Callable[[int], None]:
         if not (self._calls or self._size):
             return lambda more: None
         if who not in self._buckets:
@@ -99,7 +102,7 @@ class Quota:
                     retry_after=seconds,
                 )
         if calls is not None:
-            calls.take(1)
+            calls.take(amount)
         if sizes is None:
             return lambda more: None
         sizes.take(size)

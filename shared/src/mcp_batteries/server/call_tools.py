@@ -1,0 +1,164 @@
+"""`call_tools`: several calls in one, for a model whose every turn costs. Off until `--tools` names it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, cast
+
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.mcpserver.tools import Tool
+from mcp.shared.exceptions import MCPError
+from mcp_types import CallToolResult, ContentBlock, TextContent
+from pydantic import BaseModel, ConfigDict, Field
+
+from mcp_batteries.errors import Invalid
+from mcp_batteries.limits import DEFAULT_PAGE_BYTES
+from mcp_batteries.server.declare import tool
+from mcp_batteries.server.fields import MaxBytes
+from mcp_batteries.server.tool import StrictTool
+
+__all__ = ["CALL_TOOLS", "CallTools", "calls_in"]
+
+CALL_TOOLS = "call_tools"
+_MOST = 20
+_LEAST_BYTES = 1000
+"""Of each answer, however many there are."""
+_SECONDS = 60.0
+"""After which no further call begins; hosts wait little longer for an answer."""
+
+_way: ContextVar[tuple[ServerRequestContext[Any], CallNext]] = ContextVar("way")
+
+
+def calls_in(params: Mapping[str, Any] | None) -> int:
+    """How many calls a request is, for limits that count them."""
+    if not params or params.get("name") != CALL_TOOLS or not isinstance(params.get("arguments"), Mapping):
+        return 1
+    calls: Any = params["arguments"].get("calls")
+    return min(max(len(cast("list[Any]", calls)), 1), _MOST) if isinstance(calls, list) else 1
+
+
+class Call(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    arguments: dict[str, Any] = {}
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What a call came to: its text, and whatever else it showed."""
+
+    text: str
+    others: Sequence[Any] = ()
+    failed: bool = False
+    asks: bool = False
+
+
+@dataclass(frozen=True)
+class CallTools:
+    """The one tool of this room, and the middleware that lets its calls take the way of every other.
+
+    Args:
+        table: every tool that can be called, by name.
+    """
+
+    table: Callable[[], Mapping[str, Tool]]
+
+    @tool("Call tools", effect="read", open_world=True, seconds=math.inf)
+    async def call_tools(
+        self,
+        calls: Annotated[list[Call], Field(min_length=1, max_length=_MOST)],
+        max_bytes: MaxBytes = DEFAULT_PAGE_BYTES,
+    ) -> CallToolResult:
+        """Make several calls of this server's tools in turn; each answer stands under its number and name.
+
+        A failed read stops nothing; after a change that failed nothing more is run.
+        """
+        if any(call.name == CALL_TOOLS for call in calls):
+            raise Invalid(f"`{CALL_TOOLS}` calls other tools, not itself.", "Put all calls into one list.")
+        began, answers, why = time.monotonic(), list[_Answer](), ""
+        left = max_bytes = max(max_bytes, _LEAST_BYTES * len(calls))
+        for number, call in enumerate(calls):
+            if time.monotonic() - began > _SECONDS:
+                why = f"{_SECONDS:.0f} s are over"
+                break
+            answers.append(answer := await _made(call, self._within(call, left // (len(calls) - number))))
+            left = max(left - len(answer.text.encode()), 0)
+            if answer.asks or (answer.failed and not self._reads(call.name)):
+                why = f"{len(answers)} {call.name} {'asks the user' if answer.asks else 'failed'}"
+                break
+        return _page(calls, answers, why, max_bytes)
+
+    async def passing(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
+        """Middleware, the outermost: each call goes through all the rest, as if it came alone."""
+        if ctx.method != "tools/call" or (ctx.params or {}).get("name") != CALL_TOOLS:
+            return await call_next(ctx)
+        before = _way.set((ctx, call_next))
+        try:
+            return await call_next(ctx)
+        finally:
+            _way.reset(before)
+
+    def _within(self, call: Call, share: int) -> Mapping[str, Any]:
+        """The arguments of `call`; a tool that pages makes its page as long as its share."""
+        found = self.table().get(call.name)
+        if found is None or "max_bytes" in call.arguments or "max_bytes" not in found.parameters["properties"]:
+            return call.arguments
+        return {**call.arguments, "max_bytes": max(share, _LEAST_BYTES)}
+
+    def _reads(self, name: str) -> bool:
+        found = self.table().get(name)
+        return isinstance(found, StrictTool) and found.effect == "read"
+
+
+async def _made(call: Call, arguments: Mapping[str, Any]) -> _Answer:
+    ctx, call_next = _way.get()
+    params = {**(ctx.params or {}), "name": call.name, "arguments": arguments}
+    try:
+        result = await call_next(replace(ctx, params=params))
+    except MCPError as error:
+        return _Answer(error.error.message, failed=True)
+    if not isinstance(result, dict) or result.get("resultType", "complete") != "complete":
+        return _Answer("It asks the user something first. Nothing was done. Call it alone.", failed=True, asks=True)
+    blocks = cast("list[dict[str, Any]]", result.get("content") or [])
+    text = "\n".join(str(block["text"]).rstrip("\n") for block in blocks if block.get("type") == "text")
+    others = [block for block in blocks if block.get("type") not in ("text", "resource_link")]
+    return _Answer(text, others, bool(result.get("isError")))
+
+
+def _page(calls: Sequence[Call], answers: Sequence[_Answer], why: str, max_bytes: int) -> CallToolResult:
+    """All answers as one; what is longer than its share of `max_bytes` is cut, and says so."""
+    share = _share([len(answer.text.encode()) for answer in answers], max_bytes)
+    parts: list[str] = []
+    content: list[ContentBlock] = []
+    if why:
+        parts.append(f"[{len(answers)} of {len(calls)} calls were made: {why}; the others were not run]")
+    for number, (call, answer) in enumerate(zip(calls, answers, strict=False), start=1):
+        data = answer.text.encode()
+        text, cut = answer.text, ""
+        if len(data) > share:
+            text = data[:share].decode(errors="ignore")
+            text = text.rpartition("\n")[0] or text
+            cut = f", cut: {len(text.encode()):,} of {len(data):,} bytes; for more call it alone"
+        parts.append(f"# {number} {call.name}{', failed' if answer.failed else ''}{cut}\n{text}")
+        if answer.others:
+            content += [TextContent(type="text", text="\n".join(parts)), *answer.others]
+            parts = []
+    if parts:
+        content.append(TextContent(type="text", text="\n".join(parts) + "\n"))
+    return CallToolResult(content=content, is_error=bool(why) or all(answer.failed for answer in answers))
+
+
+def _share(sizes: Sequence[int], most: int) -> int:
+    """The most bytes that one answer may have, so that all together have at most `most`."""
+    left = most
+    for number, size in enumerate(sorted(sizes)):
+        share = left // (len(sizes) - number)
+        if size > share:
+            return share
+        left -= size
+    return most

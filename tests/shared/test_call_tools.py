@@ -1,0 +1,212 @@
+"""Several calls in one: each takes the way of every other call, and no answer hides what was not done or not shown."""
+
+import json
+import random
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client
+from mcp.server.auth.middleware.auth_context import auth_context_var
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp_types import ElicitRequestParams, ElicitResult, ImageContent, TextContent
+
+from mcp_batteries.errors import Invalid
+from mcp_batteries.progress import tell
+from mcp_batteries.sdk import tool_table
+from mcp_batteries.server.assemble import assemble
+from mcp_batteries.server.call_tools import calls_in
+from mcp_batteries.server.declare import tool
+from mcp_batteries.transports.http.auth.scopes import Scopes
+
+pytestmark = pytest.mark.anyio
+
+
+class Room:
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    @tool("Read it")
+    async def read_it(self, size: int = 3, max_bytes: int = 100_000) -> str:
+        """Read."""
+        return ("x" * 9 + "\n") * (min(size, max_bytes) // 10)
+
+    @tool("List it")
+    async def list_it(self, size: int) -> str:
+        """List, whatever comes of it."""
+        return ("y" * 9 + "\n") * (size // 10)
+
+    @tool("Count it")
+    async def count_it(self, to: int) -> str:
+        """Count, and tell."""
+        for done in range(to):
+            tell(done + 1, to)
+            await anyio.sleep(0.12)  # longer than between two looks of who reports
+        return "counted"
+
+    @tool("Show it")
+    async def show_it(self) -> list[TextContent | ImageContent]:
+        """Show a picture."""
+        return [TextContent(type="text", text="a dot"), ImageContent(type="image", data="AAAA", mime_type="image/png")]
+
+    @tool("Say it", effect="write")
+    async def say_it(self, word: str) -> str:
+        """Say a word, but not no."""
+        if word == "no":
+            raise Invalid("`no` is not said.", "Say yes.")
+        self.said.append(word)
+        return f"said {word}"
+
+    @tool("Forget it", effect="destroy")
+    async def forget_it(self) -> str:
+        """Forget all."""
+        self.said.clear()
+        return "forgotten"
+
+
+@asynccontextmanager
+async def served(
+    *tools: str,
+    mode: Any = "auto",
+    audit: Path | None = None,
+    confirm: bool = False,
+    read_only: bool = False,
+    scopes: list[str] | None = None,
+) -> AsyncGenerator[tuple[Client, Room]]:
+    room = Room()
+    settings: Any = SimpleNamespace(
+        read_only=read_only, confirm=confirm, audit_file=audit and str(audit), max_streams=9, telemetry=False, bus=None,
+        state_key_file=None, tools=tools or ("default", "call_tools"), exclude_tools=(),
+    )  # fmt: skip
+
+    async def answer(context: Any, params: ElicitRequestParams) -> ElicitResult:
+        return ElicitResult(action="accept", content={"confirm": True})
+
+    server = assemble("toy", settings, rooms=[room], title="Toy", version="1", instructions="")
+    user = None
+    if scopes is not None:  # as over HTTP, where the rules stand between
+        server.middleware.append(Scopes(lambda: tool_table(server)))
+        user = AuthenticatedUser(AccessToken(token="t", client_id="ann", scopes=scopes))
+    before = auth_context_var.set(user)
+    try:
+        async with Client(server, mode=mode, elicitation_callback=answer if confirm else None) as client:
+            yield client, room
+    finally:
+        auth_context_var.reset(before)
+
+
+async def asked(client: Client, *calls: tuple[str, dict[str, Any]], **more: Any) -> tuple[bool, str]:
+    listed = [{"name": name, "arguments": arguments} for name, arguments in calls]
+    answer = await client.call_tool("call_tools", {"calls": listed, **more})
+    return bool(answer.is_error), "\n".join(part.text for part in answer.content if isinstance(part, TextContent))
+
+
+async def test_it_is_there_only_where_its_name_is_given() -> None:
+    for tools, there in ((("all",), False), (("default",), False), (("default", "call_tools"), True)):
+        async with served(*tools) as (client, _):
+            found = {item.name: item for item in (await client.list_tools()).tools}
+            assert ("call_tools" in found) == there
+    hints = found["call_tools"].annotations
+    assert hints is not None and hints.destructive_hint and not hints.read_only_hint
+    async with served(read_only=True) as (client, _):
+        found = {item.name: item for item in (await client.list_tools()).tools}
+        hints = found["call_tools"].annotations
+        assert hints is not None and hints.read_only_hint and "say_it" not in found
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_a_failed_read_stops_nothing_and_a_failed_change_all_that_follows(mode: Any) -> None:
+    async with served(mode=mode) as (client, room):
+        failed, said = await asked(
+            client, ("read_it", {"sise": 9}), ("say_it", {"word": "a"}), ("list_it", {"size": 10})
+        )
+        assert not failed and room.said == ["a"]
+        assert said.startswith("# 1 read_it, failed\n") and "# 2 say_it\nsaid a\n# 3 list_it\nyyyyyyyyy\n" in said
+        wrongs: list[tuple[str, dict[str, Any]]] = [
+            ("say_it", {"word": "no"}), ("say_it", {"wort": "b"}), ("nothing", {}),
+        ]  # fmt: skip
+        for wrong in wrongs:
+            failed, said = await asked(client, ("say_it", {"word": "c"}), wrong, ("say_it", {"word": "d"}))
+            assert failed and said.startswith(f"[2 of 3 calls were made: 2 {wrong[0]} failed; the others were not run]")
+            assert "# 1 say_it\nsaid c\n" in said and f"# 2 {wrong[0]}, failed\n" in said and "# 3" not in said
+        assert room.said == ["a", "c", "c", "c"]
+        failed, said = await asked(client, ("call_tools", {"calls": []}))
+        assert failed and "not itself" in said
+
+
+async def test_each_call_is_judged_alone(tmp_path: Path) -> None:
+    async with served(audit=tmp_path / "audit") as (client, _):
+        await asked(client, ("read_it", {}), ("say_it", {"word": "no"}))
+    lines = [json.loads(line) for line in (tmp_path / "audit").read_text("utf-8").splitlines()]
+    assert [(line["name"], line["outcome"]) for line in lines] == [
+        ("read_it", "ok"), ("say_it", "error"), ("call_tools", "error"),
+    ]  # fmt: skip
+    assert lines[1]["arguments"] == ["word"]
+    async with served(scopes=["read"]) as (client, room):
+        failed, said = await asked(client, ("read_it", {"size": 10}), ("say_it", {"word": "a"}), ("read_it", {}))
+        assert failed and "# 1 read_it\nxxxxxxxxx\n# 2 say_it, failed\nThis token lacks the scope `write`." in said
+        assert not room.said
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_who_must_be_asked_first_is(mode: Any) -> None:
+    """An older client is asked while the call runs; a newer one would have to make all calls again."""
+    async with served(mode=mode, confirm=True) as (client, room):
+        failed, said = await asked(client, ("say_it", {"word": "a"}), ("forget_it", {}), ("say_it", {"word": "b"}))
+        if mode == "legacy":
+            assert not failed and room.said == ["b"]
+        else:
+            assert failed and room.said == ["a"] and "2 forget_it asks the user" in said and "Call it alone" in said
+
+
+async def test_whatever_their_lengths_all_answers_have_their_share() -> None:
+    rng = random.Random(7)
+    async with served() as (client, _):
+        for _ in range(60):
+            sizes = [rng.choice([10, 500, 2000, 30_000]) for _ in range(rng.randint(1, 20))]
+            calls = [(rng.choice(["read_it", "list_it"]), {"size": size}) for size in sizes]
+            most = rng.choice([1000, 10_000, 50_000])
+            failed, said = await asked(client, *calls, max_bytes=most)
+            assert not failed
+            parts = ("\n" + said).split("\n# ")[1:]
+            assert len(parts) == len(calls)
+            for part, (name, _), size in zip(parts, calls, sizes, strict=True):
+                head, _, text = part.partition("\n")
+                shown = len(text.rstrip("\n")) + 1
+                assert shown == size // 10 * 10 or name == "read_it" or f", cut: {shown - 1:,} of {size - 1:,}" in head
+                assert shown >= min(size, 900), "nobody is cut to nothing for somebody else"
+            allowed = max(most, 1000 * len(calls))
+            assert len(said) <= allowed + 100 * len(calls)
+
+
+async def test_pictures_stay_where_they_were() -> None:
+    async with served() as (client, _):
+        listed = [{"name": "show_it"}, {"name": "read_it", "arguments": {"size": 10}}]
+        content = (await client.call_tool("call_tools", {"calls": listed})).content
+    assert [part.type for part in content] == ["text", "image", "text"]
+
+
+async def test_what_is_told_of_all_calls_never_goes_back() -> None:
+    told: list[float] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        told.append(progress)
+
+    async with served() as (client, _):
+        listed = [{"name": "count_it", "arguments": {"to": to}} for to in (4, 2)]
+        answer = await client.call_tool("call_tools", {"calls": listed}, progress_callback=hear)
+    assert not answer.is_error and len(told) >= 2 and told == sorted(set(told))
+
+
+def test_limits_count_each_call() -> None:
+    cases: list[tuple[Any, int]] = [
+        ({"calls": [{}] * 3}, 3), ({"calls": [{}] * 90}, 20), ({"calls": []}, 1), ({"calls": 4}, 1), (None, 1), ([], 1),
+    ]  # fmt: skip
+    for arguments, count in cases:
+        assert calls_in({"name": "call_tools", "arguments": arguments}) == count
+    assert calls_in({"name": "read_it", "arguments": {"calls": [1, 2]}}) == 1 == calls_in(None)
