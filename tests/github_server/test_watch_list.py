@@ -17,7 +17,8 @@ from github_server.world import issue
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.settings import load
 from mcp_batteries.testing.wire import MODERN, Wire
-from mcp_github.engine.inbox import Inbox
+from mcp_github.changes import Deliveries
+from mcp_github.engine.inbox import Hint, Inbox
 from mcp_github.engine.watchlist import WatchList
 from mcp_github.policy import Policy
 from mcp_github.server import build
@@ -170,6 +171,44 @@ async def test_a_signed_delivery_has_one_look_made(
         await until(wire, "notifications/resources/updated", is_new)
         assert [seen.path for seen in oracle.seen[before:]] == ["/repos/octo/app/issues/3"]
         assert "if-none-match" in oracle.seen[-1].headers
+
+
+@pytest.mark.anyio
+async def test_a_delivery_that_is_finished_before_it_is_watched_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its file was looked at too early, and changed before anybody would have told."""
+    monkeypatch.setenv("WATCHFILES_FORCE_POLLING", "1")  # No event comes late, and helps.
+    found: list[Hint] = []
+    heard = anyio.Event()
+
+    class Overtaken(Inbox):
+        def look(self) -> tuple[list[Hint], list[str]]:
+            seen = super().look()
+            for number, path in enumerate(seen[1]):
+                Path(path).write_text(delivery(about(3 + number)), "utf-8")
+            return seen
+
+    class Followers:
+        async def look(self, hint: Hint) -> None:
+            found.append(hint)
+            if len(found) == 2:
+                heard.set()
+
+    def told_nothing(changed: object) -> None:
+        raise AssertionError(changed)
+
+    folder = tmp_path / "inbox"
+    folder.mkdir()
+    for name in ("1.json", "2.json"):
+        (folder / name).write_text('{"headers": ', "utf-8")
+    followers: Any = Followers()
+    source = Deliveries(Overtaken(policy(), str(folder), str(secret_file(tmp_path))), followers)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(source.run, told_nothing)
+        with anyio.fail_after(20):
+            await heard.wait()
+        tasks.cancel_scope.cancel()
 
 
 @pytest.mark.anyio

@@ -207,15 +207,19 @@ class Deliveries(_Unfollowed):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(watcher.run, touched)
             await watcher.add([folder])
-            waiting: list[str] = []
+            waiting: set[str] = set()
             while True:
                 hints, unfinished = await anyio.to_thread.run_sync(self._inbox.look)
-                watcher.discard(waiting)
-                waiting = unfinished
-                # Of what is still being written, only the file itself tells when that is over.
-                await watcher.add(waiting)
                 for hint in hints:
                     tasks.start_soon(self._followed.look, hint)
+                # Of what is still being written, only the file itself tells when that is over; until it is watched
+                # nobody does, so it is looked at once more.
+                new = set(unfinished) - waiting
+                watcher.discard(waiting.difference(unfinished))
+                waiting = set(unfinished)
+                if new:
+                    await watcher.add(new)
+                    continue
                 await wake.wait()
                 wake = anyio.Event()
 

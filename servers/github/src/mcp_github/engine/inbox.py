@@ -85,13 +85,13 @@ class Inbox:
                         continue
                     with open(entry.path, "rb") as file:
                         hints += self._hints(entry.name, file.read(_MOST_BYTES), about.st_mtime)
-                except ValueError:
-                    del present[entry.name]
-                    unfinished.append(entry.path)
+                except FileNotFoundError:
+                    continue
                 except RecursionError:
                     logger.warning("The delivery %r is not used: it is nested too deeply.", entry.name)
-                except OSError:
-                    continue
+                except (OSError, ValueError):  # On Windows nobody else may read what is being written.
+                    present.pop(entry.name, None)
+                    unfinished.append(entry.path)
         self._known = present
         return hints, unfinished
 

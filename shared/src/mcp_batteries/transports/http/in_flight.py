@@ -150,7 +150,9 @@ class InFlight:
                 kind.discard(cancellable)
         if cancellable.cancelled_caught:
             set_reason(scope, "ending")
-            await answer.finish(503, scope.get("state", {}).get(_UNANSWERED, ()))
-            self._rejections.note(scope, 503)
-        elif answer.status >= 400:
+            cut = scope.get("state", {}).get(_UNANSWERED, ())
+            await answer.finish(503, cut)
+            if cut:
+                self._rejections.note(scope, 503)
+        if answer.status >= 400:
             self._rejections.note(scope, answer.status)
