@@ -9,17 +9,14 @@ that it would be seen. Harmless twins of the same kinds have to be answered. `--
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import re
 import shutil
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import AsyncGenerator, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from postgres.gate_cases import CHANGES, FITTING, HARM, PLACES, RELATIONS, VALUES, Value
 from postgres.serving import Inside, inside, make, served, text_of
 from postgres.ways import WAYS, asked
+from sql.tally import Tally, options
 
 POWERS = {
     "signaller": "pg_signal_backend",
@@ -191,21 +189,6 @@ def scene() -> Generator[Scene]:
         Path(away).mkdir()
 
 
-@dataclass
-class Tally:
-    """What was tried and what came of it."""
-
-    counts: Counter[str] = field(default_factory=Counter[str])
-    wrong: list[str] = field(default_factory=list[str])
-    odd: list[str] = field(default_factory=list[str])
-    """Carriers that were answered, and twins that PostgreSQL itself did not take."""
-
-    def note(self, what: str, fault: str | None = None) -> None:
-        self.counts[what] += 1
-        if fault is not None:
-            self.wrong.append(f"{what}: {fault}")
-
-
 async def call(wire: Inside, tool: str, **arguments: Any) -> tuple[bool, str]:
     result = await wire.call(tool, **arguments)
     said = text_of(result)
@@ -224,7 +207,7 @@ def show(place: Scene, tally: Tally, share: float, chance: random.Random) -> Non
                 "SELECT id FROM public.t LIMIT {e}",
             ):
                 seen = seen or place.directly(template.format(e=filled(kind.use, "evil")))
-            tally.note("carriers shown", None if seen else f"{name} does no harm")
+            tally.note("carriers shown", name, not seen and "does no harm")
     for name, (_, change) in CHANGES.items() if share == 1 else ():
         with place.base.connect() as connection:
             connection.execute("BEGIN")
@@ -232,7 +215,7 @@ def show(place: Scene, tally: Tally, share: float, chance: random.Random) -> Non
             connection.execute("ROLLBACK")
         # From 18 on a trigger runs as the role whose statement fired it: the table's owner, behind a foreign key.
         owners = place.version >= 18 and name == "trigger behind a foreign key"
-        tally.note("carriers shown", None if place.harmed() or owners else f"{name} does no harm")
+        tally.note("carriers shown", name, not (place.harmed() or owners) and "does no harm")
 
 
 async def values(
@@ -259,9 +242,9 @@ async def values(
                         left.unlink()
                     case = f"{role}, {way}, {spot}, {name}, {schema}"
                     if seen := place.harmed():
-                        tally.note(f"{schema} cases", f"{case}: {seen}")
+                        tally.note(f"{schema} cases", case, seen)
                     elif failed and schema != "evil" and closed and ("another role" in said or "do more" in said):
-                        tally.note(f"{schema} cases", f"{case}: {said}")
+                        tally.note(f"{schema} cases", case, said or "refused")
                     else:
                         tally.note(f"{schema} cases")
                         tally.counts[f"{schema} {'refused' if failed else 'answered'}"] += 1
@@ -276,7 +259,7 @@ async def changes(place: Scene, tally: Tally, wire: Inside, role: str) -> None:
             failed, said = await call(wire, "write_rows", sql=filled(change, schema), dry_run=True)
             seen = place.harmed()
             bad = bool(seen) or (schema != "evil" and failed)
-            tally.note(f"{schema} changes", f"{role}, {name}: {seen} {said}" if bad else None)
+            tally.note(f"{schema} changes", f"{role}, {name}", bad and f"{seen} {said}")
 
 
 async def other_ways(place: Scene, tally: Tally, wire: Inside, role: str) -> None:
@@ -291,16 +274,16 @@ async def other_ways(place: Scene, tally: Tally, wire: Inside, role: str) -> Non
     for relation in RELATIONS:
         for tool, more in ways:
             await call(wire, tool, table=f"evil.{relation}", **more)
-            tally.note("other ways", f"{role}, {tool}, {relation}" if place.harmed() else None)
+            tally.note("other ways", f"{role}, {tool}, {relation}", place.harmed())
         await call(wire, "search_schema", query=relation)
-        tally.note("other ways", f"{role}, search_schema, {relation}" if place.harmed() else None)
+        tally.note("other ways", f"{role}, search_schema, {relation}", place.harmed())
         for kind, typed, inside_of in (
             ("schema", "ev", {}),
             ("table", relation, {"schema": "evil"}),
             ("column", "", {"schema": "evil", "table": relation}),
         ):
             await wire.complete(kind, typed, database="app", **inside_of)
-            tally.note("completions", f"{role}, {kind}, {relation}" if place.harmed() else None)
+            tally.note("completions", f"{role}, {kind}, {relation}", place.harmed())
         for uri in (
             f"evil/{relation}",
             f"evil/{relation}/.schema",
@@ -311,12 +294,12 @@ async def other_ways(place: Scene, tally: Tally, wire: Inside, role: str) -> Non
                 await wire.read(f"postgres://app/{uri}")
             except Exception as error:  # whatever it says, it may do nothing
                 assert "failed inside" not in str(error), error
-            tally.note("other ways", f"{role}, {uri}" if place.harmed() else None)
+            tally.note("other ways", f"{role}, {uri}", place.harmed())
         if relation in ("indexed", "parted", "whole", "counted"):
             for tool, more in ways:
                 twin = text_of(await wire.call(tool, table=f"tame.tame_{relation}", **more))
                 bad = "another role" in twin or "do more" in twin
-                tally.note("other ways, twins", f"{role}, {tool}, {relation}: {twin}" if bad else None)
+                tally.note("other ways, twins", f"{role}, {tool}, {relation}", bad and twin)
 
 
 async def own_statements(place: Scene, tally: Tally, role: str) -> None:
@@ -350,7 +333,7 @@ async def own_statements(place: Scene, tally: Tally, role: str) -> None:
             ("write_rows", {"sql": "DELETE FROM public.u", "dry_run": True}),
         ):  # fmt: skip
             await call(wire, tool, **arguments)
-            tally.note("own statements", f"{role}, {tool}" if place.harmed() else None)
+            tally.note("own statements", f"{role}, {tool}", place.harmed())
         for uri in (
             ".schema",
             ".health",
@@ -366,7 +349,7 @@ async def own_statements(place: Scene, tally: Tally, role: str) -> None:
                 await wire.read(f"postgres://app/{uri}")
             except Exception as error:
                 said = str(error)
-            tally.note("own statements", f"{role}, {uri}: {said}" if place.harmed() or said else None)
+            tally.note("own statements", f"{role}, {uri}", place.harmed() or said)
 
 
 @asynccontextmanager
@@ -402,7 +385,7 @@ async def prove(
             if follow and role in ("postgres", "reader", "replicator_judged"):
                 async with followed(place, role):
                     pass
-                tally.note("followed", f"{role}: {seen}" if (seen := place.harmed()) else None)
+                tally.note("followed", role, place.harmed())
         for role in [*POWERS] if roles is None else list[str]():
             async with inside(f"app={place.base.url(role)}") as wire:
                 for sql in ("SELECT 1", "SELECT evil.harm()", "SELECT pg_reload_conf()"):
@@ -412,28 +395,18 @@ async def prove(
                         "is not served" in said if role != "climber" else "may become one" in said or "[1 row]" in said
                     )
                     bad = place.harmed() or not held or failed != ("[1 row]" not in said)
-                    tally.note("roles not served", f"{role}, {sql}: {said}" if bad else None)
+                    tally.note("roles not served", f"{role}, {sql}", bad and (said or "no answer"))
         for role in roles or ["postgres", "signaller_judged", "programmer_judged"]:
             await own_statements(place, tally, role)
     return tally
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--share", type=float, default=1.0, help="part of the cases to try")
-    parser.add_argument("--seed", type=int, default=1)
+    parser = options(__doc__)
     parser.add_argument("--role", action="append", help="only these roles")
     parser.add_argument("--odd", action="store_true", help="print carriers answered and twins not taken")
     asked = parser.parse_args()
-    tally = anyio.run(lambda: prove(asked.share, asked.seed, roles=asked.role))
-    for fault in tally.wrong[:200]:
-        print("WRONG", fault)
-    for case in tally.odd[:40] if asked.odd else ():
-        print("ODD", case)
-    for what, count in tally.counts.items():
-        print(f"{count:7,} {what}")
-    print(f"{len(tally.wrong)} wrong")
-    return bool(tally.wrong)
+    return anyio.run(lambda: prove(asked.share, asked.seed, roles=asked.role)).report(odd=asked.odd)
 
 
 if __name__ == "__main__":

@@ -9,13 +9,10 @@ every form; its twin, the same form of a column that is not masked, is not. `--s
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from postgres.serving import Inside, inside, make, text_of
 from postgres.ways import WAYS, asked
+from sql.tally import Tally, options
 
 SCENE = """
 CREATE SCHEMA app; CREATE SCHEMA priv; CREATE SCHEMA shown;
@@ -219,19 +217,6 @@ QUIET = (
 NOT_SERVED = ("masked", "not served", "may tell of more", "can't be told", "Masked", "rows of another", "has rules")
 
 
-@dataclass
-class Tally:
-    """What was tried and what came of it."""
-
-    counts: Counter[str] = field(default_factory=Counter[str])
-    wrong: list[str] = field(default_factory=list[str])
-
-    def note(self, what: str, case: str, fault: str) -> None:
-        self.counts[what] += 1
-        if fault:
-            self.wrong.append(f"{what}: {case}: {fault[:300]}")
-
-
 def selections() -> Iterator[tuple[str, str, str, str]]:
     """Statements that use a masked column, that only show one, and their twins: kind, source, statement, twin."""
     for name, (before, items, column) in SOURCES.items():
@@ -377,17 +362,8 @@ async def _other_ways(tally: Tally, wire: Inside) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--share", type=float, default=1.0, help="part of the cases to try")
-    parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
-    tally = anyio.run(prove, asked.share, asked.seed)
-    for fault in tally.wrong[:200]:
-        print("WRONG", fault)
-    for what, count in tally.counts.items():
-        print(f"{count:7,} {what}")
-    print(f"{len(tally.wrong)} wrong")
-    return bool(tally.wrong)
+    asked = options(__doc__).parse_args()
+    return anyio.run(prove, asked.share, asked.seed).report()
 
 
 if __name__ == "__main__":

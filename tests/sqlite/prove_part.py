@@ -9,17 +9,14 @@ masked, gives what it gives without `--mask`. `--share 0.1` tries a part of the 
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import re
 import sqlite3
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from mcp_sqlite.worker import operations
 from mcp_sqlite.worker.cells import Failure
 from mcp_sqlite.worker.connections import Connections, Interrupt
+from sql.tally import Tally, options
 from sqlite.part_cases import (
     COMPARED,
     HIDDEN,
@@ -59,19 +57,6 @@ WAYS: dict[str, tuple[str, str]] = {
 _PROGRAM = re.compile(r"Transaction[^\n]*?(?=\\n|\n)|vtab:[0-9A-F]+")
 REFUSED = ("no such table", "masked", "not served", "no statement may say", "stays closed", "no such column")
 PAGE = {"limit": 100, "max_bytes": 20_000, "max_cell": 200}
-
-
-@dataclass
-class Tally:
-    """What was tried and what came of it."""
-
-    counts: Counter[str] = field(default_factory=Counter[str])
-    wrong: list[str] = field(default_factory=list[str])
-
-    def note(self, what: str, case: str, fault: str) -> None:
-        self.counts[what] += 1
-        if fault:
-            self.wrong.append(f"{what}: {case}: {fault[:400]}")
 
 
 def make(path: Path, seed: int) -> Path:
@@ -292,17 +277,8 @@ def _other_ways(tally: Tally, one: Server, two: Server) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--share", type=float, default=1.0, help="part of the cases to try")
-    parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
-    tally = prove(asked.share, asked.seed)
-    for fault in tally.wrong[:200]:
-        print("WRONG", fault)
-    for what, count in tally.counts.items():
-        print(f"{count:7,} {what}")
-    print(f"{len(tally.wrong)} wrong")
-    return bool(tally.wrong)
+    asked = options(__doc__).parse_args()
+    return prove(asked.share, asked.seed).report()
 
 
 if __name__ == "__main__":
