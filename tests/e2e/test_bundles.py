@@ -12,7 +12,7 @@ import pytest
 
 from e2e import npm
 from e2e.installing import ROOT, SERVERS, UV, answers, arguments, data
-from mcp_batteries.testing.bundles import bundle, registry_entry
+from mcp_batteries.testing.bundles import LOCALE, bundle, registry_entry
 from mcp_batteries.testing.members import NAMESPACE, Member
 
 MCPB = "@anthropic-ai/mcpb"
@@ -44,6 +44,7 @@ def test_a_bundle_is_valid_and_packs(server: Member, wheels: Path, tmp_path: Pat
     with ZipFile(packed) as archive:
         names = set(archive.namelist())
     assert {"manifest.json", "pyproject.toml", "server.py"} <= names
+    assert {LOCALE.format(locale) for locale in ("en-US", "zh-CN")} <= names
     assert len([name for name in names if name.endswith(".whl")]) == 2
 
 

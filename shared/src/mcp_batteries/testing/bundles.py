@@ -22,12 +22,18 @@ from pathlib import Path
 from typing import Any
 
 from mcp_batteries.settings import Asked, variable
+from mcp_batteries.testing.languages import ENGLISH, Language
 from mcp_batteries.testing.members import NAMESPACE, PUBLISHED, REPOSITORY, Member, members
 
-__all__ = ["bundle", "manifest", "registry_entry"]
+__all__ = ["LOCALE", "bundle", "localized", "manifest", "registry_entry"]
+
+LOCALE = "mcpb-resources/{}.json"
+"""Where a bundle has its words in the language of a locale."""
 
 _SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
 _ICONS = (("png", "image/png", "128x128"), ("svg", "image/svg+xml", "any"))
+_AUTHOR = "mcp-batteries"
+_DEFAULT_LOCALE = "en-US"
 _DESCRIPTION = 100
 """Characters: the registry's limit."""
 
@@ -60,10 +66,11 @@ def manifest(server: Member, tools: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "display_name": server.command,
         "version": project["version"],
         "description": project["description"],
-        "long_description": _long(server),
+        "long_description": _long(server, ENGLISH),
+        "localization": {"resources": LOCALE.format("${locale}"), "default_locale": _DEFAULT_LOCALE},
         "icon": "icon.png",
         "icons": [{"src": "icon.png", "size": "128x128"}],
-        "author": {"name": "mcp-batteries", "url": REPOSITORY},
+        "author": {"name": _AUTHOR, "url": REPOSITORY},
         "repository": {"type": "git", "url": REPOSITORY},
         "homepage": REPOSITORY,
         "documentation": f"{REPOSITORY}/blob/main/{server.place}/README.md",
@@ -80,13 +87,26 @@ def manifest(server: Member, tools: Sequence[dict[str, Any]]) -> dict[str, Any]:
                 "env": environment,
             },
         },
-        "tools": [{"name": tool["name"], "description": tool["description"].partition("\n")[0]} for tool in tools],
+        "tools": _tools(tools, ENGLISH),
         "prompts_generated": True,
         "user_config": asked,
         "compatibility": {
             "platforms": ["darwin", "win32", "linux"],
             "runtimes": {"python": project["requires-python"]},
         },
+    }
+
+
+def localized(server: Member, tools: Sequence[dict[str, Any]], language: Language) -> dict[str, Any]:
+    """The words of the manifest in `language`: all of them, since mcpb for .NET asks for each."""
+    project = server.project
+    return {
+        "display_name": server.command,
+        "description": language.say_if_known(project["description"]),
+        "long_description": _long(server, language),
+        "author": {"name": _AUTHOR},
+        "keywords": [language.say_if_known(word) for word in project["keywords"]],
+        "tools": _tools(tools, language),
     }
 
 
@@ -190,6 +210,10 @@ def bundle(server: Member, wheels: Path, target: Path, *, root: Path) -> None:
     for name in ("manifest.json", "README.md", "LICENSE"):
         shutil.copy(server.folder / name, target)
     shutil.copy(server.folder / "src" / server.package / "icon.png", target)
+    words = (target / LOCALE).parent
+    shutil.copytree(server.folder / words.name, words)
+    # What is in the manifest already; mcpb for .NET looks for the file all the same.
+    (target / LOCALE.format(_DEFAULT_LOCALE)).write_text("{}\n", "utf-8")
 
 
 def _key(item: Asked) -> str:
@@ -230,11 +254,18 @@ def _raw(server: Member) -> str:
     return f"{raw}/main/{server.place}/src/{server.package}"
 
 
-def _long(server: Member) -> str:
+def _tools(tools: Sequence[dict[str, Any]], language: Language) -> list[dict[str, str]]:
+    return [
+        {"name": tool["name"], "description": language.say_if_known(tool["description"].partition("\n")[0])}
+        for tool in tools
+    ]
+
+
+def _long(server: Member, language: Language) -> str:
     """What the server's README says of it before the first command, and what it says of privacy."""
-    text = (server.folder / "README.md").read_text("utf-8")
-    intro = next(part for part in text.split("\n\n")[1:] if part[0] not in "<[!")
-    privacy = text.partition("\n## Privacy\n\n")[2].partition("\n\n")[0]
+    text = (server.folder / f"README{language.suffix}.md").read_text("utf-8")
+    intro = next(part for part in f"\n{text}".partition("\n# ")[2].split("\n\n")[1:] if part[0] not in "<[!")
+    privacy = text.partition(f"\n## {language.say('Privacy')}\n\n")[2].partition("\n\n")[0]
     plain = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", f"{intro}\n\n{privacy}")
     return "\n\n".join(" ".join(part.split()) for part in plain.split("\n\n")).strip()
 

@@ -19,7 +19,7 @@ from mcp import Client
 
 from mcp_batteries.server.assemble import Assembled
 from mcp_batteries.settings import Positional, Settings, load, variable
-from mcp_batteries.testing.bundles import manifest, registry_entry
+from mcp_batteries.testing.bundles import LOCALE, localized, manifest, registry_entry
 from mcp_batteries.testing.languages import ENGLISH, Language, chinese
 from mcp_batteries.testing.members import Member, members, package_of
 from mcp_batteries.testing.pages import badges, host_pages, hosts_table
@@ -129,8 +129,13 @@ def generated(root: Path, other: Language | None = None) -> dict[str, str]:
         files |= {f"docs/hosts/{name}": text for name, text in host_pages(servers, language).items()}
     for server in described:
         seen = json.loads(_snapshot_of(root, server).read_text("utf-8"))
-        for name, data in (("manifest", manifest(server, seen["tools"])), ("server", registry_entry(server))):
-            files[f"{server.place}/{name}.json"] = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+        written = {
+            "manifest.json": manifest(server, seen["tools"]),
+            "server.json": registry_entry(server),
+            LOCALE.format("zh-CN"): localized(server, seen["tools"], other),
+        }
+        for name, data in written.items():
+            files[f"{server.place}/{name}"] = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
     return files
 
 
