@@ -295,7 +295,7 @@ async def test_what_is_kept_is_private_and_within_its_bounds(tmp_path: Path) -> 
     for number in range(6):
         await ground.write("f", str(number) * 300)
     await anyio.to_thread.run_sync(ground.store.tidy)
-    kept = [path.stat().st_size for path in ground.where.rglob("*") if path.is_file() and path.name != "step.json"]
+    kept = [path.stat().st_size for path in ground.where.rglob("*") if "." in path.name]
     assert sum(kept) <= 1000 and (await ground.engine.steps()).total == 3
     await ground.write("f", "x" * 2000)
     result = await ground.engine.write(ground.at("f"), "y", overwrite=True)
@@ -310,6 +310,28 @@ async def test_old_steps_are_forgotten(tmp_path: Path) -> None:
     await ground.write("f", "new")
     assert (await ground.engine.steps()).total == 0
     assert [path.name for path in ground.where.iterdir()] == []
+
+
+async def test_a_client_that_serves_less_has_its_old_contents_where_all_have_theirs(tmp_path: Path) -> None:
+    ground = Ground(tmp_path)
+    with ground.policy.narrowed_to(ground.policy.narrowed([(ground.root / "d").as_uri()])):
+        await ground.write("h", "new")
+        assert sorted(path.name for path in (ground.root / "d").iterdir()) == ["e", "h"]
+        await ground.undo()
+    assert ground.contents()["d/h"] == b"one\n"
+
+
+async def test_what_was_never_written_down_is_no_step_and_goes_in_the_end(tmp_path: Path) -> None:
+    ground = Ground(tmp_path)
+    await ground.write("f", "new")
+    (step,) = [path for path in ground.where.iterdir() if not path.suffix]
+    step.write_bytes(step.read_bytes()[:-1])
+    assert (await ground.engine.steps()).text().count("can't be read") == 0
+    step.unlink()
+    old = ground.where / "00000000000000000001-4-00000000.0"
+    old.write_text("old")
+    ground.store.tidy()
+    assert [path.stem for path in ground.where.iterdir()] == [step.name]  # it may be about to be
 
 
 async def test_a_store_of_others_is_not_used(tmp_path: Path) -> None:

@@ -102,7 +102,8 @@ class Writable(Readable):
     """A place beneath a served folder that may also be changed."""
 
 
-_narrower: ContextVar[Policy | None] = ContextVar("narrower", default=None)
+_narrower: ContextVar[tuple[Policy, Policy] | None] = ContextVar("narrower", default=None)
+"""A policy, and the narrower one that decides in its place; others, such as that of what is kept for undo, stay."""
 
 
 class Policy:
@@ -147,12 +148,13 @@ class Policy:
 
     @property
     def _now(self) -> Policy:
-        return _narrower.get() or self
+        wide, narrow = _narrower.get() or (self, self)
+        return narrow if wide is self else self
 
     @contextmanager
     def narrowed_to(self, policy: Policy) -> Generator[None]:
         """Let `policy`, made by `narrowed`, decide in this task and what it starts."""
-        token = _narrower.set(policy)
+        token = _narrower.set((self, policy))
         try:
             yield
         finally:

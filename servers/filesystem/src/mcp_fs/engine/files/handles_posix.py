@@ -151,7 +151,9 @@ def resolve(place: P, *, follow: bool = True) -> Spot[P]:
         Refused: a link leads outside the served folders, or to a protected secret.
         OSError: as open(2), without an errno of links but ELOOP for more than 40 of them.
     """
-    *above, last = place.parts or (".",)
+    if not place.parts:
+        return Spot(Folder(os.dup(place.root.fd), place), ".")
+    *above, last = place.parts
     fd = syscalls.open_beneath("/".join(above) or ".", _PASS | os.O_DIRECTORY, place.root.fd)
     if fd is not None:
         spot = Spot(Folder(fd, place.parent), last)

@@ -76,11 +76,12 @@ if sys.platform != "win32":
 
     def _hold_files(spots: Iterable[Spot[Readable]], stop: Stop, stack: ExitStack) -> None:
         """Hold the regular files at `spots` until `stack` ends; what is no such file needs no lock."""
-        files = {(found.st_dev, found.st_ino): spot for spot in spots if (found := _regular(spot)) is not None}
+        files = {(found.st_dev, found.st_ino): (spot, found) for spot in spots if (found := _regular(spot)) is not None}
         held = set[tuple[int, int]]()
         deadline = time.monotonic() + _PATIENCE
-        for _, spot in sorted(files.items(), key=lambda item: item[0]):
-            while (found := _regular(spot)) is not None and (found.st_dev, found.st_ino) not in held:
+        for _, (spot, now) in sorted(files.items(), key=lambda item: item[0]):
+            found: os.stat_result | None = now
+            while found is not None and (found.st_dev, found.st_ino) not in held:
                 try:
                     fd = spot.folder.open(spot.name, _LOOK)
                 except OSError:
@@ -90,6 +91,7 @@ if sys.platform != "win32":
                     break
                 found = os.fstat(fd)
                 held.add((found.st_dev, found.st_ino))
+                found = _regular(spot)
 
     def _flock(fd: int, spot: Spot[Readable], stop: Stop, deadline: float) -> bool:
         """Wait for the lock; False where the file system knows none."""

@@ -24,7 +24,7 @@ from mcp_fs.engine.files.syscalls import write_all
 from mcp_fs.engine.files.temp_files import clean_once, hold, remove_quietly, temporary_name
 from mcp_fs.engine.files.text import content_hash
 from mcp_fs.engine.suggestions import is_in_archive
-from mcp_fs.engine.undo.states import state_of
+from mcp_fs.engine.undo.states import file_state, hash_of, state_of
 from mcp_fs.engine.undo.step import Intent, Step
 from mcp_fs.models import Written
 from mcp_fs.policy import Readable, Writable
@@ -118,7 +118,7 @@ def regular_status(spot: Spot[Writable], place: Readable) -> os.stat_result | No
         return None
     if not stat.S_ISREG(found.st_mode):
         raise not_a_file(place, stat.S_IFMT(found.st_mode))
-    refuse_read_only(spot, place)
+    _refuse_read_only(spot, place, found)
     return found
 
 
@@ -132,7 +132,12 @@ def refuse_read_only(spot: Spot[Writable], place: Readable) -> None:
         found = spot.folder.stat(spot.name)
     except FileNotFoundError:
         return
-    if stat.S_ISREG(found.st_mode) and not (found.st_mode & 0o222 and _may_write(spot)):
+    if stat.S_ISREG(found.st_mode):
+        _refuse_read_only(spot, place, found)
+
+
+def _refuse_read_only(spot: Spot[Writable], place: Readable, found: os.stat_result) -> None:
+    if not (found.st_mode & 0o222 and _may_write(spot)):
         raise Refused(
             f"{quote(place.display)} is read-only ({stat.filemode(found.st_mode)}); nothing was changed.",
             "Write to another name, or ask the person to make it writable.",
@@ -162,6 +167,8 @@ class Staged:
     """A finished, durable temporary file that waits to take the place of `name`.
 
     Attributes:
+        made: its status.
+        content: what it holds, if that was at hand as a whole.
         old: what stood there when it was made; None for nothing.
         notes: what could not be kept, for the answer.
     """
@@ -169,14 +176,19 @@ class Staged:
     folder: Folder[Writable]
     name: str
     temporary: str
-    identity: tuple[int, int]
+    made: os.stat_result
+    content: bytes | None
     old: os.stat_result | None
     shown: Readable
     notes: list[str] = field(default_factory=list[str])
+    is_put: bool = False
 
     def intent(self) -> Intent:
         """What `put` will do, for who writes it down."""
-        new = state_of(self.folder, self.temporary, thorough=True)
+        if self.content is None or sys.platform == "win32":  # where closing a file changes its time
+            new = state_of(self.folder, self.temporary, thorough=True)
+        else:
+            new = file_state(self.made, hash_of(self.content))
         return Intent(self.folder.place / self.name, self.folder, new)
 
     def commit(self, *, replace: bool) -> None:
@@ -202,6 +214,7 @@ class Staged:
         except OSError as error:
             if not self.arrived():
                 raise problem(error, self.shown, "nothing was changed") from error
+        self.is_put = True
 
     def check_unchanged(self) -> None:
         """Return when the old file is still the one that was read.
@@ -223,7 +236,7 @@ class Staged:
         """Whether the rename has happened after all: a failing disk may report either way."""
         with suppress(OSError):
             found = self.folder.stat(self.name)
-            return (found.st_dev, found.st_ino) == self.identity
+            return os.path.samestat(found, self.made)
         return False
 
     def make_durable(self) -> None:
@@ -269,11 +282,16 @@ def stage(
         Problem: the temporary file can't be written; nothing was changed.
     """
     clean_once(spot.folder)
-    temporary = temporary_name()
+    temporary, staged = temporary_name(), None
+
+    def clean() -> None:
+        if staged is None or not staged.is_put:
+            remove_quietly(spot.folder, temporary)
+
     with ExitStack() as stack:
         try:
             fd = spot.folder.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY, 0o600)
-            stack.callback(remove_quietly, spot.folder, temporary)
+            stack.callback(clean)
             file = stack.enter_context(os.fdopen(fd, "wb", buffering=0))
             hold(fd)
             for block in (data,) if isinstance(data, bytes) else data:
@@ -285,7 +303,9 @@ def stage(
                 file.close()  # what is open there can't be renamed
         except OSError as error:
             raise problem(error, shown, "nothing was changed") from error
-        yield Staged(spot.folder, spot.name, temporary, (made.st_dev, made.st_ino), old, shown, notes)
+        content = data if isinstance(data, bytes) else None
+        staged = Staged(spot.folder, spot.name, temporary, made, content, old, shown, notes)
+        yield staged
 
 
 def sync(fd: int) -> None:

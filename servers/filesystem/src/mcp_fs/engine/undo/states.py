@@ -11,7 +11,7 @@ from typing import Any
 from mcp_batteries.errors import Problem
 from mcp_fs.engine.files.handles import Folder, open_regular
 
-__all__ = ["MADE", "State", "is_still", "state_of"]
+__all__ = ["MADE", "State", "file_state", "hash_of", "is_still", "state_of"]
 
 _HASHED = 8 << 20
 """Bytes of a file up to which its content counts, and not only which file it is."""
@@ -52,8 +52,7 @@ def state_of(folder: Folder[Any], name: str, *, thorough: bool = False) -> State
         return None
     device, number = found.st_dev, found.st_ino
     if stat.S_ISREG(found.st_mode):
-        text = _hash(folder, name) if thorough and found.st_size <= _HASHED else ""
-        return State("file", device, number, found.st_size, found.st_mtime_ns, text)
+        return file_state(found, _hash(folder, name, found.st_size) if thorough else "")
     if stat.S_ISLNK(found.st_mode):
         return State("link", device, number, text=folder.read_link(name))
     if stat.S_ISDIR(found.st_mode):
@@ -81,13 +80,25 @@ def is_still(folder: Folder[Any], name: str, state: State | None) -> bool:
         return True
     if not state.text or now.size != state.size:
         return False
-    return (_hash if state.kind == "file" else _digest)(folder, name) == state.text
+    return (_hash(folder, name, now.size) if state.kind == "file" else _digest(folder, name)) == state.text
 
 
-def _hash(folder: Folder[Any], name: str) -> str:
+def file_state(found: os.stat_result, text: str) -> State:
+    """The state of a regular file with this hash."""
+    return State("file", found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, text)
+
+
+def hash_of(data: bytes) -> str:
+    """The hash of a file's content; empty for one whose content does not count."""
+    return hashlib.sha256(data).hexdigest() if len(data) <= _HASHED else ""
+
+
+def _hash(folder: Folder[Any], name: str, size: int) -> str:
+    if size > _HASHED:
+        return ""
     try:
-        with open_regular(folder, name) as file:
-            return hashlib.sha256(file.read(_HASHED + 1)).hexdigest()
+        with open_regular(folder, name, folder.place) as file:
+            return hash_of(file.read(size + 1))
     except (OSError, Problem):
         return ""
 

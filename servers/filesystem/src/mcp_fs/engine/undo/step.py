@@ -18,9 +18,8 @@ from typing import Any, Self
 from mcp_batteries.errors import NotFound, Problem, TooLarge, reason
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.files.belongings import Belongings, copy_attributes
-from mcp_fs.engine.files.handles import Folder, Spot, open_folder, open_regular, resolve
+from mcp_fs.engine.files.handles import Folder, Spot, open_regular, resolve
 from mcp_fs.engine.files.syscalls import copy_blocks
-from mcp_fs.engine.files.temp_files import hold, remove_quietly
 from mcp_fs.engine.undo.states import State, is_still, state_of
 from mcp_fs.engine.undo.store import Item, Kept, Record, Store
 from mcp_fs.paths import file_uri
@@ -101,8 +100,8 @@ class Step:
         with suppress(OSError, Problem):
             given = [number for number, intent in enumerate(self._intents) if intent.gives is not None]
             if self._last is not None and given:
-                with open_folder(self._store.place(self._last.name)) as folder:
-                    return any(state_of(folder, str(number)) is not None for number in given)
+                with self._store.top() as top:
+                    return any(state_of(top, f"{self._last.name}.{number}") is not None for number in given)
         return False
 
     def drop(self, failure: OSError | Problem | None = None) -> None:
@@ -119,47 +118,47 @@ class Step:
         self.notes.append(f"undo_changes can't take this back: {why}")
 
     def _record(self, intents: Sequence[Intent]) -> Sequence[Writable | None]:
+        found = [self._before(intent) for intent in intents]
+        size = sum(bytes_kept for _, bytes_kept in found)
+        if size > self._store.most_bytes:
+            raise TooLarge(f"{size:,} bytes are more than the operator lets it keep")
         items: list[Item] = []
-        size = 0
         with ExitStack() as stack:
             top = stack.enter_context(self._store.top())
-            name = self._store.draft(top)
+            kept, fd = self._store.begin(top, size)
+            stack.callback(os.close, fd)
             try:
-                draft = stack.enter_context(top.folder(name))
-                hold(draft.fd)
-                for number, intent in enumerate(intents):
-                    self._stop.check()
-                    before, kept, bytes_kept = self._before(intent, draft, str(number))
-                    size += bytes_kept
-                    items.append(_item(intent, before, kept))
-                if size > self._store.most_bytes:
-                    raise TooLarge(f"{size:,} bytes are more than the operator lets it keep")
+                for number, (intent, (before, _)) in enumerate(zip(intents, found, strict=True)):
+                    folder, name = intent.folder, None
+                    if before is not None and folder is not None and intent.before is None:
+                        name = str(number)
+                        if intent.gives is None:
+                            self._stop.check()
+                            _keep(folder, intent.place.name, before, top, f"{kept.name}.{name}", self._stop)
+                    items.append(_item(intent, before, name))
                 tool, by = CALL.get()
-                record = Record(Kept(name, 0, size, ""), self._undoes or tool, by, self._undoes is not None, items)
-                self._last = self._store.publish(top, draft, record)
+                self._store.finish(fd, Record(kept, self._undoes or tool, by, self._undoes is not None, items))
             except BaseException:
-                remove_quietly(top, name)
+                stack.close()
+                self._store.remove(kept)
                 raise
-            self._intents, self._items = intents, items
+            self._last, self._intents, self._items = kept, intents, items
             self._stack.push(stack.pop_all())
         return [
-            None if intent.gives is None else self._store.place(f"{self._last.name}/{number}")
+            None if intent.gives is None else self._store.place(f"{kept.name}.{number}")
             for number, intent in enumerate(intents)
         ]
 
-    def _before(self, intent: Intent, into: Folder[Writable], name: str) -> tuple[State | None, str | None, int]:
+    def _before(self, intent: Intent) -> tuple[State | None, int]:
+        """What is there, and how many bytes it takes to keep it."""
         if intent.before is not None or intent.folder is None:
-            return intent.before, None, 0
+            return intent.before, 0
+        self._stop.check()
         thorough = intent.gives is None or self.is_far(intent.folder)  # what is copied there is copied back
         before = state_of(intent.folder, intent.place.name, thorough=thorough)
         if before is None:
-            return None, None, 0
-        if intent.gives is not None:
-            return before, name, intent.gives
-        if before.size > self._store.most_bytes:
-            raise TooLarge(f"{before.size:,} bytes are more than the operator lets it keep")
-        _keep(intent.folder, intent.place.name, before, into, name, self._stop)
-        return before, name, before.size
+            return None, 0
+        return before, before.size if intent.gives is None else intent.gives
 
 
 def _is_as_before(intent: Intent, item: Item) -> bool:

@@ -1,11 +1,11 @@
-"""Where old contents are kept: a private folder of the user, one folder in it for each step.
+"""Where old contents are kept: a private folder of the user, in it one file for each step.
 
-    TIME-BYTES-ID/step.json   who did what with which tool, and each entry's state before and after
-    TIME-BYTES-ID/0, 1, ...   what was there before: the same files by another name, or copies
-    new-*                     a step that is being written down; it becomes real by being renamed
+    TIME-BYTES-ID               who did what with which tool, and each entry's state before and after; ends with a line
+                                end, without which it is being written down, or never was
+    TIME-BYTES-ID.0, .1, ...    what was there before: the same files by another name, or copies
 
 A step is real before anything changes. What it cost and how old it is stands in its name, so that keeping within the
-bounds means reading one folder.
+bounds means reading one folder. There is no folder for each step: to make and to remove one costs more than all else.
 """
 
 from __future__ import annotations
@@ -17,21 +17,19 @@ import stat
 import sys
 import time
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import astuple, dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-from mcp_batteries.errors import Problem, Refused
-from mcp_fs.engine.files.handles import Folder, open_folder, open_regular
+from mcp_batteries.errors import NotFound, Problem, Refused
+from mcp_fs.engine.files.handles import Folder, open_file, open_folder
 from mcp_fs.engine.files.syscalls import write_all
-from mcp_fs.engine.files.temp_files import is_held, remove_quietly
+from mcp_fs.engine.files.temp_files import hold, is_held, remove_quietly
 from mcp_fs.engine.undo.states import State
 from mcp_fs.policy import Policy, Writable
 
 __all__ = ["Item", "Kept", "Record", "Store"]
 
-_STEP = "step.json"
-_NEW = "new-"
 _MOST_STEPS = 1000
 _LOOK_SECONDS = 60.0
 _DAY = 86_400.0
@@ -103,12 +101,16 @@ class Store:
     def __init__(self, where: str, *, most_bytes: int, days: float) -> None:
         self.most_bytes = most_bytes
         self._where, self._age = where, days * _DAY
-        self._opened: Policy | None = None
+        self._opened: Writable | None = None
         self._seen_at, self._seen_bytes = 0.0, 0
         self._spared: list[Sequence[Kept]] = []
 
-    def place(self, path: str = ".") -> Writable:
-        """A place in the store.
+    def place(self, name: str) -> Writable:
+        """The place of an entry of the store."""
+        return self._top() / name
+
+    def _top(self) -> Writable:
+        """Where the store is.
 
         Raises:
             Refused: others can look into the folder.
@@ -119,59 +121,53 @@ class Store:
             found = os.lstat(self._where)
             if sys.platform != "win32" and (found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077):
                 raise Refused("The folder for old contents is not private to this user.")
-            self._opened = Policy(_Where((self._where,)))
-        return self._opened.writable(path)
+            self._opened = Policy(_Where((self._where,))).writable(".")
+        return self._opened
 
     def top(self) -> Folder[Writable]:
         """The store's folder, open for listing; one that was removed meanwhile is made anew."""
         try:
-            return open_folder(self.place())
+            return open_folder(self._top())
         except Problem:
             self._opened = None
-            return open_folder(self.place())
+            return open_folder(self._top())
 
-    def draft(self, top: Folder[Writable]) -> str:
-        """Make a folder for a step that is being written down; its name."""
-        name = f"{_NEW}{secrets.token_hex(8)}"
-        top.make_folder(name, 0o700)
-        return name
+    def begin(self, top: Folder[Writable], size: int) -> tuple[Kept, int]:
+        """Make room for a step and begin to write it down; with the file, which keeps it as long as it is open."""
+        self.tidy(size)
+        moment, mark = time.time_ns(), secrets.token_hex(4)
+        kept = Kept(f"{moment:020}-{size}-{mark}", moment / 1e9, size, mark)
+        fd = top.open(kept.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+        hold(fd)
+        return kept, fd
 
-    def publish(self, top: Folder[Writable], draft: Folder[Writable], record: Record) -> Kept:
-        """Make a draft a step; on Windows that closes it. The record's `kept` tells no more than the size."""
+    def finish(self, fd: int, record: Record) -> None:
+        """Make what was begun a step."""
         items = [
             [item.uri, _told(item.before), _told(item.after), item.kept, item.source, _told(item.origin)]
             for item in record.items
         ]
         text = json.dumps({"tool": record.tool, "by": record.by, "undoes": record.undoes, "items": items})
-        fd = draft.open(_STEP, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
-        try:
-            write_all(fd, text.encode())
-        finally:
-            os.close(fd)
-        self.tidy(record.kept.size)
-        moment, size, mark = time.time_ns(), record.kept.size, secrets.token_hex(4)
-        kept = Kept(f"{moment:020}-{size}-{mark}", moment / 1e9, size, mark)
-        if sys.platform == "win32":
-            draft.close()  # what is open can't be renamed
-        top.rename_new(record.kept.name, top, kept.name)
-        self._seen_bytes += size
-        return kept
+        write_all(fd, f"{text}\n".encode())
+        self._seen_bytes += record.kept.size
 
     def steps(self) -> list[Kept]:
         """All steps, the newest first."""
         with self.top() as top:
-            found = [kept for name in top.names() if (kept := _kept(name)) is not None]
-        return sorted(found, key=lambda kept: kept.name, reverse=True)
+            return _sorted(top.names())[0]
 
     def read(self, kept: Kept) -> Record:
         """What a step did.
 
         Raises:
-            NotFound: it is gone.
+            NotFound: it is gone, or not yet there.
             OSError: it can't be read; ValueError, TypeError or KeyError: nor understood.
         """
-        with open_folder(self.place(kept.name)) as folder, open_regular(folder, _STEP) as file:
-            told = json.loads(file.read())
+        with open_file(self.place(kept.name)) as file:
+            text = file.read()
+        if not text.endswith(b"\n"):
+            raise NotFound("The step was not written down.")
+        told = json.loads(text)
         items = [
             Item(uri, _state(before), _state(after), name, source, _state(origin))
             for uri, before, after, name, source, origin in told["items"]
@@ -182,7 +178,7 @@ class Store:
         """Forget a step and what it keeps; with `idle`, only if nobody is at work on it."""
         with self.top() as top:
             if not (idle and is_held(top, kept.name)):
-                _forget(top, kept.name)
+                _forget(top, kept.name, [name for name in top.names() if name.startswith(f"{kept.name}.")])
 
     @contextmanager
     def sparing(self, steps: Sequence[Kept]) -> Generator[None]:
@@ -204,28 +200,49 @@ class Store:
             return
         with self.top() as top:
             too_much, spared = False, {kept.name for steps in self._spared for kept in steps}
-            for number, kept in enumerate(self.steps()):
+            steps, contents = _sorted(top.names())
+            for number, kept in enumerate(steps):
                 too_much = too_much or left + kept.size > self.most_bytes or number >= _MOST_STEPS
                 is_due = (too_much or now - kept.time > self._age) and kept.name not in spared
+                kept_for_it = contents.pop(kept.name, ())
                 if is_due and not is_held(top, kept.name):
-                    _forget(top, kept.name)
+                    _forget(top, kept.name, kept_for_it)
                 else:
                     left += kept.size
-            for name in top.names():
-                if name.startswith(_NEW) and now - top.stat(name).st_mtime > _DAY and not is_held(top, name):
-                    remove_quietly(top, name)
+            for stem, names in contents.items():  # of steps that were being forgotten
+                if (gone := _kept(stem)) is not None and now - gone.time > _DAY:
+                    _forget(top, stem, names)
         self._seen_at, self._seen_bytes = now, left - (more or 0)
 
 
-def _forget(top: Folder[Writable], name: str) -> None:
-    doomed = f"{_NEW}{secrets.token_hex(8)}"
-    with suppress(OSError):
-        top.rename_new(name, top, doomed)  # a step is there whole or not at all
-        remove_quietly(top, doomed)
+def _sorted(names: Sequence[str]) -> tuple[list[Kept], dict[str, list[str]]]:
+    """The steps among names in the store, the newest first, and by name of a step what is kept for it."""
+    contents: dict[str, list[str]] = {}
+    steps: list[Kept] = []
+    for name in names:
+        stem, dot, _ = name.partition(".")
+        if dot:
+            contents.setdefault(stem, []).append(name)
+        elif (kept := _kept(name)) is not None:
+            steps.append(kept)
+    return sorted(steps, key=lambda kept: kept.name, reverse=True), contents
+
+
+def _forget(top: Folder[Writable], name: str, contents: Sequence[str]) -> None:
+    try:
+        top.remove(name)  # a step is there whole or not at all
+    except FileNotFoundError:
+        pass
+    except OSError:  # on Windows somebody is at work on it
+        return
+    for kept in contents:
+        remove_quietly(top, kept)
 
 
 def _told(state: State | None) -> Any:
-    return None if state is None else astuple(state)
+    if state is None:
+        return None
+    return state.kind, state.device, state.number, state.size, state.changed, state.text
 
 
 def _state(told: Any) -> State | None:

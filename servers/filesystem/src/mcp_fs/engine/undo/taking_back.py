@@ -231,7 +231,7 @@ def _entry(policy: Policy, store: Store, record: Record, item: Item) -> _Entry:
         item,
         policy.writable(item.uri),
         None if item.source is None else policy.writable(item.source),
-        None if item.kept is None else store.place(f"{record.kept.name}/{item.kept}"),
+        None if item.kept is None else store.place(f"{record.kept.name}.{item.kept}"),
     )
 
 
@@ -319,7 +319,7 @@ def _refuse_changed(entries: Sequence[_Entry], touched: _Touched, later: Sequenc
 
 def _take_back(one: _Step, store: Store, step: Step, stop: Stop) -> None:
     with told(one.entries[0].place), ExitStack() as stack:
-        hold(stack.enter_context(open_folder(store.place(one.record.kept.name))).fd)
+        hold(stack.enter_context(open_file(store.place(one.record.kept.name))).fileno())
         entries = [entry for entry in one.entries if _standing(entry) != "back already"]
         if entries and all(entry.item.before == MADE for entry in entries):
             step.record([Intent(entry.place, None, MADE) for entry in reversed(entries)])
