@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcp_batteries.errors import NotFound, Refused, Unavailable, quote, reason
@@ -43,7 +43,7 @@ class Layout:
 
     @property
     def objects(self) -> str:
-        return os.path.join(self.common_dir, "objects")
+        return f"{self.common_dir}{os.sep}objects"
 
 
 def inspect(folder: str, served: Sequence[str]) -> Layout:
@@ -61,12 +61,10 @@ def inspect(folder: str, served: Sequence[str]) -> Layout:
         layout = _find(folder, served)
         for part in {layout.git_dir, layout.common_dir}:
             _refuse_links(part, _UNUSED)
-        for part in (layout.objects, *(os.path.join(layout.objects, name) for name in ("info", "pack"))):
+            _refuse_links(f"{part}{os.sep}refs", below=True)
+        objects = layout.objects
+        for part in (objects, f"{objects}{os.sep}info", f"{objects}{os.sep}pack", f"{layout.common_dir}{os.sep}info"):
             _refuse_links(part)
-        _refuse_links(os.path.join(layout.common_dir, "info"))
-        for part in {layout.git_dir, layout.common_dir}:
-            for below in _folders(os.path.join(part, "refs")):
-                _refuse_links(below)
         _check_alternates(layout.objects, served, _MOST_ALTERNATES)
     except OSError as error:
         raise Unavailable(f"The repository can't be read: {reason(error)}.", "The operator can mend that.") from None
@@ -74,7 +72,7 @@ def inspect(folder: str, served: Sequence[str]) -> Layout:
 
 
 def _find(folder: str, served: Sequence[str]) -> Layout:
-    dot_git = os.path.join(folder, ".git")
+    dot_git = f"{folder.rstrip(os.sep)}{os.sep}.git"
     try:
         mode = os.lstat(dot_git).st_mode
     except FileNotFoundError:
@@ -91,7 +89,10 @@ def _find(folder: str, served: Sequence[str]) -> Layout:
         git_dir = _pointed_to(folder, dot_git, served)
     else:
         raise _refused("`.git`")
-    common = os.path.realpath(os.path.join(git_dir, small_file(os.path.join(git_dir, "commondir")) or "."))
+    shared = small_file(f"{git_dir}{os.sep}commondir")
+    if not shared:
+        return Layout(folder, git_dir, git_dir)
+    common = os.path.realpath(os.path.join(git_dir, shared))
     if common != os.path.realpath(git_dir) and os.path.dirname(os.path.realpath(git_dir)) != os.path.join(
         common, "worktrees"
     ):
@@ -117,20 +118,23 @@ def _pointed_to(folder: str, dot_git: str, served: Sequence[str]) -> str:
     return git_dir
 
 
-def _refuse_links(folder: str, but: frozenset[str] = frozenset()) -> None:
-    """Return if all that lies directly in `folder` is a file or a folder.
+def _refuse_links(folder: str, but: frozenset[str] = frozenset(), *, below: bool = False) -> None:
+    """Return if all that lies directly in `folder`, or `below` it, is a file or a folder.
 
     Raises:
         Refused: something is a link, a pipe or a device.
     """
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.name in but or entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False):
-                    continue
-                raise _refused(quote(entry.name))
-    except (FileNotFoundError, NotADirectoryError):
-        pass
+    folders = [folder]
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders += [entry.path] * below
+                    elif not (entry.is_file(follow_symlinks=False) or entry.name in but):
+                        raise _refused(quote(entry.name))
+        except (FileNotFoundError, NotADirectoryError):
+            pass
 
 
 def refuse_links_below(layout: Layout) -> None:
@@ -146,11 +150,6 @@ def refuse_links_below(layout: Layout) -> None:
             _refuse_links(above, _UNUSED if above == part else frozenset())
 
 
-def _folders(folder: str) -> Iterator[str]:
-    for above, _, _ in os.walk(folder):
-        yield above
-
-
 def _refused(what: str) -> Refused:
     return Refused(
         f"In the git directory {what} is a link or a special file, which may lead anywhere.",
@@ -160,7 +159,7 @@ def _refused(what: str) -> Refused:
 
 def _check_alternates(objects: str, served: Sequence[str], levels: int) -> None:
     for name in ("alternates", "http-alternates"):
-        for line in (small_file(os.path.join(objects, "info", name)) or "").splitlines():
+        for line in (small_file(f"{objects}{os.sep}info{os.sep}{name}") or "").splitlines():
             if not line or line.startswith("#"):
                 continue
             other = os.path.realpath(os.path.join(objects, line.strip('"')))

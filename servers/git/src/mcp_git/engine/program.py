@@ -98,13 +98,17 @@ class Git:
         fine: Iterable[int] = (0,),
         changes: bool = False,
         literal: bool = True,
+        layout: Layout | None = None,
     ) -> Generator[Generator[bytes]]:
         """Run git for a block that takes what it prints piece by piece, and may leave before its end.
+
+        Args:
+            layout: of the repository, if the policy has just told it.
 
         Raises:
             Failed: it ended otherwise than `fine`, and was read to its end.
         """
-        layout = self._policy.layout(repository, changes=changes)
+        layout = layout or self._policy.layout(repository, changes=changes)
         shadow, environment = self._shadows.environment(layout)
         words = [*(["--literal-pathspecs"] if literal else []), *words]
         with self._started(layout, shadow, words, environment, stop, given, fine) as (pieces, _):

@@ -75,7 +75,7 @@ class Shadows:
             "GIT_OBJECT_DIRECTORY": layout.objects,
             **({"GIT_WORK_TREE": layout.work_tree} if layout.work_tree else {}),
         }
-        shallow = os.path.join(layout.common_dir, "shallow")
+        shallow = f"{layout.common_dir}{os.sep}shallow"
         if os.path.lexists(shallow):
             environment["GIT_SHALLOW_FILE"] = shallow
         with shadow.turn:
@@ -89,14 +89,14 @@ class Shadows:
         if not os.path.isdir(shadow.folder):
             os.mkdir(shadow.folder)
         for name in ("refs", "logs", "info", "packed-refs", "reftable"):
-            target, place = os.path.join(layout.common_dir, name), os.path.join(shadow.folder, name)
+            target, place = f"{layout.common_dir}{os.sep}{name}", f"{shadow.folder}{os.sep}{name}"
             if sys.platform == "win32":
                 _link_on_windows(target, place)
             elif not os.path.lexists(place) and (name != "reftable" or os.path.isdir(target)):
                 os.symlink(target, place)
 
     def _configure(self, shadow: Shadow, layout: Layout) -> None:
-        path = os.path.join(layout.common_dir, "config")
+        path = f"{layout.common_dir}{os.sep}config"
         now = _signature(path)
         if now == shadow.configured:
             return
@@ -125,7 +125,7 @@ class Shadows:
         Raises:
             Refused: one of them leads out, so that a diff would show what is there.
         """
-        now = _signature(os.path.join(layout.git_dir, "index"))
+        now = _signature(f"{layout.git_dir}{os.sep}index")
         if now is None or now == shadow.index:
             return
         try:

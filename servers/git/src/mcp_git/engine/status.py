@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from mcp_batteries.limits import Stop
 from mcp_git.engine.program import Git
 from mcp_git.engine.runs import items
-from mcp_git.layout import small_file
+from mcp_git.layout import Layout, small_file
 from mcp_git.models import Answer, counted
 from mcp_git.names import one_line, shown
 from mcp_git.policy import Place, Policy, Repository
@@ -50,11 +50,14 @@ class State:
         return f"{where}, {', '.join(parts) or 'even with'} {one_line(self.upstream)}"
 
 
-def look(git: Git, repository: Repository, stop: Stop, place: Place | None = None) -> State:
+def look(
+    git: Git, repository: Repository, stop: Stop, place: Place | None = None, layout: Layout | None = None
+) -> State:
     """Run `git status`."""
     words = ["status", "--porcelain=v2", "--branch", "--show-stash", "-z", "--ignore-submodules=dirty"]
     state = State()
-    with git.pieces(repository, [*words, "--", *([place.path] if place and place.path else [])], stop) as pieces:
+    words += ["--", *([place.path] if place and place.path else [])]
+    with git.pieces(repository, words, stop, layout=layout) as pieces:
         listed = items(pieces)
         for item in listed:
             _take(state, item, listed)
@@ -101,7 +104,7 @@ def status(git: Git, policy: Policy, repository: Repository, place: Place, limit
     if layout.work_tree is None:
         head = git.run(repository, ["symbolic-ref", "--short", "HEAD"], stop, fine=(0, 1, 128)).text.strip()
         return Answer([f"bare repository, HEAD is {one_line(head) or 'detached'}", "there is no work tree"])
-    state = look(git, repository, stop, place)
+    state = look(git, repository, stop, place, layout)
     facts = [state.branch, *under_way(layout.git_dir)]
     numbers = _numbers(entry[0] for entry in state.entries)
     facts.append(", ".join(f"{number:,} {what}" for what, number in numbers.items()) or "clean")
@@ -170,7 +173,7 @@ def under_way(git_dir: str) -> list[str]:
     """What was begun in a repository and is not finished."""
 
     def there(name: str) -> bool:
-        return os.path.exists(os.path.join(git_dir, name))
+        return os.path.exists(f"{git_dir}{os.sep}{name}")
 
     found: list[str] = []
     for folder, number, last in (("rebase-merge", "msgnum", "end"), ("rebase-apply", "next", "last")):
