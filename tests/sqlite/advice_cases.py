@@ -102,6 +102,9 @@ CASES: dict[str, tuple[str, ...]] = {
     "SELECT c.country, count(*) FROM customers c WHERE c.country = 'C3' AND c.born > '2003-01-01' GROUP BY 1": (
         "customers(country,born)",),
     # None: half of the rows, a table of three rows, what is there already, what no index can do.
+    "SELECT c.name, count(*) FROM customers c JOIN orders o ON o.customer_id = c.id"
+    " WHERE o.status = 'new' AND o.placed >= '2025-09-01' GROUP BY c.id": (
+        "orders(placed)", "orders(status,placed)", "orders(status,placed,customer_id)"),
     "SELECT * FROM customers WHERE status = 'active'": ("",),
     "SELECT sum(total) FROM orders WHERE status = 'done'": ("", "orders(status,total)"),
     "SELECT * FROM sizes WHERE code = 'm'": ("",),

@@ -21,6 +21,18 @@ async def test_an_index_is_proposed_with_its_plan(tmp_path: Path) -> None:
         assert tried.startswith("SEARCH u USING COVERING INDEX u_note (note=?)") and "mcp_candidate" not in said
 
 
+async def test_what_others_change_of_the_schema_is_in_the_next_plan(tmp_path: Path) -> None:
+    path, sql = make(tmp_path / "a.db"), "SELECT note FROM u WHERE note = 'x'"
+    async with served(path, "--workers", 1) as wire:
+        for index, step in enumerate(("CREATE INDEX u_by_note ON u (note)", "DROP INDEX u_by_note") * 2):
+            run(path, step)
+            for said in (
+                text_of(await wire.call("explain_query", sql=sql)).partition("With these")[0],
+                text_of(await wire.call("query_rows", sql=f"/* why */ explain query plan {sql}")),
+            ):
+                assert ("USING COVERING INDEX u_by_note" in said) == (index % 2 == 0), said
+
+
 async def test_statistics_decide_what_is_proposed(tmp_path: Path) -> None:
     path = make(tmp_path / "a.db")
     run(

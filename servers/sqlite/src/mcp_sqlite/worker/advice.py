@@ -107,6 +107,8 @@ class _Copy:
         self._database, self._sql, self._values = database, sql, values
         self._authorizer = Authorizer()
         self._made: dict[str, _Index] = {}
+        self._key_of: dict[str, str] = {}
+        """The column by which a table's rows are kept, in small letters."""
         self._rows_of: dict[str, int] = {}
         self._per_value: dict[_Index, list[float]] = {}
         self._tried = 0
@@ -163,6 +165,8 @@ class _Copy:
             for table, columns in tables.items():
                 for parts in combined(found, columns if len(columns) <= 6 else ()):
                     index = _Index(table, parts)
+                    if parts[0].strip('"`[]').lower() == self._key_of.get(table):
+                        continue  # That is how its rows are found already.
                     if len(parts) == width and index not in self._per_value and self._tried < _MOST_CANDIDATES:
                         self._make_one(index)
         self._authorizer.begin(Mode.OWN)
@@ -198,6 +202,10 @@ class _Copy:
         found = safe(self._database, f"SELECT max(rowid) FROM main.{quoted(table)}")
         number = known if known is not None else (found[0][0] if found else 100_000)
         self._rows_of[table] = max(1, int(number or 1))
+        key = safe(self._database, "SELECT name FROM pragma_table_info(?) WHERE pk", [table])
+        alias = safe(self._database, "SELECT 1 FROM pragma_index_list(?) WHERE origin = 'pk'", [table])
+        if len(key) == 1 and not alias:
+            self._key_of[table] = str(key[0][0]).lower()
 
     def _different(self, table: str, parts: tuple[str, ...], rows: int) -> float:
         """How many different values the table has, from a sample (the estimator "Duj1" of Haas and others)."""

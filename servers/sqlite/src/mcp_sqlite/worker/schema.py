@@ -21,6 +21,7 @@ __all__ = [
     "module_of",
     "name_of",
     "named_in",
+    "notice_changes",
     "open_virtual",
     "quoted",
     "rows_by_statistics",
@@ -244,6 +245,12 @@ def rows_by_statistics(database: Database, table: str) -> int | None:
     """How many rows a table had at the last ANALYZE; a partial index has fewer."""
     rows = safe(database, "SELECT max(CAST(stat AS INTEGER)) FROM sqlite_stat1 WHERE tbl = ?", [table])
     return rows[0][0] if rows else None
+
+
+def notice_changes(database: Database) -> None:
+    """Read again what others have changed of the schema. EXPLAIN does not look: it begins no transaction."""
+    for _, name, _ in database.own("PRAGMA database_list"):
+        database.own(f"SELECT 1 FROM {quoted(str(name))}.sqlite_master LIMIT 1")
 
 
 def safe(database: Database, sql: str, parameters: Any = ()) -> list[tuple[Any, ...]]:

@@ -32,6 +32,7 @@ Send = Callable[[dict[str, Any]], None]
 _MOST = 50
 """Statements of one call."""
 _BLANK = re.compile(r"(?:[\s;]|--[^\n]*(?:\n|\Z)|(?>/\*.*?(?:\*/|\Z)))*", re.DOTALL)
+_EXPLAIN = re.compile(rf"{_BLANK.pattern}EXPLAIN\b", re.DOTALL | re.IGNORECASE)
 _NAMES = re.compile(
     r"""'(?:[^']|'')*'|--[^\n]*|/\*.*?(?:\*/|\Z)|`[^`]*`|\[[^\]]*\]|\bAS\s+"(?:[^"]|"")*"|"(\w+(?:\ \w+)*)\"""",
     re.DOTALL | re.IGNORECASE,
@@ -179,8 +180,10 @@ def execute(database: Database, mode: Mode, sql: str, given: Any) -> sqlite3.Cur
         sql = part.ordered(
             database.own, lambda sql: _planned(database, mode, f"EXPLAIN QUERY PLAN {sql}", values), part.checked(sql)
         )
-    database.authorizer.begin(mode)
     try:
+        if _EXPLAIN.match(sql):
+            schema.notice_changes(database)
+        database.authorizer.begin(mode)
         try:
             return database.connection.execute(sql, values)
         except sqlite3.Error:
@@ -196,8 +199,9 @@ def execute(database: Database, mode: Mode, sql: str, given: Any) -> sqlite3.Cur
 
 def _planned(database: Database, mode: Mode, sql: str, values: Any) -> list[Any]:
     """What EXPLAIN tells of a caller's statement; nothing where it is wrong, as its caller is about to hear."""
-    database.authorizer.begin(mode)
     try:
+        schema.notice_changes(database)
+        database.authorizer.begin(mode)
         return database.connection.execute(sql, values).fetchall()
     except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError):
         return []
