@@ -42,8 +42,7 @@ _LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|[a-z]+:|#)([^)\s#]+)(#[^)\s]*)?
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     servers = [page for page in PAGES.values() if page.startswith("servers/")]
     hosts = sorted(f"hosts/{page.name}" for page in (ROOT / "docs/hosts").glob("*.md") if page.stem != "README")
-    chinese = [page for page in [*servers, "hosts/README.zh-CN.md", *hosts] if page.endswith(".zh-CN.md")]
-    servers, hosts = ([page for page in group if page not in chinese] for group in (servers, hosts))
+    (servers, servers_zh), (hosts, hosts_zh) = (_by_language(pages) for pages in (servers, hosts))
     decisions = sorted(f"decisions/{page.name}" for page in (ROOT / "docs/decisions").glob("*.md"))
     pages = sorted(page.name for page in (ROOT / "docs").glob("*.md") if page.name != "README.md")
     own = ["contributing.md", "conduct.md", "house.md", "package.md", "example.md", "changelog.md"]
@@ -53,14 +52,22 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
         {"Hosts": ["hosts/README.md", *hosts]},
         {"How it works": ["security.md", *pages]},
         {"For contributors": [*own, {"Decisions": decisions}]},
-        {"中文": ["zh-CN.md", *chinese]},
+        {"中文": ["zh-CN.md", {"服务器": servers_zh}, {"宿主": ["hosts/README.zh-CN.md", *hosts_zh]}]},
     ]
     return config
 
 
+def _by_language(pages: list[str]) -> tuple[list[str], list[str]]:
+    """The English ones of `pages`, and the Chinese."""
+    chinese = [page for page in pages if page.endswith(".zh-CN.md")]
+    return [page for page in pages if page not in chinese], chinese
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     for source, target in PAGES.items():
-        text = relinked((ROOT / source).read_text("utf-8"), source, target, str(config.repo_url))
+        # The site names a page by its heading if nothing stands before it.
+        text = re.sub(r"^<!--.*?-->\s+", "", (ROOT / source).read_text("utf-8"))
+        text = relinked(text, source, target, str(config.repo_url))
         files.append(File.generated(config, target, content=text))
     return files
 

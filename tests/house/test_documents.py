@@ -116,3 +116,14 @@ def test_a_translation_of_an_older_page_is_found(tmp_path: Path) -> None:
         page.write_text(text, "utf-8")
         digests.append(_digest(page))
     assert digests[0] != digests[1] == digests[2]
+
+
+def test_a_translation_of_a_servers_page_is_of_what_it_translates(tmp_path: Path) -> None:
+    page = tmp_path / "README.md"
+    text = "Start.\n## Tools\nx\n<!-- tools -->\n## Security model\n\n- **Safe.** Why.\n## Privacy\n\nNone.\n## More\n"
+    page.write_text(text, "utf-8")
+    before = _digest(page)
+    changes = {"Start": True, "x\n": False, "Safe": True, "Why": False, "None": True, "More": False}
+    for word, counts in changes.items():
+        page.write_text(text.replace(word, f"Another {word}"), "utf-8")
+        assert (_digest(page) != before) is counts, word
