@@ -43,9 +43,9 @@ images:
 windows *suites:
     uv run python tests/windows/leg.py {{ suites }}
 
-# Measure beside peers; prints ratios.
+# Every member beside its peers: one table of ratios, in a quarter of an hour.
 bench *arguments:
-    uv run python tests/benchmarks/bench.py {{ arguments }}
+    uv run python tests/benchmarks/small_calls.py {{ arguments }}
 
 # Replicas, buses and faults in 100,000 worlds made by their seeds.
 simulate *arguments:

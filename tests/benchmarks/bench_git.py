@@ -91,6 +91,21 @@ def history(commits: int) -> Generator[bytes]:
         yield f"M 100644 inline d{file % 20:02}/f{file:03}.txt\ndata {len(body)}\n".encode() + body + b"\n"
 
 
+def made(folder: Path, commits: int) -> Path:
+    """A repository with that many commits, a branch, and ten files that differ."""
+    repository = Made(folder)
+    with subprocess.Popen([GIT, "fast-import", "--quiet"], cwd=folder, stdin=subprocess.PIPE) as importing:
+        assert importing.stdin is not None
+        importing.stdin.writelines(history(commits))
+        importing.stdin.close()
+    assert importing.returncode == 0
+    repository.git("reset", "--quiet", "--hard")
+    repository.git("branch", "topic", "HEAD~30")
+    for number in range(10):
+        repository.write(f"d{number:02}/f{number:03}.txt", "changed\n")
+    return folder
+
+
 async def asked(wire: StdioWire, call: Call) -> tuple[float, int]:
     """Milliseconds of a call, and the bytes of its answer."""
     begun = time.perf_counter()
@@ -157,17 +172,7 @@ def _memory(wire: StdioWire) -> int:
 def main(commits: int, rounds: int) -> None:
     """Measure."""
     with tempfile.TemporaryDirectory() as temporary:
-        made = Made(Path(temporary) / "big")
-        with subprocess.Popen([GIT, "fast-import", "--quiet"], cwd=made.path, stdin=subprocess.PIPE) as importing:
-            assert importing.stdin is not None
-            importing.stdin.writelines(history(commits))
-            importing.stdin.close()
-        assert importing.returncode == 0
-        made.git("reset", "--quiet", "--hard")
-        made.git("branch", "topic", "HEAD~30")
-        for number in range(10):
-            made.write(f"d{number:02}/f{number:03}.txt", "changed\n")
-        anyio.run(measured, made.path, rounds)
+        anyio.run(measured, made(Path(temporary) / "big", commits), rounds)
 
 
 if __name__ == "__main__":

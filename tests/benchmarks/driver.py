@@ -9,7 +9,7 @@ import select
 import subprocess
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -31,11 +31,13 @@ class Server:
         command: the program and its arguments.
         revision: `LEGACY` or `MODERN`; `open` speaks it.
         seconds: how long any one answer may take.
+        variables: of its environment, beside what is there.
     """
 
     command: Sequence[str]
     revision: str = LEGACY
     seconds: float = 20.0
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
     _rest: bytearray = field(default_factory=bytearray, repr=False)
     _lines: deque[bytes] = field(default_factory=deque, repr=False)
     _last: int = 0
@@ -43,6 +45,7 @@ class Server:
     def __enter__(self) -> Self:
         # Set on some machines, and it doubles Python's start.
         env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        env |= self.variables
         pipe = subprocess.PIPE
         self.started = time.perf_counter()
         self._process = subprocess.Popen(self.command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=env)
@@ -156,6 +159,10 @@ class Server:
         return self.message("tools/call", {"name": tool, "arguments": arguments})[1]
 
     # What it costs
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def cpu(self) -> float:
         """Processor seconds of the process, all threads, living or ended, and of children it has waited for."""

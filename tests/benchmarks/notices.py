@@ -40,9 +40,9 @@ def _measure(peer: Peer, run: Run, revision: str, files: list[Path], row: Row, a
     with Server(peer.command(data.Data(run.root).watched), revision) as server:
         server.open()
         begun = time.perf_counter()
-        _follow(server, revision, [peer.uri(file) for file in files])
+        follow(server, revision, [peer.uri(file) for file in files])
         armed.add(peer.name, (time.perf_counter() - begun) * 1000)
-        _quiet(server, 1.0)
+        quiet(server, 1.0)
         used = 0.0
         for number in range(writes + 3):
             file = files[chance.randrange(len(files))]
@@ -53,14 +53,14 @@ def _measure(peer: Peer, run: Run, revision: str, files: list[Path], row: Row, a
                 if _UPDATED in line and json.loads(line)["params"]["uri"] == peer.uri(file):
                     break
             spent = (time.perf_counter() - begun) * 1000
-            _quiet(server, _PAUSE + chance.random() * 0.05)
+            quiet(server, _PAUSE + chance.random() * 0.05)
             if number >= 3:  # The first ones warm up.
                 row.add(peer.name, spent)
                 used += server.cpu() - before
         cpu.add(peer.name, used * 1000 / writes)
 
 
-def _follow(server: Server, revision: str, uris: list[str]) -> None:
+def follow(server: Server, revision: str, uris: list[str]) -> None:
     if revision >= MODERN:
         wanted = {"notifications": {"resourceSubscriptions": uris}}
         server.send(server.message("subscriptions/listen", wanted)[1])
@@ -78,7 +78,7 @@ def _follow(server: Server, revision: str, uris: list[str]) -> None:
                 raise Failed(json.loads(answer)["error"]["message"])
 
 
-def _quiet(server: Server, seconds: float) -> None:
+def quiet(server: Server, seconds: float) -> None:
     """Let that much time pass, dropping what arrives."""
     until = time.perf_counter() + seconds
     while (left := until - time.perf_counter()) > 0:
