@@ -79,7 +79,7 @@ def test_every_room_of_the_common_package_is_described() -> None:
 
 def _digest(page: Path) -> str:
     """Of what people wrote in `page` to be translated: what is generated in it is made for every language alike."""
-    text = re.sub(r"<!-- (badges \w+|hosts) -->.*?<!-- /\1 -->", "", page.read_text("utf-8"), flags=re.DOTALL)
+    text = re.sub(r"<!-- (badges \w+) -->.*?<!-- /\1 -->", "", page.read_text("utf-8"), flags=re.DOTALL)
     first, tools, _ = text.partition("<!-- tools -->")
     if tools:
         # Of a server's page what comes before the tables, what its safety is in short, and privacy.
@@ -112,7 +112,7 @@ def test_each_sentence_of_what_is_generated_has_one_translation() -> None:
 def test_a_translation_of_an_older_page_is_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     digests: list[str] = []
-    for text in ("Old words.\n", "New words.\n", "New\nwords.\n<!-- hosts -->\nx\n<!-- /hosts -->\n"):
+    for text in ("Old words.\n", "New words.\n", "New\nwords.\n<!-- badges x -->\nx\n<!-- /badges x -->\n"):
         page.write_text(text, "utf-8")
         digests.append(_digest(page))
     assert digests[0] != digests[1] == digests[2]

@@ -22,7 +22,7 @@ from mcp_batteries.settings import Positional, Settings, load, variable
 from mcp_batteries.testing.bundles import LOCALE, localized, manifest, registry_entry
 from mcp_batteries.testing.languages import ENGLISH, Language, chinese
 from mcp_batteries.testing.members import Member, members, package_of
-from mcp_batteries.testing.pages import badges, host_pages, hosts_table
+from mcp_batteries.testing.pages import badges, host_pages
 
 __all__ = ["filled", "generated", "package_of", "snapshot", "tables"]
 
@@ -121,7 +121,7 @@ def generated(root: Path, other: Language | None = None) -> dict[str, str]:
     other = other or chinese(root)
     servers = members(root)
     described = [item for item in servers if _snapshot_of(root, item).exists()]
-    front = {"hosts": hosts_table("docs/hosts/")} | {f"badges {item.name}": badges(item) for item in servers}
+    front = {f"badges {item.name}": badges(item) for item in servers}
     files = {"README.md": filled((root / "README.md").read_text("utf-8"), front)}
     files["docs/servers.md"] = _overview(root, described)
     files["docs/settings.md"] = _options()

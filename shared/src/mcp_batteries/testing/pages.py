@@ -18,7 +18,7 @@ from mcp_batteries.settings import Host
 from mcp_batteries.testing.languages import ENGLISH, Language
 from mcp_batteries.testing.members import Member
 
-__all__ = ["FENCES", "TITLES", "URL", "WINDOWS_HOME", "badges", "host_pages", "hosts_table"]
+__all__ = ["FENCES", "TITLES", "URL", "WINDOWS_HOME", "badges", "host_pages"]
 
 _BADGE = "https://img.shields.io/badge"
 WINDOWS_HOME = r"C:\Users\you"
@@ -128,7 +128,7 @@ A host is the program in which the model works. Each page has the entry for ever
 checkout, from git, installed, in a container, over HTTP. `--print-config HOST` on any server prints the one
 for the way that server was installed."""),
         "",
-        hosts_table(language=language),
+        _hosts_table(language),
         "",
         language.say("Paths and places on Windows have [a page of their own](windows.md)."),
         "",
@@ -152,12 +152,12 @@ belong to other people, so no entry here asks the index for one. From a clone:""
     return "\n".join(lines)
 
 
-def hosts_table(folder: str = "", language: Language = ENGLISH) -> str:
-    """A line per host, with links to its page in `folder`."""
+def _hosts_table(language: Language) -> str:
+    """A line per host, with links to its page."""
     lines = [language.say("| host | where the entry goes | `--print-config` |"), "| --- | --- | --- |"]
     for host in get_args(Host):
         where = language.say(place(host, windows=False))
-        lines.append(f"| [{TITLES[host]}]({folder}{host}{language.suffix}.md) | {where} | `{host}` |")
+        lines.append(f"| [{TITLES[host]}]({host}{language.suffix}.md) | {where} | `{host}` |")
     return "\n".join(lines)
 
 
