@@ -36,6 +36,9 @@ HOSTS = {
 }
 """The pages with an entry for each server and each way to start it."""
 
+LANDING = ROOT / "docs/landing.md"
+"""What the site's first page says in place of the head of `docs/README.md`, as GitHub cannot show it."""
+
 _LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|[a-z]+:|#)([^)\s#]+)(#[^)\s]*)?(?=\))")
 
 
@@ -77,6 +80,9 @@ def on_page_markdown(markdown: str, page: Any, config: MkDocsConfig, files: File
         return markdown
     if page.file.src_uri in HOSTS:
         markdown = tabbed(markdown)
+    if page.file.src_uri == "README.md":
+        page.meta["hide"] = ["navigation", "toc"]
+        markdown = LANDING.read_text("utf-8") + markdown[markdown.index("\n## Ways to install\n") :]
     return relinked(markdown, f"docs/{page.file.src_uri}", page.file.src_uri, str(config.repo_url))
 
 
