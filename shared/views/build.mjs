@@ -21,7 +21,7 @@ const PACKAGES = {
   "servers/github/src/mcp_github/pages": ["draft", "issues", "pull"],
 };
 const BUNDLED = ["@dagrejs/dagre", "@tanstack/preact-store", "@tanstack/preact-table", "@tanstack/store",
-  "@tanstack/table-core", "diff", "preact", "uplot"];
+  "@tanstack/table-core", "devlop", "diff", "highlight.js", "lowlight", "marked", "preact", "uplot"];
 
 const digest = (data, encoding = "hex") => createHash("sha256").update(data).digest(encoding);
 

@@ -5,7 +5,7 @@ import { browse, until } from "./harness.mjs";
 import { github } from "./octo.mjs";
 
 let browser, server;
-before(async () => { [browser, server] = await Promise.all([browse(), github()]); });
+before(async () => { [browser, server] = await Promise.all([browse(), github("evil")]); });
 after(() => Promise.all([browser.close(), server.close()]));
 
 test("issues are filtered, paged and opened in place; what they say stays text", async () => {
@@ -14,6 +14,7 @@ test("issues are filtered, paged and opened in place; what they say stays text",
   await view.getByText("30 loaded, more at GitHub").waitFor();
   await view.getByText("<img src=x onerror=alert(1)><script>alert(2)</script>").first().waitFor();
   assert.equal(await view.locator("#view img, #view script, #view a").count(), 0);
+  await until(async () => assert.equal(await view.locator(".label", { hasText: "bug" }).first().evaluate((label) => getComputedStyle(label).backgroundColor), "rgb(215, 58, 74)"));
   assert.deepEqual(await host.violations(number), []);
   await view.getByRole("button", { name: "Load more" }).click();
   await view.getByText("60 loaded, more at GitHub").waitFor();
@@ -24,7 +25,7 @@ test("issues are filtered, paged and opened in place; what they say stays text",
   await view.getByText("outsider").first().waitFor();
   await view.getByRole("button", { name: "Open at GitHub" }).click();
   await until(() => assert.deepEqual(host.seen.opened, ["https://github.com/octo/app/issues/6"]));
-  assert.deepEqual(host.seen.calls.map((call) => call.name), ["list_issues", "get_issue"]);
+  assert.deepEqual(host.seen.calls.map((call) => call.name), ["list_issue_options", "list_issues", "get_issue"]);
   assert.deepEqual(await host.violations(number), []);
   host.clean();
   await host.close();
@@ -44,6 +45,10 @@ test("a pull request with its checks, files and threads", async () => {
   const host = await browser.open(server);
   const { view, number } = await host.show("get_pull_request", { repo: "octo/app", number: 7 });
   await view.getByText("✗ failure").waitFor();
+  const merge = view.getByRole("region", { name: "Merge" });
+  for (const reason of ["It cannot be merged yet", "1 check failed: tests", "1 check still runs: build", "octocat asked for changes"]) await merge.getByText(reason).waitFor();
+  await view.getByRole("button", { name: "Job: tests" }).click();
+  await until(() => assert.deepEqual(host.seen.opened, ["https://github.com/octo/app/pull/7/checks?check_run_id=1"]));
   assert.deepEqual(await view.locator("[role=tabpanel] strong").allInnerTexts(), ["tests", "build", "lint"]);
   assert.deepEqual(await host.violations(number), []);
   await view.getByRole("tab", { name: "Checks" }).focus();
@@ -51,7 +56,9 @@ test("a pull request with its checks, files and threads", async () => {
   const rows = view.getByRole("region", { name: "changed: src/rows.py" });
   await rows.getByText("sorted(set(found))").waitFor();
   await view.getByRole("region", { name: "created: page.html" }).getByText("<script>alert(2)</script>").waitFor();
-  await view.getByText("logo.png").waitFor();
+  await view.getByRole("region", { name: "changed: logo.png" }).waitFor();
+  await view.getByRole("navigation", { name: "Files" }).getByRole("button", { name: "rows.py" }).first().click();
+  assert.equal(await rows.locator("summary").evaluate((element) => element === element.ownerDocument.activeElement), true);
   assert.deepEqual(await host.violations(number), []);
   await view.getByRole("tab", { name: "Conversation" }).click();
   await view.getByText("Why a set?").waitFor();
@@ -59,7 +66,7 @@ test("a pull request with its checks, files and threads", async () => {
   await view.getByText("src/rows.py:3").waitFor();
   assert.equal(await view.locator("#view img, #view script, #view a").count(), 0);
   assert.deepEqual(await host.violations(number), []);
-  assert.deepEqual([...new Set(host.seen.calls.map((call) => call.name))], ["list_checks", "read_diff", "list_reviews"]);
+  assert.deepEqual([...new Set(host.seen.calls.map((call) => call.name))], ["list_issue_options", "list_checks", "list_reviews", "read_diff"]);
   host.clean();
   await host.close();
 });

@@ -119,7 +119,7 @@ test("files: trees, edits, pictures", async () => {
 });
 
 test("issues and pull requests, also from a server that hides nothing", async () => {
-  const server = await github();
+  const server = await github("evil");
   const host = await browser.open(server);
   const item = { number: 7, title: EVIL, state: EVIL, author: EVIL, trust: "outsider", labels: [EVIL], head: EVIL, base: EVIL, body: EVIL, updated_at: EVIL, mergeable_state: EVIL, comments: 1 };
   const said = (data) => ({ structuredContent: data, content: [{ type: "text", text: JSON.stringify(data) }] });

@@ -1,6 +1,10 @@
-"""GitHub on loopback with one repository full of things to look at. Prints its URL, and ends with its input."""
+"""GitHub on loopback with one repository full of things to look at. Prints its URL, and ends with its input.
+
+With `evil` its texts are what a view must not take for markup.
+"""
 
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,32 +15,69 @@ from github_server.oracle.server import Reply
 
 INSIDER = {"user": {"login": "octocat"}, "author_association": "MEMBER"}
 OUTSIDER = {"user": {"login": "passer-by"}, "author_association": "NONE"}
-EVIL = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+EVIL = "<img src=x onerror=alert(1)><script>alert(2)</script>" if "evil" in sys.argv else ""
+NOW = datetime.now(UTC)
+LABELS = {
+    "bug": "d73a4a",
+    "feature": "a2eeef",
+    "good first issue": "7057ff",
+    "performance": "fbca04",
+    EVIL or "docs": "0075ca",
+}
+TITLES = [
+    ("Crash when a folder is empty", "bug"),
+    ("Rows are sorted twice", "bug"),
+    ("Add a dark theme", EVIL or "feature"),
+    (EVIL or "Explain how replicas find each other", EVIL or "docs"),
+    ("Opening a large file takes seconds", "performance"),
+    ("Remember the width of columns", "feature"),
+    ("Search does not find umlauts", "good first issue"),
+]
+BODY = (
+    "Sorting is done **twice**: once in place, once for the answer.\n\n"
+    "1. open a folder with 10,000 files\n2. sort by `size`\n\n"
+    "| files | before | after |\n| --- | --- | --- |\n| 1,000 | 12 ms | 4 ms |\n| 10,000 | 160 ms | 41 ms |\n\n"
+    "```python\ndef rows(found):\n    return sorted(found)  # once\n```\n\n"
+    "- [x] a test that counts comparisons\n- [ ] a note in the changelog\n\nSee [the measurements](https://example.org/rows)."
+)
+
+
+def ago(**since: int) -> str:
+    return f"{NOW - timedelta(**since):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def issue(number: int) -> dict[str, Any]:
-    titles = ["Crash when a folder is empty", "Rows are sorted twice", "Add a dark theme", EVIL]
+    if EVIL:
+        title, label = TITLES[number % 4][0], "bug" if number % 2 else EVIL
+    else:
+        title, label = TITLES[number % len(TITLES)]
     return {
-        "number": number, "title": titles[number % 4], "state": "open", **(OUTSIDER if number % 3 == 0 else INSIDER),
-        "labels": [{"name": "bug"}] if number % 2 else [{"name": EVIL}], "assignees": [], "comments": number % 5,
-        "updated_at": "2026-11-02T10:00:00Z", "created_at": "2026-10-01T10:00:00Z", "locked": False,
+        "number": number, "title": title, "state": "open", **(OUTSIDER if number % 3 == 0 else INSIDER),
+        "labels": [{"name": label}], "assignees": [], "comments": number % 5,
+        "updated_at": ago(hours=5 * number), "created_at": ago(days=3, hours=9 * number), "locked": False,
         "html_url": f"https://github.com/octo/app/issues/{number}",
-        "body": f"It happens every time.\n\n1. open\n2. {EVIL}\n\n[click](javascript:alert(3))",
+        "body": f"It happens every time.\n\n1. open\n2. {EVIL}\n\n[click](javascript:alert(3))" if EVIL else BODY,
     }  # fmt: skip
 
 
 def pull(number: int) -> dict[str, Any]:
     return {
-        **issue(number), "title": "Sort rows once, not twice", "draft": False, "merged": False, "mergeable": True,
-        "mergeable_state": "blocked", "head": {"ref": "sort-once", "sha": "a" * 40, "repo": {"full_name": "octo/app"}},
-        "base": {"ref": "main", "sha": "b" * 40}, "commits": 2, "changed_files": 2, "additions": 4, "deletions": 2,
+        **issue(number), **INSIDER, "title": "Sort rows once, not twice", "draft": False, "merged": False,
+        "labels": [{"name": "performance"}, {"name": "bug"}], "updated_at": ago(hours=2),
+        "mergeable": True, "mergeable_state": "blocked",
+        "head": {"ref": "sort-once", "sha": "a" * 40, "repo": {"full_name": "octo/app"}},
+        "base": {"ref": "main", "sha": "b" * 40}, "commits": 2, "changed_files": len(FILES),
+        "additions": 4, "deletions": 2,
         "html_url": f"https://github.com/octo/app/pull/{number}",
     }  # fmt: skip
 
 
 def check(name: str, conclusion: str | None) -> dict[str, Any]:
     status = "completed" if conclusion else "in_progress"
-    about = {"title": f"{name} of {EVIL}" if conclusion == "failure" else name, "summary": ""}
+    title = (
+        name if conclusion != "failure" else f"{name} of {EVIL}" if EVIL else "2 of 318 failed: test_sort, test_pages"
+    )
+    about = {"title": title, "summary": ""}
     return {"id": 1, "name": name, "status": status, "conclusion": conclusion, "app": {"slug": "ci"}, "output": about}
 
 
@@ -48,7 +89,12 @@ FILES = [
     },
     {
         "filename": "page.html", "status": "added", "additions": 2, "deletions": 0, "changes": 2,
-        "patch": f"@@ -0,0 +1,2 @@\n+<p>hello</p>\n+{EVIL}",
+        "patch": f"@@ -0,0 +1,2 @@\n+<p>hello</p>\n+{EVIL or '<p>world</p>'}",
+    },
+    {
+        "filename": "tests/test_rows.py", "status": "modified", "additions": 3, "deletions": 0, "changes": 3,
+        "patch": "@@ -8,2 +8,5 @@\n     assert rows([]) == []\n+\n+def test_rows_are_sorted_once(count):\n"
+                 "+    assert count(rows, [3, 1, 2]) <= 3\n # end",
     },
     {"filename": "logo.png", "status": "modified", "additions": 0, "deletions": 0, "changes": 0},
 ]  # fmt: skip
@@ -59,13 +105,13 @@ THREADS = {
             "id": "PRRT_1", "path": "src/rows.py", "line": 3, "isResolved": False, "isOutdated": False,
             "comments": {"totalCount": 1, "nodes": [{
                 "databaseId": 9, "author": {"login": "passer-by"}, "authorAssociation": "NONE",
-                "createdAt": "2026-11-01T09:00:00Z", "body": f"Why a set? {EVIL}",
+                "createdAt": ago(hours=20), "body": f"Why a set? {EVIL or 'Rows may come **twice**, see `load`.'}",
             }]},
         }],
     }}}
 }  # fmt: skip
 REVIEW = {
-    "id": 5, **INSIDER, "state": "CHANGES_REQUESTED", "submitted_at": "2026-11-01T08:00:00Z", "commit_id": "a" * 40,
+    "id": 5, **INSIDER, "state": "CHANGES_REQUESTED", "submitted_at": ago(hours=21), "commit_id": "a" * 40,
     "body": "Close, but see below.", "html_url": "https://github.com/octo/app/pull/7#r5",
 }  # fmt: skip
 
@@ -85,9 +131,7 @@ with Oracle() as oracle:
     oracle.pages(r"/repos/octo/app/pulls/\d+/files", FILES)
     oracle.pages(r"/repos/octo/app/pulls/\d+/reviews", [REVIEW])
     oracle.graphql("Threads", THREADS)
-    oracle.answer(
-        "GET", "/repos/octo/app/labels", [{"name": name} for name in ("bug", "feature", "good first issue", EVIL)]
-    )
+    oracle.answer("GET", "/repos/octo/app/labels", [{"name": name, "color": color} for name, color in LABELS.items()])
     oracle.answer("GET", "/repos/octo/app/assignees", [{"login": name} for name in ("octocat", "hubot", "passer-by")])
     oracle.respond("POST", "/repos/octo/app/issues", lambda seen: Reply(201, {**issue(71), **seen.json, "id": 71}))
     oracle.respond("POST", "/repos/octo/app/pulls", lambda seen: Reply(201, pull(9)))

@@ -93,12 +93,12 @@ export async function samples() {
       ["plan", postgres, "explain_query", { sql: VISITS, analyze: true }, null, (view) => view.locator(".steps").first()],
       ["diff", fs, "edit_file", edit, null, (view) => view.locator("mark").first()],
       ["tree", fs, "list_directory", {}, async (view) => {
-        for (const name of ["shared", "src", "mcp_batteries"]) await view.getByRole("treeitem", { name }).first().dispatchEvent("click");
-      }, (view) => view.getByRole("treeitem", { name: "assemble.py" })],
+        for (const name of ["shared", "src", "mcp_batteries", "remote"]) await view.getByRole("treeitem", { name }).first().dispatchEvent("click");
+      }, (view) => view.getByRole("treeitem", { name: "memory.py" })],
       ["media", fs, "read_media", { path: "pictures/table.png" }, null, (view) => view.getByText(" × ")],
       ["changes", git, "read_diff", {}, null, (view) => view.locator("mark").first()],
       ["history", git, "list_commits", { all_branches: true }, (view) => view.getByRole("button", { name: "Sum up in one line" }).dispatchEvent("click"), (view) => view.locator(".opened .file")],
-      ["issues", octo, "list_issues", { repo: "octo/app", limit: 8 }, (view) => view.getByRole("button", { name: "#2 " }).dispatchEvent("click"), (view) => view.locator(".whole")],
+      ["issues", octo, "list_issues", { repo: "octo/app", limit: 8 }, (view) => view.getByRole("button", { name: /^#2 / }).dispatchEvent("click"), (view) => view.locator(".whole")],
       ["pull", octo, "get_pull_request", { repo: "octo/app", number: 7 }, null, (view) => view.getByText("✗ failure")],
       ["draft", octo, "create_pull_request", DRAFT, null, (view) => view.getByRole("button", { name: "hubot" })],
       ["forecast", sky, "get_weather", { place: "Birmingham", days: 7 }, null, (view) => view.locator("canvas").nth(2)],

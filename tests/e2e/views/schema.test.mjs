@@ -26,6 +26,18 @@ test("a schema is drawn with its keys, chosen by keyboard", async () => {
   await details.getByRole("button", { name: "books" }).click();
   await view.getByRole("region", { name: "Table books" }).getByText("referred to by").waitFor();
 
+  const box = () => view.locator(".drawing > svg").first().getAttribute("viewBox");
+  assert.equal(await view.locator("svg.map").count(), 0, "all of it is seen at first");
+  for (let presses = 0; presses < 4; presses++) await view.getByRole("button", { name: "Larger" }).click();
+  await view.locator("svg.map").waitFor();
+  const start = await box();
+  await view.getByRole("region", { name: "Diagram of tables and keys" }).press("ArrowRight");
+  await until(async () => assert.notEqual(await box(), start));
+  await view.getByRole("button", { name: "Copy Mermaid" }).click();
+  await view.getByText("Copied the diagram for Mermaid.").waitFor();
+  await view.getByRole("button", { name: "Copy SVG" }).click();
+  await view.getByText("Copied the picture as SVG.").waitFor();
+
   await view.getByLabel("Database").selectOption("app");
   await view.getByRole("button", { name: /^reading/ }).click();
   await view.getByRole("region", { name: "Table reading" }).getByText("parent", { exact: true }).first().waitFor();

@@ -3,14 +3,19 @@
 import json
 import math
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from weather.upstream import BIRMINGHAM, Upstream
 
 EVIL = "<img src=x onerror=alert(1)><script>alert(2)</script> \u202egpj.exe"
+
+
+BIRMINGHAMS = ZoneInfo("America/Chicago")
 
 
 class Swing(Upstream):
@@ -20,7 +25,7 @@ class Swing(Upstream):
         wave = math.sin((index - 3) * math.pi / 12)
         match name.removeprefix("daily_").split("_")[0]:
             case "weather":
-                return (3, 61, 2)[index % 3]
+                return (2, 3, 61, 61, 3, 2, 0, 1)[index // 2 % 8]
             case "precipitation" if "probability" in name:
                 return round(50 + 45 * math.sin(index / 9))
             case "precipitation" | "rain" | "snowfall" | "showers":
@@ -34,6 +39,9 @@ class Swing(Upstream):
             case "pressure":
                 return 1013.2
             case _:
+                if not name.startswith("daily"):
+                    # Warmest at three in the afternoon at the place that the pictures show.
+                    wave = math.sin((datetime.now(BIRMINGHAMS).hour + index - 9) * math.pi / 12)
                 return round(8 + 7 * wave - (2.5 if "apparent" in name or "min" in name else 0), 1)
 
     def nws(self, path: str, query: dict[str, str]) -> tuple[int, dict[str, Any]]:

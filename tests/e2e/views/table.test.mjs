@@ -162,12 +162,26 @@ test("works by keyboard alone", async () => {
   const host = await browser.open(server);
   const { view } = await host.show("query_rows", { sql: "SELECT id, name FROM station" });
   await view.getByLabel("Filter rows").focus();
-  for (let presses = 0; presses < 6; presses++) await host.page.keyboard.press("Tab");
+  for (let presses = 0; presses < 7; presses++) await host.page.keyboard.press("Tab");
   assert.equal(await view.locator(":focus").getAttribute("aria-label"), "Rows");
   await host.page.keyboard.press("Tab");
   await host.page.keyboard.press("Tab");
   await host.page.keyboard.press("Enter");
   await until(async () => assert.equal(await view.getByRole("columnheader", { name: "name" }).getAttribute("aria-sort"), "ascending"));
+  await host.close();
+});
+
+test("a key leads to the row it names, and values that come again narrow the rows", async () => {
+  const host = await browser.open(server);
+  const { view, number } = await host.show("query_rows", { sql: "SELECT id, station_id, day FROM reading ORDER BY id" });
+  await view.locator("tbody tr").nth(1).getByRole("button", { name: "2" }).click();
+  await view.getByRole("region", { name: "Row that a key names" }).getByText("South").waitFor();
+  await view.getByRole("button", { name: "Values" }).click();
+  await view.getByRole("group", { name: "Values of station_id" }).getByRole("button", { name: /^1/ }).click();
+  await view.getByText("1–50 of 50 matching of 100 loaded").waitFor();
+  assert.deepEqual([...new Set(await column(view, 2))], ["1"]);
+  assert.deepEqual(await host.violations(number), []);
+  host.clean();
   await host.close();
 });
 

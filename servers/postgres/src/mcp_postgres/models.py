@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_batteries.sql.rows import RowPage, compact, count, size
@@ -167,11 +167,13 @@ class Plan:
         tree: a line per step, indented.
         findings: what stands out.
         notes: how the plan came about.
+        for_views: the bytes of a row of each step, which models do not read.
     """
 
     tree: Sequence[str]
     findings: Sequence[str] = ()
     notes: Sequence[str] = ()
+    for_views: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def text(self) -> str:
         return "\n".join([*(f"[{note}]" for note in self.notes), *self.tree, *self.findings])

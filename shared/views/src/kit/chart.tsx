@@ -51,7 +51,7 @@ export function Chart({ label, x, series, height = 260, theme, timeZone, format 
     const css = getComputedStyle(document.documentElement);
     const ink = css.getPropertyValue("color") || "#888";
     const grid = { stroke: theme === "dark" ? "#444" : "#e2e2dd", width: 1 };
-    const font = `12px ${css.fontFamily || "sans-serif"}`;
+    const font = `12px ${getComputedStyle(document.body).fontFamily || "sans-serif"}`;
     const scales = [...new Set(series.map((item) => item.scale ?? "y"))];
     const zone = timeZone ?? "UTC";
     const bars = series.some((item) => item.kind === "bars");

@@ -1,12 +1,18 @@
-// A unified diff as tables, changed words marked; parsing and comparing by `diff`.
+// A unified diff as tables, in colours, changed words marked; parsing and comparing by `diff`.
 
 import { diffWordsWithSpace, parsePatch } from "diff";
-import { useMemo, useState } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
 
+import type { Piece } from "./code";
+import "./code.css";
 import "./diff.css";
+import { FileTree } from "./file-tree";
+import { coloured, languageOf } from "./languages";
 import { plain, Text } from "./text";
 
 const LONGEST_COMPARED = 2000;
+/** Files from which on a tree of them stands above. */
+const MANY_FILES = 4;
 /** Lines that are shown unasked; the files beyond them open by a click. */
 const MOST_LINES = 5000;
 
@@ -17,6 +23,7 @@ interface Line {
   new: number | null;
   /** The line it replaces or is replaced by. */
   other?: string;
+  pieces?: Piece[] | undefined;
 }
 
 export interface FileDiff {
@@ -155,7 +162,19 @@ export function opened(files: FileDiff[]): boolean[] {
 /** `onSeen` is told of each file that was closed and is opened. */
 export function Files({ files, onSeen = () => {} }: { files: FileDiff[]; onSeen?: (number: number) => void }) {
   const shown = useMemo(() => opened(files), [files]);
-  return <>{files.map((file, number) => <File key={number} file={file} open={shown[number]!} onSeen={() => onSeen(number)} />)}</>;
+  const all = useRef<HTMLDivElement>(null);
+  const go = (number: number) => {
+    const summary = all.current!.children[number]!.querySelector("summary")!;
+    (summary.parentElement as HTMLDetailsElement).open = true;
+    summary.scrollIntoView({ block: "start" });
+    summary.focus();
+  };
+  return (
+    <div class={files.length < MANY_FILES ? "" : "with-tree"}>
+      {files.length >= MANY_FILES && <FileTree files={files} onGo={go} />}
+      <div ref={all}>{files.map((file, number) => <File key={number} file={file} open={shown[number]!} onSeen={() => onSeen(number)} />)}</div>
+    </div>
+  );
 }
 
 function File({ file, open, onSeen }: { file: FileDiff; open: boolean; onSeen: () => void }) {
@@ -180,7 +199,7 @@ function File({ file, open, onSeen }: { file: FileDiff; open: boolean; onSeen: (
         </h2>
       </summary>
       {drawn && file.hunks.length > 0 && (
-        <div class="scroll" role="region" aria-label={`Changes of ${plain(file.name)}`} tabIndex={0}><Hunks hunks={file.hunks} /></div>
+        <div class="scroll" role="region" aria-label={`Changes of ${plain(file.name)}`} tabIndex={0}><Hunks hunks={file.hunks} language={languageOf(file.name)} /></div>
       )}
       {file.missing && <p class="notice">Not all of its lines are shown: {file.missing}.</p>}
     </details>
@@ -188,11 +207,22 @@ function File({ file, open, onSeen }: { file: FileDiff; open: boolean; onSeen: (
   );
 }
 
-function Hunks({ hunks }: { hunks: FileDiff["hunks"] }) {
+/** `lines` with the pieces of their colours: each side is read as a text of its own. */
+function painted(lines: Line[], language: string): Line[] {
+  const pieces = new Map<Line, Piece[]>();
+  for (const side of ["-", "+"]) {
+    const here = lines.filter((line) => line.sign === " " || line.sign === side);
+    coloured(here.map((line) => line.text).join("\n"), language)?.forEach((found, number) => here[number] && pieces.set(here[number], found));
+  }
+  return lines.map((line) => ({ ...line, pieces: pieces.get(line) }));
+}
+
+function Hunks({ hunks, language }: { hunks: FileDiff["hunks"]; language: string }) {
+  const shown = useMemo(() => hunks.map((hunk) => ({ ...hunk, lines: painted(hunk.lines, language) })), [hunks, language]);
   return (
     <table class="diff">
       <thead class="unseen"><tr><th scope="col">Old line</th><th scope="col">New line</th><th scope="col">Change</th><th scope="col">Text</th></tr></thead>
-      {hunks.map((hunk, number) => (
+      {shown.map((hunk, number) => (
         <tbody key={number}>
           {number > 0 && <tr class="gap"><td colSpan={4}>line {hunk.from}</td></tr>}
           {hunk.lines.map((line, index) => <Row key={index} line={line} />)}
@@ -216,14 +246,34 @@ function Row({ line }: { line: Line }) {
 }
 
 function Words({ line }: { line: Line }) {
-  const { text, other, sign } = line;
-  const parts = useMemo(() => {
-    if (other === undefined || text.length > LONGEST_COMPARED || other.length > LONGEST_COMPARED) return null;
+  const { text, other, sign, pieces = [{ text, kind: "" }] } = line;
+  const marks = useMemo(() => {
+    if (other === undefined || text.length > LONGEST_COMPARED || other.length > LONGEST_COMPARED) return [];
     const compared = sign === "-" ? diffWordsWithSpace(text, other) : diffWordsWithSpace(other, text);
     const same = compared.filter((part) => !part.added && !part.removed).reduce((sum, part) => sum + part.value.length, 0);
     // Lines that share little are replaced, not edited.
-    return same * 3 < Math.max(text.length, other.length) ? null : compared.filter((part) => (sign === "-" ? !part.added : !part.removed));
+    if (same * 3 < Math.max(text.length, other.length)) return [];
+    return compared.filter((part) => (sign === "-" ? !part.added : !part.removed));
   }, [text, other, sign]);
-  if (!parts) return <Text value={text} />;
-  return <>{parts.map((part, number) => (part.added || part.removed ? <mark key={number}><Text value={part.value} /></mark> : <Text key={number} value={part.value} />))}</>;
+  const show = (pieces: Piece[]) => pieces.map(({ text, kind }, number) => <Text key={number} value={text} kind={kind} />);
+  if (!marks.length) return <>{show(pieces)}</>;
+  let at = 0;
+  return (
+    <>
+      {marks.map((part, number) => {
+        const here = within(pieces, at, (at += part.value.length));
+        return part.added || part.removed ? <mark key={number}>{show(here)}</mark> : show(here);
+      })}
+    </>
+  );
+}
+
+/** What is between two places of the text that `pieces` are. */
+function within(pieces: Piece[], from: number, to: number): Piece[] {
+  let start = 0;
+  return pieces.flatMap(({ text, kind }) => {
+    const part = text.slice(Math.max(0, from - start), Math.max(0, to - start));
+    start += text.length;
+    return part ? [{ text: part, kind }] : [];
+  });
 }

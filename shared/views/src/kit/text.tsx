@@ -13,8 +13,8 @@ const HIDDEN = new RegExp(
   "gu",
 );
 
-/** `value` with its hidden characters as visible labels. */
-export function Text({ value }: { value: string }) {
+/** `value` with its hidden characters as visible labels; `kind` is a class for it. */
+export function Text({ value, kind }: { value: string; kind?: string }) {
   const parts: (string | preact.JSX.Element)[] = [];
   let end = 0;
   for (const match of value.matchAll(HIDDEN)) {
@@ -23,7 +23,7 @@ export function Text({ value }: { value: string }) {
     end = match.index + match[0].length;
   }
   parts.push(value.slice(end));
-  return <bdi>{parts}</bdi>;
+  return kind ? <bdi class={kind}>{parts}</bdi> : <bdi>{parts}</bdi>;
 }
 
 /** The same for places that take only a string: labels, titles, text in a drawing. */

@@ -114,7 +114,7 @@ function Diagram(call: Call) {
       {shown && schema && shown.length < schema.length && !wanted && (
         <p class="notice">The {shown.length} tables with the most keys are drawn; find others by name.</p>
       )}
-      {shown && <Drawing tables={shown} chosen={chosen} onChoose={choose} />}
+      {shown && <Drawing tables={shown} chosen={chosen} onChoose={choose} onCopy={call.copied} />}
       {selected && <Details table={selected} tables={schema!} onChoose={choose} />}
       {schema && (
         <details>

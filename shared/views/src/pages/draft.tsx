@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 
 import { ask, dataOf, list, type Row, rowsOf, text } from "../kit/data";
 import "../kit/draft.css";
-import { Link } from "../kit/github";
+import { Link } from "../kit/link";
 import { type Call, mount } from "../kit/mount";
 import { plain, revealed, Text } from "../kit/text";
 

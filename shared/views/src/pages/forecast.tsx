@@ -1,4 +1,4 @@
-// A forecast as people look at it: now, alerts, then temperature, precipitation and wind over the hours or days.
+// A forecast as people look at it: now, alerts, the next hours, the days, then temperature, precipitation and wind as curves.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 
@@ -8,6 +8,7 @@ import { type Call, mount } from "../kit/mount";
 import { type Cell, seconds } from "../kit/rows";
 import { plain, Text } from "../kit/text";
 import "./forecast.css";
+import { isNight, Symbol } from "./sky";
 
 type Units = "metric" | "imperial";
 
@@ -41,7 +42,7 @@ const PANELS: { title: string; belongs: RegExp; bars?: RegExp; from?: number }[]
   { title: "Precipitation", belongs: /precipitation|rain|snowfall|showers/, bars: /^(?!.*(probability|hours))/, from: 0 },
   { title: "Wind", belongs: /wind_(speed|gusts)/, from: 0 },
 ];
-const MOST_SERIES = 6;
+const MOST_SERIES = 6, HOURS = 24;
 
 const numeric = (value: unknown) => (typeof value === "number" ? value : null);
 
@@ -54,6 +55,7 @@ function Forecast(call: Call) {
   const [data, setData] = useState(() => dataOf(call.result));
   const [units, setUnits] = useState<Units | undefined>(call.input["units"] as Units | undefined);
   const [alerts, setAlerts] = useState<Row | undefined>(data["alerts"] as Row | undefined);
+  const [beside, setBeside] = useState<Row>();
   const first = useRef(call.version);
   const shown = tables(data);
   const place = (data["place"] ?? {}) as Row;
@@ -71,6 +73,12 @@ function Forecast(call: Call) {
     if (alerts) return;
     ask(call.host, "get_alerts", { place: call.input["place"] }).then(setAlerts, (error: Error) => call.say(`Alerts are not known: ${plain(error.message, 300)}`));
   }, []);
+  const wanted = units ?? (metric ? undefined : "imperial");
+  useEffect(() => {
+    // The weather in one answer knows days; the hours of the next one stand beside it where they can be had.
+    if (!data["now"]) return;
+    ask(call.host, "get_forecast", { place: call.input["place"], hours: HOURS, ...(wanted ? { units: wanted } : {}) }).then(setBeside, () => setBeside(undefined));
+  }, [data, wanted]);
   const change = async (units: Units) => {
     call.say("Loading…");
     try {
@@ -83,6 +91,8 @@ function Forecast(call: Call) {
   };
 
   const zone = text(place["timezone"]);
+  const hourly = [...shown, ...(beside ? tables(beside) : [])].find((table) => /T\d\d:/.test(table.time[0] ?? ""));
+  const charted = data["now"] && hourly ? [hourly] : shown;
   const inFull = () => void ask(call.host, "get_alerts", { place: call.input["place"] }).then(setAlerts, (error: Error) => call.say(plain(error.message, 300)));
   const notes = list(data["notes"]).map(text);
   return (
@@ -95,10 +105,11 @@ function Forecast(call: Call) {
         </div>
       </div>
       {alerts && <Alerts alerts={alerts} zone={zone} onOpen={inFull} />}
-      {(["now", "observation"] as const).map((name) => data[name] ? <Now key={name} reading={data[name] as Row} zone={zone} /> : null)}
+      {(["now", "observation"] as const).map((name) => data[name] ? <Now key={name} reading={data[name] as Row} place={place} zone={zone} /> : null)}
+      {hourly && <Hours table={hourly} place={place} zone={zone} />}
       {shown.slice(0, 1).map((table) => <Days key={0} table={table} />)}
       {notes.map((note) => <p class="quiet"><Text value={note} /></p>)}
-      {PANELS.map((panel) => <Panel key={panel.title} panel={panel} tables={shown} zone={zone} theme={call.theme} />)}
+      {PANELS.map((panel) => <Panel key={panel.title} panel={panel} tables={charted} zone={zone} theme={call.theme} />)}
       <details>
         <summary>All values as a table</summary>
         {shown.map((table) => <Values key={table.model} table={table} />)}
@@ -147,21 +158,38 @@ function Alerts({ alerts, zone, onOpen }: { alerts: Row; zone: string; onOpen: (
 
 const WINDS = ["N", "NNE", "NE", "ENE", "E", "ESE", "SE", "SSE", "S", "SSW", "SW", "WSW", "W", "WNW", "NW", "NNW"];
 
+/** Whether it is night at `place`, as far as place and moment are known. */
+function dark(place: Row, at: unknown): boolean {
+  const stamp = Date.parse(text(at)) / 1000, [latitude, longitude] = [place["latitude"], place["longitude"]];
+  return typeof latitude === "number" && typeof longitude === "number" && Number.isFinite(stamp) && isNight(stamp, latitude, longitude);
+}
+
+const degrees = (value: unknown) => (typeof value === "number" ? `${Math.round(value)}°` : "–");
+
 /** One moment, by a model or measured at a station: what it is like in words, then the numbers that are known. */
-function Now({ reading, zone }: { reading: Row; zone: string }) {
-  const units = list(reading["units"]), values = list(reading["values"]), station = text(reading["station"]);
+function Now({ reading, place, zone }: { reading: Row; place: Row; zone: string }) {
+  const units = list(reading["units"]), values = list(reading["values"]), names = list(reading["names"]).map(String), station = text(reading["station"]);
   const origin = (reading["origin"] ?? {}) as Row;
   const title = station ? `Measured at ${plain(station, 40)}` : "Now";
   const said = values.filter((value) => typeof value === "string").map((value) => plain(value.toLowerCase(), 60)).join(", ");
+  const large = station ? -1 : names.findIndex((name) => /^temperature/.test(name)), feels = names.findIndex((name) => /^apparent_temperature/.test(name));
+  const known = large >= 0 && typeof values[large] === "number";
   return (
     <section class="now" aria-label={title}>
-      <h2><Text value={title} />{said && <>: <Text value={said} /></>} {reading["observed_at"] ? <span class="quiet"><Text value={when(reading["observed_at"], zone)} /></span> : null}</h2>
+      <h2><Text value={title} />{said && !known && <>: <Text value={said} /></>} {reading["observed_at"] ? <span class="quiet"><Text value={when(reading["observed_at"], zone)} /></span> : null}</h2>
+      {known && (
+        <p class="large">
+          <Symbol words={said} night={dark(place, reading["observed_at"])} size={64} />
+          <span class="degrees">{Math.round(values[large] as number)}<Text value={plain(text(units[large]), 12)} /></span>
+          <span><Text value={said} />{typeof values[feels] === "number" && <><br /><span class="quiet">feels like {degrees(values[feels])}</span></>}</span>
+        </p>
+      )}
       {/* All the page shows is as old as its source says below; a station may have been silent for longer. */}
       {station && origin["stale"] ? <p class="warn"><Text value={plain(text(origin["reason"]) || "This is old.", 200)} /></p> : null}
       <dl>
-        {list(reading["names"]).map((name, at) => (typeof values[at] === "number" && !/is_day|code/.test(String(name)) ? (
+        {names.map((name, at) => (typeof values[at] === "number" && !/is_day|code/.test(name) && !(known && (at === large || at === feels)) ? (
           <div key={at}>
-            <dt><Text value={words(String(name))} /></dt>
+            <dt><Text value={words(name)} /></dt>
             <dd>{values[at].toLocaleString("en", { maximumFractionDigits: 1 })}{units[at] === "°" ? "" : " "}<Text value={plain(text(units[at]), 12)} />
               {units[at] === "°" && ` ${WINDS[Math.round((((values[at] % 360) + 360) % 360) / 22.5) % 16]}`}</dd>
           </div>
@@ -171,22 +199,84 @@ function Now({ reading, zone }: { reading: Row; zone: string }) {
   );
 }
 
-/** The days of a daily table, each with its weather in words and its highest and lowest. */
-function Days({ table }: { table: Table }) {
-  const column = (name: RegExp) => table.series.find((series) => name.test(series.name));
-  const said = column(/^weather$/), high = column(/^temperature_2m_max$/), low = column(/^temperature_2m_min$/);
-  if (!high || !low || !table.time.every((time) => /^\d{4}-\d\d-\d\d$/.test(time))) return null;
-  const whole = (value: unknown) => (typeof value === "number" ? `${Math.round(value)}°` : "–");
+const column = (table: Table, name: RegExp) => table.series.find((series) => name.test(series.name));
+
+/** How much is to fall, and how likely; nothing where neither is known. */
+function Wet({ table, at, likely, much }: { table: Table; at: number; likely: RegExp; much: RegExp }) {
+  const chance = column(table, likely)?.values[at], amount = column(table, much);
+  const value = amount?.values[at];
+  const falls = typeof value === "number" && value > 0;
+  if (typeof chance !== "number" && !falls) return null;
   return (
-    <ul class="days" aria-label="Days">
-      {table.time.map((time, at) => (
-        <li key={time}>
-          <strong>{new Date(time).toLocaleDateString(document.documentElement.lang, { weekday: "short", day: "numeric", timeZone: "UTC" })}</strong>
-          <span>{whole(high.values[at])} <span class="quiet">{whole(low.values[at])}</span></span>
-          {said && <span class="quiet"><Text value={plain(text(said.values[at]), 40)} /></span>}
-        </li>
-      ))}
-    </ul>
+    <span class="wet">
+      {typeof chance === "number" && <span><svg class="drop" width="8" height="11" viewBox="0 0 9 12" aria-hidden="true"><path d="M4.5 0C7 4 9 6 9 8a4.5 4.5 0 0 1-9 0c0-2 2-4 4.5-8z" /></svg> <span class="unseen">chance of precipitation </span>{Math.round(chance)} %</span>}
+      {falls && <span>{value.toLocaleString("en", { maximumFractionDigits: 1 })} <Text value={plain(amount!.unit, 8)} /></span>}
+    </span>
+  );
+}
+
+/** The next hours, side by side. */
+function Hours({ table, place, zone }: { table: Table; place: Row; zone: string }) {
+  const warm = column(table, /^temperature(_2m)?$/), said = column(table, /^weather$/);
+  if (!warm) return null;
+  const hour = (time: string) => {
+    const stamp = Date.parse(time);
+    return Number.isNaN(stamp) ? plain(time, 20) : new Date(stamp).toLocaleTimeString(document.documentElement.lang, { hour: "2-digit", minute: "2-digit", hourCycle: "h23", timeZone: zoneOr(zone) });
+  };
+  return (
+    <section aria-label="Next hours">
+      <h2>Next hours</h2>
+      <ul class="hours" tabIndex={0} aria-label="Hours">
+        {table.time.slice(0, HOURS).map((time, at) => (
+          <li key={time} title={said ? plain(text(said.values[at]), 40) : undefined}>
+            <span class="quiet">{hour(time)}</span>
+            <Symbol words={text(said?.values[at])} night={dark(place, time)} />
+            <strong>{degrees(warm.values[at])}</strong>
+            <Wet table={table} at={at} likely={/^precipitation_probability$/} much={/^precipitation$/} />
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+/** `zone` as far as the browser knows it. */
+function zoneOr(zone: string): string {
+  try {
+    new Date().toLocaleTimeString("en", { timeZone: zone });
+    return zone || "UTC";
+  } catch {
+    return "UTC";
+  }
+}
+
+/** The days of a daily table, each with its weather, its highest and lowest within those of all days, and what falls. */
+function Days({ table }: { table: Table }) {
+  const said = column(table, /^weather$/), high = column(table, /^temperature_2m_max$/), low = column(table, /^temperature_2m_min$/);
+  if (!high || !low || !table.time.every((time) => /^\d{4}-\d\d-\d\d$/.test(time))) return null;
+  const all = [...high.values, ...low.values].filter((value) => typeof value === "number");
+  const least = Math.min(...all), span = Math.max(1, Math.max(...all) - least);
+  return (
+    <section aria-label="Days ahead">
+      <h2>Days</h2>
+      <ul class="days" aria-label="Days">
+        {table.time.map((time, at) => {
+          const from = numeric(low.values[at]), to = numeric(high.values[at]);
+          return (
+            <li key={time}>
+              <strong>{new Date(time).toLocaleDateString(document.documentElement.lang, { weekday: "short", day: "numeric", timeZone: "UTC" })}</strong>
+              <span class="sky"><Symbol words={text(said?.values[at])} size={36} />{said && <span class="quiet"><Text value={plain(text(said.values[at]), 40)} /></span>}</span>
+              <span class="range">
+                <span class="quiet">{degrees(from)}</span>
+                <span class="scale" aria-hidden="true">{from !== null && to !== null && <span style={{ insetInlineStart: `${100 * (from - least) / span}%`, width: `${Math.max(6, 100 * (to - from) / span)}%` }} />}</span>
+                <strong>{degrees(to)}</strong>
+              </span>
+              <Wet table={table} at={at} likely={/^precipitation_probability/} much={/^precipitation_sum$/} />
+            </li>
+          );
+        })}
+      </ul>
+    </section>
   );
 }
 
@@ -206,7 +296,7 @@ function Panel({ panel, tables, zone, theme }: { panel: (typeof PANELS)[number];
         scale: item.unit || "y", unit: plain(item.unit, 12),
         ...(panel.from === undefined ? {} : { from: panel.from }), ...(item.unit === "%" ? { to: 100 } : {}),
       };
-    })).slice(0, MOST_SERIES);
+    })).sort((one, other) => Number(other.kind === "bars") - Number(one.kind === "bars")).slice(0, MOST_SERIES);
   if (!series.length || stamps.some((stamp) => stamp === null)) return null;
   const zoned = /[T ].*(Z|[+-]\d\d:?\d\d)$/.test(first.time[0] ?? "");
   const all = series.flatMap((item) => item.values).filter((value) => value !== null);

@@ -2,8 +2,9 @@
 
 import { useMemo, useState } from "preact/hooks";
 
-import { ask, dataOf, moment, type Row, rowsOf, text } from "../kit/data";
-import { Labels, Link, Said, State, Who } from "../kit/github";
+import { ask, dataOf, list, type Row, rowsOf, text } from "../kit/data";
+import { Ago, Colours, Labels, Said, State, useColours, Who } from "../kit/github";
+import { Link } from "../kit/link";
 import { type Call, mount } from "../kit/mount";
 import { plain, Text } from "../kit/text";
 
@@ -17,6 +18,8 @@ function Issues(call: Call) {
   const tool = call.host.tool ?? "list_issues";
   const getter = tool === "list_pull_requests" ? "get_pull_request" : "get_issue";
   const shown = items.filter((item) => Object.values(item).some((value) => text(value).toLowerCase().includes(wanted.toLowerCase())));
+
+  const colours = useColours(call, items.some((item) => list(item["labels"]).length > 0));
 
   const attempt = async (work: () => Promise<void>) => {
     setLoading(true);
@@ -41,7 +44,7 @@ function Issues(call: Call) {
   };
 
   return (
-    <>
+    <Colours.Provider value={colours}>
       <div class="bar">
         <h2><Text value={plain(text(call.input["repo"]), 120)} /></h2>
         <input type="search" class="grow" aria-label="Filter" placeholder="Filter" onInput={(event) => setWanted(event.currentTarget.value)} />
@@ -61,13 +64,13 @@ function Issues(call: Call) {
               </div>
               <div class="quiet">
                 <Who item={item} />
-                {item["updated_at"] ? `, updated ${moment(item["updated_at"])}` : ""}
+                {item["updated_at"] ? <>, updated <Ago value={item["updated_at"]} /></> : ""}
                 {Number(item["comments"]) > 0 && `, ${item["comments"]} ${item["comments"] === 1 ? "comment" : "comments"}`}
                 {item["head"] !== undefined && <>, <code><Text value={plain(text(item["head"]), 80)} /></code> into <code><Text value={plain(text(item["base"]), 80)} /></code></>}
               </div>
               {open?.number === number && open.data && (
                 <div class="whole">
-                  <Said item={open.data} />
+                  <Said item={open.data} call={call} />
                   <Link call={call} url={open.data["url"]} />
                 </div>
               )}
@@ -79,7 +82,7 @@ function Issues(call: Call) {
       {cursor !== undefined && cursor !== null && (
         <nav class="bar pager" aria-label="Pages"><button type="button" disabled={loading} onClick={more}>Load more</button></nav>
       )}
-    </>
+    </Colours.Provider>
   );
 }
 

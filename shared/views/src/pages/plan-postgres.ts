@@ -1,6 +1,6 @@
 // PostgreSQL's plan: lines of steps with their costs or times, conditions below them, then what stands out.
 
-import type { Parsed, Step } from "./plan-step";
+import type { Fact, Parsed, Step } from "./plan-step";
 
 /** The end of a step's line. What is before it may hold any name, so it is looked for at the end alone. */
 const STEP = /^( *)([A-Z].*): (?:cost (\d+), ([\d,]+) rows|(?:([\d.]+) ms, ([\d,]+) of|never run,) ([\d,]+) rows expected(?:, ([\d,]+) times)?(?:, (\d+) workers)?(?:, ([\d,]+) blocks read)?)$/;
@@ -26,7 +26,10 @@ export function isPlan(text: string): boolean {
   return STEP.test(text.split("\n").find((line) => !line.startsWith("[")) ?? "");
 }
 
-export function parse(text: string): Parsed {
+/** `widths`: bytes of a row of each step, in the order of their lines; the server sends them for this view. */
+export function parse(text: string, widths?: unknown): Parsed {
+  const wide = Array.isArray(widths) ? widths : [];
+  let steps = 0;
   const notes: string[] = [], remarks: string[] = [], top: Known[] = [];
   const path: { steps: Known[]; step?: Known; workers: number }[] = [{ steps: top, workers: 0 }];
   for (const line of text.replace(/\n$/, "").split("\n")) {
@@ -34,7 +37,8 @@ export function parse(text: string): Parsed {
     if (found && !(found[1] === "" && top.length)) {
       path.length = Math.max(1, Math.min(path.length, found[1]!.length / 2 + 1));
       const parent = path[path.length - 1]!;
-      const step = known(found, parent.workers);
+      const step = known(found, parent.workers), width: unknown = wide[steps++];
+      if (typeof width === "number" && width > 0) step.facts.push({ kind: "Width", text: `${said(width)} bytes a row` });
       // A step stopped early, as below a LIMIT, takes no more than what is above it.
       if (parent.step) step.whole = Math.min(step.whole, parent.step.whole);
       parent.steps.push(step);
@@ -56,9 +60,11 @@ const ms = (value: number) => `${value.toLocaleString("en", { maximumSignificant
 function known([, , text, cost, planned, time, rows, expected, times, , blocks]: RegExpExecArray, workers: number): Known {
   const timed = cost === undefined, ran = time !== undefined, loops = times ? number(times) : 1;
   const counted = (count: string) => `${count} ${count === "1" ? "row" : "rows"}`;
-  const facts = !timed ? [`cost ${said(number(cost))}`, counted(planned!)]
-    : ran ? [`${counted(rows!)}, ${rows === expected ? "as" : expected} expected${loops > 1 ? " each time" : ""}`] : ["never run", `${counted(expected!)} expected`];
-  if (blocks) facts.push(`${blocks} blocks read`);
+  const as = (kind: Fact, text: string) => ({ kind, text });
+  const facts = !timed ? [as("Cost", `cost ${said(number(cost))}`), as("Rows", counted(planned!))]
+    : ran ? [as("Rows", `${counted(rows!)}, ${rows === expected ? "as" : expected} expected${loops > 1 ? " each time" : ""}`)]
+      : [as("Time", "never run"), as("Rows", `${counted(expected!)} expected`)];
+  if (blocks) facts.push(as("Buffers", `${blocks} blocks read`));
   return {
     text: text!, facts, details: [], marks: [], share: null, steps: [], timed, ran,
     // Times are those of one run; workers run beside each other, so theirs do not add up.
@@ -74,7 +80,8 @@ function judge(step: Known, all: number): void {
   if (step.timed && step.ran) {
     // What is named is what the bar and the marks are made of, and how it comes about.
     const parts = step.loops > 1 ? ` (${said(step.loops)} × ${ms(step.each)}${step.whole < step.each * step.loops * 0.999 ? ", beside each other" : ""})` : "";
-    step.facts.unshift(`${ms(step.whole)}${parts}`, ...(step.steps.length ? [`${ms(own)} of it itself`] : []));
+    const times = [`${ms(step.whole)}${parts}`, ...(step.steps.length ? [`${ms(own)} of it itself`] : [])];
+    step.facts.unshift(...times.map((text) => ({ kind: "Time" as const, text })));
   }
   step.share = all > 0 ? Math.min(1, own / all) : null;
   if (step.share !== null && step.share >= MUCH_SHARE && own >= (step.timed ? MUCH_TIME : MUCH_COST)) {

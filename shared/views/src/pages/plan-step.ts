@@ -1,9 +1,12 @@
 // A step of a plan, of whichever database.
 
+export const FACTS = ["Cost", "Time", "Rows", "Width", "Buffers"] as const;
+export type Fact = (typeof FACTS)[number];
+
 export interface Step {
   text: string;
-  /** What is known of it: costs, times, rows. */
-  facts: string[];
+  /** What is known of it, each in a few words. */
+  facts: { kind: Fact; text: string }[];
   /** Conditions and keys, a line each. */
   details: string[];
   /** What makes it expensive, in a few words each. */

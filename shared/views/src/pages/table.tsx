@@ -1,4 +1,4 @@
-// Rows of a query: sorted, filtered, paged through the server's own cursor, copied, charted.
+// Rows of a query: sorted, filtered, paged through the server's own cursor, copied, charted; keys lead to the rows they name.
 
 import {
   columnFilteringFeature, createFilteredRowModel, createPaginatedRowModel, createSortedRowModel, globalFilteringFeature,
@@ -8,10 +8,12 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 
 import { textOf } from "../kit/bridge";
 import { type Call, mount } from "../kit/mount";
-import { type Cell, cellText, csv, kindOf, markdown, type Page, parsePage } from "../kit/rows";
+import { type Cell, cellText, csv, type Kind, kindOf, markdown, type Page, parsePage } from "../kit/rows";
 import { plain, Text } from "../kit/text";
 import "./table.css";
 import { RowsChart } from "./table-chart";
+import { type Chosen, Facets, facetsOf, passes } from "./table-facets";
+import { Led, useTargets } from "./table-keys";
 
 const PAGER = "query_rows";
 /** The tool that takes the cursor of every result with rows. */
@@ -86,9 +88,16 @@ function Grid({ call, first }: { call: Call; first: Page }) {
   const [choosing, setChoosing] = useState(false);
   const [hidden, setHidden] = useState<ReadonlySet<number>>(new Set());
 
+  const [counting, setCounting] = useState(false);
+  const [kept, keep] = useState<Chosen>({});
+  const [led, lead] = useState<{ column: number; cell: Cell }>();
+  const targets = useTargets(call, first.columns);
+
   const rows = useMemo(() => pages.flatMap((page) => page.rows), [pages]);
-  const data = useMemo(() => rows.map((cells, at): Row => ({ at, cells })), [rows]);
+  const data = useMemo(() => rows.map((cells, at): Row => ({ at, cells })).filter(({ cells }) => passes(cells, kept)), [rows, kept]);
+  const facets = useMemo(() => (counting ? facetsOf(first.columns, rows) : []), [counting, rows]);
   const kinds = useMemo(() => first.columns.map((_, column) => kindOf(rows.slice(0, 200), column)), [first, rows]);
+  const types = useMemo(() => first.columns.map((_, column) => typeOf(kinds[column]!, rows.slice(0, 200), column)), [first, kinds]);
   const amounts = useMemo(
     () => first.columns.map((name, column) => kinds[column] === "number" && !NAMES_A_THING.test(name)), [first, kinds],
   );
@@ -158,6 +167,7 @@ function Grid({ call, first }: { call: Call; first: Page }) {
         <input type="search" class="grow" aria-label="Filter rows" placeholder="Filter rows"
           onInput={(event) => { table.setGlobalFilter(event.currentTarget.value); table.setPageIndex(0); }} />
         <button type="button" aria-pressed={narrowing} onClick={() => setNarrowing(!narrowing)}>Filter columns</button>
+        <button type="button" aria-pressed={counting} onClick={() => setCounting(!counting)}>Values</button>
         {first.columns.length > 1 && first.columns.length <= COLUMNS_CHOSEN && (
           <button type="button" aria-pressed={choosing} onClick={() => setChoosing(!choosing)}>Columns</button>
         )}
@@ -165,6 +175,14 @@ function Grid({ call, first }: { call: Call; first: Page }) {
         <button type="button" onClick={() => call.copied(csv(first.columns, visible), `${visible.length} rows as CSV`)}>Copy CSV</button>
         <button type="button" onClick={() => call.copied(markdown(first.columns, visible), `${visible.length} rows as Markdown`)}>Copy Markdown</button>
       </div>
+      {counting && (
+        <Facets columns={first.columns} facets={facets} chosen={kept} onChoose={(column, value) => {
+          const values = new Set(kept[column]);
+          if (!values.delete(value)) values.add(value);
+          keep({ ...kept, [column]: values });
+          table.setPageIndex(0);
+        }} />
+      )}
       {choosing && (
         <fieldset class="choices">
           <legend class="unseen">Columns to show</legend>
@@ -200,6 +218,7 @@ function Grid({ call, first }: { call: Call; first: Page }) {
                       <Text value={plain(first.columns[Number(column.id)]!, 100)} />
                       <span aria-hidden="true" class="arrow">{sorted === "asc" ? "▲" : sorted === "desc" ? "▼" : ""}</span>
                     </button>
+                    <span class="type" aria-hidden="true">{types[Number(column.id)]}</span>
                   </th>
                 );
               })}
@@ -224,7 +243,8 @@ function Grid({ call, first }: { call: Call; first: Page }) {
                   const index = Number(column.id);
                   return (
                     <td key={column.id} class={kinds[index]}>
-                      <Value cell={cells[index] ?? null} amount={amounts[index]!} onOpen={() => setOpen({ row: at, column: index })} />
+                      <Value cell={cells[index] ?? null} amount={amounts[index]!} onOpen={() => setOpen({ row: at, column: index })}
+                        onLead={targets[index] && (() => lead({ column: index, cell: cells[index] ?? null }))} />
                     </td>
                   );
                 })}
@@ -246,6 +266,7 @@ function Grid({ call, first }: { call: Call; first: Page }) {
       {cursor && table.state.sorting.length > 0 && (
         <p class="quiet">Sorted among the rows loaded so far; ORDER BY sorts them all.</p>
       )}
+      {led && targets[led.column] && <Led call={call} target={targets[led.column]!} cell={led.cell} onClose={() => lead(undefined)} />}
       {open && (
         <section class="whole" aria-label="Whole cell">
           <div class="bar">
@@ -271,16 +292,26 @@ function Amount({ text }: { text: string }) {
   return <bdi>{sign}{groups.map((group, number) => <span key={number} class={number ? "thousand" : ""}>{group}</span>)}{rest}</bdi>;
 }
 
+/** What a column holds, in a word. */
+function typeOf(kind: Kind, rows: Cell[][], column: number): string {
+  const texts = rows.map((row) => cellText(row[column])).filter(Boolean);
+  if (!texts.length) return "";
+  if (kind === "number") return texts.some((text) => /[.e]/i.test(text)) ? "decimal" : "integer";
+  if (kind === "time") return texts.every((text) => text.length <= 10) ? "date" : "time";
+  return rows.every((row) => row[column] === null || typeof row[column] === "boolean") ? "boolean" : "text";
+}
+
 function toggled(set: ReadonlySet<number>, item: number): ReadonlySet<number> {
   const copy = new Set(set);
   if (!copy.delete(item)) copy.add(item);
   return copy;
 }
 
-function Value({ cell, amount, onOpen }: { cell: Cell; amount: boolean; onOpen: () => void }) {
+function Value({ cell, amount, onOpen, onLead }: { cell: Cell; amount: boolean; onOpen: () => void; onLead: (() => void) | undefined }) {
   if (cell === null) return <span class="null">null</span>;
   const text = cellText(cell);
   if (typeof cell === "object") return <span class="quiet"><Text value={plain(text, CELL_SHOWN)} /></span>;
+  if (onLead && text.length < 100) return <button type="button" class="plain link" onClick={onLead}><Text value={text} /></button>;
   if (amount && EXACT.test(text)) return <Amount text={text} />;
   if (text.length <= CELL_SHOWN && !text.includes("\n")) return <Text value={text} />;
   return (

@@ -3,6 +3,8 @@
 import { useEffect, useState } from "preact/hooks";
 
 import { type CallToolResult, textOf } from "../kit/bridge";
+import "../kit/code.css";
+import { coloured, languageOf } from "../kit/languages";
 import { Media } from "../kit/media";
 import type { Call } from "../kit/mount";
 import { plain, Text } from "../kit/text";
@@ -20,6 +22,7 @@ export function Preview({ call, entry, onClose }: { call: Call; entry: Entry; on
     ask.then((result) => (result.isError ? setFailure(textOf(result)) : setResult(result)), (error: Error) => setFailure(error.message));
   }, [entry.path]);
   const [head = "", ...lines] = result ? textOf(result).split("\n") : [];
+  const pieces = coloured(lines.join("\n"), languageOf(entry.name));
   return (
     <section class="preview" aria-label={`Preview of ${plain(entry.name)}`}>
       <div class="bar">
@@ -30,7 +33,9 @@ export function Preview({ call, entry, onClose }: { call: Call; entry: Entry; on
       {result && <p class="quiet"><Text value={head.replace(/^\[|\]$/g, "")} /></p>}
       {result && (result.content.some((block) => block.type !== "text")
         ? <Media result={result} name={entry.name} />
-        : <pre class="scroll" tabIndex={0} aria-label="Beginning of the file"><Text value={lines.join("\n")} /></pre>)}
+        : <pre class="scroll" tabIndex={0} aria-label="Beginning of the file">{pieces
+          ? pieces.map((line, number) => <span key={number}>{line.map((piece, at) => <Text key={at} value={piece.text} kind={piece.kind} />)}{"\n"}</span>)
+          : <Text value={lines.join("\n")} />}</pre>)}
     </section>
   );
 }

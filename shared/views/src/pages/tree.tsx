@@ -1,11 +1,13 @@
-// A folder as a tree with sizes, opened level by level through the server's own listing; a file's beginning beside it.
+// A folder as a tree with sizes, opened level by level through the server's own listing; a file's beginning below it.
+// Where the host passes on updates, the folders that are open are followed, and what changed in them is marked.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
-import { textOf } from "../kit/bridge";
+import { type CallToolResult, textOf } from "../kit/bridge";
 import { type Call, mount } from "../kit/mount";
 import { plain, Text } from "../kit/text";
 import "./tree.css";
+import { Icon, kindOf } from "./tree-icons";
 import { Preview } from "./tree-preview";
 
 export interface Entry {
@@ -21,6 +23,18 @@ export interface Entry {
 interface Folder {
   entries: Entry[];
   cursor: string | null;
+  uri?: string | undefined;
+  /** The paths of what came or changed since it was read before. */
+  fresh?: ReadonlySet<string>;
+}
+
+const uriOf = (result: CallToolResult) => (typeof result._meta?.["uri"] === "string" ? result._meta["uri"] : undefined);
+
+/** `now` with what differs from `before` named. */
+function compared(now: Folder, before: Folder | undefined): Folder {
+  if (!before) return now;
+  const known = new Map(before.entries.map((entry) => [entry.path, `${entry.size} ${entry.modified}`]));
+  return { ...now, fresh: new Set(now.entries.filter((entry) => !entry.folder && known.get(entry.path) !== `${entry.size} ${entry.modified}`).map((entry) => entry.path)) };
 }
 
 const PAGE = 500;
@@ -50,8 +64,9 @@ function Tree(call: Call) {
   const [open, setOpen] = useState<Record<string, boolean>>({ [root]: true });
   const [sort, setSort] = useState("name");
   const [at, setAt] = useState(0);
+  const [wanted, setWanted] = useState("");
   const [preview, setPreview] = useState<Entry>();
-  const list = useRef<HTMLUListElement>(null);
+  const list = useRef<HTMLUListElement>(null), first = useRef(call.version);
 
   const load = async (path: string, cursor: string | null = null, order = sort) => {
     call.say("Loading…");
@@ -59,37 +74,46 @@ function Tree(call: Call) {
       const hidden = { include_hidden: call.input["include_hidden"] ?? true, include_ignored: call.input["include_ignored"] ?? true };
       const result = await call.host.callTool("list_directory", { path, sort: order, limit: PAGE, ...hidden, ...(cursor ? { cursor } : {}) });
       if (result.isError) throw new Error(textOf(result));
-      const page = parse(textOf(result));
-      setFolders((folders) => ({ ...folders, [path]: cursor ? { ...page, entries: [...folders[path]!.entries, ...page.entries] } : page }));
+      const page = { ...parse(textOf(result)), uri: uriOf(result) };
+      setFolders((folders) => ({ ...folders, [path]: cursor ? { ...page, entries: [...folders[path]!.entries, ...page.entries] } : compared(page, folders[path]) }));
       call.say("");
     } catch (error) {
       call.say(plain((error as Error).message, 500));
+      // What is gone is not followed any more.
+      if (path !== root && !cursor) setFolders(({ [path]: _, ...others }) => others);
     }
   };
+  useEffect(() => call.host.follow(Object.values(folders).flatMap(({ uri }) => uri ?? [])), [folders]);
   useEffect(() => {
+    if (call.version !== first.current) return Object.keys(folders).forEach((path) => void load(path));
     const shown = call.host.tool === "list_directory" && !call.input["cursor"] ? parse(call.text) : undefined;
-    if (shown && !shown.cursor && (call.input["sort"] ?? "name") === sort) setFolders({ [root]: shown });
+    if (shown && !shown.cursor && (call.input["sort"] ?? "name") === sort) setFolders({ [root]: { ...shown, uri: uriOf(call.result) } });
     else void load(root);
-  }, [call.text]);
+  }, [call.version]);
 
   const rows = useMemo(() => {
-    const found: { entry: Entry; level: number; part: number; more?: string }[] = [];
+    const found: { entry: Entry; level: number; part: number; more?: string; fresh?: boolean }[] = [];
+    const named = (entry: Entry) => entry.name.toLowerCase().includes(wanted.toLowerCase());
+    // A folder stays for what is known to be in it.
+    const shown = (entry: Entry): boolean => !wanted || named(entry) || !!folders[entry.path]?.entries.some(shown);
     const walk = (path: string, level: number) => {
       const folder = folders[path];
       if (!folder) return;
-      const sizes = folder.entries.map((entry) => sizeOf(entry, folders));
-      const largest = Math.max(1, ...sizes.map((size) => size ?? 0));
-      folder.entries.forEach((entry, number) => {
-        found.push({ entry, level, part: (sizes[number] ?? 0) / largest });
-        if (entry.folder && open[entry.path]) walk(entry.path, level + 1);
-      });
-      if (folder.cursor) {
+      const largest = Math.max(1, ...folder.entries.map((entry) => sizeOf(entry, folders) ?? 0));
+      // Folders first where names order them; by size and time the server's order is what was asked for.
+      const entries = sort === "name" ? [...folder.entries].sort((one, other) => Number(other.folder) - Number(one.folder)) : folder.entries;
+      for (const entry of entries) {
+        if (!shown(entry)) continue;
+        found.push({ entry, level, part: (sizeOf(entry, folders) ?? 0) / largest, fresh: folder.fresh?.has(entry.path) ?? false });
+        if (entry.folder && (open[entry.path] || (wanted && folders[entry.path]))) walk(entry.path, level + 1);
+      }
+      if (folder.cursor && !wanted) {
         found.push({ entry: { path: `${path}/…`, name: "more entries", folder: false, size: null, modified: "", note: "" }, level, part: 0, more: path });
       }
     };
     walk(root, 1);
     return found;
-  }, [folders, open, root]);
+  }, [folders, open, root, sort, wanted]);
 
   const act = (number: number) => {
     const { entry, more } = rows[number]!;
@@ -134,7 +158,9 @@ function Tree(call: Call) {
   return (
     <>
       <div class="bar">
-        <h2 class="grow"><Text value={root === "." ? "Served folder" : root} /></h2>
+        <h2><Text value={root === "." ? "Served folder" : root} /></h2>
+        <input type="search" class="grow" aria-label="Find in what is open" placeholder="Find in what is open" value={wanted}
+          onInput={(event) => { setWanted(event.currentTarget.value); setAt(0); }} />
         <label>Sort by{" "}
           <select value={sort} onChange={(event) => reorder(event.currentTarget.value)}>
             <option value="name">name</option><option value="size">size</option><option value="modified">time</option>
@@ -142,12 +168,13 @@ function Tree(call: Call) {
         </label>
       </div>
       <ul class="scroll tree" role="tree" aria-label="Files" ref={list}>
-        {rows.map(({ entry, level, part, more }, number) => (
-          <li key={entry.path} role="treeitem" aria-level={level} tabIndex={number === at ? 0 : -1} aria-selected={preview?.path === entry.path}
+        {rows.map(({ entry, level, part, more, fresh }, number) => (
+          <li key={fresh ? `${entry.path} ${entry.modified} ${entry.size}` : entry.path} class={fresh ? "fresh" : ""} role="treeitem" aria-level={level} tabIndex={number === at ? 0 : -1} aria-selected={preview?.path === entry.path}
             {...(entry.folder ? { "aria-expanded": !!open[entry.path] } : {})}
             onClick={() => act(number)} onKeyDown={(event) => key(event, number)} style={{ paddingInlineStart: `${level * 16 - 8}px` }}>
-            <span class="mark" aria-hidden="true">{entry.folder ? (open[entry.path] ? "▾" : "▸") : more === undefined ? "" : "+"}</span>
-            <span class="name"><Text value={entry.name} /></span>
+            <span class="mark" aria-hidden="true">{entry.folder ? (open[entry.path] ? "▾" : "▸") : ""}</span>
+            <Icon kind={more !== undefined ? "more" : entry.folder ? (open[entry.path] ? "open" : "folder") : kindOf(entry.name)} />
+            <Name value={entry.name} />
             {entry.note && <span class="quiet"><Text value={entry.note} /></span>}
             <span class="size">{sizeText(entry, folders)}</span>
             <span class="part" aria-hidden="true">{part > 0 && <span style={{ width: `${Math.max(1, Math.round(part * 100))}%` }} />}</span>
@@ -155,9 +182,25 @@ function Tree(call: Call) {
           </li>
         ))}
       </ul>
-      {rows.length === 0 && folders[root] && <p class="quiet">Nothing in it.</p>}
+      {rows.length === 0 && folders[root] && <p class="quiet">{wanted ? "Nothing that is open has such a name." : "Nothing in it."}</p>}
       {preview && <Preview key={preview.path} call={call} entry={preview} onClose={() => setPreview(undefined)} />}
     </>
+  );
+}
+
+/** How much of a name's end is kept where the whole has no room: the ending, and what tells numbered names apart. */
+const KEPT = 10;
+
+/** A name that is cut in its middle where it is too long. */
+function Name({ value }: { value: string }) {
+  const letters = Array.from(value), end = letters.length > 2 * KEPT ? letters.slice(-KEPT).join("") : "";
+  // What cannot be seen is named, and what turns around belongs together: neither is cut.
+  if (!end || plain(value, Infinity) !== value || /[\u0590-\u08ff]/.test(value)) return <span class="name whole-name"><Text value={value} /></span>;
+  return (
+    <span class="name" title={value}>
+      <span class="unseen">{value}</span>
+      <span class="start" aria-hidden="true">{value.slice(0, value.length - end.length)}</span><span class="end" aria-hidden="true">{end}</span>
+    </span>
   );
 }
 
@@ -178,4 +221,4 @@ function sizeText(entry: Entry, folders: Record<string, Folder>): string {
   return size === null || (size === 0 && !complete(entry, folders)) ? "" : `${complete(entry, folders) ? "" : "≥ "}${bytes(size)}`;
 }
 
-mount("Files", (call) => <Tree key={call.text} {...call} />);
+mount("Files", Tree);

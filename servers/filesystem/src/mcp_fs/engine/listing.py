@@ -71,6 +71,7 @@ def list_folder(
         sort,
         seen.left_out,
         None if last is None else Cursor.encode("folder", [last.rank, last.name], scope),
+        place.uri,
     )
 
 

@@ -63,6 +63,7 @@ class FolderPage(TextResult):
         total: entries in the folder, left-out ones not counted.
         left_out: hidden and ignored entries that were not wanted.
         cursor: position of the next page; None on the last.
+        uri: of the folder, for views that follow it.
     """
 
     path: str
@@ -71,6 +72,11 @@ class FolderPage(TextResult):
     sort: str
     left_out: int
     cursor: str | None
+    uri: str = ""
+
+    @property
+    def for_views(self) -> dict[str, str]:
+        return {"uri": self.uri} if self.uri else {}
 
     def text(self) -> str:
         if self.cursor is None and len(self.entries) == self.total:

@@ -57,9 +57,10 @@ async def explained(session: Session, wanted: PlanOf, *, analyze: bool) -> Plan:
     except psycopg.Error as error:
         raise problem(error, statement.database.name) from error
     lines: list[str] = []
-    _draw(top["Plan"], lines, 0)
+    widths: list[int] = []
+    _draw(top["Plan"], lines, widths, 0)
     lines += [f"{word}: {top[word]} ms" for word in ("Planning Time", "Execution Time") if word in top]
-    return Plan(lines, _findings(top["Plan"], analyze), notes)
+    return Plan(lines, _findings(top["Plan"], analyze), notes, {"widths": widths})
 
 
 async def plan_of(session: Session, statement: ReadStatement, *, analyze: bool = False, generic: bool = False) -> _Node:
@@ -145,7 +146,7 @@ async def hypothetical(session: Session, indexes: Sequence[str], database: str) 
     return made
 
 
-def _draw(node: _Node, lines: list[str], depth: int) -> None:
+def _draw(node: _Node, lines: list[str], widths: list[int], depth: int) -> None:
     what = str(node["Node Type"])
     if join := node.get("Join Type"):
         what = what if join == "Inner" else f"{what} ({join})"
@@ -168,6 +169,7 @@ def _draw(node: _Node, lines: list[str], depth: int) -> None:
         if node.get("Shared Read Blocks"):
             facts += f", {node['Shared Read Blocks']:,} blocks read"
     lines.append(f"{'  ' * depth}{_one_line(what)}: {facts}")
+    widths.append(node["Plan Width"])
     for word in (
         "Index Cond",
         "Hash Cond",
@@ -188,7 +190,7 @@ def _draw(node: _Node, lines: list[str], depth: int) -> None:
         costly = sorted(children, key=_weight, reverse=True)[:_MOST_PARTS]
         shown = [child for child in children if child in costly]
     for child in shown:
-        _draw(child, lines, depth + 1)
+        _draw(child, lines, widths, depth + 1)
     if len(shown) < len(children):
         lines.append(f"{'  ' * depth}  … {len(children) - len(shown)} more parts, each of them cheaper")
 
