@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel, Field, create_model
 
 from mcp_batteries.errors import Invalid
-from mcp_batteries.server.arguments import check_arguments, slim
+from mcp_batteries.server.arguments import check_arguments, published, slim
 
 
 class Edit(BaseModel):
@@ -66,6 +66,13 @@ def test_the_schema_says_what_is_needed_and_no_more() -> None:
 def test_a_property_called_title_survives() -> None:
     model: type[BaseModel] = create_model("Arguments", title=(str, ...))
     assert slim(model.model_json_schema())["properties"] == {"title": {"type": "string"}}
+
+
+def test_clients_see_no_lower_bound_of_0_or_1_and_the_check_keeps_it() -> None:
+    shown = published(SCHEMA)["properties"]["lines"]
+    assert "minimum" not in shown and {"minimum": 1, **shown} == SCHEMA["properties"]["lines"]
+    model = create_model("Arguments", minimum=(Annotated[int, Field(ge=2)], ...))
+    assert published(found := slim(model.model_json_schema())) == found
 
 
 def test_a_recursive_model_becomes_a_plain_object() -> None:

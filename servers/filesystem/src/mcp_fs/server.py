@@ -7,6 +7,7 @@ from importlib.metadata import version
 from platformdirs import user_state_path
 
 from mcp_batteries.server.assemble import Assembled, assemble
+from mcp_batteries.server.list_changes import Following
 from mcp_batteries.server.skills import PackagedSkills
 from mcp_fs.changes import folder_watcher
 from mcp_fs.client_roots import ClientRoots
@@ -55,7 +56,12 @@ def build(settings: Settings) -> Assembled:
             *([ClientRoots(policy)] if settings.client_roots == "narrow" else []),
             *([told_who_calls] if undo else []),
         ],
-        follows=lambda: [root.uri for root in policy.roots],
+        follows=Following(
+            "files",
+            ", with the changed lines",
+            "Paths, globs or URIs. Default: your subscriptions, else everything.",
+            lambda: [root.uri for root in policy.roots],
+        ),
         skills=[PackagedSkills(settings.COMMAND, __file__), FolderSkills(engine)],
         title="Files",
         version=version(settings.COMMAND),

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.server.assemble import Assembled, assemble
 from mcp_batteries.server.choice import Missing
+from mcp_batteries.server.list_changes import Following
 from mcp_batteries.server.skills import PackagedSkills
 from mcp_git.changes import RepositoryWatcher
 from mcp_git.completions import Completions
@@ -53,7 +54,11 @@ def build(settings: Settings) -> Assembled:
         sources=[RepositoryWatcher(policy, engine, resources.text, settings)],
         consent=consent,
         withholds=lambda declared: Missing([f"--{gate}" for gate in declared.gates if gate not in opened]),
-        follows=lambda: followed,
+        follows=Following(
+            "of a repository's resources (status, head, branches, log, diff, stash, files)",
+            uris="As `git://REPO/status`. Default: your subscriptions, else status and head of each repository.",
+            usual=lambda: followed,
+        ),
         skills=[PackagedSkills(settings.COMMAND, __file__)],
         title="Git",
         version=version(settings.COMMAND),

@@ -10,6 +10,7 @@ from mcp_types import TextContent
 
 from mcp_batteries.observability.audit import whose
 from mcp_batteries.server.assemble import Assembled, assemble
+from mcp_batteries.server.list_changes import Following
 from mcp_batteries.server.skills import PackagedSkills
 from mcp_github.callers import Callers, sender
 from mcp_github.changes import Deliveries, Followed, WatchListFollower
@@ -138,6 +139,11 @@ def build(settings: Settings) -> Assembled:
         explains=api.explained,
         special=frozenset(TOOLSETS) - policy.toolsets,
         withholds=lambda tool: policy.withholds(tool, token=api.client.credentials.possible),
+        follows=Following(
+            "repositories, files, issues, pull requests, releases or runs",
+            uris="As `github://owner/name/issues/7`, also /pulls/7, /runs/7. Default: your subscriptions.",
+            open_world=True,
+        ),
         skills=[PackagedSkills(settings.COMMAND, __file__)],
         verifier=callers,
         title="GitHub",

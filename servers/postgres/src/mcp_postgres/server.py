@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mcp_batteries.server.assemble import Assembled
+from mcp_batteries.server.list_changes import Following
 from mcp_batteries.server.skills import PackagedSkills
 from mcp_batteries.sql.server import assemble_sql, saved_queries
 from mcp_postgres.changes import DatabaseWatcher
@@ -58,6 +59,10 @@ def build(settings: Settings) -> Assembled:
         [resources, Prompts(resources), Completions(policy, engine)],
         opens=[engine, *([offered] if offered else [])],
         tools_change=offered is not None,
+        follows=Following(
+            "tables, rows or schemas",
+            uris="As `postgres://app/public/orders` or `postgres://app/.schema`. Default: your subscriptions.",
+        ),
         watcher=DatabaseWatcher(policy, engine, resources.readable, seconds=seconds, channel=channel),
         skills=[PackagedSkills(settings.COMMAND, __file__)],
         title="PostgreSQL",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from mcp_batteries.server.assemble import Assembled
+from mcp_batteries.server.list_changes import Following
 from mcp_batteries.server.skills import PackagedSkills
 from mcp_batteries.sql.server import assemble_sql, saved_queries
 from mcp_sqlite.changes import DatabaseWatcher
@@ -61,6 +62,11 @@ def build(settings: Settings) -> Assembled:
         },
         [InsightTools(insights), resources, Prompts(resources), Completions(policy, engine)],
         opens=[engine],
+        follows=Following(
+            "tables, rows or schemas",
+            uris="As `sqlite://app/orders`, `sqlite://app/orders/7` or `sqlite://app/.schema`. "
+            "Default: your subscriptions.",
+        ),
         watcher=DatabaseWatcher(policy, engine, resources.readable),
         skills=[PackagedSkills(settings.COMMAND, __file__)],
         title="SQLite",

@@ -6,6 +6,7 @@ from importlib.metadata import version
 
 from mcp_batteries.remote import Cache, open_store
 from mcp_batteries.server.assemble import Assembled, assemble
+from mcp_batteries.server.list_changes import Following
 from mcp_batteries.server.skills import PackagedSkills
 from mcp_weather.changes import PlacesWatcher, identity, weather_source
 from mcp_weather.completions import Completions
@@ -52,6 +53,11 @@ def build(settings: Settings) -> Assembled:
         ],
         opens=[upstream, cache],
         sources=[PlacesWatcher(saved, remote), remote],
+        follows=Following(
+            "weather data",
+            uris="As `weather://47.37,8.54/now`, also /hourly, /daily, /alerts, /air. Default: your subscriptions.",
+            open_world=True,
+        ),
         skills=[PackagedSkills(settings.COMMAND, __file__)],
         title="Weather",
         version=version(settings.COMMAND),

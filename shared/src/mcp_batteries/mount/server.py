@@ -22,6 +22,7 @@ from mcp_batteries.sdk import tool_table
 from mcp_batteries.server.assemble import Assembled, assemble
 from mcp_batteries.server.catalog import Catalog, entry
 from mcp_batteries.server.declare import WORST
+from mcp_batteries.server.list_changes import Following
 
 __all__ = ["build"]
 
@@ -46,7 +47,11 @@ def build(settings: Settings) -> Assembled:
         opens=[_living(members)],
         sources=[source for member in members for source in member.server.hub.sources],
         middleware=[_Switch(members)],
-        follows=lambda: [uri for member in members for uri in member.server.follows()],
+        follows=Following(
+            "resources of these servers",
+            usual=lambda: [uri for member in members for uri in member.server.follows.usual()],
+            open_world=any(member.server.follows.open_world for member in members),
+        ),
         tools_change=any(member.server.tools_change for member in members),
         title=", ".join(member.server.title or member.name for member in members),
         version=version(settings.COMMAND),

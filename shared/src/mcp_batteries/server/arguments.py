@@ -19,11 +19,12 @@ from pydantic import BaseModel, ValidationError
 
 from mcp_batteries.errors import Invalid, quote
 
-__all__ = ["check_arguments", "slim"]
+__all__ = ["check_arguments", "published", "slim"]
 
 Schema = dict[str, Any]
 
 _NOTHING: tuple[Any, ...] = ([], {}, "")
+_LEAST = ("minimum", "minItems", "minLength")
 
 
 def slim(schema: Schema) -> Schema:
@@ -74,6 +75,16 @@ def slim(schema: Schema) -> Schema:
         return slimmed
 
     return cast("Schema", walk(schema))
+
+
+def published(schema: Any) -> Any:
+    """A slimmed `schema` as clients see it: without lower bounds of 0 and 1, which nobody crosses by intention."""
+    if isinstance(schema, list):
+        return [published(item) for item in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    members = cast("Schema", schema).items()
+    return {key: published(value) for key, value in members if not (key in _LEAST and value in (0, 1))}
 
 
 def check_arguments(tool: str, model: type[BaseModel], schema: Schema, arguments: Mapping[str, Any]) -> dict[str, Any]:

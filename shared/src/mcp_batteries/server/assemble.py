@@ -34,7 +34,7 @@ from mcp_batteries.server.declare import (
     toolsets_of,
 )
 from mcp_batteries.server.introduction import introduce
-from mcp_batteries.server.list_changes import ChangeTools
+from mcp_batteries.server.list_changes import Following, change_tools
 from mcp_batteries.server.origins import Origins
 from mcp_batteries.server.own_settings import OwnSettings
 from mcp_batteries.server.skills import SkillsExtension, SkillSource
@@ -96,7 +96,7 @@ class Assembled(MCPServer[Any]):
     verifier: Verifier | None
     around: Sequence[ServerMiddleware[Any]]
     """What the server itself has around its requests."""
-    follows: Callable[[], Sequence[str]]
+    follows: Following
     tools_change: bool
     introduction: Mapping[str, Any]
     """What it says of itself beside name, title and version."""
@@ -160,7 +160,7 @@ def assemble(
     withholds: Callable[[DeclaredTool], Missing] = lambda declared: Missing(),
     special: Collection[str] = (),
     later: Collection[str] = (),
-    follows: Callable[[], Sequence[str]] = tuple,
+    follows: Following | None = None,
     tools_change: bool = False,
     skills: Sequence[SkillSource] = (),
     verifier: Verifier | None = None,
@@ -184,7 +184,7 @@ def assemble(
         withholds: what a tool lacks that is not offered; nothing for one that is.
         special: toolsets that are not offered unless `--tools` names them.
         later: toolsets whose tools come while the server runs.
-        follows: the URIs of which `list_changes` tells a client that names none and is subscribed to none.
+        follows: what `list_changes` says of this server.
         tools_change: whether tools come and go while the server runs.
         skills: where they come from.
         verifier: lets callers over HTTP in by the tokens of a service; without it nobody has any of those.
@@ -194,7 +194,7 @@ def assemble(
         ValueError: two rooms offer the same name.
         Invalid: `--tools` or `--exclude-tools` names what is not there.
     """
-    catalog = catalog or Catalog(skills=skills)
+    catalog, follows = catalog or Catalog(skills=skills), follows or Following()
     bus = None
     if settings.bus:
         from mcp_batteries.replicas import connect
@@ -257,7 +257,7 @@ def assemble(
     shared: list[object] = [several]
     if sources:
         # No rule of a server's own leaves it out: what changes is every toolset's.
-        shared.append(ChangeTools(hub, follows))
+        shared.append(change_tools(hub, follows))
     for declared, method in (found for room in shared for found in declarations(room)):
         assert isinstance(declared, DeclaredTool)
         declare(declared, method, Missing())

@@ -53,6 +53,7 @@ from mcp_batteries.errors import Invalid, NotFound, Problem, Unavailable, quote,
 from mcp_batteries.limits import Cursor, in_thread
 from mcp_batteries.protocol import RESOURCE_NOT_FOUND, VS_CODE
 from mcp_batteries.sdk import lowlevel
+from mcp_batteries.server.arguments import published
 from mcp_batteries.server.declare import DeclaredPrompt, DeclaredResource
 from mcp_batteries.server.results import Lasting
 from mcp_batteries.server.views import View, listed
@@ -248,7 +249,7 @@ def entry(tool: Tool) -> ToolEntry:
         name=tool.name,
         title=tool.title,
         description=tool.description,
-        input_schema=tool.parameters,
+        input_schema=published(tool.parameters),
         output_schema=tool.output_schema,
         annotations=tool.annotations,
         _meta=tool.meta,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any, Literal, TypeVar
 
 from mcp_types import BlobResourceContents, TextResourceContents, ToolAnnotations
@@ -29,6 +30,7 @@ __all__ = [
     "completes",
     "declarations",
     "hints",
+    "in_words_of",
     "lists_resources",
     "module_of",
     "prompt",
@@ -51,6 +53,7 @@ WORST = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_
 """The hints of a tool that may call any other."""
 
 F = TypeVar("F", bound=Callable[..., Any])
+C = TypeVar("C")
 _MARK = "__mcp_batteries__"
 
 
@@ -127,6 +130,32 @@ def tool(
     toolsets = (toolset,) if isinstance(toolset, str) else toolset
     gates = (gate,) if isinstance(gate, str) else gate
     return _mark(DeclaredTool(title, effect, repeatable, open_world, seconds, view, app_only, toolsets, gates, adapt))
+
+
+def in_words_of(descriptions: Mapping[str, str], arguments: Mapping[str, Any]) -> Callable[[type[C]], type[C]]:
+    """Have a class offer tools that it inherits in a server's own words.
+
+    Args:
+        descriptions: of tools, by their names; instead of their docstrings.
+        arguments: annotations, by the names of arguments; instead of `Any`.
+
+    Raises:
+        AttributeError: the class has no tool of a name.
+    """
+
+    def decorate(cls: type[C]) -> type[C]:
+        for name, description in descriptions.items():
+            inherited: Any = getattr(cls, name)
+            method: Any = FunctionType(inherited.__code__, inherited.__globals__, name, inherited.__defaults__)
+            method.__dict__.update(inherited.__dict__)
+            method.__annotations__ = inherited.__annotations__ | {
+                key: value for key, value in arguments.items() if key in inherited.__annotations__
+            }
+            method.__doc__ = description
+            setattr(cls, name, method)
+        return cls
+
+    return decorate
 
 
 def renames(**names: str) -> Adapt:

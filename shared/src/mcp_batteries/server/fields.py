@@ -21,9 +21,9 @@ def in_header(name: str) -> dict[str, Any]:
     return {IN_HEADER: name}
 
 
-LIMIT = "Most entries of one answer."
+LIMIT = "Entries per answer."
 
 Cursor = Annotated[str | None, Field(description="From a truncated answer.")]
 Limit = Annotated[int, Field(ge=1, le=5000, description=LIMIT)]
 DryRun = Annotated[bool, Field(description="Only show what it would do.")]
-MaxBytes = Annotated[int, Field(ge=1000, le=1_000_000, description="Size of one answer.")]
+MaxBytes = Annotated[int, Field(ge=1000, le=1_000_000, description="Bytes per answer.")]

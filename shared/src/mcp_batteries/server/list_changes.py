@@ -14,13 +14,12 @@ from pydantic import Field
 from mcp_batteries.errors import Invalid
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop, in_thread
 from mcp_batteries.observability.audit import whose
-from mcp_batteries.server.declare import renames, tool
-from mcp_batteries.subscriptions.followers import MAX_FOLLOWED
+from mcp_batteries.server.declare import in_words_of, renames, tool
 from mcp_batteries.subscriptions.hub import Hub
 from mcp_batteries.subscriptions.journal import Noted, Telling
 from mcp_batteries.subscriptions.topics import Follower, Topic
 
-__all__ = ["ChangeTools", "Changes"]
+__all__ = ["ChangeTools", "Changes", "Following", "change_tools"]
 
 _KIND = "changes"
 _MOST_SHOWN = 3000
@@ -63,8 +62,27 @@ class Changes:
 
 
 @dataclass(frozen=True)
+class Following:
+    """What `list_changes` says of a server, in the server's own words, and what it takes if nothing is said.
+
+    Attributes:
+        what: of which kind the things are that can change.
+        shows: what an answer has of a change, or where else that is.
+        uris: how such things are named; what is followed by default.
+        usual: the URIs that are followed when a client names none and is subscribed to none.
+        open_world: whether looking at them reaches systems beyond the server's own data.
+    """
+
+    what: str = "resources"
+    shows: str = "; read them again to see how"
+    uris: str = "URIs of resources. Default: your subscriptions."
+    usual: Callable[[], Sequence[str]] = tuple
+    open_world: bool = False
+
+
+@dataclass(frozen=True)
 class ChangeTools:
-    """The one tool of this room.
+    """The one tool of this room, which `change_tools` marks.
 
     Args:
         hub: knows what changes.
@@ -74,20 +92,13 @@ class ChangeTools:
     hub: Hub
     usual: Callable[[], Sequence[str]] = tuple
 
-    @tool("List changes", effect="read", adapt=renames(paths="uris", path="uris", cursor="since"))
     async def list_changes(
         self,
         ctx: Context,
-        uris: Annotated[
-            list[str],
-            Field(
-                max_length=MAX_FOLLOWED,
-                description="What to follow: URIs; of files also paths, globs. By default what you are subscribed to.",
-            ),
-        ] = [],  # noqa: B006 - read only, and in the schema it reads as what it is
-        since: Annotated[str | None, Field(description="From the last answer.")] = None,
+        uris: list[str] = [],  # noqa: B006 - read only, and in the schema it reads as what it is
+        since: Annotated[str | None, Field(description="From the last answer; it lasts an hour.")] = None,
     ) -> Changes:
-        """List what changed since you last asked. The first call begins to follow and gives `since` for the next."""
+        """List what changed since the last call."""
         request = cast("ServerRequestContext[Any]", ctx.request_context)
         owner, followers, journal = whose(request), self.hub.followers, self.hub.journal
         if since is None:
@@ -116,6 +127,19 @@ class ChangeTools:
             shown + 1,
             cut=journal.is_cut(follower.topics, after),
         )
+
+
+def change_tools(hub: Hub, following: Following) -> ChangeTools:
+    """The room, in a server's words."""
+    said = (
+        f"List which {following.what} changed since your last call{following.shows}.\n\n"
+        "The first call starts to follow `uris`, which modifies nothing, and returns `since` for the next call."
+    )
+    uris = Annotated[list[str], Field(description=following.uris)]
+    kind = in_words_of({"list_changes": said}, {"uris": uris})(type("ChangeTools", (ChangeTools,), {}))
+    adapt = renames(paths="uris", path="uris", cursor="since")
+    tool("List changes", open_world=following.open_world, adapt=adapt)(kind.list_changes)
+    return kind(hub, following.usual)
 
 
 def _cursor(name: str, after: int, until: int = 0, shown: int = 0) -> str:

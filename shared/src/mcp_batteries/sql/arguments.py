@@ -12,7 +12,7 @@ __all__ = ["DatabaseName", "FileName", "MaxCell", "NamePart", "Sample", "Words"]
 
 FileName = Annotated[str, Field(description="Plain name, no path.")]
 DatabaseName = Annotated[
-    str | None, Field(description="Needed where several are served.", json_schema_extra=in_header("Database"))
+    str | None, Field(description="Which one, if several are served.", json_schema_extra=in_header("Database"))
 ]
 MaxCell = Annotated[int, Field(ge=1, le=1_000_000, description="Longest cell shown whole.")]
 NamePart = Annotated[str | None, Field(max_length=200, description="Only names that contain this.")]

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import Any, ClassVar, Protocol
 
 from mcp_batteries.server.assemble import Assembled, ServerSettings, assemble
+from mcp_batteries.server.list_changes import Following
 from mcp_batteries.server.skills import SkillSource
 from mcp_batteries.sql.resources import Resources
 from mcp_batteries.sql.room import AnyPolicy, Engine, Room
@@ -47,6 +48,7 @@ def assemble_sql(
     *,
     opens: Sequence[AbstractAsyncContextManager[Any]],
     watcher: Source,
+    follows: Following,
     skills: Sequence[SkillSource],
     title: str,
     begin: str,
@@ -73,6 +75,7 @@ def assemble_sql(
         rooms=[*(kind(policy, engine) for kind, is_open in tools.items() if is_open), *rooms],
         opens=[*opens, *([saved] if saved else [])],
         sources=[watcher],
+        follows=follows,
         skills=skills,
         tools_change=tools_change or saved is not None,
         later=() if saved is None else ("saved_queries",),

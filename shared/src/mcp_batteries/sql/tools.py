@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import FunctionType
-from typing import Any, TypeVar
+from typing import Any
 
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES
 from mcp_batteries.server.declare import tool
@@ -16,7 +14,7 @@ from mcp_batteries.sql.arguments import DatabaseName, FileName, MaxCell, Sample,
 from mcp_batteries.sql.room import E, P, Room
 from mcp_batteries.sql.rows import Hits, Results, RowPage
 
-__all__ = ["IMPORT", "LONGEST", "ROWS", "ImportTools", "ReadTools", "SchemaTools", "WriteTools", "in_words_of"]
+__all__ = ["IMPORT", "LONGEST", "ROWS", "ImportTools", "ReadTools", "SchemaTools", "WriteTools"]
 
 LONGEST = 6100.0
 """Seconds: above every time limit an operator can set, which is what really ends a statement."""
@@ -28,33 +26,6 @@ IMPORT = (
     f"Insert a .csv (with a header), {', '.join(('.json', *ROWS[1:-1]))} or {ROWS[-1]} file into a table, all of it or "
     "nothing.\n\nWith `edit_schema` there, a table that is missing is made, with types guessed: `dry_run` shows them."
 )
-C = TypeVar("C")
-
-
-def in_words_of(descriptions: Mapping[str, str], arguments: Mapping[str, Any]) -> Callable[[type[C]], type[C]]:
-    """Have a class offer tools that it inherits in a server's own words.
-
-    Args:
-        descriptions: of tools, by their names; instead of their docstrings.
-        arguments: annotations, by the names of arguments; instead of `Any`.
-
-    Raises:
-        AttributeError: the class has no tool of a name.
-    """
-
-    def decorate(cls: type[C]) -> type[C]:
-        for name, description in descriptions.items():
-            inherited: Any = getattr(cls, name)
-            method: Any = FunctionType(inherited.__code__, inherited.__globals__, name, inherited.__defaults__)
-            method.__dict__.update(inherited.__dict__)
-            method.__annotations__ = inherited.__annotations__ | {
-                key: value for key, value in arguments.items() if key in inherited.__annotations__
-            }
-            method.__doc__ = description
-            setattr(cls, name, method)
-        return cls
-
-    return decorate
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from mcp_batteries.errors import Conflict, TooLarge, Unavailable, quote
 from mcp_batteries.subscriptions.subscribers import Subscribers
 from mcp_batteries.subscriptions.topics import Follower
 
-__all__ = ["MAX_FOLLOWED", "Followers"]
+__all__ = ["Followers"]
 
-MAX_FOLLOWED = 1000
+_MOST_FOLLOWED = 1000
 """URIs of one follower."""
 _MOST = 64
 """Followers at once; the one that has not asked for the longest time makes room."""
@@ -48,8 +48,8 @@ class Followers:
         """
         new = [uri for uri in dict.fromkeys(uris) if uri not in follower.uris]
         try:
-            if len(follower.uris) + len(new) > MAX_FOLLOWED:
-                raise TooLarge(f"One call follows at most {MAX_FOLLOWED:,} URIs.", "Follow folders or lists instead.")
+            if len(follower.uris) + len(new) > _MOST_FOLLOWED:
+                raise TooLarge(f"One call follows at most {_MOST_FOLLOWED:,} URIs.", "Follow folders or lists instead.")
             for uri in new:
                 self._subscribers.subscribe(follower, uri)
             for uri in new:

@@ -6,8 +6,6 @@ from typing import Annotated
 
 from pydantic import Field
 
-__all__ = ["IncludeHidden", "IncludeIgnored"]
+__all__ = ["IncludeIgnored"]
 
-IncludeHidden = Annotated[bool, Field(description="Names that begin with a dot too.")]
-
-IncludeIgnored = Annotated[bool, Field(description="What .gitignore names too.")]
+IncludeIgnored = Annotated[bool, Field(description="Include git-ignored files.")]

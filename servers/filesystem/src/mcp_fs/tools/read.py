@@ -17,7 +17,7 @@ from mcp_types import (
     ImageContent,
     TextContent,
 )
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES
@@ -29,13 +29,22 @@ from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
 from mcp_fs.models import Compared, FileInfo, FileSlices, FolderPage, Media, TextSlice, Tree
 from mcp_fs.policy import Policy
-from mcp_fs.tools.arguments import IncludeHidden, IncludeIgnored
+from mcp_fs.tools.arguments import IncludeIgnored
 from mcp_fs.tools.views import MEDIA, TREE
 
 __all__ = ["ReadTools"]
 
 Number = Annotated[int, Field(ge=1)]
-PageBytes = Annotated[int, Field(ge=1, le=MAX_PAGE_BYTES)]
+
+
+def _page(number: int) -> int:
+    # In three schemas this bound, which nobody comes near, would be paid for by every conversation.
+    if number > MAX_PAGE_BYTES:
+        raise ValueError(f"must be at most {MAX_PAGE_BYTES:,}")
+    return number
+
+
+PageBytes = Annotated[int, Field(ge=1), AfterValidator(_page)]
 _LINES = re.compile(r"(.+):(\d{1,9})(?:-(\d{1,9})?)?", re.DOTALL)
 """A path with the first of its lines, and the last."""
 
@@ -63,15 +72,14 @@ class ReadTools:
         end_line: Number | None = None,
         head: Number | None = None,
         tail: Number | None = None,
-        start_column: Annotated[int, Field(ge=1, description="Byte in start_line")] = 1,
+        start_column: Annotated[int, Field(ge=1, description="Byte of start_line.")] = 1,
         line_numbers: bool = False,
         max_bytes: PageBytes = DEFAULT_PAGE_BYTES,
     ) -> TextSlice:
         """Read a text file: a range of lines, the first (`head`) or the last (`tail`).
 
-        Documents (docx, pdf, ipynb ...) are read as text, archives by `a.zip!/b.txt`.
-
-        The first line of the answer says what is shown and how to continue. To look for something use `search_text`.
+        Also documents (docx, pdf, ipynb ...) as text, and files in archives (`a.zip!/b.txt`). The first line of the
+        answer says what is shown and how to continue. Several files: `read_files`; to search: `search_text`.
         """
         chosen = [name for name, value in (("head", head), ("tail", tail), ("start_line", start_line)) if value]
         if len(chosen) > 1 or (end_line and chosen and chosen[0] != "start_line"):
@@ -91,7 +99,7 @@ class ReadTools:
     ) -> FileSlices:
         """Read several text files, or lines of them as `a.py:10-40`; `max_bytes` is shared.
 
-        One that fails does not stop the others.
+        One that fails does not stop the others. One file: `read_text`.
         """
         files = [self._named(path) for path in paths]
         return await self.engine.read_files(files, Part(max_bytes=max_bytes, numbers=line_numbers))
@@ -108,18 +116,24 @@ class ReadTools:
 
     @tool("Read media", effect="read", view=MEDIA)
     async def read_media(self, path: str, page: Number = 1) -> list[ContentBlock]:
-        """Read an image, sound, `page` of a PDF or other binary file."""
+        """Read an image, a sound, one `page` of a PDF, or the bytes of another file in base64. Text: `read_text`."""
         shown = await self.engine.read_media(self.policy.readable(path), page)
         return [block for media in shown for block in _blocks(media)]
 
     @tool("Compare", effect="read", adapt=renames(path="source", other="target", destination="target"))
     async def read_diff(self, source: str, target: str, max_bytes: PageBytes = DEFAULT_PAGE_BYTES) -> Compared:
-        """Compare two files, as a unified diff, or two folders."""
+        """Compare two files as a unified diff from `source` to `target`, or list how two folders differ.
+
+        Changes over time: `list_changes`.
+        """
         return await self.engine.compare(self.policy.readable(source), self.policy.readable(target), max_bytes)
 
     @tool("Get information", effect="read")
     async def get_info(self, path: str) -> FileInfo:
-        """Get kind, size, times, mode, encoding, content hash and resource URI of a file or folder."""
+        """Get kind, size, times, mode, encoding, content hash (for `edit_file`) and URI of a file or folder.
+
+        Entries of a folder: `list_directory`.
+        """
         return await self.engine.info(self.policy.readable(path))
 
     @tool("List a folder", effect="read", view=TREE)
@@ -127,13 +141,16 @@ class ReadTools:
         self,
         path: str = ".",
         sort: Sort = "name",
-        include_hidden: IncludeHidden = True,
+        include_hidden: bool = True,
         include_ignored: IncludeIgnored = True,
-        folder_sizes: bool = False,
+        folder_sizes: Annotated[bool, Field(description="Sum up each folder.")] = False,
         limit: Limit = 200,
         cursor: Cursor = None,
     ) -> FolderPage:
-        """List a folder's entries with size and time; largest or newest first by `sort`."""
+        """List one folder's entries with size and time; `sort` puts the largest or newest first.
+
+        Levels below: `list_tree`.
+        """
         places = self.policy.search_roots(path)
         if len(places) > 1:
             return await self.engine.roots(places)
@@ -147,11 +164,14 @@ class ReadTools:
         self,
         path: str = ".",
         depth: Annotated[int, Field(ge=1, le=20)] = 3,
-        include_hidden: IncludeHidden = False,
+        include_hidden: bool = False,
         include_ignored: IncludeIgnored = False,
         max_bytes: Annotated[int, Field(ge=1000, le=64_000)] = DEFAULT_PAGE_BYTES,
     ) -> Tree:
-        """Show a folder's tree, large parts folded to counts. To find names use `find_files`."""
+        """Show a folder and those below it as a tree; large, hidden and ignored parts are folded.
+
+        Names: `find_files`.
+        """
         places = self.policy.search_roots(path)
         if len(places) > 1:
             raise Invalid("Several folders are served.", f"Use one of: {', '.join(p.display for p in places)}.")

@@ -14,7 +14,7 @@ from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
 from mcp_fs.models import FoundFiles, Matches, Tallies
 from mcp_fs.policy import Policy
-from mcp_fs.tools.arguments import IncludeHidden, IncludeIgnored
+from mcp_fs.tools.arguments import IncludeIgnored
 
 __all__ = ["SearchTools"]
 
@@ -30,14 +30,14 @@ class SearchTools:
         glob: Annotated[str, Field(description="`*.py`, `src/**/*.{ts,tsx}`; `name/` for folders")],
         path: str = ".",
         sort: Literal["path", "modified"] = "path",
-        include_hidden: IncludeHidden = False,
+        include_hidden: bool = False,
         include_ignored: IncludeIgnored = False,
         limit: Limit = 200,
         cursor: Cursor = None,
     ) -> FoundFiles:
-        """Find files by name, in all folders below `path`; what .gitignore ignores is left out.
+        """Find files by name in all folders below `path`, without hidden and git-ignored ones.
 
-        For text inside files use `search_text`.
+        Text inside files: `search_text`.
         """
         places = self.policy.search_roots(path)
         wanted = Filter(include_hidden, include_ignored)
@@ -53,26 +53,26 @@ class SearchTools:
     @tool("Search text", effect="read", adapt=renames(query="pattern", regex="pattern", include="glob"))
     async def search_text(
         self,
-        pattern: Annotated[str, Field(description="RE2 regular expression: no look-around, no back-references")],
+        pattern: Annotated[str, Field(description="RE2, so no look-around, no back-references.")],
         path: str = ".",
         literal: bool = False,
         ignore_case: bool = False,
-        context: Annotated[int, Field(ge=0, le=20, description="Lines before and after")] = 0,
+        context: Annotated[int, Field(ge=0, le=20, description="Lines before and after.")] = 0,
         glob: Annotated[str | None, Field(description="`*.py`, `src/**`; `!` in front excludes")] = None,
         file_type: Annotated[str | None, Field(description="py, ts, ...")] = None,
-        files_only: Annotated[bool, Field(description="Only the paths of files that match.")] = False,
-        count_only: Annotated[bool, Field(description="Only the number of matching lines of each file.")] = False,
+        files_only: bool = False,
+        count_only: Annotated[bool, Field(description="Only how many lines match.")] = False,
         only_matching: Annotated[bool, Field(description="Only what matched, each text once.")] = False,
-        include_hidden: IncludeHidden = False,
+        include_hidden: bool = False,
         include_ignored: IncludeIgnored = False,
         include_binary: bool = False,
-        max_per_file: Annotated[int, Field(ge=1, le=5000, description="Lines shown of one file.")] = 20,
+        max_per_file: Annotated[int, Field(ge=1, le=5000, description="Lines shown per file.")] = 20,
         limit: Limit = 100,
         cursor: Cursor = None,
     ) -> Matches | Tallies:
-        """Search the contents of files below `path`, or of one file: `path:line:text`, context `path-line-text`.
+        """Search the contents of files below `path`, or of one file, without hidden, git-ignored and binary ones.
 
-        What .gitignore ignores and binary files are left out.
+        The answer has `path:line:text`, context `path-line-text`. File names: `find_files`.
         """
         places = self.policy.search_roots(path)
         wanted = Filter(include_hidden, include_ignored)

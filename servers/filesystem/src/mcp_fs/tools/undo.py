@@ -25,11 +25,14 @@ class UndoTools:
     @tool("Undo changes", effect="destroy", seconds=3600.0)
     async def undo_changes(
         self,
-        step: Annotated[str | None, Field(description="From the list; without it, lists.")] = None,
-        later: Annotated[bool, Field(description="All after it too.")] = False,
+        step: Annotated[str | None, Field(description="Id from the list; none lists.")] = None,
+        later: Annotated[bool, Field(description="Later changes too.")] = False,
         dry_run: DryRun = True,
     ) -> Steps | Undone:
-        """List or take back what these tools changed, but nothing that others changed since."""
+        """List changes made by these tools, newest first, or undo one (`step`).
+
+        Refuses what others changed since. By default a dry run.
+        """
         if step is None:
             return await self.engine.steps()
         return await self.engine.undo(step, later=later, dry_run=dry_run)

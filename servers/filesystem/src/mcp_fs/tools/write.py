@@ -19,15 +19,13 @@ from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
 from mcp_fs.models import Edited, Moved, Replaced, Written
 from mcp_fs.policy import Policy, Writable
-from mcp_fs.tools.arguments import IncludeHidden, IncludeIgnored
+from mcp_fs.tools.arguments import IncludeIgnored
 from mcp_fs.tools.views import DIFF
 
 __all__ = ["Edit", "WriteTools"]
 
 
 class Edit(BaseModel):
-    """One replacement."""
-
     model_config = ConfigDict(extra="forbid")
 
     old_text: str = Field(description="Exact text with its indentation, enough of it to be unique.")
@@ -62,9 +60,9 @@ class WriteTools:
         append: Annotated[bool, Field(description="Add to the end, in the file's encoding.")] = False,
         parents: Annotated[bool, Field(description="Create missing folders.")] = False,
     ) -> Written | Edited:
-        """Create a text file, or replace one if `overwrite`.
+        """Create a text file; one that exists is refused, unless `overwrite` replaces it or `append` adds to it.
 
-        To change a part of a file use `edit_file`.
+        To change a part: `edit_file`.
         """
         if append and overwrite:
             raise Invalid("`append` and `overwrite` exclude one another.", "Use one of them.")
@@ -87,7 +85,7 @@ class WriteTools:
     ) -> Edited:
         """Replace exact pieces of a text file, in order, all or none; returns the diff.
 
-        Encoding and line ends are kept.
+        Encoding and line ends are kept. Several files: `edit_files`.
         """
         place = self.policy.writable(path)
         wanted = [Replacement(edit.old_text, edit.new_text, edit.replace_all) for edit in edits]
@@ -99,13 +97,16 @@ class WriteTools:
         patch: Annotated[str, Field(description="Unified diff; /dev/null creates or deletes a file.")],
         dry_run: DryRun = False,
     ) -> Edited:
-        """Apply a unified diff to one or several files, all or none, context matched exactly."""
+        """Apply a unified diff to one or several files, all or none; its context must match exactly.
+
+        Exact pieces: `edit_file`.
+        """
         files = [(await self._patched(file), file) for file in parse(patch)]
         return await self.engine.patch(files, dry_run=dry_run)
 
     @tool("Create directory", effect="write", idempotent=True)
     async def create_directory(self, path: str) -> Moved:
-        """Create a folder and those above it that are missing."""
+        """Create a folder and missing ones above it; one that exists is no error."""
         return await self.engine.create_folder(self.policy.writable(path))
 
     @tool(
@@ -116,22 +117,22 @@ class WriteTools:
     )
     async def replace_text(
         self,
-        old_text: Annotated[str, Field(description="What to replace.")],
-        new_text: Annotated[str, Field(description="What to put there.")],
+        old_text: Annotated[str, Field(description="To find.")],
+        new_text: Annotated[str, Field(description="Replacement.")],
         glob: Annotated[str, Field(description="`*.py`, `src/**/*.{ts,tsx}`")],
         path: str = ".",
         by: Annotated[
             Literal["text", "word", "regex"],
-            Field(description="Whether old_text is a text, a whole word or RE2, whose groups are `\\1` in new_text."),
+            Field(description="What old_text is; groups of a regex (RE2) are `\\1` in new_text."),
         ] = "text",
         ignore_case: bool = False,
-        include_hidden: IncludeHidden = False,
+        include_hidden: bool = False,
         include_ignored: IncludeIgnored = False,
         dry_run: DryRun = True,
     ) -> Replaced:
-        """Replace a text at every place in many files, all or none. See first what would change, then write.
+        """Replace a text wherever it occurs in many files, all or none. By default a dry run.
 
-        For one file use `edit_file`.
+        One file: `edit_file`.
         """
         start, wanted = self.policy.writable(path), Filter(include_hidden, include_ignored)
         substitution = Substitution(old_text, new_text, by, ignore_case)
@@ -139,22 +140,28 @@ class WriteTools:
 
     @tool("Copy file", effect="destroy", seconds=_LONG, adapt=renames(destination="target"))
     async def copy_file(self, source: str, target: str, overwrite: bool = False) -> Moved:
-        """Copy a file or a whole folder to a new path. A file there is kept unless `overwrite`."""
+        """Copy a file or a whole folder to the path `target`. Fails if that exists; `overwrite` replaces a file only.
+
+        To rename: `move_file`.
+        """
         return await self.engine.copy(self.policy.readable(source), self.policy.writable(target), overwrite=overwrite)
 
     @tool("Move file", effect="destroy", seconds=_LONG, adapt=renames(destination="target"))
     async def move_file(self, source: str, target: str, overwrite: bool = False) -> Moved:
-        """Move or rename a file or folder; `target` is its new path."""
+        """Move or rename a file or folder to the path `target`.
+
+        Fails if that exists; `overwrite` replaces a file or an empty folder.
+        """
         return await self.engine.move(self.policy.writable(source), self.policy.writable(target), overwrite=overwrite)
 
     @tool("Delete file", effect="destroy", seconds=_LONG)
     async def delete_file(
         self,
         path: str,
-        recursive: Annotated[bool, Field(description="Delete a folder with all that is in it.")] = False,
-        trash: Annotated[bool, Field(description="Move to the desktop's trash instead.")] = False,
+        recursive: Annotated[bool, Field(description="Also a folder that is not empty.")] = False,
+        trash: Annotated[bool, Field(description="To the desktop's trash instead.")] = False,
     ) -> Moved:
-        """Delete a file, an empty folder, or a link (not its target)."""
+        """Delete a file, a link (not its target) or an empty folder. `undo_changes` can bring it back, `trash` not."""
         return await self.engine.delete(self.policy.writable(path), recursive=recursive, trash=trash)
 
     async def _patched(self, patch: FilePatch) -> Writable:

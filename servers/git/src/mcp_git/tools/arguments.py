@@ -11,10 +11,10 @@ from mcp_batteries.server.fields import in_header
 __all__ = ["LONGEST", "FilePath", "Number", "RepositoryName", "Rev"]
 
 RepositoryName = Annotated[
-    str, Field(description="Needed where several are served.", json_schema_extra=in_header("Repo"))
+    str, Field(description="Which one, if several are served.", json_schema_extra=in_header("Repo"))
 ]
-Rev = Annotated[str, Field(description="Commit, branch, tag, `HEAD~2`; `:2`, `:3` are the sides of a conflict.")]
-FilePath = Annotated[str, Field(description="From the repository's top.")]
+Rev = Annotated[str, Field(description="Commit, branch, tag or `HEAD~2`.")]
+FilePath = Annotated[str, Field(description="From the repository's root.")]
 Number = Annotated[int, Field(ge=1)]
 
 LONGEST = 3700.0

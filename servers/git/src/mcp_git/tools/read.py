@@ -34,7 +34,10 @@ class ReadTools:
 
     @tool("Get status", effect="read", seconds=LONGEST, adapt=_adapt)
     async def get_status(self, repo: RepositoryName = "", path: FilePath = "", limit: Limit = 100) -> Answer:
-        """Get the branch, what is under way, conflicts, staged, changed and untracked files. Begin here."""
+        """Get the branch, a merge or rebase in progress, conflicts, and staged, changed and untracked files.
+
+        Begin here; the changes themselves: `read_diff`.
+        """
         return await self.engine.status(self.policy.repository(repo), self.policy.place(path), limit)
 
     @tool("List commits", effect="read", view=HISTORY, seconds=LONGEST, adapt=_adapt)
@@ -45,8 +48,8 @@ class ReadTools:
         path: FilePath = "",
         author: Annotated[str | None, Field(description="Part of a name or address.")] = None,
         message: Annotated[str | None, Field(description="Part of a message.")] = None,
-        text: Annotated[str | None, Field(description="Only commits that add or remove it.")] = None,
-        regex: Annotated[bool, Field(description="`text` is one, for changed lines.")] = False,
+        text: Annotated[str | None, Field(description="Only commits that add or remove this text.")] = None,
+        regex: Annotated[bool, Field(description="`text` is a regular expression for changed lines.")] = False,
         since: Annotated[str | None, Field(description="`2026-01-31`, `2 weeks ago`")] = None,
         until: Annotated[str | None, Field(description="As `since`.")] = None,
         all_branches: bool = False,
@@ -54,7 +57,7 @@ class ReadTools:
         limit: Limit = 50,
         cursor: Cursor = None,
     ) -> Answer:
-        """List commits, the newest first: hash, date, author, (refs) subject. What one changed: `read_diff`."""
+        """List commits, newest first: hash, date, author, (refs) subject. What a commit changed: `read_diff`."""
         revision, place = self.policy.range(rev), self.policy.place(path)
         if regex and not text:
             raise Invalid("`regex` says how to read `text`, and there is none.", "Give one, or leave `regex` out.")
@@ -66,14 +69,18 @@ class ReadTools:
         self,
         repo: RepositoryName = "",
         rev: Annotated[
-            str | None, Field(description="A commit, for its message and change; `a..b`; `a...b` since they parted.")
+            str | None,
+            Field(description="A commit (its message and changes), `a..b`, or `a...b` for b since both parted."),
         ] = None,
-        only: Annotated[Part, Field(description="Of what is not committed.")] = "all",
+        only: Annotated[Part, Field(description="Which uncommitted changes.")] = "all",
         path: FilePath = "",
         context: Annotated[int, Field(ge=0, le=100)] = 3,
         cursor: Cursor = None,
     ) -> Answer:
-        """Read what changed: without `rev` what is not committed. Files with counts first, then the patch."""
+        """Read the changes of `rev`, or the uncommitted ones without it: files with counts, then the patch in pages.
+
+        Only which files are changed: `get_status`.
+        """
         if rev is not None and only != "all":
             raise Invalid("`only` is about what is not committed, `rev` about what is.", "Leave one of them out.")
         revision = None if rev is None else self.policy.range(rev)
@@ -89,9 +96,9 @@ class ReadTools:
         start_line: Number = 1,
         end_line: Number | None = None,
     ) -> Answer:
-        """Get who changed each line last, and in which commit; without `rev` of the file as it is now.
+        """Get which commit last changed each line of a file, when and by whom; 200 lines at most without `end_line`.
 
-        Its change: `read_diff`.
+        Without `rev`, uncommitted lines too. What a commit changed: `read_diff`.
         """
         last = end_line or start_line + _BLAMED - 1
         if last < start_line:
@@ -106,16 +113,22 @@ class ReadTools:
         self,
         kind: Kind = "branches",
         repo: RepositoryName = "",
-        name: Annotated[str, Field(description="Whose reflog.")] = "HEAD",
+        name: Annotated[str, Field(description="For kind=reflog: the branch.")] = "HEAD",
         limit: Limit = 100,
         cursor: Cursor = None,
     ) -> Answer:
-        """List branches with what they follow, tags, remotes, stashes, worktrees, or what a branch was before."""
+        """List branches with their upstreams, tags, remotes, stashes, worktrees, or the reflog of a branch.
+
+        A reflog has the commits at which a branch was before; its history: `list_commits`.
+        """
         return await self.engine.refs(self.policy.repository(repo), kind, self.policy.ref(name), limit, cursor)
 
     @tool("Get merge base", effect="read", seconds=LONGEST, adapt=_adapt)
     async def get_merge_base(self, one: Rev, other: Rev = "HEAD", repo: RepositoryName = "") -> Answer:
-        """Get the commit at which two revisions parted and how many commits each has since."""
+        """Get the commit at which two revisions parted and how many commits each has had since.
+
+        Those commits: `list_commits` with `a..b`; what they changed: `read_diff` with `a...b`.
+        """
         revisions = self.policy.revision(one), self.policy.revision(other)
         return await self.engine.merge_base(self.policy.repository(repo), *revisions)
 
@@ -128,7 +141,10 @@ class ReadTools:
         start_line: Number = 1,
         end_line: Number | None = None,
     ) -> Answer:
-        """Read a file as it is in a commit, or as a side of a conflict has it; not as it is on disk."""
+        """Read a text file as it is in a commit, not on disk; a long one in pages, by `start_line`.
+
+        In a conflict, rev=`:2` is our side of it and `:3` theirs. Who wrote its lines: `get_blame`.
+        """
         place = self.policy.place(path)
         return await self.engine.read(
             self.policy.repository(repo), self.policy.revision(rev), place, start_line, end_line
@@ -144,7 +160,7 @@ class ReadTools:
         limit: Limit = 200,
         cursor: Cursor = None,
     ) -> Answer:
-        """List the files and folders of a commit, with sizes; not what is uncommitted: `get_status`."""
+        """List the files and folders in a folder of a commit, with sizes. Uncommitted ones: `get_status`."""
         place = self.policy.place(path)
         return await self.engine.tree(
             self.policy.repository(repo),
@@ -167,7 +183,10 @@ class ReadTools:
         limit: Limit = 100,
         cursor: Cursor = None,
     ) -> Answer:
-        """Search the files of a commit: `path:line:text`. For changes in history use `list_commits` with `text`."""
+        """Search the text files of a commit, not those on disk; answers `path:line:text`.
+
+        To find when a text was added or removed use `list_commits` with `text`.
+        """
         place = self.policy.place(path)
         return await self.engine.search(
             self.policy.repository(repo), self.policy.revision(rev), place, pattern,

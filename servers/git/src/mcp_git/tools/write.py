@@ -17,7 +17,7 @@ from mcp_git.tools.arguments import LONGEST, RepositoryName
 
 __all__ = ["WriteTools"]
 
-Paths = Annotated[list[str], Field(max_length=1000, description="From the repository's top; `.` is all.")]
+Paths = Annotated[list[str], Field(max_length=1000, description="From the repository's root; `.` is all.")]
 NewRef = Annotated[str, Field(description="Name to give.")]
 Target = Annotated[str, Field(description="Commit, branch or tag.")]
 _adapt = renames(repo_path="repo", repository="repo", revision="rev", branch_name="name", files="paths")

@@ -138,14 +138,14 @@ _ref = Field(description="Branch, tag or commit")
 Ref = Annotated[str, _ref]
 OptionalRef = Annotated[str | None, _ref]
 Branch = Annotated[str, Field(description="Name")]
-_path = Field(description="From the top")
+_path = Field(description="From the repository's root")
 Path = Annotated[str, _path]
 OptionalPath = Annotated[str | None, _path]
 Fields = Annotated[
     list[str] | None,
     BeforeValidator(_words),
     # One text is what models write with the fewest tokens; a list is taken as well.
-    WithJsonSchema({"type": "string", "description": "With commas"}),
+    WithJsonSchema({"type": "string", "description": "Only these, as `a,b`"}),
 ]
 Limit = Annotated[int, AfterValidator(_page)]
 Cursor = Annotated[str | None, Field()]

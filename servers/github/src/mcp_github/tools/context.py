@@ -24,7 +24,10 @@ class ContextTools:
 
     @tool("Who am I", toolset="context", open_world=True)
     async def get_me(self) -> Record:
-        """Get who this token is, what it may do here, and how many requests are left."""
+        """Get whose token is used, what it may do here, and how many requests are left this hour.
+
+        Other people: `list_people`.
+        """
         return await self.repositories.me()
 
     @tool("List people or teams", toolset="context", open_world=True)
@@ -32,12 +35,15 @@ class ContextTools:
         self,
         repo: OptionalRepo = None,
         org: Annotated[str | None, Field(description="Organisation")] = None,
-        team: Annotated[str | None, Field(description="Slug")] = None,
+        team: Annotated[str | None, Field(description="Slug, with `org`")] = None,
         fields: Fields = None,
         limit: Limit = 30,
         cursor: Cursor = None,
     ) -> Listing:
-        """List collaborators of `repo`, members of `org` or its `team`, or else your teams."""
+        """List collaborators of `repo`, members of `org` or of its `team`; without any of them, your own teams.
+
+        Collaborators need push access to `repo`. Yourself: `get_me`.
+        """
         if repo is None and org is None:
             if team is not None:
                 raise Invalid("A team is one of an organisation.", "Pass its `org` too.")

@@ -51,7 +51,7 @@ _sorts = AfterValidator(one_of("created", "updated", "comments"))
 Login = Annotated[str | None, Field(description="Login")]
 Type = Annotated[str | None, Field(description="Issue type")]
 Milestone = Annotated[int | None, BeforeValidator(_milestone), AfterValidator(_from_0)]
-Custom = Annotated[dict[str, Any] | None, Field(description="Fields by name")]
+Custom = Annotated[dict[str, Any] | None, Field(description="Values by field name")]
 Review = Annotated[bool, Field(description="On lines of a pull request")]
 
 
@@ -65,8 +65,8 @@ class IssueTools:
         self,
         repo: RepoName,
         state: Literal["open", "closed", "all"] = "open",
-        labels: Annotated[Listed, Field(description="Having all of them")] = None,
-        assignee: Annotated[str | None, Field(description="Login, none or *")] = None,
+        labels: Annotated[Listed, Field(description="With all of these")] = None,
+        assignee: Annotated[str | None, Field(description="Login, none, or * for any")] = None,
         creator: Login = None,
         milestone: Milestone = None,
         type: Type = None,  # noqa: A002 - the word GitHub uses
@@ -78,7 +78,10 @@ class IssueTools:
         limit: Limit = 30,
         cursor: Cursor = None,
     ) -> Listing:
-        """List a repository's issues by state, label or person, newest first. Words in them: `search_github`."""
+        """List a repository's issues by state, label or person, without pull requests, newest first.
+
+        To find words in them: `search_github`; one with its text: `get_issue`.
+        """
         params: dict[str, Any] = {
             "state": state, "labels": ",".join(labels) if labels else None, "assignee": assignee, "creator": creator,
             "milestone": milestone, "type": type, "since": since, "sort": sort, "direction": order,
@@ -89,14 +92,17 @@ class IssueTools:
 
     @tool("Get an issue", toolset="issues", open_world=True)
     async def get_issue(self, repo: RepoName, number: Number, fields: Fields = None) -> Record:
-        """Get an issue with parent and sub-issues. `list_comments` has what was said."""
+        """Get an issue: text, state, labels, parent and sub-issues. Its comments: `list_comments`."""
         return await self.issues.get(self.policy.repo(repo), number, fields)
 
     @tool("List choices for issues", toolset=("issues", "labels"), open_world=True)
     async def list_issue_options(
         self, repo: RepoName, kind: Options, limit: Limit = 50, cursor: Cursor = None
     ) -> Listing:
-        """List the labels, milestones, assignees, types or custom fields that an issue can have."""
+        """List what an issue here can have: labels, milestones, assignees, types or custom fields (`kind`).
+
+        Types and custom fields are the organisation's. To filter issues: `list_issues`.
+        """
         return await self.issues.options(self.policy.repo(repo), kind, limit=limit, cursor=cursor)
 
     @tool("List comments", toolset=("issues", "pull_requests"), open_world=True)
@@ -104,7 +110,10 @@ class IssueTools:
         self, repo: RepoName, number: Number, since: Since = None, fields: Fields = None, limit: Limit = 30,
         cursor: Cursor = None,
     ) -> Listing:  # fmt: skip
-        """List comments of an issue or pull request, oldest first. Those on lines of code: `list_reviews`."""
+        """List comments of an issue or pull request, oldest first.
+
+        Those on lines of code: `list_reviews` with kind=threads.
+        """
         return await self.issues.comments(
             self.policy.repo(repo), number, since=since, fields=fields, limit=limit, cursor=cursor
         )

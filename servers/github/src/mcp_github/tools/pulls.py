@@ -82,13 +82,13 @@ class PullTools:
         limit: Limit = 30,
         cursor: Cursor = None,
     ) -> Listing:
-        """List a repository's pull requests by state or branch. By author or words: `search_github`."""
+        """List a repository's pull requests by state or branch, newest first. By author or words: `search_github`."""
         params: dict[str, Any] = {"state": state, "head": head, "base": base, "sort": sort, "direction": order}
         return await self.pulls.list(self.policy.repo(repo), params, fields=fields, limit=limit, cursor=cursor)
 
     @tool("Get a pull request", toolset="pull_requests", open_world=True, view=PULL)
     async def get_pull_request(self, repo: RepoName, number: Number, fields: Fields = None) -> Record:
-        """Get a pull request: text, branches, mergeability, reviewers. Its changes: `read_diff`."""
+        """Get a pull request: text, branches, whether it can be merged, reviewers. Its changes: `read_diff`."""
         return await self.pulls.get(self.policy.repo(repo), number, fields)
 
     @tool("List reviews", toolset="pull_requests", open_world=True)
@@ -97,12 +97,15 @@ class PullTools:
         repo: RepoName,
         number: Number,
         kind: Literal["reviews", "threads"] = "reviews",
-        unresolved: Annotated[bool, Field(description="Only such threads")] = False,
+        unresolved: Annotated[bool, Field(description="Only unresolved threads")] = False,
         fields: Fields = None,
         limit: Limit = 30,
         cursor: Cursor = None,
     ) -> Listing:
-        """List a pull request's reviews, or the threads of comments on its lines with ids to reply and resolve."""
+        """List a pull request's reviews, or the threads of comments on its lines (kind=threads) with their ids.
+
+        General comments: `list_comments`.
+        """
         where = self.policy.repo(repo)
         if kind == "threads":
             return await self.pulls.threads(where, number, unresolved=unresolved, cursor=cursor)
@@ -118,7 +121,10 @@ class PullTools:
         limit: Limit = 50,
         cursor: Cursor = None,
     ) -> Listing:
-        """List the CI checks of a pull request or commit with their conclusions; `wait` for those that run."""
+        """List the CI checks of a pull request (`number`) or commit (`ref`) with their conclusions.
+
+        `wait` lets the call wait for running ones. Whether it can be merged: `get_pull_request`.
+        """
         where, at = self.policy.repo(repo), self.policy.ref(ref) if ref else None
         patience = None if wait is None else Wait(wait)
         return await self.checks.list(where, number=number, ref=at, wait=patience, limit=limit, cursor=cursor)

@@ -38,7 +38,7 @@ class ReleaseTools:
     async def get_release(
         self, repo: RepoName, tag: Annotated[str | None, Field(description="Latest by default")] = None
     ) -> Record:
-        """Get one release, the latest unless `tag` is given, with its notes and assets."""
+        """Get a release with its notes and assets: that of `tag`, or the latest. All: `list_releases`."""
         at = self.policy.ref(tag) if tag else None
         return await self.repositories.release(self.policy.repo(repo), at)
 

@@ -70,7 +70,7 @@ class RepoTools:
 
     @tool("Get a repository", toolset="repos", open_world=True)
     async def get_repository(self, repo: RepoName, fields: Fields = None) -> Record:
-        """Get a repository: default branch, visibility, your permission. To find one: `search_github`."""
+        """Get a repository: description, default branch, visibility, your permission. To find one: `search_github`."""
         return await self.repositories.repository(self.policy.repo(repo), fields)
 
     @tool("List files", toolset="repos", open_world=True)
@@ -85,7 +85,7 @@ class RepoTools:
         limit: Annotated[int, Field(ge=1, le=1000)] = 200,
         cursor: Cursor = None,
     ) -> Listing:
-        """List a folder of a repository, with `recursive` everything beneath. Contents: `read_file`."""
+        """List a folder of a repository, with `recursive` all below it too. What a file contains: `read_file`."""
         return await self.files.tree(
             self.policy.repo(repo), self.policy.file(path), _ref(self.policy, ref), recursive=recursive,
             pattern=pattern, fields=fields, limit=limit, cursor=cursor,
@@ -100,7 +100,10 @@ class RepoTools:
         start_line: Number = 1,
         lines: OptionalNumber = None,
     ) -> Text | EmbeddedResource | ImageContent:
-        """Read a file in pages; the first line has the `sha` that a change needs."""
+        """Read a file of a repository, at `ref` or the default branch; long text in pages, images as such.
+
+        The first line has its `sha` and how to go on. Names of files: `list_files`.
+        """
         found = await self.files.read(
             self.policy.repo(repo), self.policy.file(path), _ref(self.policy, ref), start_line=start_line, lines=lines
         )
@@ -117,7 +120,10 @@ class RepoTools:
         summary: bool = False,
         cursor: Cursor = None,
     ) -> Text:
-        """Read what a pull request (`number`), commit (`ref`) or comparison changes; `summary`: files only."""
+        """Read the changes of a pull request (`number`), of a commit (`ref`), or of `ref` since it left `base`.
+
+        Patches come in pages; `summary` lists files only. About a commit: `get_commit`.
+        """
         where, policy = self.policy.repo(repo), self.policy
         of = self.pulls.diff(where, number=number, ref=_ref(policy, ref), base=_ref(policy, base))
         return await self.files.diff(where, of, path=path, summary=summary, cursor=cursor)
@@ -136,7 +142,10 @@ class RepoTools:
         limit: Limit = 30,
         cursor: Cursor = None,
     ) -> Listing:
-        """List commits, newest first, of a branch, path or pull request (`number`)."""
+        """List commits of a branch or path, newest first, or of a pull request (`number`), oldest first.
+
+        One with its files: `get_commit`; what it changed: `read_diff`.
+        """
         policy = self.policy
         return await self.repositories.commits(
             policy.repo(repo), ref=_ref(policy, ref), path=policy.file(path).name if path else None, number=number,
@@ -145,7 +154,7 @@ class RepoTools:
 
     @tool("Get a commit", toolset="repos", open_world=True)
     async def get_commit(self, repo: RepoName, ref: Ref) -> Record:
-        """Get a commit with its files. `read_diff` shows the changes."""
+        """Get a commit: message, author, and its files (60 at most) with counts. Its changes: `read_diff`."""
         return await self.repositories.commit(self.policy.repo(repo), self.policy.ref(ref))
 
     @tool("List branches or tags", toolset="repos", open_world=True)
@@ -159,7 +168,7 @@ class RepoTools:
     ) -> Listing:
         """List a repository's branches or tags with their commits. History of one: `list_commits`.
 
-        Tags have the fields message, tagger and tagged_at too.
+        For tags `fields` takes message, tagger and tagged_at too.
         """
         where = self.policy.repo(repo)
         return await self.repositories.refs(where, kind, fields=fields, limit=limit, cursor=cursor)

@@ -7,13 +7,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from mcp_batteries.server.declare import tool
+from mcp_batteries.server.declare import in_words_of, tool
 from mcp_batteries.server.fields import Cursor, Limit
 from mcp_batteries.server.views import DIAGRAM, PLAN
 from mcp_batteries.sql import tools
 from mcp_batteries.sql.arguments import DatabaseName, NamePart
 from mcp_batteries.sql.room import Room
-from mcp_batteries.sql.tools import LONGEST, in_words_of
+from mcp_batteries.sql.tools import LONGEST
 from mcp_postgres.engine.service import Engine
 from mcp_postgres.models import Catalog, Plan
 from mcp_postgres.policy import Policy
@@ -34,15 +34,15 @@ class ListTools(Room[Policy, Engine]):
     async def list_objects(
         self,
         schema: Annotated[str | None, Field(description="Only this schema.")] = None,
-        kind: Annotated[Kind, Field(description="tables include views.")] = "tables",
+        kind: Annotated[Kind, Field(description="tables has views too.")] = "tables",
         name: NamePart = None,
         database: DatabaseName = None,
         limit: Limit = 300,
         cursor: Cursor = None,
     ) -> Catalog:
-        """List databases, schemas and tables with columns, keys (`-> table`), sizes and comments.
+        """List databases, schemas and tables with columns, keys (`-> table`), sizes and comments, or objects by `kind`.
 
-        Begin here; one: `get_table`.
+        Begin here; more of one table: `get_table`.
         """
         return await self.engine.catalog(self.policy.listing(database, kind, schema, name, cursor), limit=limit)
 
@@ -50,17 +50,18 @@ class ListTools(Room[Policy, Engine]):
 @in_words_of(
     {
         "get_table": (
-            "Get one table's columns, keys both ways, indexes, partitions, triggers, policies, grants, sample rows. "
-            "All: `list_objects`."
+            "Get one table's columns, keys to and from other tables, indexes, partitions, triggers, policies and "
+            "grants, with `sample` rows too. All tables: `list_objects`."
         ),
         "search_schema": (
-            "Search names and comments of tables, columns, indexes, functions, types, triggers. Rows: `query_rows`."
+            "Search the names and comments of tables, columns, indexes, functions, types and triggers for a part, "
+            "upper and lower case alike; best matches first. To search rows: `query_rows`."
         ),
         "query_rows": (
             "Query with statements that only read: SELECT, WITH, VALUES, TABLE, EXPLAIN or SHOW.\n\n"
-            "Ask several questions in one call: all see the same moment; `parameters` is then an array of one array\n"
-            "per statement. The answer is a line of JSON per row behind the columns. numeric, and integers beyond\n"
-            "2^53, are text. If truncated, call with `cursor` alone for the next page."
+            "Several statements, separated by `;`, see the same state of the data; `parameters` is then an array of "
+            "one array per statement. The answer is the columns, then a line of JSON per row; numeric, and integers "
+            "beyond 2^53, are text. If it is truncated, call with `cursor` alone for the next page."
         ),
     },
     {"sql": Several, "parameters": Parameters, "table": TableName},
@@ -74,14 +75,15 @@ class ReadTools(tools.ReadTools[Policy, Engine]):
         self,
         sql: Sql,
         parameters: Parameters = None,
-        analyze: Annotated[bool, Field(description="Run it (reads only), to see real times.")] = False,
+        analyze: Annotated[bool, Field(description="Run it, if it only reads, to see real times.")] = False,
         indexes: Annotated[
-            list[str] | None, Field(max_length=10, description="As if these existed: `table (columns)`; needs hypopg.")
+            list[str] | None,
+            Field(max_length=10, description="Plan with these too: `table (columns)`; needs hypopg."),
         ] = None,
         database: DatabaseName = None,
     ) -> Plan:
-        """Explain how PostgreSQL would run a statement, and what stands out.
+        """Explain how PostgreSQL would run a statement, and what may make it slow.
 
-        Runs nothing unless `analyze`; rows: `query_rows`.
+        Does not run it, unless `analyze`; for its rows use `query_rows`.
         """
         return await self.engine.explain(self.policy.plan(database, sql, parameters, indexes or ()), analyze=analyze)

@@ -7,13 +7,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from mcp_batteries.server.declare import tool
+from mcp_batteries.server.declare import in_words_of, tool
 from mcp_batteries.server.fields import DryRun
 from mcp_batteries.server.results import TextResult
 from mcp_batteries.sql import tools
 from mcp_batteries.sql.arguments import DatabaseName
 from mcp_batteries.sql.room import Room
-from mcp_batteries.sql.tools import LONGEST, in_words_of
+from mcp_batteries.sql.tools import LONGEST
 from mcp_postgres.engine.service import Engine
 from mcp_postgres.policy import Policy
 from mcp_postgres.tools.arguments import Parameters, Statements

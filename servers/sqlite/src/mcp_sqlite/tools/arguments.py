@@ -8,18 +8,15 @@ from pydantic import Field
 
 from mcp_batteries.sql.policy import MAX_SQL
 
-__all__ = ["OptionalSql", "OptionalTable", "Parameters", "Sql", "TableName"]
+__all__ = ["OptionalSql", "Parameters", "ReadParameters", "SearchedTable", "Sql", "TableName"]
 
-_table = Field(description="Table or view.")
-TableName = Annotated[str, _table]
-OptionalTable = Annotated[str | None, _table]
+TableName = Annotated[str, Field(description="Table or view.")]
+SearchedTable = Annotated[str | None, Field(description="Full-text table, if there are several.")]
 _sql = Field(max_length=MAX_SQL, description="SQLite SQL.")
 Sql = Annotated[str, _sql]
 OptionalSql = Annotated[str | None, _sql]
+_values = 'Array for ?, object for :name; bytes as {"base64": "…"}. An array of arrays for several statements'
+ReadParameters = Annotated[list[Any] | dict[str, Any] | None, Field(description=f"{_values}.")]
 Parameters = Annotated[
-    list[Any] | dict[str, Any] | None,
-    Field(
-        description='Array for ?, object for :name; bytes as {"base64": "…"}. An array of arrays for several '
-        "statements, or for several rows that one writes."
-    ),
+    list[Any] | dict[str, Any] | None, Field(description=f"{_values}, or for several rows that one writes.")
 ]

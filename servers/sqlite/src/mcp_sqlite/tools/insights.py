@@ -23,7 +23,10 @@ class InsightTools:
     async def create_insight(
         self, ctx: Context, text: Annotated[str, Field(min_length=1, max_length=2000, description="One finding.")]
     ) -> str:
-        """Add a finding that is worth keeping to the memo, which the user reads as memo://insights."""
+        """Add a finding that is worth keeping to the memo that the user reads as memo://insights.
+
+        Nothing in a database is changed; a note cannot be edited or removed.
+        """
         number = await self.insights.add(text)
         await ctx.notify_resource_updated(MEMO)
         return f"Noted as number {number} in memo://insights."

@@ -7,18 +7,18 @@ from typing import Annotated
 
 from pydantic import Field
 
-from mcp_batteries.server.declare import tool
+from mcp_batteries.server.declare import in_words_of, tool
 from mcp_batteries.server.fields import Cursor, Limit
 from mcp_batteries.server.views import DIAGRAM, PLAN, TABLE
 from mcp_batteries.sql import tools
 from mcp_batteries.sql.arguments import DatabaseName, NamePart, Words
 from mcp_batteries.sql.room import Room
 from mcp_batteries.sql.rows import RowPage
-from mcp_batteries.sql.tools import LONGEST, in_words_of
+from mcp_batteries.sql.tools import LONGEST
 from mcp_sqlite.engine.service import Engine
 from mcp_sqlite.models import Catalog, Check, Plan
 from mcp_sqlite.policy import Policy
-from mcp_sqlite.tools.arguments import OptionalSql, OptionalTable, Parameters, Sql, TableName
+from mcp_sqlite.tools.arguments import OptionalSql, ReadParameters, SearchedTable, Sql, TableName
 
 __all__ = ["ListTools", "ReadTools"]
 
@@ -31,9 +31,9 @@ class ListTools(Room[Policy, Engine]):
     async def list_tables(
         self, database: DatabaseName = None, name: NamePart = None, limit: Limit = 500, cursor: Cursor = None
     ) -> Catalog:
-        """List databases with their tables, columns, keys (-> table) and row counts.
+        """List databases with their tables, columns, keys (`-> table` for foreign ones) and row counts.
 
-        Begin here; one table: `get_table`.
+        Begin here; more of one table: `get_table`.
         """
         return await self.engine.catalog(self.policy.listing(database, cursor, name), limit=limit)
 
@@ -41,31 +41,31 @@ class ListTools(Room[Policy, Engine]):
 @in_words_of(
     {
         "get_table": (
-            "Get a table's columns with frequent values, keys both ways, indexes, triggers, definition, sample rows. "
-            "All: `list_tables`."
+            "Get one table's columns with frequent values, keys to and from other tables, indexes, triggers and "
+            "definition, with `sample` rows too. All tables: `list_tables`."
         ),
         "search_schema": (
-            "Search names of tables, columns, indexes, triggers, and comments in definitions. Rows: `query_rows`."
+            "Search the names and SQL definitions, comments included, of tables, columns, indexes and triggers, upper "
+            "and lower case alike. To search rows: `query_rows`."
         ),
         "query_rows": (
             "Query with statements that only read: SELECT, WITH, VALUES, EXPLAIN, reading PRAGMAs.\n\n"
-            "Several, separated by `;`, are answered in one call, all of one moment. With "
-            "`database` as `one,other` both can be joined: `other.table`. "
-            "Answers the columns, then a line of JSON per row. Integers beyond 2^53 are text. If truncated, go on "
-            "with\n`cursor` alone."
+            "Several statements, separated by `;`, see the same state of the data. With `database` as `one,other` both "
+            "can be joined: `other.table`. The answer is the columns, then a line of JSON per row; integers beyond "
+            "2^53 are text. If it is truncated, call with `cursor` alone."
         ),
     },
-    {"sql": OptionalSql, "parameters": Parameters, "table": TableName},
+    {"sql": OptionalSql, "parameters": ReadParameters, "table": TableName},
 )
 @dataclass(frozen=True)
 class ReadTools(tools.ReadTools[Policy, Engine]):
     """Tables, queries, plans, and whether the file is whole."""
 
     @tool("Explain a query", seconds=LONGEST, view=PLAN)
-    async def explain_query(self, sql: Sql, parameters: Parameters = None, database: DatabaseName = None) -> Plan:
-        """Explain how SQLite would run a statement, what it reads whole and which index would help.
+    async def explain_query(self, sql: Sql, parameters: ReadParameters = None, database: DatabaseName = None) -> Plan:
+        """Explain how SQLite would run a statement, which tables it would read whole, which index would help.
 
-        Runs nothing; rows: `query_rows`.
+        Does not run it; for its rows use `query_rows`.
         """
         return await self.engine.explain(self.policy.read(database, sql, parameters))
 
@@ -73,11 +73,11 @@ class ReadTools(tools.ReadTools[Policy, Engine]):
     async def search_text(
         self,
         query: Words,
-        table: OptionalTable = None,
+        table: SearchedTable = None,
         database: DatabaseName = None,
         limit: Limit = 20,
     ) -> RowPage:
-        """Search a full-text (FTS) table, the best matches first, with snippets. FTS syntax or plain words.
+        """Search a full-text (FTS) table by FTS syntax or plain words; best matches first, with snippets.
 
         Other tables: LIKE in `query_rows`.
         """
@@ -87,8 +87,10 @@ class ReadTools(tools.ReadTools[Policy, Engine]):
     async def run_check(
         self,
         database: DatabaseName = None,
-        quick: Annotated[bool, Field(description="Skip comparing indexes with tables.")] = False,
+        quick: Annotated[bool, Field(description="Do not compare indexes with tables.")] = False,
     ) -> Check:
-        """Run SQLite's integrity check, which reads the whole file, and look for foreign keys that point nowhere.
-        Repairs nothing."""
+        """Run SQLite's integrity check and look for foreign keys that point to no row. Repairs nothing.
+
+        It reads the whole file, which takes time; `quick` is faster.
+        """
         return await self.engine.check(self.policy.database(database), quick=quick)

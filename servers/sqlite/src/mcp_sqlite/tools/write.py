@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from mcp_batteries.server.declare import in_words_of
 from mcp_batteries.sql import tools
-from mcp_batteries.sql.tools import in_words_of
 from mcp_sqlite.engine.service import Engine
 from mcp_sqlite.policy import Policy
 from mcp_sqlite.tools.arguments import Parameters, Sql

@@ -16,15 +16,15 @@ PlaceText = Annotated[
     Field(
         min_length=1,
         max_length=200,
-        description="Name (`Springfield, Illinois`), `lat,lon`, or saved alias.",
+        description="Name (`Springfield, Illinois`), `lat,lon` or alias.",
         json_schema_extra=in_header("Place"),
     ),
 ]
 UnitSystem = Annotated[
     str | None,
-    Field(description="metric, imperial, nautical, or as `metric,wind=kn`."),
+    Field(description="metric, imperial, nautical or `metric,wind=kn`."),
 ]
 Hours = Annotated[int, Field(ge=1, le=168)]
-Day = Annotated[str, Field(max_length=40, description="YYYY-MM-DD, `today`, `tomorrow`, `yesterday`.")]
-Groups = Annotated[list[Group], Field(min_length=1, description="Variables.")]
+Day = Annotated[str, Field(max_length=40, description="YYYY-MM-DD, `yesterday` or `today`.")]
+Groups = Annotated[list[Group], Field(min_length=1, description="Groups of columns.")]
 Models = Annotated[list[Model], Field(min_length=1, max_length=4, description="Several are compared.")]

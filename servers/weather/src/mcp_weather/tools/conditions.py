@@ -34,9 +34,9 @@ class ConditionTools:
         place: PlaceText,
         cursor: Cursor = None,
     ) -> Alerts:
-        """Get official warnings of the US, Canada and Europe, worst first.
+        """Get official weather warnings in force (US, Canada, Europe), worst first.
 
-        `status` says none, not covered or unavailable.
+        `status` is alerts, none, not_covered (by any service) or unavailable.
         """
         where = await self.policy.place(place)
         return await self.engine.alerts_page(where, self.policy.alerts_after(cursor, where))
@@ -49,13 +49,16 @@ class ConditionTools:
         pollen: Annotated[bool, Field(description="Europe only.")] = False,
         units: UnitSystem = None,
     ) -> AirQuality:
-        """Get modelled air quality: indices, pollutants and pollen, now and by hour. Not measured at a station."""
+        """Get air quality now and by hour: indices, pollutants, pollen. From a model, not measured at a station."""
         where = await self.policy.place(place)
         return await self.engine.air(where, self.policy.units(units, self.units), min(hours, 144), pollen=pollen)
 
     @tool("Airport weather", open_world=True)
     async def get_metar(self, place: PlaceText, units: UnitSystem = None) -> Airport:
-        """Get METAR and TAF of the airport nearest to `place`, which may be an ICAO code (`LSZH`)."""
+        """Get METAR (measured) and TAF (forecast) of the airport nearest to `place`, or of an ICAO code (`LSZH`).
+
+        Other weather: `get_weather`.
+        """
         shown = self.policy.units(units, self.units)
         if station := self.policy.station(place):
             try:
@@ -73,10 +76,13 @@ class ConditionTools:
         self,
         place: PlaceText,
         hours: Hours = 24,
-        river: Annotated[bool, Field(description="Also river discharge for 30 days.")] = False,
+        river: Annotated[bool, Field(description="Also river discharge, 30 days.")] = False,
         units: UnitSystem = None,
     ) -> Marine:
-        """Get waves, swell, sea temperature and currents of the nearest sea, now and by hour. Wind: `get_forecast`."""
+        """Get waves, swell, sea temperature and currents of the nearest sea, or a `river`, now and by hour.
+
+        From a model, none far inland. Wind: `get_forecast`.
+        """
         where = await self.policy.place(place)
         return await self.engine.marine(where, self.policy.units(units, self.units), min(hours, 144), river=river)
 
@@ -85,11 +91,11 @@ class ConditionTools:
         self,
         place: PlaceText,
         start: Day,
-        end: Annotated[Day | None, Field(description="Default: `start`.")] = None,
-        normals: Annotated[bool, Field(description="Compare with 1991-2020; 14 days at most.")] = False,
+        end: Annotated[Day | None, Field(description="Default: `start`; 92 days at most.")] = None,
+        normals: Annotated[bool, Field(description="Compare with 1991-2020; then 14 days at most.")] = False,
         units: UnitSystem = None,
     ) -> History:
-        """Get the weather of past days, from 1940 on, 92 days at most. Days to come: `get_forecast`."""
+        """Get the weather of past days since 1940, day by day. Days to come: `get_forecast`."""
         where = await self.policy.place(place)
         here = await self.engine.local_time(where)
         most = _MOST_NORMAL_DAYS if normals else _MOST_DAYS
@@ -100,7 +106,10 @@ class ConditionTools:
     async def get_astronomy(
         self, place: PlaceText, date: Annotated[Day | None, Field(description="Default: today there.")] = None
     ) -> Astronomy:
-        """Get sunrise, sunset, twilights, moonrise, moonset and moon phase of any day, computed here."""
+        """Get sunrise, sunset, twilights, moonrise, moonset and moon phase of a day, past or to come.
+
+        Computed here; its weather: `get_forecast`.
+        """
         where = await self.policy.place(place)
         here = await self.engine.local_time(where)
         return await self.engine.astronomy(where, self.policy.sky_day(date, here.today), here)

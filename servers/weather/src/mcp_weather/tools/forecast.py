@@ -49,18 +49,18 @@ class ForecastTools:
         self,
         place: PlaceText,
         step: Literal["hourly", "daily", "15-minute"] | None = None,
-        hours: Annotated[Hours | None, Field(description="Default: 24.")] = None,
+        hours: Annotated[Hours | None, Field(description="Default: 24, or 6 by 15 minutes.")] = None,
         days: Annotated[int | None, Field(ge=1, le=16, description="Default: 7.")] = None,
-        day: Annotated[Day | None, Field(description="The hours of this day only.")] = None,
+        day: Annotated[Day | None, Field(description="The hours of one day: YYYY-MM-DD, `tomorrow`.")] = None,
         variables: Groups = _BASIC,
         models: Models = _BEST,
-        spread: Annotated[bool, Field(description="Also how sure: p10, median, p90 of an ensemble.")] = False,
+        spread: Annotated[bool, Field(description="Also how certain: p10, median, p90 of an ensemble.")] = False,
         source: Annotated[Literal["open-meteo", "nws"], Field(description="nws: official, US only.")] = "open-meteo",
         units: UnitSystem = None,
     ) -> Forecast:
-        """Get a forecast by hour, day or 15 minutes (rain), with sums and extremes; of several models if asked.
+        """Get a forecast by hour, by day or by 15 minutes (rain and gusts), with sums and extremes.
 
-        Now: `get_weather`.
+        Pass `hours`, `days` or `day`. Now: `get_weather`; past days: `get_history`.
         """
         where = await self.policy.place(place)
         wanted_units = self.policy.units(units, self.units)

@@ -24,10 +24,15 @@ class PlaceTools:
     @tool("Find a place", open_world=True)
     async def find_place(
         self,
-        query: Annotated[str | None, Field(max_length=200, description="Default: the saved places.")] = None,
+        query: Annotated[
+            str | None, Field(max_length=200, description="Default: list the aliases in the places file.")
+        ] = None,
         language: Annotated[str | None, Field(pattern="^[a-z]{2}$", description="Two letters.")] = None,
     ) -> Places:
-        """Find places by name, with coordinates, time zone, population, elevation. The other tools take names too."""
+        """Find places by name, with coordinates, time zone, population and elevation.
+
+        Only to tell places of one name apart: other tools take names too.
+        """
         if query is None or not query.strip():
             return saved_places(self.saved)
         found = await self.policy.places(query, language or self.language)
