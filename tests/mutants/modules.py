@@ -70,21 +70,15 @@ MODULES = {
         )
         for name in ("__init__", "addresses", "requests")
     },
-    "servers/postgres/src/mcp_postgres/engine/admission.py": (
-        "tests/postgres/test_powers.py",
-        "tests/postgres/test_gate.py",
-        "tests/postgres/test_attacks.py",
-    ),
-    "servers/postgres/src/mcp_postgres/engine/closed_world.py": (
-        "tests/postgres/test_powers.py",
-        "tests/postgres/test_gate.py",
-        "tests/postgres/test_attacks.py",
-    ),
-    "servers/postgres/src/mcp_postgres/engine/role.py": (
-        "tests/postgres/test_powers.py",
-        "tests/postgres/test_gate.py",
-        "tests/postgres/test_tools.py",
-    ),
+    **{
+        f"servers/postgres/src/mcp_postgres/engine/{name}.py": (
+            "tests/postgres/test_powers.py",
+            "tests/postgres/test_gate.py",
+            "tests/postgres/test_attacks.py",
+            "tests/postgres/test_part.py",
+        )
+        for name in ("admission", "closed_world", "role")
+    },
     "servers/sqlite/src/mcp_sqlite/policy.py": (
         "tests/sqlite/test_policy.py",
         "tests/sqlite/test_mistakes.py",

@@ -165,7 +165,11 @@ async def test_a_change_is_sent_to_the_tool_that_makes_it() -> None:
         for tool, statements in changes.items():
             for sql in statements:
                 said = text_of(await wire.call("query_rows", sql=f"/* a */ -- b\n{sql.lower()}"))
+                flag = "--write" if tool == "write_rows" else "--ddl"
                 assert f"more than read: {sql.split()[0]}. `{tool}` does that" in said, f"{sql}: {said}"
+                assert f"started the server with `{flag}`" in said, f"{sql}: {said}"
+        said = text_of(await wire.call("query_rows", sql="WITH d AS (DELETE FROM u RETURNING *) SELECT * FROM d"))
+        assert "more than read" in said and "`write_rows` changes rows" in said, said
         said = text_of(await wire.call("query_rows", sql="CALL proc()"))
         assert "queries only: SELECT, WITH, VALUES, TABLE, EXPLAIN, SHOW." in said, said
 

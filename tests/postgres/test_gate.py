@@ -2,11 +2,13 @@
 
 import itertools
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
 from mcp_postgres.engine.closed_world import World
+from mcp_postgres.engine.connections import Session
 from mcp_postgres.engine.part import ServedPart
 from mcp_postgres.policy import Part
 from mcp_postgres.role_sql import role_sql
@@ -113,6 +115,22 @@ async def test_what_is_known_of_a_database_is_as_new_as_the_database() -> None:
         assert "f() of owner" in await read()
         base.run("DROP INDEX laid")
         assert "[1]" in await read()
+
+
+@pytest.mark.anyio
+async def test_what_is_laid_while_a_statement_is_judged_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    base = make("CREATE TABLE t (id integer); INSERT INTO t VALUES (1)")
+    base.run("CREATE FUNCTION f(integer) RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT 1'", "owner")
+    real, laying = Session.together, iter(["CREATE INDEX laid ON t ((id + f(1)))"])
+
+    async def together(session: Session, *statements: Any) -> Any:
+        if any(sql.startswith("PREPARE") for sql, _ in statements):
+            base.run(next(laying, "SELECT 1"), "owner")
+        return await real(session, *statements)
+
+    monkeypatch.setattr(Session, "together", together)
+    said = (await asked(base, "postgres", "SELECT * FROM t WHERE id > 0"))[0]
+    assert "f() of owner" in said, said
 
 
 @pytest.mark.anyio

@@ -22,6 +22,7 @@ from mcp_postgres.policy import (
     RoleOf,
     SchemaOf,
     TableOf,
+    part_of,
 )
 from mcp_postgres.settings import Settings
 
@@ -223,3 +224,14 @@ def test_only_the_operator_opens_roles_and_code() -> None:
     for words, admin in (((), False), (("--ddl",), False), (("--admin",), True), (("--admin", "--read-only"), False)):
         made = policy(*words, "app=postgresql://h/db")
         assert (made.can_administer, made.can_reshape) == (admin, admin or "--ddl" in words)
+
+
+def test_part_of_a_statement_is_for_the_same_database_and_values() -> None:
+    statement = policy("app=postgresql://h/db").read(None, "EXPLAIN SELECT $1", [1])
+    assert part_of(statement, "SELECT $1") == replace(statement, sql="SELECT $1")
+
+
+@pytest.mark.parametrize("address", ["sqlite:///app.db", "mysql://h/db", "app.db"])
+def test_another_systems_address_is_not_served(address: str) -> None:
+    with pytest.raises(Unavailable):
+        policy(address)

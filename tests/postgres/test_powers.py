@@ -78,6 +78,15 @@ def test_what_a_person_is_told_of_a_role() -> None:
     assert many.because() == "has `pg_checkpoint`, `pg_maintain`, `a()`, `b()`, `c()`"
 
 
+def test_a_caller_is_told_of_its_own_role_only() -> None:
+    shared = role("superuser", callers=True)
+    own = "you are the role `ann` on PostgreSQL 18; what a query would run is judged first"
+    assert shared.sentence("ann") == own and "bob" in shared.sentence()
+    report = shared.report({**COUNTS, "writable": 2, "owned": 1}, trusted=False, caller="ann")
+    assert report.startswith("You are the role `ann`") and "change 2 and own 1" in report and "bob" not in report
+    assert "superuser" not in report and "superuser" in shared.report(COUNTS, trusted=False)
+
+
 def test_a_report_says_what_holds_a_harmful_role() -> None:
     bad = role("replication")
     for trusted, words in ((True, "trusted, by `--trust-database`"), (False, "Nothing that another role laid is run")):
@@ -92,7 +101,10 @@ def test_a_transaction_is_opened_to_read_unless_it_is_told_to_write() -> None:
     limits = Limits(1.5, 0.25)
     reads = opening(limits)(plain, None)
     assert reads.startswith("BEGIN TRANSACTION READ ONLY; SELECT ") and reads.endswith("; SAVEPOINT mcp_start")
-    for setting in ("'statement_timeout', '1500'", "'lock_timeout', '250'", "_session_timeout', '61500'"):
+    for setting in (
+        "'statement_timeout', '1500'", "'lock_timeout', '250'", "_session_timeout', '61500'", "'DateStyle', 'ISO, YMD'",
+        "'IntervalStyle', 'postgres'", "'bytea_output', 'hex'", "'extra_float_digits', '1'", "'xmloption', 'content'",
+    ):  # fmt: skip
         assert setting in reads
     assert "search_path" not in reads and "'search_path', 'pg_catalog'" in opening(limits)(judged, None)
     assert opening(limits, write=True)(plain, None).startswith("BEGIN TRANSACTION READ WRITE; ")

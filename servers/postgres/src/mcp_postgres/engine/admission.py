@@ -208,7 +208,7 @@ def _refusal(error: psycopg.Error, database: str, before: int, sql: str) -> Prob
                 return Invalid(f"The statement would do more than read: {verb}.", way)
             return Invalid(found.what, way)
         return Invalid(found.what, found.fix)
-    if "data-modifying" in primary or "DECLARE CURSOR" in primary or "SELECT INTO" in primary:
+    if "data-modifying" in primary:
         return Refused(
             f"It would do more than read: {quote(primary)}.", "`write_rows` changes rows, where it is offered."
         )

@@ -187,7 +187,7 @@ class Policy(sql.Policy[Table, Request]):
     def import_table(self, database: str | None, name: str) -> ImportTable:
         """A table to be filled."""
         found = self.table(database, name)
-        return ImportTable(found.database, found.name, found.schema, self.can_write and self.can_reshape)
+        return ImportTable(found.database, found.name, found.schema, make=self.can_write and self.can_reshape)
 
     def write(self, database: str | None, sql: str, parameters: Any = None, as_role: str | None = None) -> Writes:
         """Statements that may change rows."""
@@ -200,7 +200,7 @@ class Policy(sql.Policy[Table, Request]):
         """Statements that may change the schema."""
         whole = super().reshape(database, sql)
         parts = self._parts(whole, _unwrapped(split(whole.sql)), None)
-        return Migration(whole.database, whole.sql, (), whole.rows, parts, self.can_administer)
+        return Migration(whole.database, whole.sql, (), whole.rows, parts, admin=self.can_administer)
 
     def _parts(self, whole: ReadStatement, parts: Sequence[str], parameters: Any) -> tuple[ReadStatement, ...]:
         each = [self.bound(values) for values in ([parameters] if len(parts) == 1 else _each(parameters, len(parts)))]

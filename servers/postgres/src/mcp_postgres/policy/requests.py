@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mcp_batteries.sql.policy import Database, QueryOf, ReadStatement, RowOf, RowsOf, SchemaStatement, WriteStatement
 
@@ -25,7 +25,7 @@ class Table:
 class ImportTable(Table):
     """A table to be filled from a file; it may be made for that, where the operator opened rows and schema."""
 
-    make: bool = False
+    make: bool = field(kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Migration(SchemaStatement):
     """
 
     parts: tuple[ReadStatement, ...] = ()
-    admin: bool = False
+    admin: bool = field(kw_only=True)
 
 
 Changes = Writes | Migration
