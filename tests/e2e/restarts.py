@@ -1,10 +1,11 @@
 """Rolling restarts under load: every call that was sent is answered, and every change is heard of.
 
-    uv run python tests/e2e/restarts.py [ROUNDS] [direct|nginx|haproxy] [redis|nats|postgresql]
+    uv run python tests/e2e/restarts.py [ROUNDS] [all|direct|nginx|haproxy] [redis|nats|postgresql]
 
 Two replicas behind the proxy of `deploy/` take turns to end by SIGTERM and start again, while clients of both eras call
 without a pause on connections they keep, one of them announces changes, and followers of both eras hear of each or were
-connected again after it. `direct` is one server and no proxy. nginx and haproxy are Debian's packages.
+connected again after it. `direct` is one server and no proxy; `all`, the default, shares the rounds out among each
+proxy with each bus. nginx and haproxy are Debian's packages; what they say goes to standard error.
 """
 
 import sys
@@ -306,15 +307,22 @@ async def roll(rounds: int, kind: str, bus: str, folder: Path) -> Counter[str]:
         return tally
 
 
+def main() -> None:
+    words = dict(enumerate(sys.argv[1:]))
+    rounds, kind = int(words.get(0, 100)), words.get(1, "all")
+    pairs = [(proxy, bus) for bus in ("redis", "nats", "postgresql") for proxy in ("nginx", "haproxy")]
+    if kind != "all":
+        pairs = [(kind, words.get(2, "redis"))]
+    missed: dict[str, int] = {}
+    for number, (proxy, bus) in enumerate(pairs):
+        share = rounds // len(pairs) + (number < rounds % len(pairs))
+        with tempfile.TemporaryDirectory() as scratch:
+            tally = asyncio.run(roll(share, proxy, bus, Path(scratch)))
+        missed |= {f"{proxy}, {bus}, {name}": times for name, times in lost(tally).items()}
+        seen = f"{tally['answered']:,} calls and {tally['notices']:,} notices"
+        print(f"{proxy}, {bus}: {share} restarts, {seen}, {sum(lost(tally).values())} lost", flush=True)
+    sys.exit(f"lost: {missed}" if missed else 0)
+
+
 if __name__ == "__main__":
-    words = sys.argv[1:]
-    with tempfile.TemporaryDirectory() as scratch:
-        found = asyncio.run(
-            roll(
-                int(words[0]) if words else 100,
-                words[1] if words[1:] else "direct",
-                words[2] if words[2:] else "redis",
-                Path(scratch),
-            )
-        )
-    sys.exit(f"lost: {lost(found)}" if lost(found) else 0)
+    main()

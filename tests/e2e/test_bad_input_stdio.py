@@ -171,6 +171,7 @@ def no_answer() -> list[Case]:
         "unknown notification": notes("notifications/nobody_knows"),
         "notification without namespace": notes("x"),
         "notification with an empty method": notes(""),
+        "call that wants no answer": notes("tools/call", name="list_directory", arguments={}, requestState="forged"),
         "initialized again": notes("notifications/initialized"),
         "cancel of an unknown call": notes("notifications/cancelled", requestId=123456),
         "cancel of nothing": notes("notifications/cancelled"),
@@ -363,3 +364,4 @@ async def test_bad_line(wires: dict[str, StdioWire], era: str, name: str) -> Non
             assert 0 < len(answer["error"]["message"]) < 200_000
         assert "Traceback" not in json.dumps(answer)
         assert ".py" not in json.dumps(answer.get("error", ""))
+    assert "Traceback" not in wire.stderr

@@ -19,6 +19,7 @@ from mcp_types.jsonrpc import (
     ErrorData,
     JSONRPCError,
     JSONRPCMessage,
+    JSONRPCNotification,
     JSONRPCRequest,
     JSONRPCResponse,
     RequestId,
@@ -29,7 +30,7 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from mcp_batteries.errors import well_formed
 
-__all__ = ["Malformed", "dump", "dump_answer", "error", "parse", "peek_id"]
+__all__ = ["Malformed", "dump", "dump_answer", "error", "is_heard", "parse", "peek_id"]
 
 _DEPTH = 200
 _DEEP_HEAD = 64 * 1024
@@ -74,6 +75,11 @@ def parse(line: bytes) -> JSONRPCMessage:
         # The model of a notification overlooks the id: this is a request whose id is none.
         raise Malformed(INVALID_REQUEST, *_what_is_wrong(value))
     return message
+
+
+def is_heard(message: JSONRPCNotification) -> bool:
+    """Whether anybody acts on `message`: not if it names what only a request can, and nobody could be answered."""
+    return message.method.startswith("notifications/")
 
 
 def dump(message: JSONRPCMessage) -> bytes:

@@ -28,7 +28,7 @@ from mcp_batteries.transports.http.in_flight import closing, unanswered
 from mcp_batteries.transports.http.quota import Quota
 from mcp_batteries.transports.http.rejections import set_reason
 from mcp_batteries.transports.http.turns import Unwanted
-from mcp_batteries.transports.jsonrpc import Malformed, dump, error, parse
+from mcp_batteries.transports.jsonrpc import Malformed, dump, error, is_heard, parse
 
 __all__ = ["Authorize", "BodyCheck"]
 
@@ -102,8 +102,11 @@ class BodyCheck(RequestBodyLimitMiddleware):
                 return
             request_id = message.id if isinstance(message, JSONRPCRequest) else None
             session = headers.get("mcp-session-id")
-            if isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
-                self._cancelled(scope, session, message)
+            if isinstance(message, JSONRPCNotification):
+                if not is_heard(message):
+                    raise Unwanted
+                if message.method == "notifications/cancelled":
+                    self._cancelled(scope, session, message)
             if session in self._owners:
                 self._owners[session] = self._owners.pop(session)
             elif session is None and isinstance(message, JSONRPCRequest) and message.method == "initialize":

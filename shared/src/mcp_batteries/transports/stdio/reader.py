@@ -22,7 +22,7 @@ from mcp_types.jsonrpc import (
     RequestId,
 )
 
-from mcp_batteries.transports.jsonrpc import Malformed, dump, error, parse, peek_id
+from mcp_batteries.transports.jsonrpc import Malformed, dump, error, is_heard, parse, peek_id
 from mcp_batteries.transports.stdio.first_answers import FirstAnswers
 from mcp_batteries.transports.stdio.in_flight import BUSY, Calls
 from mcp_batteries.transports.stdio.inputs import open_input
@@ -147,6 +147,8 @@ class Reader:
                 if message.method == "initialize":
                     self._calls.batches.negotiate(message)
             elif isinstance(message, JSONRPCNotification):
+                if not is_heard(message):
+                    return None
                 if message.method == "notifications/cancelled":
                     given_up = (message.params or {}).get("requestId")
                     self._calls.leave(as_request_id(given_up))
