@@ -116,6 +116,18 @@ def test_each_kind_of_resource_has_its_uri(uri: str, kind: type, tmp_path: Path)
     assert table_uri(served.databases["app"], "a/b") == "sqlite://app/a%2Fb"
 
 
+def test_of_what_is_served_in_part_nothing_whole_is_given(tmp_path: Path) -> None:
+    one, two = make(tmp_path / "one.db"), make(tmp_path / "two.db")
+    part = policy("--only", "one=t", one, two)
+    assert part.whole("two").name == "two" and policy(one).whole(None).name == "one"
+    with pytest.raises(Refused, match="a copy has everything"):
+        part.whole("one")
+    for named in ("one,two", "two,one"):
+        with pytest.raises(Refused, match="read together"):
+            part.read(named, "SELECT 1")
+        assert isinstance(policy(one, two).read(named, "SELECT 1"), AcrossStatement)
+
+
 def test_a_database_may_be_named_by_its_file(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
