@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from mcp_batteries.testing.wire import StdioWire
-from sqlite.serving import BUILDS, commit, served, text_of
+from sqlite.serving import BUILDS, commit, make, run, served, text_of
 from sqlite.test_attacks import MODES
 
 pytestmark = pytest.mark.anyio
@@ -90,3 +90,23 @@ async def test_what_virtual_tables_keep_stays_closed(build: str, tmp_path: Path)
                     said = text_of(result)  # of our gate, or of an SQLite that keeps them closed itself
                     assert result.get("isError") and ("delete from" in said or "may not be modified" in said), said
             assert tool == "write_rows" or (await wire.call(tool, sql="DELETE FROM v_rtree")).get("isError")
+
+
+async def test_a_merged_column_is_no_way_to_a_closed_table(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.db")
+    run(path, "CREATE TABLE stmts (csv, full)")
+    async with served(path) as wire:
+        await wire.call("query_rows", sql="SELECT 'secret of another'")
+        for join in ("FULL JOIN", "natural /**/ full outer join"):
+            on = "" if "natural" in join else "USING (sql)"
+            sql = f"SELECT sql FROM sqlite_stmt {join} (SELECT 1 AS sql) {on}"
+            result = await wire.call("query_rows", sql=sql)
+            assert result.get("isError") and "secret" not in text_of(result), text_of(result)
+        assert "[0 rows]" in text_of(await wire.call("query_rows", sql="SELECT csv, full FROM stmts"))
+
+
+async def test_explain_tells_no_address(tmp_path: Path) -> None:
+    async with served(make(tmp_path / "a.db")) as wire:
+        said = text_of(await wire.call("query_rows", sql="-- why\nEXPLAIN SELECT * FROM f, json_each('[1]')"))
+        assert '"VOpen"' in said and '"vtab"' in said and "vtab:" not in said
+        assert '["vtab:1F"]' in text_of(await wire.call("query_rows", sql="SELECT 'vtab:1F' AS p4"))

@@ -1,12 +1,13 @@
 """What a statement may do, decided by SQLite itself: an authorizer per connection, and the engine's limits.
 
 SQLite asks the authorizer about each thing that a statement it compiles would touch, after views, triggers and names
-are resolved (https://sqlite.org/c3ref/set_authorizer.html). What is not allowed here by name is denied. No text of a
-statement is ever looked at.
+are resolved (https://sqlite.org/c3ref/set_authorizer.html). What is not allowed here by name is denied. The text of a
+statement is looked at for one thing only, about which SQLite does not ask (`joined_closed`).
 """
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from contextlib import closing
 from enum import StrEnum
@@ -14,7 +15,7 @@ from functools import cache
 
 from mcp_sqlite.worker.part import ServedPart
 
-__all__ = ["MODULES", "SCHEMA_CHANGE", "Authorizer", "Mode", "apply_limits", "closed_modules"]
+__all__ = ["MODULES", "SCHEMA_CHANGE", "Authorizer", "Mode", "apply_limits", "closed_modules", "joined_closed"]
 
 
 class Mode(StrEnum):
@@ -253,6 +254,7 @@ _SWITCHES = {
     "SQLITE_DBCONFIG_WRITABLE_SCHEMA": False,
 }
 _HEAP = 512 * 1024 * 1024
+_FULL = re.compile(r"\bFULL\b", re.IGNORECASE)
 
 
 @cache
@@ -287,6 +289,15 @@ def _build() -> tuple[frozenset[str], frozenset[str]]:
 def closed_modules() -> frozenset[str]:
     """Modules of this build that may not be read as tables, in lower case."""
     return _build()[1]
+
+
+def joined_closed(sql: str) -> str | None:
+    """A module that may not be read as a table, and that `sql` names and has FULL in it.
+
+    SQLite does not ask the authorizer about columns of virtual tables that FULL JOIN ... USING merges with others.
+    """
+    words = set(map(str.lower, re.findall(r"[^\W\d][\w$]*", sql))) if _FULL.search(sql) else set[str]()
+    return next((name for name in closed_modules() if name in words), None)
 
 
 def apply_limits(connection: sqlite3.Connection, authorizer: Authorizer, *, read_only: bool) -> None:

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 from mcp_batteries.sql.misspelt import near
 from mcp_sqlite.worker import schema
-from mcp_sqlite.worker.authorizer import Mode
+from mcp_sqlite.worker.authorizer import Mode, joined_closed
 from mcp_sqlite.worker.cells import Failure, Lines, parameters
 from mcp_sqlite.worker.connections import Connections, Database
 from mcp_sqlite.worker.errors import explained
@@ -33,6 +33,8 @@ _MOST = 50
 """Statements of one call."""
 _BLANK = re.compile(r"(?:[\s;]|--[^\n]*(?:\n|\Z)|(?>/\*.*?(?:\*/|\Z)))*", re.DOTALL)
 _EXPLAIN = re.compile(rf"{_BLANK.pattern}EXPLAIN\b", re.DOTALL | re.IGNORECASE)
+_PROGRAM = ["addr", "opcode", "p1", "p2", "p3", "p4", "p5", "comment"]
+_ADDRESS = re.compile(r"\A(vtab):[0-9A-Fa-fx]+\Z")
 _NAMES = re.compile(
     r"""'(?:[^']|'')*'|--[^\n]*|/\*.*?(?:\*/|\Z)|`[^`]*`|\[[^\]]*\]|\bAS\s+"(?:[^"]|"")*"|"(\w+(?:\ \w+)*)\"""",
     re.DOTALL | re.IGNORECASE,
@@ -119,6 +121,8 @@ def query(connections: Connections, request: dict[str, Any], send: Send) -> dict
             "texts": texts,
         }
         rows = rows_of(database, cursor)
+        if page["columns"] == _PROGRAM and _EXPLAIN.match(request["sql"]):
+            rows = map(_without_addresses, rows)
         taken: list[str] = []
         size = 0
         more: str | None = None
@@ -174,6 +178,8 @@ def execute(database: Database, mode: Mode, sql: str, given: Any) -> sqlite3.Cur
         Failure: It may not run, is wrong, or was stopped.
     """
     values = parameters(given)
+    if (closed := joined_closed(sql)) is not None:
+        raise Failure("refused", f"It would read `{closed}`, which is closed.", "")
     if mode is Mode.READ and _DATABASE_LIST.fullmatch(sql):
         sql = "SELECT 0 AS seq, 'main' AS name, '' AS file"
     if (part := database.part) is not None:
@@ -195,6 +201,11 @@ def execute(database: Database, mode: Mode, sql: str, given: Any) -> sqlite3.Cur
             return database.connection.execute(sql, values)
     except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as error:
         raise explained(database, error, sql) from None
+
+
+def _without_addresses(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    # Of a virtual table EXPLAIN tells where in this process's memory it is.
+    return tuple(_ADDRESS.sub(r"\1", cell) if isinstance(cell, str) else cell for cell in row)
 
 
 def _planned(database: Database, mode: Mode, sql: str, values: Any) -> list[Any]:
