@@ -87,8 +87,9 @@ async def test_top_queries_and_indexes_that_help_them() -> None:
         assert "CREATE INDEX ON big (k)" in said and "->" in said, said
         base.run("CREATE INDEX ON big (k)")
         said = text_of(await wire.call("find_indexes", queries=["SELECT name FROM big WHERE k = $1"]))
-        assert "No index tried makes these statements cheaper" in said, said
-        assert "indexes tried with hypopg" in said and "tried are B-trees on one or two columns" in said, said
+        assert "No index tried makes these statements much cheaper" in said and "indexes tried with hypopg" in said, (
+            said
+        )
         plan = text_of(
             await wire.call("explain_query", sql="SELECT * FROM big WHERE name = 'n5'", indexes=["big (name)"])
         )

@@ -25,6 +25,7 @@ import psycopg
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from mcp_postgres.engine import advice
 from postgres.gate_cases import CHANGES, FITTING, HARM, PLACES, RELATIONS, VALUES, Value
 from postgres.serving import Inside, inside, make, served, text_of
 from postgres.ways import WAYS, asked
@@ -179,6 +180,16 @@ def tame(lay: str) -> bool:
 
 
 @contextmanager
+def every_table() -> Generator[None]:
+    """Within the block indexes are tried on tables of a few rows too."""
+    few, advice.FEW_PAGES = advice.FEW_PAGES, -1
+    try:
+        yield
+    finally:
+        advice.FEW_PAGES = few
+
+
+@contextmanager
 def scene() -> Generator[Scene]:
     with tempfile.TemporaryDirectory() as away:
         os.chmod(away, 0o777)
@@ -326,7 +337,8 @@ async def own_statements(place: Scene, tally: Tally, role: str) -> None:
             ("list_objects", {"kind": "triggers"}), ("list_objects", {"kind": "policies"}),
             ("list_objects", {"kind": "grants"}), ("list_objects", {"kind": "roles"}),
             ("search_schema", {"query": "t"}), ("get_table", {"table": "public.t", "sample": 3}), ("get_health", {}),
-            ("list_top_queries", {}), ("list_sessions", {"which": "all"}), ("list_settings", {}), ("find_indexes", {}),
+            ("list_top_queries", {}), ("list_sessions", {"which": "all"}), ("list_settings", {}),
+            ("find_indexes", {"queries": ["SELECT * FROM public.t WHERE name LIKE 'a%' AND id > 1 ORDER BY id"]}),
             ("list_settings", {"query": "work"}), ("query_rows", {"sql": "TABLE public.t"}),
             ("query_rows", {"sql": "SELECT 'x'::varchar, '\\x00'::bytea, now()"}),
             ("explain_query", {"sql": "SELECT * FROM public.t WHERE id = $1"}),
@@ -371,7 +383,7 @@ async def prove(
 ) -> Tally:
     """Try a share of all cases, and show the harm of a share of the carriers."""
     tally, chance = Tally(), random.Random(seed)
-    with scene() as place:
+    with scene() as place, every_table():
         show(place, tally, shown, chance)
         judged = ["postgres", *(f"{name}_judged" for name in POWERS)]
         for role in roles or [*judged, "owner", "reader"]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +21,9 @@ from mcp.shared.exceptions import MCPError
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from postgres.serving import Inside, inside, make, text_of
+from mcp_batteries.testing.wire import WireError
+from postgres.prove_gate import every_table
+from postgres.serving import Base, Inside, inside, make, served, text_of
 from postgres.ways import WAYS, asked
 from sql.tally import Tally, options
 
@@ -214,6 +216,10 @@ QUIET = (
     "INSERT INTO app.orders VALUES (5, 1, 'x') ON CONFLICT (id) DO UPDATE SET note = excluded.note RETURNING *",
 )  # fmt: skip
 """Changes whose answers and errors quote rows, where nobody takes care."""
+TABLES = (
+    "app.person", "app.area", "app.area_1", "app.base", "app.bare", "app.kept", "app.loud", "app.upper", "app.hidden",
+    "app.counted", "priv.secret", "priv.beside", "pg_catalog.pg_stats", "app.orders",
+)  # fmt: skip
 NOT_SERVED = ("masked", "not served", "may tell of more", "can't be told", "Masked", "rows of another", "has rules")
 
 
@@ -249,13 +255,51 @@ async def prove(share: float, seed: int) -> Tally:
         saved = _save(folder / "saved", share, chance)
         queries = ("--queries", folder / "saved")
         flags = ("--write", "--dba", "--files", folder, *queries, *FLAGS, f"app={base.url('postgres')}")
-        async with inside(*flags) as wire:
-            await _statements(tally, wire, folder, share, chance)
-            await _saved(tally, wire, saved)
-            await _changes(tally, wire, share, chance)
-            await _other_ways(tally, wire)
+        with every_table():
+            await _asked(tally, flags, folder, saved, share, chance)
+        await _followed(tally, base)
     assert not base.rows("SELECT 1 FROM app.orders WHERE id > 2")
     return tally
+
+
+async def _asked(
+    tally: Tally, flags: Sequence[object], folder: Path, saved: dict[str, tuple[str, str]], share: float,
+    chance: random.Random,
+) -> None:  # fmt: skip
+    async with inside(*flags) as wire:
+        await _statements(tally, wire, folder, share, chance)
+        await _saved(tally, wire, saved)
+        await _changes(tally, wire, share, chance)
+        await _other_ways(tally, wire)
+
+
+async def _followed(tally: Tally, base: Base) -> None:
+    """What changes in hidden tables and masked columns is told to nobody; and what else changes is."""
+    updated = "notifications/resources/updated"
+    paths = [*(table.replace(".", "/") for table in TABLES), "app/person/1", ".schema", ".activity"]
+    async with served(*FLAGS, "--poll", "50", f"app={base.url('postgres')}") as wire:
+        for path in paths:
+            try:
+                await wire.subscribe(f"postgres://app/{path}")
+            except WireError as refused:
+                tally.note("not followed", path, "" if "canary" not in str(refused).lower() else str(refused))
+        for change, told in (
+            ("UPDATE app.person SET email = 'Canary-9' WHERE id = 1; UPDATE priv.secret SET x = 'canary-9'", ""),
+            ("UPDATE app.area SET email = 'canary-2' WHERE id = 1; DELETE FROM priv.heir", ""),
+            ("UPDATE app.person SET name = 'other' WHERE id = 1", "app/person"),
+            ("ALTER TABLE priv.secret ADD y text; CREATE TABLE priv.more AS SELECT 'canary' AS x", ""),
+        ):
+            base.run(change)
+            base.run("UPDATE app.orders SET note = note || 'x' WHERE id = 1")
+            await wire.notification(updated, lambda said: "app/orders" in said["uri"])
+            if told:
+                await wire.notification(updated, lambda said, told=told: told in said["uri"])
+            heard = [said["params"]["uri"] for said in wire.notifications if said["method"] == updated]
+            wire.messages.clear()
+            # Rows without a key are shown as they lie, and one that changed lies elsewhere.
+            fine = ["app/orders", ".activity", "app/bare", "app/area", *([told] if told else [])]
+            more = [uri for uri in heard if not any(part in uri for part in fine)]
+            tally.note("followed", change, str(more) if more else "")
 
 
 async def _statements(tally: Tally, wire: Inside, folder: Path, share: float, chance: random.Random) -> None:
@@ -327,10 +371,7 @@ async def _changes(tally: Tally, wire: Inside, share: float, chance: random.Rand
 
 async def _other_ways(tally: Tally, wire: Inside) -> None:
     """Everything that shows something without SQL of the caller's."""
-    tables = ["app.person", "app.area", "app.area_1", "app.base", "app.bare", "app.kept", "app.loud",
-              "app.upper", "app.hidden", "app.counted", "priv.secret", "priv.beside", "pg_catalog.pg_stats",
-              "app.orders"]  # fmt: skip
-    calls: list[tuple[str, dict[str, Any]]] = [("get_table", {"table": table, "sample": 5}) for table in tables]
+    calls: list[tuple[str, dict[str, Any]]] = [("get_table", {"table": table, "sample": 5}) for table in TABLES]
     calls += [("list_objects", {"kind": kind}) for kind in (
         "tables", "functions", "types", "sequences", "extensions", "triggers", "policies", "grants", "roles",
     )]  # fmt: skip
@@ -344,7 +385,7 @@ async def _other_ways(tally: Tally, wire: Inside) -> None:
             bad = said
         tally.note("other ways", f"{tool} {arguments}", bad)
     for path in (".schema", ".health", ".activity", ".role", "app/.schema", "priv/.schema", "app/area/.schema",
-                 *(f"{table.replace('.', '/')}{more}" for table in tables for more in (
+                 *(f"{table.replace('.', '/')}{more}" for table in TABLES for more in (
                      "", "/1", "?column=email&value=Canary-1%40x", "?order=newest", "/.schema"))):  # fmt: skip
         try:
             said = await wire.read(f"postgres://app/{path}")

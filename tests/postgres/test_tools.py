@@ -185,8 +185,12 @@ async def test_plans() -> None:
         assert (
             "Seq Scan on big" in plan and "an index on what it filters by may help" in plan and "Execution Time" in plan
         )
+        assert "\nCREATE INDEX ON big (k);\nThe plan then:\nBitmap Heap Scan on big" in plan and "on a sample" in plan
         plan = text_of(await wire.call("explain_query", sql="SELECT * FROM big WHERE k = $1"))
-        assert "for any values" in plan and "Seq Scan" in plan
+        assert "for any values" in plan and "Seq Scan" in plan and "CREATE INDEX ON big (k);" in plan
+        base.run(f"REVOKE TEMPORARY ON DATABASE {base.name} FROM PUBLIC")
+        said = text_of(await wire.call("explain_query", sql="SELECT * FROM big WHERE k = 5"))
+        assert "No index was tried: The role may not make temporary tables" in said
         assert "lacks a right" in text_of(await wire.call("explain_query", sql="DELETE FROM big"))
         assert "hypopg" in text_of(await wire.call("explain_query", sql="SELECT 1", indexes=["big (k)"]))
 

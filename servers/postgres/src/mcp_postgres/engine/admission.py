@@ -115,7 +115,7 @@ def columns_of(cursor: AsyncRawCursor[Any], masked: Collection[int]) -> list[Col
 
 
 async def judge(
-    session: Session, statement: ReadStatement, *, sequences: bool = False, planned: bool = False
+    session: Session, statement: ReadStatement, *, sequences: bool = False, planned: bool = False, path: str = ""
 ) -> frozenset[int]:
     """Refuse a statement that could do more than read, where that can be known; nothing is planned or run.
 
@@ -126,6 +126,7 @@ async def judge(
     Args:
         sequences: functions that advance a sequence are fine.
         planned: it will be planned only, which runs no volatile function.
+        path: where its names are looked up, instead of the role's own `search_path`.
 
     Raises:
         Refused: it could, or it touches what is not served.
@@ -133,7 +134,7 @@ async def judge(
     """
     if not session.role.judged:
         return frozenset()
-    world, path = session.world, session.role.path
+    world, path = session.world, path or session.role.path
     gate, _ = await session.together((GATE, ()), ("SAVEPOINT mcp_judge", ()))
     await world.look(session, gate)
     if why := world.literal(statement.sql):

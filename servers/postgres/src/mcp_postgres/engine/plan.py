@@ -16,13 +16,13 @@ from mcp_postgres.engine.errors import problem
 from mcp_postgres.models import Plan
 from mcp_postgres.policy import PlanOf, ReadStatement
 
-__all__ = ["explained", "hypopg", "hypothetical", "plan_of"]
+__all__ = ["PLAIN", "drawn", "explained", "hypopg_schema", "hypothetical", "plan_of", "unjudged"]
 
 _Node = dict[str, Any]
 _MANY = 10_000
 _MOST_PARTS = 8
 """Parts of a partitioned table that a plan shows: the most expensive."""
-_PLAIN = re.compile(
+PLAIN = re.compile(
     r"\s*CREATE\s+INDEX\s+ON\s+(?:\w+\.)?\w+\s*(?:USING\s+\w+\s*)?\(\s*\w+(?:\s+(?:ASC|DESC))?"
     r"(?:\s*,\s*\w+(?:\s+(?:ASC|DESC))?)*\s*\)\s*",
     re.IGNORECASE,
@@ -32,8 +32,8 @@ HYPOPG = "This needs the extension `hypopg`, which isn't in this database."
 HYPOPG_FIX = "An administrator can install it with the system's packages, then `CREATE EXTENSION hypopg`."
 
 
-async def explained(session: Session, wanted: PlanOf, *, analyze: bool) -> Plan:
-    """The plan of a statement; with `analyze` it runs, inside the read-only gate.
+async def explained(session: Session, wanted: PlanOf, *, analyze: bool) -> tuple[Plan, _Node]:
+    """The plan of a statement, as text and as it is; with `analyze` it runs, inside the read-only gate.
 
     Raises:
         Problem: the statement is refused, or hypopg is missing.
@@ -53,14 +53,13 @@ async def explained(session: Session, wanted: PlanOf, *, analyze: bool) -> Plan:
     try:
         top = await plan_of(session, statement, analyze=analyze, generic=generic and not analyze)
         if indexes:
-            await session.value(f"SELECT {await hypopg(session)}.hypopg_reset()::text")
+            await session.value(f"SELECT {await hypopg_schema(session)}.hypopg_reset()::text")
     except psycopg.Error as error:
         raise problem(error, statement.database.name) from error
-    lines: list[str] = []
     widths: list[int] = []
-    _draw(top["Plan"], lines, widths, 0)
+    lines = drawn(top["Plan"], widths)
     lines += [f"{word}: {top[word]} ms" for word in ("Planning Time", "Execution Time") if word in top]
-    return Plan(lines, _findings(top["Plan"], analyze), notes, {"widths": widths})
+    return Plan(lines, _findings(top["Plan"], analyze), notes, {"widths": widths}), top["Plan"]
 
 
 async def plan_of(session: Session, statement: ReadStatement, *, analyze: bool = False, generic: bool = False) -> _Node:
@@ -71,8 +70,16 @@ async def plan_of(session: Session, statement: ReadStatement, *, analyze: bool =
     """
     # Planning runs code too: what is constant, and estimates.
     await judge(session, statement, planned=True)
-    # Options in parentheses: nothing but a statement can follow, so what isn't analyzed can't be.
-    options = "ANALYZE, BUFFERS, FORMAT JSON" if analyze else "FORMAT JSON"
+    return await unjudged(session, statement, analyze=analyze, generic=generic)
+
+
+async def unjudged(
+    session: Session, statement: ReadStatement, *, analyze: bool = False, generic: bool = False
+) -> _Node:
+    """The plan of a statement that was judged in this transaction, with names as it means them."""
+    # In parentheses: nothing but a statement can follow, so what isn't analyzed can't be. VERBOSE says of every column
+    # whose it is.
+    options = "ANALYZE, BUFFERS, VERBOSE, FORMAT JSON" if analyze else "VERBOSE, FORMAT JSON"
     if not generic:
         (cursor,) = await session.together((f"EXPLAIN ({options}) {statement.sql}", statement.parameters))
         await own_names(session)
@@ -101,19 +108,12 @@ def _first(row: tuple[str | None, ...] | None) -> _Node:
     return cast("list[_Node]", json.loads(row[0]))[0]
 
 
-async def hypopg(session: Session) -> str:
-    """The schema of hypopg, as SQL spells it.
-
-    Raises:
-        Refused: the database has no hypopg.
-    """
-    schema = await session.value(
+async def hypopg_schema(session: Session) -> str | None:
+    """The schema of hypopg, as SQL spells it; None where the database has no hypopg."""
+    return await session.value(
         "SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace"
         " WHERE e.extname = 'hypopg'"
     )
-    if schema is None:
-        raise Refused(HYPOPG, HYPOPG_FIX)
-    return schema
 
 
 async def hypothetical(session: Session, indexes: Sequence[str], database: str) -> list[str]:
@@ -122,12 +122,14 @@ async def hypothetical(session: Session, indexes: Sequence[str], database: str) 
     Raises:
         Problem: hypopg is missing or does not understand one.
     """
-    schema = await hypopg(session)
+    schema = await hypopg_schema(session)
+    if schema is None:
+        raise Refused(HYPOPG, HYPOPG_FIX)
     session.spent = True
     made: list[str] = []
     for index in indexes:
         text = index if re.match(r"\s*CREATE\s", index, re.I) else f"CREATE INDEX ON {index}"
-        if (session.world.closed or session.world.part.part) and not _PLAIN.fullmatch(text):
+        if (session.world.closed or session.world.part.part) and not PLAIN.fullmatch(text):
             # hypopg parses and folds it, and PostgreSQL can't be asked before what that would run. What an index with
             # a condition would cost tells how many rows have masked values.
             raise Refused(
@@ -144,6 +146,13 @@ async def hypothetical(session: Session, indexes: Sequence[str], database: str) 
             raise Invalid(f"{quote(index)} is no index.", "Write `table (column, ...)`.")
         made.append(text.removeprefix("CREATE INDEX ON "))
     return made
+
+
+def drawn(plan: _Node, widths: list[int] | None = None) -> list[str]:
+    """A plan as lines, a step each; how wide the rows of each step are goes into `widths`."""
+    lines: list[str] = []
+    _draw(plan, lines, [] if widths is None else widths, 0)
+    return lines
 
 
 def _draw(node: _Node, lines: list[str], widths: list[int], depth: int) -> None:

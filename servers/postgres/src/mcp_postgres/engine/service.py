@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import anyio.to_thread
@@ -15,6 +16,7 @@ from mcp_batteries.sql.changes import Change
 from mcp_batteries.sql.rows import Hits, Results, RowPage
 from mcp_postgres.engine import catalog, health, listing, workload
 from mcp_postgres.engine.admission import Limits, admit, opening
+from mcp_postgres.engine.advice import Found, Looked, advised, looked_at, report
 from mcp_postgres.engine.change import change, reaches_far
 from mcp_postgres.engine.cluster import Cluster
 from mcp_postgres.engine.connections import ITSELF, Connections, Session, apart
@@ -262,9 +264,25 @@ class Engine:
         )
 
     async def explain(self, wanted: PlanOf, *, analyze: bool) -> Plan:
-        """The plan of a statement."""
-        plan = self.within(wanted.statement.database, lambda session: explained(session, wanted, analyze=analyze))
-        return await self._helped(wanted.statement.database, wanted.statement.sql, plan)
+        """The plan of a statement, and what would make it cheaper."""
+        statement = wanted.statement
+
+        async def look(session: Session) -> tuple[Plan, Looked | None]:
+            plan, top = await explained(session, wanted, analyze=analyze)
+            if wanted.indexes:
+                return plan, None
+            return plan, await looked_at(session, [(statement, 1.0)], strict=False, plans=[top])
+
+        plan, looked = await self._helped(statement.database, statement.sql, self.within(statement.database, look))
+        if looked is None or not looked.candidates:
+            return plan
+        found = await self._advised(statement.database, looked, limit=5)
+        return replace(plan, findings=[*plan.findings, *found.lines()])
+
+    async def _advised(self, database: Database, looked: Looked, *, limit: int) -> Found:
+        first, seconds = opening(self.limits, write=looked.schema is None), self.limits.seconds
+        opened = self._to[database.name].session(first, seconds=seconds, role=database.role)
+        return await apart(advised(opened, looked, limit=limit, seconds=seconds / 2))
 
     async def change(self, statement: WriteStatement | SchemaStatement, *, dry_run: bool) -> Change:
         """Change rows or the schema, in one transaction."""
@@ -310,7 +328,12 @@ class Engine:
 
     async def advice(self, wanted: Advice, limit: int) -> Report:
         """Indexes that would help."""
-        return await self.within(wanted.database, lambda session: workload.advice(session, wanted, limit))
+
+        async def look(session: Session) -> Looked:
+            return await looked_at(session, await workload.asked(session, wanted), strict=bool(wanted.statements))
+
+        looked = await self.within(wanted.database, look)
+        return report(looked, await self._advised(wanted.database, looked, limit=limit))
 
     async def role(self, database: Database) -> str:
         """What the role could do, for a person."""

@@ -73,7 +73,7 @@ class DbaTools(Room[Policy, Engine]):
         limit: Annotated[int, Field(ge=1, le=10, description=LIMIT)] = 3,
         database: DatabaseName = None,
     ) -> Report:
-        """Find indexes that would make statements cheaper, each proved with hypopg, which it needs."""
+        """Find indexes that would make statements cheaper, each tried: with hypopg, or on a sample of the tables."""
         return await self.engine.advice(self.policy.advice(database, queries or ()), limit)
 
     @tool("Settings", seconds=LONGEST)
