@@ -38,6 +38,21 @@ if not hasattr(fcntl, "F_FULLFSYNC"):
 
     fcntl.fcntl = _fcntl  # pyright: ignore[reportAttributeAccessIssue]
 shutil._copyxattr = lambda *_, **__: None  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _without_proc(event: str, arguments: tuple[object, ...]) -> None:
+    """Nothing of ours opens what is under /proc; tests and their tools look at processes there."""
+    if event in ("open", "os.listdir", "os.scandir") and str(arguments[0]).startswith("/proc/"):
+        frame = sys._getframe(1)
+        while frame and (asks := frame.f_globals.get("__name__", "").partition(".")[0]) in sys.stdlib_module_names:
+            frame = frame.f_back
+        if frame and asks in ("mcp_fs", "mcp_batteries"):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), arguments[0])
+
+
+_isdir = os.path.isdir
+os.path.isdir = lambda path: not str(path).startswith("/proc/") and _isdir(path)
+sys.addaudithook(_without_proc)
 sys.platform = "darwin"
 
 from mcp_fs.engine.files import syscalls  # noqa: E402

@@ -35,10 +35,10 @@ from contract.cases import CASES  # noqa: E402
 from postgres.serving import start as start_postgres  # noqa: E402
 from windows.page import Told, figures, longest, reasons, suites, written  # noqa: E402
 
-# What runs side by side, the longest first.
+# What runs side by side, the longest first: patterns of paths below `tests`.
 PARTS = [
-    ["e2e"], ["sqlite"], ["filesystem"], ["contract", "postgres"], ["shared", "git_server"],
-    ["github_server", "weather", "sql"],
+    ["e2e"], ["filesystem"], ["shared/test_[n-z]*.py"], ["shared/test_[a-m]*.py"], ["sqlite"], ["weather", "sql"],
+    ["contract"], ["github_server", "git_server"], ["postgres"],
 ]  # fmt: skip
 ONLY = "listed: what Wine can't judge; rest: all but that and what is the same on every system; whole: all but listed"
 PACKAGES = ("wine", "wine64", "gcc-mingw-w64-x86-64-win32")
@@ -178,6 +178,8 @@ class Leg:
 
     def part(self, words: Sequence[str], number: int, *, options: Sequence[str], seconds: float) -> Told:
         """Run folders of tests, or paths; what `judge` told of each test. What pytest printed is in `part.log`s."""
+        found = [(sorted(map(str, TESTS.glob(word))) or [f"{TESTS}/{word}"]) for word in words]
+        paths = [path.removeprefix(f"{ROOT}/") for paths in found for path in paths]
         name = re.sub(r"\W+", "-", " ".join(words))[:100]
         report, log = self.data / f"{name}.jsonl", self.folder / f"{name}.log"
         report.write_text("", "utf-8")
@@ -199,7 +201,7 @@ class Leg:
             closing(start_postgres()) as postgres,
             log.open("wb", buffering=0) as said,
             subprocess.Popen(
-                ["wine", str(self.python), "-m", "pytest", *fixed, *options, *(f"tests/{word}" for word in words)],
+                ["wine", str(self.python), "-m", "pytest", *fixed, *options, *paths],
                 env=environment | {"MCP_TEST_POSTGRES": f"{postgres.wait()}:{postgres.password}"},
                 cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             ) as process,
@@ -232,7 +234,8 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "windows", help="where Python and Wine live")
     parser.add_argument("--only", choices=["listed", "rest", "whole"], default="rest", help=ONLY)
     parser.add_argument("--seconds", type=float, default=480, help="what one part may take")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="parts at once")
+    # Of three parts one always waits for something, and two processors have work.
+    parser.add_argument("--jobs", type=int, default=(os.cpu_count() or 1) * 3 // 2, help="parts at once")
     parser.add_argument("--check", action="store_true", help="run `--check` of every server and no tests")
     parser.add_argument("--record", action="store_true", help="write what was found into docs/windows.md")
     parser.add_argument("--no-set-up", action="store_true", help="use the folder as it is")
