@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -55,7 +56,7 @@ async def within(heard: Heard, work: Callable[[], Awaitable[object]]) -> None:
 async def test_silent_work_is_said_to_run_again_and_again() -> None:
     heard = Heard(3)
     await within(heard, heard.enough.wait)
-    assert {message for _, _, message in heard.told} == {"read_all has run for 0 s"}
+    assert all(re.fullmatch(r"read_all has run for \d s", message or "") for _, _, message in heard.told)
     assert all(total is None for _, total, _ in heard.told)
 
 

@@ -49,13 +49,13 @@ def _no_postgres(*_: Any, **__: Any) -> NoReturn:
 
 def verdicts(items: Sequence[pytest.Item], only: str) -> Iterator[tuple[pytest.Item, str, str]]:
     """Which of `items` do not run, each with a kind and why in words."""
+    samples = {item: _of(SAME, item.nodeid.removeprefix("tests/")) for item in items}
     first: dict[str, int] = {}
-    for item in items:
-        if item.get_closest_marker("weekly"):
-            continue
+    for item, sample in samples.items():
         test, weight = _weighed(item)
-        first[test] = min(weight, first.get(test, weight))
-    for item in items:
+        if not item.get_closest_marker("weekly") and _is_of(sample, weight):
+            first[test] = min(weight, first.get(test, weight))
+    for item, sample in samples.items():
         name = item.nodeid.removeprefix("tests/")
         test, weight = _weighed(item)
         why = _of(LISTED, name)
@@ -65,10 +65,14 @@ def verdicts(items: Sequence[pytest.Item], only: str) -> Iterator[tuple[pytest.I
             continue
         elif item.get_closest_marker("weekly"):
             yield item, "left", WEEKLY
-        elif (sample := _of(SAME, name)) and weight % sample[0]:
+        elif sample and not _is_of(sample, weight):
             yield item, "left", sample[1]
-        elif not sample and item.get_closest_marker("process") and weight != first[test] and not _of(EACH, name):
+        elif item.get_closest_marker("process") and weight != first[test] and not _of(EACH, name):
             yield item, "left", AGAIN
+
+
+def _is_of(sample: tuple[int, str] | None, weight: int) -> bool:
+    return sample is None or (sample[0] > 0 and weight % sample[0] == 0)
 
 
 def _weighed(item: pytest.Item) -> tuple[str, int]:

@@ -162,7 +162,7 @@ class Leg:
             scratch.mkdir(parents=True)
             words = [word.replace(str(drive), "C:") for word in CASES[package](scratch).arguments]
             words = [word.replace("/", "\\") if word.startswith("C:") else word for word in words]
-            command = ["wine", str(self.python), "-m", package, *words, "--check"]
+            command = ["wine", str(self.python), "-m", package, "--check", *words]
             done = subprocess.run(command, env=environment, input=b"", capture_output=True, check=False)
             said = (done.stdout + done.stderr).decode(errors="replace").replace("\r", "")
             found.append((said, NO_GIT in said if package == "mcp_git" else done.returncode == 0))

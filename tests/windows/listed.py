@@ -17,6 +17,8 @@ _NO_STAT = "libpq, too, looks at files only where NtFlushBuffersFileEx is at han
 
 LISTED: dict[str, str] = {
     "filesystem/test_listing.py::test_a_page_of_a_huge_folder_takes_bounded_memory": _SLOW_FOLDERS,
+    "filesystem/test_listing.py::test_a_folder_of_many_files_leaves_room_for_the_others": _SLOW_FOLDERS,
+    "filesystem/test_listing.py::test_a_large_tree_is_folded_and_what_is_folded_is_not_walked*": _SLOW_FOLDERS,
     "shared/test_stdio.py::test_ctrl_break_ends_it": _NO_CONSOLE,
     "filesystem/test_search.py::test_a_page_of_paths_ends_where_it_would_be_too_long?own?": _LONG_PATHS,
     "filesystem/test_list_changes.py::test_random_changes*": _LATE_END,
@@ -48,12 +50,17 @@ _SQLITE = "SQLite answers, which is the same code on every system; files, locks 
 _POSTGRES = "the database answers, and it runs on Linux here, too"
 _GITHUB = "asks an imitation of GitHub in the same process: no file, no pipe and no program is involved"
 _HTTP = "bytes that come by a socket meet the same parser on every system"
+_DOCUMENTS = "the same libraries take documents apart on every system; the process they run in has tests here"
+_REQUESTS = "requests meet the same checks on every system; both transports and the process have whole modules here"
+_SERVICES = "asks an imitation of the services in the same process: no file, no pipe and no program is involved"
+_VIEWS = "pages and their cost are the same on every system"
+_LINES = "lines meet the same parser on every system; over two hundred of them come through a pipe here"
 _STARTS = "starts each server often to read what the contract reads, too"
 SAME: dict[str, tuple[int, str]] = {
     **{
         f"sqlite/test_{name}.py*": (6, _SQLITE)
         for name in (
-            "across", "advice", "attacks", "endless", "guidance", "mistakes", "pages", "queries", "resources",
+            "across", "advice", "attacks", "doors", "endless", "guidance", "mistakes", "pages", "queries", "resources",
             "several", "virtual",
         )
     },
@@ -62,10 +69,27 @@ SAME: dict[str, tuple[int, str]] = {
     **{f"github_server/test_{name}.py*": (1, "") for name in ("logs", "policy", "settings", "text", "tokens")},
     "github_server/*": (6, _GITHUB),
     "e2e/test_bad_input_http.py*": (12, _HTTP),
+    "e2e/test_bad_input_stdio.py::test_bad_line*": (3, _LINES),
+    "e2e/test_front.py::test_another_configuration_is_not_answered": (0, _STARTS),
+    "e2e/test_traffic_http.py*": (2, _REQUESTS),
+    "filesystem/test_documents.py::test_damaged*": (8, _DOCUMENTS),
+    "filesystem/test_documents.py::test_a_file_made_to_do_harm*": (8, _DOCUMENTS),
+    "filesystem/test_documents.py::test_bombs*": (4, _DOCUMENTS),
+    **{
+        f"shared/test_{name}.py*": (3, _REQUESTS)
+        for name in (
+            "access", "http", "mount", "observed", "origins", "quota", "rejections", "skills", "uvicorn_server",
+        )
+    },
+    "shared/test_stdio.py::test_*batch*": (2, _LINES),
+    "shared/test_views.py*": (8, _VIEWS),
+    "weather/test_changes.py*": (2, _SERVICES),
+    "weather/test_policy.py*": (1, ""),
+    "weather/*": (4, _SERVICES),
     "e2e/test_front.py::test_the_front_says_what_the_server_says*": (4, _STARTS),
 }  # fmt: skip
-"""What no system can change: a pattern of test names (the first that fits counts), of how many of them one runs here,
-and why. `--only whole` runs them all, and so does the job on Windows runners."""
+"""What no system can change: a pattern of test names (the first that fits counts), of how many of them one runs here
+(0: none), and why. `--only whole` runs them all, and so does the job on Windows runners."""
 
 WEEKLY = "a change leaves it to the week's run, on Linux too"
 AGAIN = "starts the processes of a test that runs here, with other parameters"
