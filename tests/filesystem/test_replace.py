@@ -78,6 +78,7 @@ async def test_all_or_none(project: Path) -> None:
         ("word", "für", "for", "für fürs", "for fürs"),
         ("regex", r"(\w+)=(\d)", r"\2=\1\\", "a=1 é=2", "1=a\\ é=2"),
         ("regex", r"^x", "y", "x x\nx", "y x\ny"),
+        ("regex", r"^(?P<name>\w+): 30$", r"\g<1>: \g<name>45\g<0>", "a: 30", "a: a45a: 30"),
     ],
 )
 async def test_ways_to_name_a_text(tmp_path: Path, by: str, old: str, new: str, text: str, expected: str) -> None:
@@ -95,12 +96,22 @@ async def test_ways_to_name_a_text(tmp_path: Path, by: str, old: str, new: str, 
         ({"old_text": "x", "new_text": "x"}, "same text"),
         ({"old_text": "(", "new_text": "x", "by": "regex"}, "not RE2 syntax"),
         ({"old_text": "(a)", "new_text": r"\2", "by": "regex"}, "names a group"),
+        ({"old_text": "(a)", "new_text": r"\g<b>", "by": "regex"}, "names a group"),
     ],
 )
 async def test_a_replacement_that_makes_no_sense(project: Path, ask: dict[str, str], said: str) -> None:
     failed, answer = await call(project, "replace_text", **ask, glob="*", dry_run=False)
     assert failed
     assert said in answer
+
+
+async def test_a_preview_shows_all_lines_that_go_and_come(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("a\nenv: x\nport: 1\ntimeout: 30\nz\n")
+    ask = {"by": "regex", "old_text": r"env: x\n(port: \d)\ntimeout: 30", "glob": "f"}
+    _, said = await call(tmp_path, "replace_text", new_text="\\1\ntimeout: 45", **ask)
+    assert "f:2\n-env: x\n-port: 1\n-timeout: 30\n+port: 1\n+timeout: 45" in said
+    _, said = await call(tmp_path, "replace_text", old_text="\n", new_text="\n\n", glob="f")
+    assert "f:2\n" in said and said.count("\n+") <= 8
 
 
 async def test_nothing_replaced_says_what_was_left_out(tmp_path: Path) -> None:

@@ -29,6 +29,8 @@ _MOST_FILES = 200
 """Files changed by one call: each is locked and has its new contents beside it, so that all or none can change."""
 _DIFF_BYTES = 2000
 _LINE = 160
+_MOST_LINES = 6
+"""Of what goes and of what comes, where the number of lines changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +74,15 @@ def _with_line_feeds(substitute: Callable[[str], tuple[str, int]], text: str) ->
     return re.sub("\r?\n", "\r\n", new), number
 
 
+Differing = tuple[int, Sequence[str], Sequence[str]]
+"""The number of a line, the lines that go there, and those that come."""
+
+
 @dataclass(slots=True)
 class _Tried:
     place: Writable
     number: int
-    lines: Sequence[tuple[int, str, str]] = field(default_factory=list[tuple[int, str, str]])
+    lines: Sequence[Differing] = field(default_factory=list[Differing])
 
 
 def replace_in_files(
@@ -160,12 +166,24 @@ def _read(place: Writable) -> bytes | None:
     return None if len(data) > MOST_BYTES else data
 
 
-def _changed(old: str, new: str) -> list[tuple[int, str, str]]:
-    """(line, before, after) of the first lines that differ, where the number of lines stays; else the first only."""
-    before, after = lines_of(old), lines_of(new)
+def _changed(old: str, new: str) -> list[Differing]:
+    """The first lines that differ; where the number of lines changes, all from the first to the last that does."""
+    before, after = ([line.rstrip("\r\n") for line in lines_of(text)] for text in (old, new))
     pairs = enumerate(zip(before, after, strict=False), 1)
-    differing = ((number, one.rstrip("\r\n"), other.rstrip("\r\n")) for number, (one, other) in pairs if one != other)
-    return list(islice(differing, 50 if len(before) == len(after) else 1))
+    differing = ((number, [one], [other]) for number, (one, other) in pairs if one != other)
+    if len(before) == len(after):
+        return list(islice(differing, 50))
+    first = next((number for number, _, _ in differing), min(len(before), len(after)) + 1) - 1
+    last = 0
+    while last < min(len(before), len(after)) - first and before[-1 - last] == after[-1 - last]:
+        last += 1
+    gone, come = before[first : len(before) - last], after[first : len(after) - last]
+    return [(first + 1, _few(gone), _few(come))]
+
+
+def _few(lines: list[str]) -> list[str]:
+    more = len(lines) - _MOST_LINES
+    return lines if more <= 1 else [*lines[:_MOST_LINES], f"... {more:,} more lines"]
 
 
 def _page(tried: Sequence[_Tried]) -> list[str]:
@@ -174,7 +192,8 @@ def _page(tried: Sequence[_Tried]) -> list[str]:
     left = _DIFF_BYTES
     for one in tried:
         for number, before, after in one.lines:
-            pair = f"{one.place.display}:{number}\n-{before[:_LINE]}\n+{after[:_LINE]}"
+            signed = [f"-{line[:_LINE]}" for line in before] + [f"+{line[:_LINE]}" for line in after]
+            pair = "\n".join([f"{one.place.display}:{number}", *signed])
             left -= len(pair) + 1
             if left < 0:
                 return lines

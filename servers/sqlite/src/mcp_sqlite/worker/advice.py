@@ -34,6 +34,8 @@ _FEW_ROWS = 50
 _FILLED_PAGES = 100
 """A smaller database is one that is still to be filled: how many rows its tables have says nothing."""
 _TRIES = 4
+_RIVALS = 6
+"""Plans that are looked at beside the planner's own choice among all indexes."""
 _SEARCH = re.compile(r"(SEARCH|SCAN) .*?USING (?:COVERING )?INDEX (\w+)(?: \((.*)\))?")
 
 
@@ -114,7 +116,10 @@ class _Copy:
         self._tried = 0
 
     def __enter__(self) -> _Copy:
-        copy = self._copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        # No statement is kept: an EXPLAIN that was compiled before goes on telling of indexes that are gone.
+        copy = self._copy = sqlite3.connect(
+            ":memory:", isolation_level=None, check_same_thread=False, cached_statements=0
+        )
         load_into(copy)
         apply_limits(copy, self._authorizer, read_only=False)
         copy.set_progress_handler(lambda: self._database.interrupt.is_due, 1000)
@@ -154,10 +159,26 @@ class _Copy:
                     best = plan
             poor = [name for name in best.made if self._finds_many(name, best)]
             if not poor:
+                if best is not plain:
+                    best = self._instead(best)
                 return Advice(best.rows, best.made, self._tried) if best is not plain else Advice([], {}, self._tried)
             for name in poor:
                 self._forget(name)
         return Advice([], {}, self._tried)
+
+    def _instead(self, best: Advice) -> Advice:
+        """A better plan without indexes that begin as those of `best`, which may only spare a sort; else `best`."""
+        rival = best
+        for _ in range(_RIVALS):
+            begin = {(index.table, index.parts[0]) for index in map(self._made.get, rival.made) if index}
+            for name in [name for name, index in self._made.items() if (index.table, index.parts[0]) in begin]:
+                self._forget(name)
+            rival = self._planned()
+            if not rival.made:
+                break
+            if rival.cost() < best.cost() and not any(self._finds_many(name, rival) for name in rival.made):
+                best = rival
+        return best
 
     def _make(self, tables: dict[str, list[str]], found: Compared, width: int) -> None:
         """Make the candidates of `width` columns that are not there yet."""

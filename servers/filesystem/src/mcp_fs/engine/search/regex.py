@@ -61,7 +61,7 @@ def text_substitute(pattern: str, new: str, *, ignore_case: bool) -> Callable[[s
     """A text to what it is with each match replaced, and the number of matches; `^` and `$` are the ends of a line.
 
     Args:
-        new: with `\\1` for the first group; `\\\\` is one backslash.
+        new: with `\\1` or `\\g<1>` for the first group; `\\\\` is one backslash.
 
     Raises:
         Invalid: not RE2 syntax, or `new` names a group that is not there.
@@ -78,13 +78,19 @@ def text_substitute(pattern: str, new: str, *, ignore_case: bool) -> Callable[[s
     except re2.error as error:
         why = error.args[0].decode("utf-8", "replace") if error.args else "not understood"
         raise Invalid(f"The regular expression {quote(pattern)} is not RE2 syntax: {why}.") from None
-    pieces = re.split(r"\\(\d|\\)", new)
-    if any(piece.isdigit() and int(piece) > compiled.groups for piece in pieces[1::2]):
+    # Python's `\\g<1>` and `\\g<name>` too, which models write before a digit.
+    pieces = re.split(r"\\(?:g<(\w+)>|(\d|\\))", new)
+    marks = [named or short for named, short in zip(pieces[1::3], pieces[2::3], strict=True)]
+    try:
+        groups = [mark if mark == "\\" else int(compiled.groupindex.get(mark, mark)) for mark in marks]
+    except ValueError:
+        groups = [compiled.groups + 1]
+    if any(group > compiled.groups for group in groups if isinstance(group, int)):
         raise Invalid(f"{quote(new)} names a group that {quote(pattern)} does not have.", "Use `\\1` for the first.")
 
     def filled(match: Any) -> str:
-        marks = ("\\" if piece == "\\" else str(match.group(int(piece)) or "") for piece in pieces[1::2])
-        return "".join(text + mark for text, mark in zip(pieces[::2], [*marks, ""], strict=True))
+        filled = (group if isinstance(group, str) else str(match.group(group) or "") for group in groups)
+        return "".join(text + part for text, part in zip(pieces[::3], [*filled, ""], strict=True))
 
     def substitute(text: str) -> tuple[str, int]:
         done: list[str] = []
