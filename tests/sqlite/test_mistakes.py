@@ -96,6 +96,8 @@ async def test_a_name_that_sqlite_takes_for_a_text_is_told_and_changes_nothing(t
         'SELECT "id" AS "Id", \'Id\' FROM "orders" WHERE "odd name" > 0 AND status <> \'status\' ORDER BY "Id"',
         'WITH "x" AS (SELECT 1 AS "one") SELECT "one", \'two "three"\' FROM "x" -- "four"',
         "SELECT strftime('%Y', \"status\") FROM orders",
+        "SELECT f.\"table\" FROM sqlite_master m, pragma_foreign_key_list(m.name) f WHERE m.type = 'table'",
+        'SELECT "key" FROM json_each(\'{"key": "key"}\') WHERE "key" <> \'key\'',
     )
     async with served(path, "--write") as wire:
 

@@ -226,10 +226,14 @@ def taken_as_texts(database: Database, mode: Mode, sql: str, given: Any) -> list
     if '"' not in sql or not (names := dict.fromkeys(found[1] for found in _NAMES.finditer(sql) if found[1])):
         return []
     program = _planned(database, mode, f"EXPLAIN {sql}", parameters(given))
-    if not (texts := names.keys() & {row[5] for row in program if row[1] == "String8"}):
-        return []
-    known = {column.casefold() for column in _columns(database, sql)}
-    return [name for name in names if name in texts and name.casefold() not in known]
+    texts = names.keys() & {row[5] for row in program if row[1] == "String8"}
+    return [name for name in names if name in texts and not _is_name(database, mode, sql, name, given)]
+
+
+def _is_name(database: Database, mode: Mode, sql: str, name: str, given: Any) -> bool:
+    """Whether `sql` has a meaning with `name` in brackets, which SQLite never takes for a text."""
+    bracketed = _NAMES.sub(lambda found: f"[{name}]" if found[1] == name else found[0], sql)
+    return bool(_planned(database, mode, f"EXPLAIN {bracketed}", parameters(given)))
 
 
 def refuse_misspelt(database: Database, mode: Mode, sql: str, given: Any) -> None:
