@@ -67,18 +67,25 @@ async def test_a_wheel_installed_alone_serves(server: Member, wheels: Path, serv
 
 
 @pytest.mark.anyio
-async def test_the_commands_of_the_readme_in_a_fresh_clone(served: Path, tmp_path: Path) -> None:
-    clone = tmp_path / "clone"
+async def test_the_commands_of_the_readme_in_a_fresh_clone(
+    served: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clone, home = tmp_path / "clone", tmp_path / "home"
+    monkeypatch.setenv("UV_CACHE_DIR", run(UV, "cache", "dir").strip())
+    for name in ("HOME", "USERPROFILE", "APPDATA", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(home))
     run("git", "clone", "--quiet", "--depth", "1", ROOT.as_uri(), clone)
     readme = (clone / "README.md").read_text("utf-8")
     documented = [shlex.split(line) for line in readme.splitlines() if line.startswith("    uvx ")]
-    checked, printed = documented
-    assert (checked[0], checked[-1], printed[-1]) == ("uvx", "/path/to/folder", "/path/to/folder")
+    installed, checked = documented
+    assert (checked[0], checked[-1], installed[-1]) == ("uvx", "/path/to/folder", "/path/to/folder")
 
     def command(words: list[str]) -> list[str]:
         return [UV, "tool", "run", "--python", sys.executable, *words[1:-1], str(served)]
 
+    said = run(*command(installed), cwd=clone)
+    [file] = home.rglob("mcp.json")
+    assert str(file) in said and str(served) in json.loads(file.read_text("utf-8"))["servers"]["fs"]["args"]
     assert "Everything works." in run(*command(checked), cwd=clone)
-    assert json.dumps(str(served)) in run(*command(printed), cwd=clone)
-    # As the README says of both: without the option the same line serves the folder.
+    # Without the option the same line serves the folder.
     await answers([word for word in command(checked) if word != "--check"], SERVERS[0], cwd=clone)

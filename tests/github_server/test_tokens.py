@@ -5,7 +5,7 @@ import pytest
 from github_server.oracle import Oracle
 from github_server.serving import EVERYTHING, refused, served
 
-READING, WRITING, ALL = 14_700, 26_400, 60_400
+READING, WRITING, ALL = 15_600, 27_300, 61_100
 
 
 @pytest.mark.anyio
