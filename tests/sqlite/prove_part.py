@@ -16,7 +16,7 @@ import sqlite3
 import sys
 import tempfile
 from collections.abc import Collection, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +96,9 @@ class Server:
         self.secrets = set(found) - {"canary-k", "canary-m"}
         self._connections = Connections(Interrupt(), {} if whole else {self.path: (ONLY, MASK)})
 
+    def close(self) -> None:
+        self._connections.close()
+
     def ask(self, do: str, **more: Any) -> tuple[bool, str]:
         """Whether it failed, and all that came back, files too."""
         do, _, ending = do.partition(" ")
@@ -142,13 +145,13 @@ def cases() -> Iterator[tuple[str, str, str, str]]:
 def prove(share: float, seed: int) -> Tally:
     """Try a share of all cases."""
     tally, chance = Tally(), random.Random(seed)
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, ExitStack() as ends:
         root = Path(name)
         folder = root / "files"
         folder.mkdir()
         paths = [make(root / f"{letter}.db", seed + number) for number, letter in enumerate("ab")]
-        one, two = (Server(path, folder) for path in paths)
-        whole = Server(paths[0], folder, whole=True)
+        one, two = (ends.enter_context(closing(Server(path, folder))) for path in paths)
+        whole = ends.enter_context(closing(Server(paths[0], folder, whole=True)))
         for kind, case, sql, twin in cases():
             for way, (do, form) in WAYS.items():
                 if chance.random() < (share if kind == "used" else min(1.0, 10 * share)):

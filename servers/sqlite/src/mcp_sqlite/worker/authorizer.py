@@ -15,7 +15,16 @@ from functools import cache
 
 from mcp_sqlite.worker.part import ServedPart
 
-__all__ = ["MODULES", "SCHEMA_CHANGE", "Authorizer", "Mode", "apply_limits", "closed_modules", "joined_closed"]
+__all__ = [
+    "MODULES",
+    "SCHEMA_CHANGE",
+    "Authorizer",
+    "Mode",
+    "apply_limits",
+    "closed_modules",
+    "defend",
+    "joined_closed",
+]
 
 
 class Mode(StrEnum):
@@ -298,6 +307,12 @@ def joined_closed(sql: str) -> str | None:
     """
     words = set(map(str.lower, re.findall(r"[^\W\d][\w$]*", sql))) if _FULL.search(sql) else set[str]()
     return next((name for name in closed_modules() if name in words), None)
+
+
+def defend(connection: sqlite3.Connection, on: bool) -> None:
+    """Have SQLite defend what virtual tables keep, or not, where Python can say so (from 3.12 on)."""
+    if (setconfig := getattr(connection, "setconfig", None)) is not None:
+        setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, on)  # pyright: ignore[reportUnknownMemberType, reportAttributeAccessIssue] - Python 3.12
 
 
 def apply_limits(connection: sqlite3.Connection, authorizer: Authorizer, *, read_only: bool) -> None:

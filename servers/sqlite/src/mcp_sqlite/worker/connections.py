@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from mcp_batteries.subscriptions.glance import glance
-from mcp_sqlite.worker.authorizer import Authorizer, Mode, apply_limits, closed_modules
+from mcp_sqlite.worker.authorizer import Authorizer, Mode, apply_limits, closed_modules, defend
 from mcp_sqlite.worker.cells import Failure, text_or_bytes
 from mcp_sqlite.worker.part import ServedPart
 from mcp_sqlite.worker.vectors import load_into
@@ -174,7 +174,7 @@ class Database:
     def load_part(self) -> None:
         """Have what is served be as the schema is now."""
         if self.part is not None:
-            self.part.load(self.own)
+            self.part.load(self.own, lambda on: defend(self.connection, on))
 
     def serves(self, name: str) -> bool:
         """Whether a table or view is served."""
@@ -305,6 +305,12 @@ class Connections:
         self._looked_at.clear()
         for database in self._open.values():
             database.names.clear()
+
+    def close(self) -> None:
+        """Close all that is open."""
+        for database in self._open.values():
+            database.close()
+        self._open.clear()
 
     def resolved(self, path: str) -> str:
         """The file that `path` leads to now; what was open of another one, where a link led before, is closed."""

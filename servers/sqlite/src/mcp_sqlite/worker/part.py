@@ -87,18 +87,22 @@ class ServedPart:
         self.masked: dict[str, set[str]] = {}
         """Masked columns by table, all folded."""
 
-    def load(self, own: Own) -> None:
+    def load(self, own: Own, defend: Callable[[bool], None]) -> None:
         """Be as the schema is now, where `own` runs statements of this program.
+
+        Args:
+            defend: turns SQLite's defence of what virtual tables keep on and off: it lets nothing have such a name.
 
         Raises:
             Failure: a masked column is not there.
         """
+        self._defend = defend
         version = own("PRAGMA main.schema_version")
         if version == self._version:
             self._use_indexes(own, False)
             return
         self._version, self._indexed = None, False
-        with _writable(own):
+        with _writable(own, self._defend):
             for name in (*self._shadows, *self._masks):
                 own(f"DROP VIEW IF EXISTS temp.{_quoted(name)}")
             self._shadows, self._masks = [], {}
@@ -109,7 +113,7 @@ class ServedPart:
         if use is self._indexed:
             return
         self._indexed = use
-        with _writable(own):
+        with _writable(own, self._defend):
             for name, views in self._masks.items():
                 own(f"DROP VIEW temp.{_quoted(name)}")
                 own(views[use])
@@ -319,13 +323,15 @@ def _indexes_with(own: Own, table: str, masked: set[str]) -> set[str]:
 
 
 @contextmanager
-def _writable(own: Own) -> Generator[None]:
+def _writable(own: Own, defend: Callable[[bool], None]) -> Generator[None]:
     """Let temporary objects be made where nothing else can be changed."""
     before = own("PRAGMA query_only")[0][0]
     own("PRAGMA query_only = OFF")
+    defend(False)
     try:
         yield
     finally:
+        defend(True)
         own(f"PRAGMA query_only = {before}")
 
 
