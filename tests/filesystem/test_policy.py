@@ -171,7 +171,7 @@ def test_a_search_begins_in_every_folder_or_where_it_is_told(tmp_path: Path) -> 
     one = Policy(Told((str(tmp_path / "a"),)))
     assert [place.parts for path in ("", ".", "x/y") for place in one.search_roots(path)] == [(), (), ("x", "y")]
     with pytest.raises(Refused):
-        one.search_roots("/")
+        one.search_roots(os.path.abspath("/"))
 
 
 def test_a_list_names_what_it_does_not_open(here: Ground) -> None:

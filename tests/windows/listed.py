@@ -64,6 +64,7 @@ SAME: dict[str, tuple[int, str]] = {
             "several", "virtual",
         )
     },
+    "sqlite/test_part.py::*proof*": (0, _SQLITE),
     **{f"postgres/test_{name}.py*": (1, "") for name in ("policy", "spelling", "urls")},
     "postgres/*": (8, _POSTGRES),
     **{f"github_server/test_{name}.py*": (1, "") for name in ("logs", "policy", "settings", "text", "tokens")},
