@@ -25,13 +25,13 @@ class UndoTools:
     @tool("Undo changes", effect="destroy", seconds=3600.0)
     async def undo_changes(
         self,
-        step: Annotated[str | None, Field(description="Id from the list; none lists.")] = None,
+        step: Annotated[str | None, Field(description="Id from the list.")] = None,
         later: Annotated[bool, Field(description="Later changes too.")] = False,
         dry_run: DryRun = True,
     ) -> Steps | Undone:
         """List changes made by these tools, newest first, or undo one (`step`).
 
-        Refuses what others changed since. By default a dry run.
+        Refuses files that others changed since. By default a dry run.
         """
         if step is None:
             return await self.engine.steps()

@@ -161,7 +161,10 @@ class WriteTools:
         recursive: Annotated[bool, Field(description="Also a folder that is not empty.")] = False,
         trash: Annotated[bool, Field(description="To the desktop's trash instead.")] = False,
     ) -> Moved:
-        """Delete a file, a link (not its target) or an empty folder. `undo_changes` can bring it back, `trash` not."""
+        """Delete a file, a link (not its target) or an empty folder.
+
+        `undo_changes` brings it back, but not with `trash`.
+        """
         return await self.engine.delete(self.policy.writable(path), recursive=recursive, trash=trash)
 
     async def _patched(self, patch: FilePatch) -> Writable:

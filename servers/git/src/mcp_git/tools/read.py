@@ -119,7 +119,7 @@ class ReadTools:
     ) -> Answer:
         """List branches with their upstreams, tags, remotes, stashes, worktrees, or the reflog of a branch.
 
-        A reflog has the commits at which a branch was before; its history: `list_commits`.
+        The reflog shows to which commits the branch pointed before; its history: `list_commits`.
         """
         return await self.engine.refs(self.policy.repository(repo), kind, self.policy.ref(name), limit, cursor)
 

@@ -79,7 +79,7 @@ class ConditionTools:
         river: Annotated[bool, Field(description="Also river discharge, 30 days.")] = False,
         units: UnitSystem = None,
     ) -> Marine:
-        """Get waves, swell, sea temperature and currents of the nearest sea, or a `river`, now and by hour.
+        """Get waves, swell, sea temperature and currents of the nearest sea, now and by hour; with `river` its flow.
 
         From a model, none far inland. Wind: `get_forecast`.
         """
@@ -108,7 +108,7 @@ class ConditionTools:
     ) -> Astronomy:
         """Get sunrise, sunset, twilights, moonrise, moonset and moon phase of a day, past or to come.
 
-        Computed here; its weather: `get_forecast`.
+        Computed here. Weather: `get_forecast`.
         """
         where = await self.policy.place(place)
         here = await self.engine.local_time(where)
