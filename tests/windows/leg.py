@@ -212,8 +212,13 @@ class Leg:
             process.stdin.close()
             late = threading.Timer(seconds, subprocess.run, [["wineserver", "-k"]], {"env": environment})
             late.start()
-            shutil.copyfileobj(process.stdout, said, 1)
+            reader = threading.Thread(target=shutil.copyfileobj, args=(process.stdout, said, 1))
+            reader.start()
+            process.wait()
             late.cancel()
+            # Wine's own services have the pipe, too, and stay for minutes.
+            subprocess.run(["wineserver", "-k"], env=environment, check=False)
+            reader.join()
         told = [json.loads(line) for line in report.read_text("utf-8").splitlines()]
         if not told or told[-1]["kind"] != "end":
             begun = [line["test"] for line in told if line["kind"] == "begun"]
