@@ -10,7 +10,9 @@ not run; the exit status is 1 if anything failed. What pytest says goes to `FOLD
 
 import argparse
 import datetime
+import functools
 import hashlib
+import io
 import json
 import os
 import re
@@ -26,6 +28,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from queue import Queue
+from typing import BinaryIO
 
 TESTS = Path(__file__).parents[1]
 ROOT = TESTS.parent
@@ -151,8 +154,37 @@ class Leg:
         installed.write_text(digest, "utf-8")
 
     def wine(self, *command: str | Path) -> None:
-        """Run a Windows program. All three standard streams are pipes: Wine's files and terminals are not Windows'."""
-        subprocess.run(["wine", *map(str, command)], env=self.environment, input=b"", capture_output=True, check=True)
+        """Run a Windows program that must work."""
+        said = io.BytesIO()
+        if code := self.run(list(map(str, command)), said, self.environment):
+            raise SystemExit(f"{command} ended with {code}.\n{said.getvalue().decode(errors='replace')}")
+
+    def run(
+        self, command: Sequence[str], said: BinaryIO, environment: dict[str, str], seconds: float | None = None
+    ) -> int:
+        """Run a Windows program; what it prints goes to `said` as it comes.
+
+        All three standard streams are pipes: Wine's files and terminals are not Windows'. Wine's own services have the
+        pipe, too, and would stay for minutes, so they end with the program.
+        """
+        end = functools.partial(subprocess.run, ["wineserver", "-k"], env=environment, check=False)
+        with subprocess.Popen(
+            ["wine", *command], env=environment, cwd=ROOT,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        ) as process:  # fmt: skip
+            assert process.stdin is not None and process.stdout is not None
+            process.stdin.close()
+            late = threading.Timer(seconds, end) if seconds else None
+            if late:
+                late.start()
+            reader = threading.Thread(target=shutil.copyfileobj, args=(process.stdout, said, 1))
+            reader.start()
+            process.wait()
+            if late:
+                late.cancel()
+            end()
+            reader.join()
+        return process.returncode
 
     def checks(self, number: int) -> list[tuple[str, bool]]:
         """What `--check` of each server says, served as in the tests of the contract; and whether that is right."""
@@ -164,10 +196,10 @@ class Leg:
             scratch.mkdir(parents=True)
             words = [word.replace(str(drive), "C:") for word in CASES[package](scratch).arguments]
             words = [word.replace("/", "\\") if word.startswith("C:") else word for word in words]
-            command = ["wine", str(self.python), "-m", package, "--check", *words]
-            done = subprocess.run(command, env=environment, input=b"", capture_output=True, check=False)
-            said = (done.stdout + done.stderr).decode(errors="replace").replace("\r", "")
-            found.append((said, NO_GIT in said if package == "mcp_git" else done.returncode == 0))
+            printed = io.BytesIO()
+            code = self.run([str(self.python), "-m", package, "--check", *words], printed, environment)
+            said = printed.getvalue().decode(errors="replace").replace("\r", "")
+            found.append((said, NO_GIT in said if package == "mcp_git" else code == 0))
         return found
 
     def room(self, number: int) -> dict[str, str]:
@@ -202,23 +234,9 @@ class Leg:
             # PostgreSQL's programs for Windows do not start under Wine: the tests get one of Linux.
             closing(start_postgres()) as postgres,
             log.open("wb", buffering=0) as said,
-            subprocess.Popen(
-                ["wine", str(self.python), "-m", "pytest", *fixed, *options, *paths],
-                env=environment | {"MCP_TEST_POSTGRES": f"{postgres.wait()}:{postgres.password}"},
-                cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            ) as process,
-        ):  # fmt: skip
-            assert process.stdin is not None and process.stdout is not None
-            process.stdin.close()
-            late = threading.Timer(seconds, subprocess.run, [["wineserver", "-k"]], {"env": environment})
-            late.start()
-            reader = threading.Thread(target=shutil.copyfileobj, args=(process.stdout, said, 1))
-            reader.start()
-            process.wait()
-            late.cancel()
-            # Wine's own services have the pipe, too, and stay for minutes.
-            subprocess.run(["wineserver", "-k"], env=environment, check=False)
-            reader.join()
+        ):
+            environment["MCP_TEST_POSTGRES"] = f"{postgres.wait()}:{postgres.password}"
+            self.run([str(self.python), "-m", "pytest", *fixed, *options, *paths], said, environment, seconds)
         told = [json.loads(line) for line in report.read_text("utf-8").splitlines()]
         if not told or told[-1]["kind"] != "end":
             begun = [line["test"] for line in told if line["kind"] == "begun"]
