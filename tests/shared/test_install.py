@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, get_args
 from urllib.parse import parse_qs, urlsplit
 
+import hypothesis
 import pytest
 import yaml
 
@@ -246,7 +247,7 @@ def _random_json(seed: random.Random, key: str) -> str:
 def test_any_json_that_hosts_accept_is_taken_and_given_back(tmp_path: Path) -> None:
     path = places(tmp_path).file("vscode")
     path.parent.mkdir(parents=True)
-    for number in range(300):
+    for number in range(hypothesis.settings.default.max_examples * 3):
         seed = random.Random(number)
         before = _random_json(seed, "servers").encode()
         path.write_bytes(before)
