@@ -61,7 +61,7 @@ SAME: dict[str, tuple[int, str]] = {
         f"sqlite/test_{name}.py*": (6, _SQLITE)
         for name in (
             "across", "advice", "attacks", "doors", "endless", "guidance", "mistakes", "pages", "queries", "resources",
-            "several", "virtual",
+            "several", "vectors", "virtual",
         )
     },
     "sqlite/test_part.py::*proof*": (0, _SQLITE),
@@ -75,7 +75,7 @@ SAME: dict[str, tuple[int, str]] = {
     "e2e/test_traffic_http.py*": (2, _REQUESTS),
     "filesystem/test_documents.py::test_damaged*": (8, _DOCUMENTS),
     "filesystem/test_documents.py::test_a_file_made_to_do_harm*": (8, _DOCUMENTS),
-    "filesystem/test_documents.py::test_bombs*": (4, _DOCUMENTS),
+    "filesystem/test_documents.py*": (3, _DOCUMENTS),
     **{
         f"shared/test_{name}.py*": (3, _REQUESTS)
         for name in (
