@@ -37,7 +37,7 @@ async def test_what_can_mean_one_statement_only_is_run(tmp_path: Path) -> None:
             arguments = {"sql": "SELECT 7", "database": name}
             answer = await wire.request("tools/call", {"name": "query_rows", "arguments": arguments})
             assert "[7]" in text_of(answer), name
-        for sql in ("EXPLAIN SELECT * FROM t", "explain query plan SELECT * FROM t"):
+        for sql in ("EXPLAIN SELECT * FROM t", "-- why\n explain/**/query plan SELECT * FROM t"):
             answer = await wire.request("tools/call", {"name": "explain_query", "arguments": {"sql": sql}})
             assert text_of(answer).startswith("SCAN t"), sql
 

@@ -7,18 +7,13 @@ helps the planner says.
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["TOKEN", "Compared", "combined", "compared"]
+from mcp_sqlite.worker.tokens import TOKEN
 
-TOKEN = re.compile(
-    r"""(?P<skip>\s+|--[^\n]*|(?>/\*.*?\*/))|(?P<text>[xX]?'(?:[^']|'')*')"""
-    r"""|(?P<name>"(?:[^"]|"")*"|\[[^]]*\]|`(?:[^`]|``)*`)|(?P<word>[^\W\d]\w*)|(?P<value>\d[\w.]*|[?:@$][\w:]*)"""
-    r"""|(?P<sign><=|>=|<>|!=|==|\|\||->>|->|<<|>>|.)""",
-    re.DOTALL,
-)
+__all__ = ["Compared", "combined", "compared"]
+
 _EQUAL = {"=", "==", "IS", "IN"}
 _RANGE = {"<", "<=", ">", ">=", "BETWEEN", "LIKE", "GLOB"}
 _ENDS = {

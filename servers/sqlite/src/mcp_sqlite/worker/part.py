@@ -17,8 +17,8 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from mcp_sqlite.worker.candidates import TOKEN
 from mcp_sqlite.worker.cells import Failure
+from mcp_sqlite.worker.tokens import BLANK, EXPLAIN, TOKEN
 
 __all__ = ["ServedPart"]
 
@@ -28,7 +28,6 @@ _MASK = "•••"
 _LIST = "`list_tables` lists what is served."
 _GONE = f" {secrets.token_hex(8)}"
 """Behind a name it makes one that no table has."""
-_BLANK = r"(?:[\s\ufeff]|--[^\n]*\n|(?>/\*.*?\*/))*"
 _NAME = r"""(?:"(?:[^"]|"")*"|\[[^]]*\]|`(?:[^`]|``)*`|'(?:[^']|'')*'|[^\W\d][\w$]*)"""
 _ALLOWED = "version|source_id|compileoption_get|compileoption_used"
 _TELLING = {"bytecode", "dbstat", "tables_used"}
@@ -36,13 +35,13 @@ _TELLING = {"bytecode", "dbstat", "tables_used"}
 _VIEW = "CREATE VIEW "
 """What SQLite keeps of every view begins so."""
 _CHANGE = (
-    rf"(?P<before>{_BLANK}(?:EXPLAIN\b{_BLANK}(?:QUERY\b{_BLANK}PLAN\b{_BLANK})?)?"
-    rf"(?:(?:INSERT(?:{_BLANK}\bOR\b{_BLANK}\w+)?|REPLACE){_BLANK}\bINTO|UPDATE(?:{_BLANK}\bOR\b{_BLANK}\w+)?"
-    rf"|DELETE{_BLANK}\bFROM)(?!\w){_BLANK})"
+    rf"(?P<before>{BLANK}(?:EXPLAIN\b{BLANK}(?:QUERY\b{BLANK}PLAN\b{BLANK})?)?"
+    rf"(?:(?:INSERT(?:{BLANK}\bOR\b{BLANK}\w+)?|REPLACE){BLANK}\bINTO|UPDATE(?:{BLANK}\bOR\b{BLANK}\w+)?"
+    rf"|DELETE{BLANK}\bFROM)(?!\w){BLANK})"
 )
 _TARGET = re.compile(rf"{_CHANGE}(?P<name>{_NAME})", re.IGNORECASE | re.DOTALL)
 _REAL_TARGET = re.compile(
-    rf"(?!{_BLANK}(?:INSERT|REPLACE)){_CHANGE}main\.{_NAME}(?:{_BLANK}\bAS\b{_BLANK}{_NAME})?",
+    rf"(?!{BLANK}(?:INSERT|REPLACE)){_CHANGE}main\.{_NAME}(?:{BLANK}\bAS\b{BLANK}{_NAME})?",
     re.IGNORECASE | re.DOTALL,
 )
 """The same as `checked` gives it, with another name the table may have in it, where NOT INDEXED may follow."""
@@ -69,7 +68,7 @@ class ServedPart:
         self._said = [(table, column) for table, column in masked]
         words = "|".join(map(re.escape, sorted({*_TELLING, *closed})))
         self._around = re.compile(
-            rf"""(?<![^\W\d])(?:main["'`\]]?{_BLANK}(?:\.|--|/\*)|(?:{words})(?!\w)|sqlite_(?!(?:{_ALLOWED})(?!\w))\w*)""",
+            rf"""(?<![^\W\d])(?:main["'`\]]?{BLANK}(?:\.|--|/\*)|(?:{words})(?!\w)|sqlite_(?!(?:{_ALLOWED})(?!\w))\w*)""",
             re.IGNORECASE | re.DOTALL,
         )
         self._version: Any = None
@@ -127,7 +126,7 @@ class ServedPart:
         if not self._ordering:
             return sql
         self._use_indexes(own, True)
-        if not re.match(f"{_BLANK}EXPLAIN", sql, re.IGNORECASE) and self._walks(plan(sql)):
+        if not EXPLAIN.match(sql) and self._walks(plan(sql)):
             self._use_indexes(own, False)
             if (target := _REAL_TARGET.match(sql)) and self._walks(plan(sql)):
                 return f"{target[0]} NOT INDEXED{sql[target.end() :]}"

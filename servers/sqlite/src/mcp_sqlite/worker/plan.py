@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from mcp_sqlite.worker.advice import Advice, advised
 from mcp_sqlite.worker.authorizer import Mode
 from mcp_sqlite.worker.connections import Connections
 from mcp_sqlite.worker.statements import execute
+from mcp_sqlite.worker.tokens import EXPLAIN
 
 __all__ = ["explain"]
-
-_EXPLAIN = re.compile(r"\A\s*EXPLAIN\s+(?:QUERY\s+PLAN\s+)?", re.IGNORECASE)
 
 
 def explain(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     """The query plan as a tree, the tables it scans whole, and indexes the planner would take."""
     database = connections.reader(request["path"])
-    sql = "EXPLAIN QUERY PLAN " + _EXPLAIN.sub("", request["sql"], count=1)
+    sql = "EXPLAIN QUERY PLAN " + EXPLAIN.sub("", request["sql"])
     with database.interrupt.over(database.connection):
         steps = execute(database, Mode(request.get("mode", Mode.EXPLAIN)), sql, request.get("parameters")).fetchall()
     reads = list(database.authorizer.reads)

@@ -13,6 +13,7 @@ from mcp_sqlite.worker.authorizer import Mode, joined_closed
 from mcp_sqlite.worker.cells import Failure, Lines, parameters
 from mcp_sqlite.worker.connections import Connections, Database
 from mcp_sqlite.worker.errors import explained
+from mcp_sqlite.worker.tokens import EMPTY, EXPLAIN
 
 __all__ = [
     "Send",
@@ -31,8 +32,6 @@ Send = Callable[[dict[str, Any]], None]
 
 _MOST = 50
 """Statements of one call."""
-_BLANK = re.compile(r"(?:[\s;]|--[^\n]*(?:\n|\Z)|(?>/\*.*?(?:\*/|\Z)))*", re.DOTALL)
-_EXPLAIN = re.compile(rf"{_BLANK.pattern}EXPLAIN\b", re.DOTALL | re.IGNORECASE)
 _PROGRAM = ["addr", "opcode", "p1", "p2", "p3", "p4", "p5", "comment"]
 _ADDRESS = re.compile(r"\A(vtab):[0-9A-Fa-fx]+\Z")
 _NAMES = re.compile(
@@ -121,7 +120,7 @@ def query(connections: Connections, request: dict[str, Any], send: Send) -> dict
             "texts": texts,
         }
         rows = rows_of(database, cursor)
-        if page["columns"] == _PROGRAM and _EXPLAIN.match(request["sql"]):
+        if page["columns"] == _PROGRAM and EXPLAIN.match(request["sql"]):
             rows = map(_without_addresses, rows)
         taken: list[str] = []
         size = 0
@@ -187,7 +186,7 @@ def execute(database: Database, mode: Mode, sql: str, given: Any) -> sqlite3.Cur
             database.own, lambda sql: _planned(database, mode, f"EXPLAIN QUERY PLAN {sql}", values), part.checked(sql)
         )
     try:
-        if _EXPLAIN.match(sql):
+        if EXPLAIN.match(sql):
             schema.notice_changes(database)
         database.authorizer.begin(mode)
         try:
@@ -279,7 +278,7 @@ def split(sql: str) -> list[str]:
             start = position + 1
         position = sql.find(";", position + 1)
     statements.append(sql[start:])
-    found = [item for item in statements if not _BLANK.fullmatch(item)]
+    found = [item for item in statements if not EMPTY.fullmatch(item)]
     if len(found) > _MOST:
         raise Failure("too_large", f"`sql` holds {len(found)} statements, the limit is {_MOST}.", "Send them in parts.")
     return found
