@@ -310,18 +310,22 @@ def joined_closed(sql: str) -> str | None:
 
 
 def defend(connection: sqlite3.Connection, on: bool) -> None:
-    """Have SQLite defend what virtual tables keep, or not, where Python can say so (from 3.12 on)."""
+    """Have SQLite defend what virtual tables keep, or not."""
+    _switch(connection, "SQLITE_DBCONFIG_DEFENSIVE", on)
+
+
+def _switch(connection: sqlite3.Connection, name: str, on: bool) -> None:
+    """Turn a switch of SQLite's on or off, where Python can: from 3.12 on."""
     if (setconfig := getattr(connection, "setconfig", None)) is not None:
-        setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, on)  # pyright: ignore[reportUnknownMemberType, reportAttributeAccessIssue] - Python 3.12
+        setconfig(getattr(sqlite3, name), on)
 
 
 def apply_limits(connection: sqlite3.Connection, authorizer: Authorizer, *, read_only: bool) -> None:
     """Close on `connection` what SQLite lets one close; `authorizer` stays asked for as long as it is open."""
     for limit, most in _LIMITS.items():
         connection.setlimit(limit, most)
-    if (setconfig := getattr(connection, "setconfig", None)) is not None:  # from Python 3.12
-        for name, value in _SWITCHES.items():
-            setconfig(getattr(sqlite3, name), value)
+    for name, on in _SWITCHES.items():
+        _switch(connection, name, on)
     if _distrusts_schemas():
         connection.execute("PRAGMA trusted_schema = OFF").close()
     connection.execute(f"PRAGMA hard_heap_limit = {_HEAP}").close()
