@@ -22,7 +22,7 @@ import anyio.to_thread
 
 from mcp_batteries.errors import Invalid, Unavailable
 
-__all__ = ["DEFAULT_PAGE_BYTES", "Cursor", "Stop", "Stopped", "clip", "in_thread"]
+__all__ = ["DEFAULT_PAGE_BYTES", "Cursor", "Stop", "Stopped", "clip", "head", "in_thread"]
 
 T = TypeVar("T")
 DEFAULT_PAGE_BYTES = 10_000
@@ -110,6 +110,14 @@ def clip(text: str, limit: int, how: str) -> str:
     if len(text) <= limit:
         return text
     return f"[truncated: {limit} of {len(text)} characters; {how}]\n{text[:limit]}"
+
+
+def head(text: str, most: int) -> str:
+    """As much of `text` as `most` bytes of UTF-8 hold."""
+    if len(text) <= most and text.isascii():
+        return text
+    data = text.encode("utf-8", "replace")
+    return text if len(data) <= most else data[:most].decode("utf-8", "ignore")
 
 
 class Cursor:

@@ -16,7 +16,7 @@ from mcp_types import CallToolResult, ContentBlock, TextContent
 from pydantic import BaseModel, ConfigDict, Field
 
 from mcp_batteries.errors import Invalid
-from mcp_batteries.limits import DEFAULT_PAGE_BYTES
+from mcp_batteries.limits import DEFAULT_PAGE_BYTES, head
 from mcp_batteries.server.declare import tool
 from mcp_batteries.server.fields import MaxBytes
 from mcp_batteries.server.tool import StrictTool
@@ -87,7 +87,7 @@ class CallTools:
                 why = f"{_SECONDS:.0f} s are over"
                 break
             answers.append(answer := await _made(call, self._within(call, left // (len(calls) - number))))
-            left = max(left - len(answer.text.encode()), 0)
+            left = max(left - _size(answer.text), 0)
             if answer.asks or (answer.failed and not self._reads(call.name)):
                 why = f"{len(answers)} {call.name} {'asks the user' if answer.asks else 'failed'}"
                 break
@@ -132,18 +132,16 @@ async def _made(call: Call, arguments: Mapping[str, Any]) -> _Answer:
 
 def _page(calls: Sequence[Call], answers: Sequence[_Answer], why: str, max_bytes: int) -> CallToolResult:
     """All answers as one; what is longer than its share of `max_bytes` is cut, and says so."""
-    share = _share([len(answer.text.encode()) for answer in answers], max_bytes)
+    share = _share([_size(answer.text) for answer in answers], max_bytes)
     parts: list[str] = []
     content: list[ContentBlock] = []
     if why:
         parts.append(f"[{len(answers)} of {len(calls)} calls were made: {why}; the others were not run]")
     for number, (call, answer) in enumerate(zip(calls, answers, strict=False), start=1):
-        data = answer.text.encode()
-        text, cut = answer.text, ""
-        if len(data) > share:
-            text = data[:share].decode(errors="ignore")
+        text, cut = head(answer.text, share), ""
+        if text != answer.text:
             text = text.rpartition("\n")[0] or text
-            cut = f", cut: {len(text.encode()):,} of {len(data):,} bytes; for more call it alone"
+            cut = f", cut: {_size(text):,} of {_size(answer.text):,} bytes; for more call it alone"
         parts.append(f"# {number} {call.name}{', failed' if answer.failed else ''}{cut}\n{text}")
         if answer.others:
             content += [TextContent(type="text", text="\n".join(parts)), *answer.others]
@@ -151,6 +149,10 @@ def _page(calls: Sequence[Call], answers: Sequence[_Answer], why: str, max_bytes
     if parts:
         content.append(TextContent(type="text", text="\n".join(parts) + "\n"))
     return CallToolResult(content=content, is_error=bool(why) or all(answer.failed for answer in answers))
+
+
+def _size(text: str) -> int:
+    return len(text.encode())
 
 
 def _share(sizes: Sequence[int], most: int) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterable
 from typing import Any, cast
 
 from mcp_batteries.errors import Invalid, NotFound, Problem, quote
-from mcp_batteries.limits import Cursor, Stop
+from mcp_batteries.limits import Cursor, Stop, head
 from mcp_git.engine.program import Failed, Git
 from mcp_git.policy import Range, Repository, Revision
 
@@ -33,10 +33,7 @@ def items(pieces: Iterable[bytes], end: bytes = b"\0") -> Generator[bytes]:
 
 def clip(text: str, most: int) -> str:
     """`text`, cut to `most` bytes of UTF-8."""
-    if len(text) <= most and text.isascii():
-        return text
-    data = text.encode("utf-8", "replace")
-    return text if len(data) <= most else data[: most - 3].decode("utf-8", "ignore") + "…"
+    return text if head(text, most) == text else head(text, most - 3) + "…"
 
 
 def position(kind: str, cursor: str | None, scope: Any) -> tuple[list[int], list[str]]:
