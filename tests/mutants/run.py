@@ -121,8 +121,7 @@ def main(names: tuple[str, ...], sample: int | None, seed: int, jobs: int) -> No
     results = {job: "known" for job in planned if key(job) in explained}
     together: dict[tuple[str, ...], list[Job]] = {}
     for job in planned:
-        if job not in results:
-            together.setdefault(MODULES[job.module], []).append(job)
+        together.setdefault(MODULES[job.module], []).append(job)
     waiting: queue.SimpleQueue[list[Job]] = queue.SimpleQueue()
     for group in together.values():
         waiting.put(group)
@@ -131,17 +130,27 @@ def main(names: tuple[str, ...], sample: int | None, seed: int, jobs: int) -> No
     def work(folder: Path) -> None:
         try:
             copy = Copy(folder)
-            while not failures:
+            while True:
+                group = waiting.get_nowait()
                 try:
-                    group = waiting.get_nowait()
-                except queue.Empty:
-                    return
-                for job, result in copy.judge(group):
-                    results[job] = result
-                    if result == "survived":
-                        print(f"SURVIVED {job}", flush=True)
+                    judge(copy, group)
+                except RuntimeError as problem:
+                    failures.append(str(problem))
+        except queue.Empty:
+            return
         except Exception as problem:
             failures.append(str(problem))
+
+    def judge(copy: Copy, group: Sequence[Job]) -> None:
+        left = [job for job in group if job not in results]
+        for job, result in copy.judge(left) if left else ():
+            results[job] = result
+            if result == "survived":
+                print(f"SURVIVED {job}", flush=True)
+        for module in dict.fromkeys(job.module for job in group):
+            counts = Counter(results[job] for job in group if job.module == module)
+            what = ", ".join(f"{count} {result}" for result, count in counts.items())
+            print(f"{module}: {counts.total()} mutations, {what}", flush=True)
 
     with tempfile.TemporaryDirectory(prefix="m-") as folder:
         os.chmod(folder, 0o711)  # PostgreSQL, which refuses to be root, passes through as another user
@@ -151,11 +160,7 @@ def main(names: tuple[str, ...], sample: int | None, seed: int, jobs: int) -> No
         for worker in workers:
             worker.join()
     if failures:
-        raise click.ClickException(failures[0])
-    print()
-    for module in dict.fromkeys(job.module for job in planned):
-        counts = Counter(results[job] for job in planned if job.module == module)
-        print(f"{module}: {sum(counts.values())} mutations, {', '.join(f'{n} {what}' for what, n in counts.items())}")
+        raise click.ClickException("\n".join(failures))
     if "survived" in results.values():
         sys.exit("Survivors without a test or a reason: see tests/mutants/README.md.")
 
