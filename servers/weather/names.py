@@ -27,7 +27,13 @@ from babel import Locale  # noqa: E402
 from babel.core import get_global  # noqa: E402
 from babel.languages import get_official_languages  # noqa: E402
 
-from mcp_weather.geography import LANGUAGES, fold  # noqa: E402
+from mcp_weather.geography import COMMON, fold  # noqa: E402
+
+LANGUAGES = (
+    "en", *COMMON, "zh", "ja", "ko", "ru", "uk", "ar", "fa", "he", "el", "hi", "th", "sv", "da", "nb", "fi", "cs", "sk",
+    "hu", "ro", "bg", "sr", "hr", "sl", "lt", "lv", "et", "id", "vi", "ca",
+)  # fmt: skip
+"""In which countries are known by name."""
 
 
 def main() -> None:

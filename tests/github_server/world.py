@@ -26,10 +26,6 @@ def comment(number: int, **more: Any) -> dict[str, Any]:
     return {**sample("issues/get-comment"), "id": number, "body": f"comment {number}", **more}
 
 
-def user(login: str) -> dict[str, Any]:
-    return {"login": login, "type": "User", "html_url": f"https://github.com/{login}"}
-
-
 def file(path: str, content: bytes, sha: str = SHA, **more: Any) -> dict[str, Any]:
     return {
         "type": "file", "path": path, "name": path.rpartition("/")[2], "sha": sha, "size": len(content),

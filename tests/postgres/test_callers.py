@@ -4,7 +4,6 @@ Every way in is tried with every text that could lead to another role. What must
 bob's; that the same way shows it to bob is asked first, so that no silence counts as a proof.
 """
 
-import itertools
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -87,7 +86,6 @@ URIS = [
     "postgres://app/laid/view", "postgres://app/laid/as_caller", "postgres://app/.activity",
     "postgres://.queries/notes", "postgres://app/public/shared?limit=5&order=newest",
 ]  # fmt: skip
-_numbers = itertools.count(1)
 
 
 def prepared() -> Base:

@@ -10,7 +10,6 @@ from weather.serving import World, client, text
 from weather.upstream import BIRMINGHAM, Upstream
 
 pytestmark = pytest.mark.anyio
-ALERTS = f"point={BIRMINGHAM}"
 
 
 async def test_no_fault_makes_none_of_what_is_not_known(upstream: Upstream) -> None:

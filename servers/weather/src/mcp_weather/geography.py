@@ -15,7 +15,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-__all__ = ["COMMON", "LANGUAGES", "countries", "country_of", "fold", "languages_of", "lies_in", "spoken_in"]
+__all__ = ["COMMON", "countries", "country_of", "fold", "languages_of", "lies_in", "spoken_in"]
 
 COMMON = ("de", "fr", "es", "it", "pt", "pl", "nl", "tr")
 """Languages of places whose own names are in Latin letters, tried when a name is known in no other way."""
@@ -26,11 +26,6 @@ _SCRIPTS = {
     "GEORGIAN": ("ka",), "ARMENIAN": ("hy",), "BENGALI": ("bn",), "TAMIL": ("ta",),
 }  # fmt: skip
 """By the first word of a letter's name in Unicode: the languages that write a name so."""
-LANGUAGES = (
-    "en", *COMMON, "zh", "ja", "ko", "ru", "uk", "ar", "fa", "he", "el", "hi", "th", "sv", "da", "nb", "fi", "cs", "sk",
-    "hu", "ro", "bg", "sr", "hr", "sl", "lt", "lv", "et", "id", "vi", "ca",
-)  # fmt: skip
-"""In which countries are known by name."""
 _SHORT = {"uk": "GB", "great britain": "GB", "britain": "GB", "america": "US", "holland": "NL", "korea": "KR"}
 """What people write and neither CLDR nor ISO 3166 lists."""
 _LETTERS = str.maketrans({"ø": "o", "đ": "d", "ł": "l", "æ": "ae", "œ": "oe", "ı": "i", "þ": "th", "ð": "d"})

@@ -17,7 +17,6 @@ from mcp_git.policy import Place, Policy, Repository
 
 __all__ = ["State", "look", "status", "under_way"]
 
-_STATES = {"1": "changed", "2": "changed", "u": "conflict", "?": "untracked"}
 _FOLDED_LINES = 60
 
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 from mcp_github.engine.pages import Shape, author, clipped, names, pick, plain, trust
 
 __all__ = [
-    "BRANCH", "CHECK", "CODE", "COMMENT", "COMMIT", "COMMIT_HIT", "FILE", "ISSUE", "LABEL", "MILESTONE", "PERSON",
+    "BRANCH", "CHECK", "CODE", "COMMENT", "COMMIT", "COMMIT_HIT", "ISSUE", "LABEL", "MILESTONE", "PERSON",
     "PULL", "RELEASE", "REPOSITORY", "REVIEW", "TAG", "TEAM", "TOPIC", "TREE",
 ]  # fmt: skip
 
@@ -75,10 +75,6 @@ COMMIT = Shape(
     ("sha", "message", "author", "name", "date"),
 )
 COMMIT_HIT = Shape({"repo": "repository.full_name", **COMMIT.getters}, ("repo", *COMMIT.default))
-FILE = Shape(
-    {**plain("filename", "status", "additions", "deletions", "previous_filename", "sha")},
-    ("filename", "status", "additions", "deletions", "previous_filename"),
-)
 TREE = Shape({**plain("path", "type", "size", "sha", "mode")}, ("path", "type", "size"))
 CODE = Shape(
     {"repo": "repository.full_name", "path": "path", "sha": "sha", "url": "html_url",
