@@ -4,9 +4,9 @@
 
 Each member in turn gets its share of the time over both transports, in both eras and in the revision that has arrays.
 Messages begin as what a client could send, from what the server lists and answers (`fuzz_messages.py`), and are then
-spoilt: as JSON, as bytes, in their headers. A finding is an
-answer that is not JSON-RPC, that says of itself that it is a defect, that has a text it may never have, or that never
-comes; a traceback; an end of the process; or memory that is not given back. It is printed with its seed.
+spoilt: as JSON, as bytes, in their headers. Servers may ask the client (`--confirm`, roots), which answers alike.
+A finding is an answer that is not JSON-RPC, that says of itself that it is a defect, that has a text it may never have,
+or that never comes; a traceback; an end of the process; or memory that is not given back. It is printed with its seed.
 """
 
 import os
@@ -32,7 +32,7 @@ import anyio
 import httpx2
 
 from contract.cases import CASES
-from e2e.fuzz_messages import Maker
+from e2e.fuzz_messages import ABLE, Maker, is_question
 from mcp_batteries.testing.case import Case
 from mcp_batteries.testing.wire import MODERN, HttpWire, Message, StdioWire, Wire, WireClosed, WireError
 
@@ -43,6 +43,11 @@ AT_ONCE = 20
 SECONDS = 60.0
 GROWN = 200.0
 """Megabytes beyond what a server has once it is warm."""
+OPENED = {
+    "confirm": ["--confirm"], "client_roots": ["--client-roots", "narrow"],
+    **{gate: [f"--{gate}"] for gate in ("write", "fetch", "push")},
+}  # fmt: skip
+"""Settings with which a server does all it can, and asks the client."""
 
 
 class Finding(Exception):
@@ -59,8 +64,8 @@ class Judge:
             path for path in case.foreign if path[:1] == "/" and any(path in word for word in case.arguments)
         ]
         self.tally = Counter[str]()
-        self.heard: Callable[[Any], None] = lambda answer: None
-        """Takes the results that are right."""
+        self.heard: Callable[[Message], None] = lambda answer: None
+        """Takes the answers that are right."""
         self.said: Callable[[], str] = str
         """What the server has logged."""
 
@@ -81,8 +86,10 @@ class Judge:
                     raise Finding(f"`{secret}` in {text[:1000]}")
             kind = "errors" if "error" in said or said.get("result", {}).get("isError") else "answers"
             if kind == "answers":
-                self.heard(said.get("result"))
-            self.tally["notices" if "method" in said else kind] += 1
+                self.heard(said)
+                if "inputRequests" in (said.get("result") or ()):
+                    kind = "questions"
+            self.tally["questions" if is_question(said) else "notices" if "method" in said else kind] += 1
 
     def turn(self, wire: Wire) -> None:
         """Judge what came beside the answers, and what the server has logged."""
@@ -94,6 +101,12 @@ class Judge:
     def log(self) -> None:
         if "Traceback" in self.said():
             raise Finding("a traceback")
+
+
+def opened(case: Case) -> list[str]:
+    """The words that start it with `OPENED`."""
+    settings = [words for name, words in OPENED.items() if name in case.kind.model_fields]
+    return [*case.program.words, *(word for words in settings for word in words), *case.arguments]
 
 
 async def lists(wire: Wire) -> dict[str, list[Any]]:
@@ -160,11 +173,16 @@ class Round:
 
 async def over_stdio(case: Case, revision: str, seconds: float, dice: random.Random, judge: Judge) -> float:
     """Megabytes that the server grew by after the first rounds."""
-    async with _Pipes(case.command, revision=revision) as wire:
+    async with _Pipes(opened(case), revision=revision, capabilities=ABLE) as wire:
         judge.said = lambda: wire.stderr
         await wire.open()
         maker, warm = Maker(dice, case, await lists(wire)), 0.0
-        judge.heard = maker.learn
+        judge.heard = maker.hear
+
+        async def answer(question: Message) -> None:
+            for data in maker.answers(question):
+                await wire.send_raw(data + b"\n")
+
         until = time.monotonic() + seconds
         for turn in range(sys.maxsize):
             if time.monotonic() > until:
@@ -178,13 +196,20 @@ async def over_stdio(case: Case, revision: str, seconds: float, dice: random.Ran
                 await wire.request("tools/list", seconds=SECONDS)
                 while waiting:
                     mine = frozenset(waiting)
-                    message = await wire.next_message(lambda said, mine=mine: said.get("id") in mine, seconds=SECONDS)
-                    waiting.discard(message["id"])
+                    message = await wire.next_message(
+                        lambda said, mine=mine: is_question(said) or said.get("id") in mine, seconds=SECONDS
+                    )
                     judge.message(message)
+                    if is_question(message):
+                        await answer(message)
+                    else:
+                        waiting.discard(message["id"])
             if waiting:
                 raise Finding(f"no answer to {sorted(waiting)}")
             if wire.garbage:
                 raise Finding(f"no JSON: {wire.garbage[0][:500]!r}")
+            for message in filter(is_question, [*wire.messages]):
+                await answer(message)
             judge.turn(wire)
             if turn == 20:
                 warm = memory(wire.process.pid)
@@ -195,17 +220,23 @@ async def over_stdio(case: Case, revision: str, seconds: float, dice: random.Ran
 async def listening(case: Case) -> AsyncGenerator[tuple[Any, str]]:
     from shared.http_subject import running
 
-    async with running([*case.command, "--transport", "http", "--port", "0"]) as subject:
+    async with running([*opened(case), "--transport", "http", "--port", "0"]) as subject:
         yield subject, subject.url
 
 
 async def over_http(case: Case, revision: str, seconds: float, dice: random.Random, judge: Judge) -> float:
     """Megabytes that the server grew by after the first rounds."""
-    async with listening(case) as (subject, url), HttpWire(url, revision=revision) as wire:
+    async with listening(case) as (subject, url), HttpWire(url, revision=revision, capabilities=ABLE) as wire:
         judge.said = lambda: subject.said
         await wire.open()
         maker, warm = Maker(dice, case, await lists(wire)), 0.0
-        judge.heard = maker.learn
+        judge.heard = maker.hear
+
+        async def answer(question: Message) -> None:
+            for data in maker.answers(question):
+                response = await wire.client.post(url, content=data, headers=wire.headers_for({}))
+                if response.status_code >= 500:
+                    raise Finding(f"{response.status_code} to {data[:1000]!r}")
 
         async def post(data: bytes, headers: dict[str, str], musts: set[str], method: str) -> None:
             must = bool(musts)
@@ -220,6 +251,8 @@ async def over_http(case: Case, revision: str, seconds: float, dice: random.Rand
                             if event.data:
                                 answers.append(json.loads(event.data))
                                 judge.message(answers[-1])
+                                if is_question(answers[-1]):
+                                    await answer(answers[-1])
                     elif (body := await response.aread()) and kind.startswith("application/json"):
                         answers.append(json.loads(body))
                         judge.message(answers[-1])
@@ -258,6 +291,8 @@ async def over_http(case: Case, revision: str, seconds: float, dice: random.Rand
                     judge.tally["sent"] += 1
             with anyio.fail_after(SECONDS):
                 await wire.request("tools/list", seconds=SECONDS)
+            for message in filter(is_question, [*wire.messages]):
+                await answer(message)
             judge.turn(wire)
             if turn == 20:
                 warm = memory(subject.process.pid)

@@ -1,4 +1,4 @@
-"""The messages of `fuzz.py`: what a client could send, from what the server lists and has answered, and then spoilt."""
+"""The messages of `fuzz.py`: what a client could send and answer, from what the server lists and says, then spoilt."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, cast
 from mcp_batteries.testing.case import Case
 from mcp_batteries.testing.wire import Message
 
-__all__ = ["NASTY", "Maker"]
+__all__ = ["ABLE", "NASTY", "Maker", "is_question"]
 
 NASTY: list[Any] = [
     *(None, True, False, 0, -1, 1.5, 2**31, 2**53 + 1, -(2**63), 2**200, 1e308, -0.0),
@@ -20,12 +20,16 @@ NASTY: list[Any] = [
     *("{}", "[]", "null", "NaN", "1e999", "';--", "$(id)", "${x}", "__proto__", "constructor", "*", "**/**", "(" * 500),
     *([], [[]], {}, {"": ""}, {"$ref": "#"}, {"type": "object"}, [None] * 50),
 ]
+ABLE: Message = {"elicitation": {"form": {}, "url": {}}, "roots": {"listChanged": True}, "sampling": {}}
+"""What the client says of itself, so that servers ask it things."""
 DEEP = {f"{depth} deep": b"[" * depth + b"1" + b"]" * depth for depth in (3, 60, 900, 20_000)}
 """Lists in lists, by what stands for them until a message is bytes."""
 
 _LEARNED = 60
 """Values kept for each name."""
 _LONGEST = 2_000
+_REMEMBERED = 200
+"""Requests that may still be answered with a question."""
 _CURSORS = ("cursor", "nextCursor", "next_cursor")
 _VARIABLE = re.compile(r"\{[+/?&#]?([A-Za-z_]+)[^}]*\}")
 
@@ -38,9 +42,35 @@ class Maker:
         self._known: defaultdict[str, deque[Any]] = defaultdict(lambda: deque(maxlen=_LEARNED))
         self._words: list[Any] = [case.uri]
         self._number = 0
+        self._sent: dict[Any, Message] = {}
+        self._again = deque[tuple[str, Message]](maxlen=20)
+        """Calls whose result was a question (2026-07-28), with an answer."""
         for _, arguments in (case.read, *case.refused):
             self.learn(arguments)
         self._words += [word for values in self._known.values() for word in values]
+
+    def hear(self, said: Message) -> None:
+        """Use a result, and what it asks for."""
+        self.learn(result := said.get("result"))
+        asked = self._sent.get(said.get("id"))
+        if asked is not None and isinstance(result, dict) and "inputRequests" in result:
+            wanted = cast("Message", result)
+            given = {key: self._answer(question) for key, question in wanted["inputRequests"].items()}
+            params = {**asked["params"], "inputResponses": given, "requestState": wanted.get("requestState")}
+            self._again.append((asked["method"], params))
+
+    def answers(self, question: Message) -> list[bytes]:
+        """Answers to a request of the server's, of which the last is always one."""
+        made: Message = {"jsonrpc": "2.0", "id": question["id"], "result": self._answer(question)}
+        if self._dice.random() < 0.6:
+            return [json.dumps(made).encode()]
+        if self._dice.random() < 0.2:
+            del made["result"]
+            made["error"] = {"code": self._dice.choice((-32601, -1, 0, *NASTY[:8])), "message": self._word()}
+        for _ in range(self._dice.choice((1, 1, 2, 5))):
+            made = self._spoilt(made)
+        no: Message = {"jsonrpc": "2.0", "id": question["id"], "error": {"code": -32601, "message": "no"}}
+        return [self.text(made), json.dumps(no).encode()]
 
     def learn(self, answer: Any, name: str = "") -> None:
         """Use what stands in `answer` where the same name is asked for: files, ids, pages to come."""
@@ -71,6 +101,9 @@ class Maker:
         made: Message = {"jsonrpc": "2.0", "id": f"fuzz-{self._number}", "method": method, "params": params}
         if method.startswith("notifications/"):
             del made["id"]
+        self._sent[made.get("id")] = made
+        if len(self._sent) > _REMEMBERED:
+            del self._sent[next(iter(self._sent))]
         if dice.random() < 0.4:
             whole = "id" in made and method != "subscriptions/listen"
             if whole and dice.random() < 0.1:  # An id of another kind, or of a call under way.
@@ -132,7 +165,27 @@ class Maker:
             ("ping", {}), ("resources/subscribe", {"uri": uri}), ("resources/unsubscribe", {"uri": uri}),
             ("notifications/roots/list_changed", {}), ("logging/setLevel", {"level": dice.choice(("debug", "x"))}),
         ]  # fmt: skip
+        if self._again and dice.random() < 0.5:
+            return self._again.popleft()
         return dice.choice(common + (modern_only if modern else legacy_only))
+
+    def _answer(self, question: Message) -> Message:
+        """What a client says to `question`: mostly yes."""
+        params: Message = question.get("params") or {}
+        match question["method"]:
+            case "elicitation/create":
+                if self._dice.random() < 0.3:
+                    return {"action": self._dice.choice(("decline", "cancel", "maybe"))}
+                schema = params.get("requestedSchema")
+                return {"action": "accept"} | ({"content": self._value("content", schema)} if schema else {})
+            case "roots/list":
+                folder = str(self._words[0]).rpartition("/")[0]
+                return {"roots": [{"uri": self._dice.choice((folder, folder, self._uri()))}]}
+            case "sampling/createMessage":
+                text = {"type": "text", "text": self._word()}
+                return {"role": "assistant", "content": text, "model": "chance", "stopReason": "endTurn"}
+            case _:
+                return {}
 
     def _call(self) -> Message:
         tool = self._dice.choice(self._lists["tools"])
@@ -241,6 +294,11 @@ class Maker:
             case _:
                 node[key] = self._dice.choice(NASTY)
         return made
+
+
+def is_question(said: Any) -> bool:
+    """Whether a server's message wants an answer."""
+    return isinstance(said, dict) and "method" in said and "id" in said
 
 
 def _keys(node: Any) -> list[Any]:

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads what a pr
 
 @pytest.mark.anyio
 async def test_messages_made_by_chance_find_nothing() -> None:
-    assert await fuzz("mcp_example", 4, seed=1) == []
+    assert await fuzz("mcp_fs", 4, seed=1) == []
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,24 @@ async def test_roots_narrow_and_never_widen(folders: tuple[Path, Path]) -> None:
 
 
 @pytest.mark.anyio
+async def test_roots_that_change_while_they_are_told_are_asked_for_again(folders: tuple[Path, Path]) -> None:
+    served, _ = folders
+    command = [sys.executable, "-m", "mcp_fs", "--client-roots", "narrow", str(served)]
+    read = {"name": "read_text", "arguments": {"path": str(served / "a" / "file.txt")}}
+    async with StdioWire(command, revision="2025-11-25", capabilities={"roots": {"listChanged": True}}) as wire:
+        await wire.open()
+        for roots, is_refused in (("a", False), ("b", True)):
+            number = await wire.begin("tools/call", read)
+            asked = await wire.next_message(lambda message: message.get("method") == "roots/list")
+            if not is_refused:
+                await wire.notify("notifications/roots/list_changed")
+                await wire.request("ping")
+            await wire.respond(asked["id"], {"roots": [{"uri": (served / roots).as_uri()}]})
+            answer = await wire.next_message(lambda message, number=number: message.get("id") == number)
+            assert bool(answer["result"].get("isError")) == is_refused
+
+
+@pytest.mark.anyio
 async def test_a_wider_root_gives_what_is_served_and_no_more(folders: tuple[Path, Path]) -> None:
     served, outside = folders
     async with connected(served, [served.parent], "--client-roots", "narrow") as wire:

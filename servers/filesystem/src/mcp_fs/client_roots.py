@@ -6,6 +6,7 @@ Roots belong to the handshake era and are deprecated since 2026-07-28 (SEP-2577)
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -35,12 +36,12 @@ class ClientRoots:
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
-        self._roots: WeakKeyDictionary[Connection, list[str]] = WeakKeyDictionary()
-        self._asking: WeakKeyDictionary[Connection, anyio.Lock] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[Connection, _Known] = WeakKeyDictionary()
 
     async def __call__(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
         if ctx.method == "notifications/roots/list_changed":
-            self._roots.pop(connection_of(ctx.session), None)
+            known = self._known_of(ctx)
+            known.roots, known.changes = None, known.changes + 1
         capabilities = ctx.session.client_capabilities
         declared = capabilities is not None and capabilities.roots is not None
         if not (declared and ctx.session.can_send_request and ctx.method.startswith(_CONCERNED)):
@@ -55,19 +56,35 @@ class ClientRoots:
             return await call_next(ctx)
 
     async def _asked(self, ctx: ServerRequestContext[Any]) -> list[str]:
-        connection = connection_of(ctx.session)
-        async with self._asking.setdefault(connection, anyio.Lock()):
-            if connection not in self._roots:
-                self._roots[connection] = []
-                try:
-                    answer = await ctx.session.send_request(
-                        ListRootsRequest(),
-                        ListRootsResult,
-                        request_read_timeout_seconds=_SECONDS,
-                        metadata=ServerMessageMetadata(related_request_id=ctx.request_id),
-                    )
-                except (MCPError, ValidationError):
-                    pass
-                else:
-                    self._roots[connection] = [str(root.uri) for root in answer.roots]
-            return self._roots[connection]
+        known = self._known_of(ctx)
+        async with known.asking:
+            if known.roots is not None:
+                return known.roots
+            changes, roots = known.changes, list[str]()
+            try:
+                answer = await ctx.session.send_request(
+                    ListRootsRequest(),
+                    ListRootsResult,
+                    request_read_timeout_seconds=_SECONDS,
+                    metadata=ServerMessageMetadata(related_request_id=ctx.request_id),
+                )
+                roots = [str(root.uri) for root in answer.roots]
+            except (MCPError, ValidationError):
+                pass
+            # What changed meanwhile may not be in the answer: the next request asks again.
+            if known.changes == changes:
+                known.roots = roots
+            return roots
+
+    def _known_of(self, ctx: ServerRequestContext[Any]) -> _Known:
+        return self._known.setdefault(connection_of(ctx.session), _Known())
+
+
+@dataclass(eq=False)
+class _Known:
+    """What is known of one client's roots."""
+
+    roots: list[str] | None = None
+    changes: int = 0
+    """How often it has said that they changed."""
+    asking: anyio.Lock = field(default_factory=anyio.Lock)
