@@ -14,6 +14,7 @@ import anyio
 import pytest
 
 from mcp_batteries.cli import check
+from mcp_batteries.observability.audit import Audit
 from mcp_batteries.testing.wire import StdioWire
 
 
@@ -164,6 +165,31 @@ async def test_the_audit_log_holds_names_and_sizes_only(tmp_path: Path) -> None:
     assert lines[0]["bytes_out"] > 0 and lines[0]["ms"] >= 0
     assert "diary" not in text and "private-name" not in text
     assert os.name == "nt" or (log.stat().st_mode & 0o777) == 0o600
+
+
+@pytest.mark.anyio
+@pytest.mark.skipif(os.name == "nt", reason="a file that is open cannot be moved away there")
+async def test_the_audit_log_goes_on_in_a_new_file_once_its_own_is_moved_away(tmp_path: Path) -> None:
+    log = tmp_path / "audit.jsonl"
+    async with Audit(str(log), lambda method, name: None) as audit:
+        audit.refused({"status": 401})
+        log.rename(tmp_path / "old")
+        audit.refused({"status": 403})
+    for file, status in ((tmp_path / "old", 401), (log, 403)):
+        assert [json.loads(line)["status"] for line in file.read_text("utf-8").splitlines()] == [status]
+
+
+@pytest.mark.anyio
+async def test_a_call_is_answered_also_when_the_audit_log_takes_no_line(tmp_path: Path) -> None:
+    done = run("--audit-file", str(tmp_path / "missing" / "audit"), str(tmp_path))
+    assert done.returncode == 1 and "The audit file" in done.stderr and "Traceback" not in done.stderr
+    if sys.platform == "linux":
+        command = [sys.executable, "-m", "mcp_fs", "--audit-file", "/dev/full", str(tmp_path)]
+        async with StdioWire(command, revision="2025-11-25") as wire:
+            await wire.open()
+            for _ in range(2):
+                assert not (await wire.call("create_directory", path="new")).get("isError")
+        assert wire.stderr.count("a line is missing in the audit file: No space left on device") == 1
 
 
 def test_the_self_test_hands_on_the_environment_but_for_what_it_decides(tmp_path: Path) -> None:

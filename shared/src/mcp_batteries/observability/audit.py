@@ -6,8 +6,10 @@ file is named.
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import json
+import logging
 import os
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -23,6 +25,8 @@ from mcp.shared.exceptions import MCPError
 from starlette.requests import Request
 from starlette.types import Scope
 
+from mcp_batteries.errors import Unavailable, quote, reason
+from mcp_batteries.observability.logs import RateLimitFilter
 from mcp_batteries.sdk import connection_of
 
 __all__ = ["Audit", "caller", "caller_in", "claim", "identity", "local_user", "whose"]
@@ -30,6 +34,9 @@ __all__ = ["Audit", "caller", "caller_in", "claim", "identity", "local_user", "w
 _AUDITED = frozenset({"tools/call", "resources/read", "resources/subscribe", "subscriptions/listen", "prompts/get"})
 _UNKNOWN = "unknown"
 _MAX_CLIENT = 100
+
+_log = logging.getLogger(__name__)
+_log.addFilter(RateLimitFilter())
 
 
 class Audit:
@@ -42,15 +49,26 @@ class Audit:
 
     Args:
         arguments: of the tool or prompt that a method and a name mean; None if they mean none.
+
+    Raises:
+        Unavailable: The file can't be written.
     """
 
     def __init__(self, path: str, arguments: Callable[[str, str], Collection[str] | None]) -> None:
-        self._path, self._arguments = path, arguments
+        self._path, self._arguments = os.path.abspath(path), arguments
         self._file: int | None = None
+        self._torn = False
+        """Whether the last line is not whole."""
+        try:
+            os.close(self._open())
+        except OSError as problem:
+            raise Unavailable(
+                f"The audit file {quote(path)} can't be written: {reason(problem)}.",
+                "Name a file in a folder of yours.",
+            ) from None
 
     async def __aenter__(self) -> Self:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
-        self._file = os.open(self._path, flags, 0o600)
+        self._file = self._open()
         return self
 
     async def __aexit__(
@@ -106,10 +124,33 @@ class Audit:
         self._append({**line, "outcome": "refused"})
 
     def _append(self, line: Mapping[str, Any]) -> None:
-        if self._file is not None:
-            told = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **line}
+        if self._file is None:
+            return
+        told = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **line}
+        data = b"\n" * self._torn + json.dumps(told, default=str).encode() + b"\n"
+        try:
+            self._follow_name(self._file)
             # One write per line on an O_APPEND descriptor: lines of several processes do not mix.
-            os.write(self._file, json.dumps(told, default=str).encode() + b"\n")
+            self._torn = os.write(self._file, data) < len(data)
+            if self._torn:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as problem:
+            # The call has had its effect, and its caller is told of that.
+            _log.error("a line is missing in the audit file: %s", reason(problem))
+
+    def _follow_name(self, file: int) -> None:
+        """Go on in a new file where this one was moved away, as programs do that rotate logs."""
+        try:
+            if os.path.samestat(os.stat(self._path), os.fstat(file)):
+                return
+        except FileNotFoundError:
+            pass
+        self._file = self._open()
+        os.close(file)
+
+    def _open(self) -> int:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
+        return os.open(self._path, flags, 0o600)
 
 
 def caller(ctx: ServerRequestContext[Any]) -> dict[str, str]:
