@@ -33,7 +33,7 @@ class Subject:
     @property
     def url(self) -> str:
         """The endpoint; empty until it is announced."""
-        found = re.search(r"listening on ((?:https?|unix)://\S+)\n", self.said)
+        found = re.search(r'listening on ((?:https?|unix)://[^\s"]+)[^\n]*\n', self.said)
         return found[1] if found else ""
 
     @property

@@ -235,9 +235,11 @@ async def test_lines_for_machines(tmp_path: Path) -> None:
     more = ["--log-format", "json", "--auth-file", str(tmp_path / "tokens")]
     async with running(command(tmp_path, *more)) as subject:
         await subject.says("lets nobody in")
-    lines = [json.loads(line) for line in subject.said.splitlines() if line.startswith("{")]
-    assert {line["level"] for line in lines} == {"error"}
-    assert lines[0]["message"].startswith("line 1")
+    lines = [json.loads(line) for line in subject.said.strip("\0\n").splitlines()]
+    assert [(line["level"], line["message"].partition(" ")[0]) for line in lines] == [
+        ("error", "line"),
+        ("info", "listening"),
+    ]
 
 
 def test_of_an_exception_a_line_has_the_place_and_not_the_words() -> None:

@@ -16,14 +16,17 @@ import anyio.abc
 import httpx2
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from benchmarks.bench_http import LEGACY, Client
-from mcp_batteries.errors import Invalid
+from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.testing.wire import MODERN, HttpWire
 from mcp_batteries.transports.http.acceptor import Acceptor
 from mcp_batteries.transports.http.auth.callers import network_of
 from mcp_batteries.transports.http.auth.tokens import new_token
+from mcp_batteries.transports.http.health import healthy
 from mcp_batteries.transports.http.serve import serve
 from mcp_batteries.transports.http.uvicorn_server import bind
 from mcp_example.settings import Settings
@@ -93,13 +96,41 @@ async def test_https_with_a_certificate_that_is_renewed(tmp_path: Path) -> None:
         async with httpx2.AsyncClient(verify=trusting, trust_env=False) as client:
             url = subject.url.replace("127.0.0.1", "localhost").replace("/mcp", "/healthz")
             assert (await client.get(url)).status_code == 200
+        https = Settings(transport="http", port=subject.address[1], tls_certificate="cert.pem", tls_key="key.pem")
+        assert await anyio.to_thread.run_sync(healthy, https)
         (tmp_path / "cert.pem").write_text("no certificate", "utf-8")
         await subject.says("stays as it was")
         assert await anyio.to_thread.run_sync(presented, subject.address) == "first"
-        certificate(tmp_path, "second")
+        # Whichever file comes first: until the other is there the old ones serve.
+        (tmp_path / "new").mkdir()
+        certificate(tmp_path / "new", "second")
+        (tmp_path / "new" / "cert.pem").replace(tmp_path / "cert.pem")
+        await subject.says("belongs to another key")
+        assert await anyio.to_thread.run_sync(presented, subject.address) == "first"
+        (tmp_path / "new" / "key.pem").replace(tmp_path / "key.pem")
         with anyio.fail_after(30):
             while await anyio.to_thread.run_sync(presented, subject.address) != "second":
                 pass
+
+
+async def test_a_certificate_that_cannot_be_used_is_said_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    certificate(tmp_path, "mine")
+    certificate(tmp_path / "other", "other")
+    key = serialization.load_pem_private_key((tmp_path / "key.pem").read_bytes(), None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    hidden = serialization.BestAvailableEncryption(b"x")
+    sealed = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, hidden)
+    (tmp_path / "sealed.pem").write_bytes(sealed)
+    mine = str(tmp_path / "cert.pem")
+    for certificate_file, key_file, why in (
+        (mine, "missing.pem", "No such file"),
+        (mine, str(tmp_path / "other" / "key.pem"), "another key"),
+        (mine, str(tmp_path / "sealed.pem"), "has a password"),
+        (str(tmp_path / "key.pem"), mine, "are not a certificate"),
+    ):
+        with pytest.raises(Problem, match=why):
+            await serve(server, Settings(tls_certificate=certificate_file, tls_key=key_file))
 
 
 async def test_tls_before_1_2_is_refused_whatever_openssl_allows(

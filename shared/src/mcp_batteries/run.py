@@ -186,5 +186,9 @@ def _greet(settings: Settings) -> None:
 
 
 def _fail(settings: Settings, message: str) -> int:
-    print(f"{settings.COMMAND}: {message}", file=sys.stderr)  # noqa: T201
+    import logging
+
+    from mcp_batteries.observability.logs import announce
+
+    announce(f"{settings.COMMAND}: {message}", logging.ERROR)
     return 1

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 import time
 import traceback
 from datetime import UTC, datetime
 
-__all__ = ["JsonFormatter", "RateLimitFilter"]
+__all__ = ["JsonFormatter", "RateLimitFilter", "announce"]
 
 
 class JsonFormatter(logging.Formatter):
@@ -30,6 +31,16 @@ class JsonFormatter(logging.Formatter):
             line["error"] = type(error).__qualname__
             line["at"] = [f"{_module(frame.filename)}:{frame.lineno} {frame.name}" for frame in frames[-12:]]
         return json.dumps(line, default=str)
+
+
+def announce(words: str, level: int = logging.INFO) -> None:
+    """Tell whoever started the server, at any level of the log and in its form."""
+    formatters = [handler.formatter for handler in logging.getLogger().handlers]
+    for formatter in formatters:
+        if isinstance(formatter, JsonFormatter):
+            words = formatter.format(logging.LogRecord("mcp_batteries", level, "", 0, words, None, None))
+    sys.stderr.write(f"{words}\n")
+    sys.stderr.flush()
 
 
 class RateLimitFilter(logging.Filter):

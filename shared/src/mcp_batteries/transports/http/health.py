@@ -17,6 +17,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from mcp_batteries.settings import Settings, load
+from mcp_batteries.transports.http.certificate import untrusting
 
 __all__ = ["healthy"]
 
@@ -27,15 +28,18 @@ def healthy(settings: Settings) -> bool:
     """Whether a server with these settings answers on this machine."""
     if settings.transport == "stdio":
         return True
-    everywhere = settings.host in ("0.0.0.0", "::")  # noqa: S104
-    host = "127.0.0.1" if everywhere else settings.host
+    everywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
+    host = everywhere.get(settings.host, settings.host)
     connection = http.client.HTTPConnection(host, settings.port, timeout=_SECONDS)
     try:
         if settings.socket is not None:
-            connection.sock = socket.socket(socket.AF_UNIX)
-            connection.sock.settimeout(_SECONDS)
-            connection.sock.connect(settings.socket)
-        connection.request("GET", "/health")
+            stream = socket.socket(socket.AF_UNIX)
+            stream.settimeout(_SECONDS)
+            stream.connect(settings.socket)
+        else:
+            stream = socket.create_connection((host, settings.port), _SECONDS)
+        connection.sock = untrusting().wrap_socket(stream) if settings.tls_certificate else stream
+        connection.request("GET", "/healthz")
         return connection.getresponse().status == 200
     except (OSError, http.client.HTTPException):
         return False

@@ -34,6 +34,7 @@ from mcp_batteries.server.results import clean
 from mcp_batteries.server.verifier import Verifier
 from mcp_batteries.settings import Settings
 from mcp_batteries.transports.http.body_check import BodyCheck
+from mcp_batteries.transports.http.certificate import try_out
 from mcp_batteries.transports.http.host_check import LOOPBACK, HostCheck, allowed_hosts, allowed_origins
 from mcp_batteries.transports.http.in_flight import InFlight
 from mcp_batteries.transports.http.json_replies import json_replies
@@ -184,6 +185,7 @@ def _listener(settings: Settings, *, public: bool) -> socket.socket:
 
 def _certificate_and_key(settings: Settings) -> tuple[str, str] | None:
     if settings.tls_certificate and settings.tls_key:
+        try_out(settings.tls_certificate, settings.tls_key)
         return settings.tls_certificate, settings.tls_key
     if settings.tls_certificate or settings.tls_key:
         raise Invalid("https needs a certificate and its key.", "Give both --tls-certificate and --tls-key.")

@@ -22,10 +22,12 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.server import HANDLED_SIGNALS
 
-from mcp_batteries.errors import Refused, Unavailable, quote, reason
+from mcp_batteries.errors import Problem, Refused, Unavailable, quote, reason
+from mcp_batteries.observability.logs import announce
 from mcp_batteries.sdk import small_tls_buffers
 from mcp_batteries.subscriptions.file_watcher import follow_file
 from mcp_batteries.transports.http.acceptor import Acceptor, room
+from mcp_batteries.transports.http.certificate import load
 from mcp_batteries.transports.http.connection import Connection
 from mcp_batteries.transports.http.in_flight import InFlight
 from mcp_batteries.transports.http.patience import Patience
@@ -131,21 +133,23 @@ class UvicornServer(uvicorn.Server):
             )
             for listener in sockets or []
         ]
-        sys.stderr.write(f"listening on {self._url}\n")
-        sys.stderr.flush()
+        announce(f"listening on {self._url}")
 
     async def follow_certificate(self) -> None:
-        """Take the certificate anew whenever its file changes, for connections to come; until cancelled."""
+        """Take certificate and key anew whenever one of the files changes, for connections to come; until cancelled."""
         certificate, key = str(self.config.ssl_certfile), str(self.config.ssl_keyfile)
 
         async def changed() -> None:
             try:
                 if self.config.ssl is not None:
-                    self.config.ssl.load_cert_chain(certificate, key)
-            except (OSError, ssl.SSLError) as problem:
+                    load(self.config.ssl, certificate, key)
+            except Problem as problem:
                 _log.error("the certificate stays as it was, the new one cannot be used: %s", problem)
 
-        await follow_file(certificate, changed)
+        # Some programs write the key last.
+        async with anyio.create_task_group() as tasks:
+            for file in {certificate, key}:
+                tasks.start_soon(follow_file, file, changed)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Lose no call that was sent: whoever comes meanwhile is answered, and told to go elsewhere for the next."""

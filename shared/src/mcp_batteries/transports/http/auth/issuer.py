@@ -39,6 +39,7 @@ _FETCH_SECONDS = 5
 _LAST_SECOND = 253_402_300_799
 """Of the year 9999: a later end is no different, and too large a number for a clock."""
 _MAX_BYTES = 1_000_000
+_MOST_WORDS = 300
 
 _KINDS = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
 
@@ -168,7 +169,9 @@ class Issuer:
                 self._keys = await self._fetch()
                 self._fetched = time.monotonic()
             except (httpx2.HTTPError, ValueError, KeyError, TypeError, jwt.PyJWTError, TimeoutError) as problem:
-                _log.warning("the keys of the issuer cannot be fetched: %s", type(problem).__name__)
+                # The words name addresses and certificates; without them nobody finds out which of these is wrong.
+                words = f"{type(problem).__name__} {problem}"[:_MOST_WORDS]
+                _log.warning("the keys of the issuer cannot be fetched: %s", ascii(words)[1:-1])
 
     async def _fetch(self) -> list[_Key]:
         with anyio.fail_after(2 * _FETCH_SECONDS):

@@ -1,0 +1,67 @@
+"""The certificate of https and its key: tried apart, so that connections keep the old ones until both are good."""
+
+from __future__ import annotations
+
+import ssl
+
+from mcp_batteries.errors import Invalid, Unavailable, quote, reason
+
+__all__ = ["load", "try_out", "untrusting"]
+
+
+def try_out(certificate: str, key: str) -> None:
+    """Have OpenSSL read both PEM files.
+
+    Raises:
+        Unavailable: One of them cannot be read.
+        Invalid: They are something else, or do not belong together, or the key has a password.
+    """
+    _read_into(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), certificate, key)
+
+
+def load(context: ssl.SSLContext, certificate: str, key: str) -> None:
+    """Have connections to come use both; raises as `try_out` does, and then nothing has changed."""
+    # With a certificate that is not the key's, OpenSSL drops the key that it has, and no handshake succeeds any more.
+    try_out(certificate, key)
+    _read_into(context, certificate, key)
+
+
+def untrusting() -> ssl.SSLContext:
+    """For this machine's own questions: a certificate is not for its loopback address."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+def _read_into(context: ssl.SSLContext, certificate: str, key: str) -> None:
+    for file in (certificate, key):
+        try:
+            with open(file, "rb"):
+                pass
+        except OSError as problem:
+            raise Unavailable(
+                f"{quote(file)} cannot be read: {reason(problem)}.", "Let the server's user read both PEM files."
+            ) from None
+    asked = False
+
+    def password() -> str:
+        # Without this OpenSSL asks whoever sits at the terminal.
+        nonlocal asked
+        asked = True
+        return ""
+
+    try:
+        context.load_cert_chain(certificate, key, password)
+    except ssl.SSLError as problem:
+        if asked:
+            raise Invalid(
+                "The key has a password.", "Take it away: `openssl pkey -in key.pem -out plain.pem`."
+            ) from None
+        if problem.reason == "KEY_VALUES_MISMATCH":
+            raise Invalid(
+                "The certificate belongs to another key.", "Give --tls-certificate and --tls-key of one order."
+            ) from None
+        raise Invalid(
+            f"{quote(certificate)} and {quote(key)} are not a certificate and its key.",
+            "--tls-certificate takes the chain, the server's own first, and --tls-key its key, both as PEM.",
+        ) from None
