@@ -68,11 +68,15 @@ def test_a_property_called_title_survives() -> None:
     assert slim(model.model_json_schema())["properties"] == {"title": {"type": "string"}}
 
 
-def test_clients_see_no_lower_bound_of_0_or_1_and_the_check_keeps_it() -> None:
+def test_clients_see_no_bound_that_nobody_comes_near_and_the_check_keeps_it() -> None:
     shown = published(SCHEMA)["properties"]["lines"]
     assert "minimum" not in shown and {"minimum": 1, **shown} == SCHEMA["properties"]["lines"]
-    model = create_model("Arguments", minimum=(Annotated[int, Field(ge=2)], ...))
+    assert published(SCHEMA)["properties"]["path"] == {"type": "string", "description": "A path."}
+    assert "at most 10" in refusal(path="x" * 11)
+    model = create_model("Arguments", minimum=(Annotated[int, Field(ge=2, le=999)], ...), maxLength=(int, 5))
     assert published(found := slim(model.model_json_schema())) == found
+    far = slim(create_model("Arguments", limit=(Annotated[int, Field(le=1000)], ...)).model_json_schema())
+    assert published(far)["properties"] == {"limit": {"type": "integer"}}
 
 
 def test_a_recursive_model_becomes_a_plain_object() -> None:

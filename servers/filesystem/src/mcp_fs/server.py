@@ -59,7 +59,8 @@ def build(settings: Settings) -> Assembled:
         follows=Following(
             "files",
             ", with the changed lines",
-            "Paths, globs or URIs. Default: your subscriptions, else everything.",
+            "To compare two files use `read_diff`.",
+            "Paths, globs, URIs. Default: your subscriptions, else all.",
             lambda: [root.uri for root in policy.roots],
         ),
         skills=[PackagedSkills(settings.COMMAND, __file__), FolderSkills(engine)],

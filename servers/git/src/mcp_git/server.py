@@ -56,6 +56,7 @@ def build(settings: Settings) -> Assembled:
         withholds=lambda declared: Missing([f"--{gate}" for gate in declared.gates if gate not in opened]),
         follows=Following(
             "of a repository's resources (status, head, branches, log, diff, stash, files)",
+            instead="For the state now use `get_status`, for earlier commits `list_commits`.",
             uris="As `git://REPO/status`. Default: your subscriptions, else status and head of each repository.",
             usual=lambda: followed,
         ),

@@ -141,6 +141,7 @@ def build(settings: Settings) -> Assembled:
         withholds=lambda tool: policy.withholds(tool, token=api.client.credentials.possible),
         follows=Following(
             "repositories, files, issues, pull requests, releases or runs",
+            instead="Earlier commits: `list_commits`.",
             uris="As `github://owner/name/issues/7`, also /pulls/7, /runs/7. Default: your subscriptions.",
             open_world=True,
         ),

@@ -61,6 +61,7 @@ def build(settings: Settings) -> Assembled:
         tools_change=offered is not None,
         follows=Following(
             "tables, rows or schemas",
+            instead="To see the data use `query_rows`.",
             uris="As `postgres://app/public/orders` or `postgres://app/.schema`. Default: your subscriptions.",
         ),
         watcher=DatabaseWatcher(policy, engine, resources.readable, seconds=seconds, channel=channel),

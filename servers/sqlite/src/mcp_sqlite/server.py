@@ -64,6 +64,7 @@ def build(settings: Settings) -> Assembled:
         opens=[engine],
         follows=Following(
             "tables, rows or schemas",
+            instead="To see the data use `query_rows`.",
             uris="As `sqlite://app/orders`, `sqlite://app/orders/7` or `sqlite://app/.schema`. "
             "Default: your subscriptions.",
         ),

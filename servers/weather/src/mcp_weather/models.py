@@ -160,7 +160,8 @@ class Weather(DataResult):
     now: Reading | None = None
     observation: Reading | None = None
     daily: Table | None = None
-    alerts: Alerts
+    alerts: Annotated[Alerts, WithJsonSchema({"type": "object", "required": ["status", "explanation", "alerts"]})]
+    """As `get_alerts` has them, whose schema tells all."""
     resources: list[str]
     notes: Sequence[str] = ()
 

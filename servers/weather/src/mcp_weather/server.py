@@ -55,6 +55,7 @@ def build(settings: Settings) -> Assembled:
         sources=[PlacesWatcher(saved, remote), remote],
         follows=Following(
             "weather data",
+            instead="To see the values use `get_weather`.",
             uris="As `weather://47.37,8.54/now`, also /hourly, /daily, /alerts, /air. Default: your subscriptions.",
             open_world=True,
         ),

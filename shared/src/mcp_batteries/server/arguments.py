@@ -25,6 +25,7 @@ Schema = dict[str, Any]
 
 _NOTHING: tuple[Any, ...] = ([], {}, "")
 _LEAST = ("minimum", "minItems", "minLength")
+_MOST = 1000
 
 
 def slim(schema: Schema) -> Schema:
@@ -78,13 +79,22 @@ def slim(schema: Schema) -> Schema:
 
 
 def published(schema: Any) -> Any:
-    """A slimmed `schema` as clients see it: without lower bounds of 0 and 1, which nobody crosses by intention."""
+    """A slimmed `schema` as clients see it: without bounds that nobody crosses by intention.
+
+    Those are lower bounds of 0 and 1, longest texts, and upper bounds from 1,000 on; the check names them.
+    """
     if isinstance(schema, list):
         return [published(item) for item in cast("list[Any]", schema)]
     if not isinstance(schema, dict):
         return schema
     members = cast("Schema", schema).items()
-    return {key: published(value) for key, value in members if not (key in _LEAST and value in (0, 1))}
+    return {key: published(value) for key, value in members if not _is_far(key, value)}
+
+
+def _is_far(key: str, value: Any) -> bool:
+    if not isinstance(value, int):
+        return False
+    return value in (0, 1) if key in _LEAST else key == "maxLength" or (key == "maximum" and value >= _MOST)
 
 
 def check_arguments(tool: str, model: type[BaseModel], schema: Schema, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-__all__ = ["IN_HEADER", "LIMIT", "Cursor", "DryRun", "Limit", "MaxBytes", "in_header"]
+__all__ = ["IN_HEADER", "Cursor", "DryRun", "Limit", "MaxBytes", "in_header"]
 
 IN_HEADER = "in-header"
 """Of our own, since the SDK takes the one it publishes for no argument that may be null."""
@@ -21,9 +21,8 @@ def in_header(name: str) -> dict[str, Any]:
     return {IN_HEADER: name}
 
 
-LIMIT = "Entries per answer."
-
-Cursor = Annotated[str | None, Field(description="From a truncated answer.")]
-Limit = Annotated[int, Field(ge=1, le=5000, description=LIMIT)]
+Cursor = Annotated[str | None, Field()]
+"""From an answer that was cut, which says so."""
+Limit = Annotated[int, Field(ge=1, le=5000)]
 DryRun = Annotated[bool, Field(description="Only show what it would do.")]
 MaxBytes = Annotated[int, Field(ge=1000, le=1_000_000, description="Bytes per answer.")]

@@ -67,14 +67,16 @@ class Following:
 
     Attributes:
         what: of which kind the things are that can change.
-        shows: what an answer has of a change, or where else that is.
+        shows: what an answer has of a change beside its time.
+        instead: which other tool to use, and for what.
         uris: how such things are named; what is followed by default.
         usual: the URIs that are followed when a client names none and is subscribed to none.
         open_world: whether looking at them reaches systems beyond the server's own data.
     """
 
     what: str = "resources"
-    shows: str = "; read them again to see how"
+    shows: str = ""
+    instead: str = ""
     uris: str = "URIs of resources. Default: your subscriptions."
     usual: Callable[[], Sequence[str]] = tuple
     open_world: bool = False
@@ -133,7 +135,8 @@ def change_tools(hub: Hub, following: Following) -> ChangeTools:
     """The room, in a server's words."""
     said = (
         f"List which {following.what} changed since your last call{following.shows}.\n\n"
-        "The first call starts to follow `uris`, which modifies nothing, and returns `since` for the next call."
+        "The first call only notes the present state; pass the `since` it returns to the next one. A line per change: "
+        f"created, changed or deleted, when, which.{following.instead and ' '}{following.instead}"
     )
     uris = Annotated[list[str], Field(description=following.uris)]
     kind = in_words_of({"list_changes": said}, {"uris": uris})(type("ChangeTools", (ChangeTools,), {}))

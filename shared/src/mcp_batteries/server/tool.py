@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast, get_args, get_type_hints
 
@@ -24,6 +25,9 @@ from mcp_batteries.server.declare import Adapt, DeclaredTool, Effect, hints, mod
 from mcp_batteries.server.fields import IN_HEADER
 from mcp_batteries.server.results import DataResult, to_call_result
 from mcp_batteries.server.views import meta
+
+_BREAK = re.compile(r"(?<=\S)\n(?![\s*#|>-]|\d+[.)] )")
+"""A line's end that ends neither a paragraph nor what stands before an item of a list."""
 
 __all__ = ["Consent", "Explain", "StrictTool", "strict_tool"]
 
@@ -134,7 +138,7 @@ def strict_tool(
         StrictTool.from_function(  # the SDK annotates the base class but builds `cls`
             method,
             title=declared.title,
-            description=inspect.getdoc(method) or "",
+            description=_described(inspect.getdoc(method) or ""),
             annotations=hints(declared),
             meta=meta(declared.view, declared.app_only),
             structured_output=False,
@@ -156,6 +160,11 @@ def strict_tool(
     tool.consent = None if declared.effect == "read" else consent
     tool.explain = explain
     return tool
+
+
+def _described(text: str) -> str:
+    """`text` with each of its paragraphs as one line: where the source breaks them means nothing to a reader."""
+    return _BREAK.sub(" ", text)
 
 
 def _output_schema(returns: Any) -> dict[str, Any] | None:

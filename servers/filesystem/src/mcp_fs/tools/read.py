@@ -29,7 +29,6 @@ from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
 from mcp_fs.models import Compared, FileInfo, FileSlices, FolderPage, Media, TextSlice, Tree
 from mcp_fs.policy import Policy
-from mcp_fs.tools.arguments import IncludeIgnored
 from mcp_fs.tools.views import MEDIA, TREE
 
 __all__ = ["ReadTools"]
@@ -78,8 +77,8 @@ class ReadTools:
     ) -> TextSlice:
         """Read a text file: a range of lines, the first (`head`) or the last (`tail`).
 
-        Also documents (docx, pdf, ipynb ...) as text, and files in archives (`a.zip!/b.txt`). The first line of the
-        answer says what is shown and how to continue. Several files: `read_files`; to search: `search_text`.
+        Documents (docx, pdf, ipynb ...) come as text, files in archives by `a.zip!/b.txt`. The first line says what is
+        shown and how to continue. Several files: `read_files`; to search: `search_text`.
         """
         chosen = [name for name, value in (("head", head), ("tail", tail), ("start_line", start_line)) if value]
         if len(chosen) > 1 or (end_line and chosen and chosen[0] != "start_line"):
@@ -116,7 +115,10 @@ class ReadTools:
 
     @tool("Read media", effect="read", view=MEDIA)
     async def read_media(self, path: str, page: Number = 1) -> list[ContentBlock]:
-        """Read an image, a sound, one `page` of a PDF, or the bytes of another file in base64. Text: `read_text`."""
+        """Read an image, a sound, one `page` of a PDF (its text, or a picture if it has none), or bytes in base64.
+
+        For text and whole documents use `read_text`.
+        """
         shown = await self.engine.read_media(self.policy.readable(path), page)
         return [block for media in shown for block in _blocks(media)]
 
@@ -124,7 +126,7 @@ class ReadTools:
     async def read_diff(self, source: str, target: str, max_bytes: PageBytes = DEFAULT_PAGE_BYTES) -> Compared:
         """Compare two files as a unified diff from `source` to `target`, or list how two folders differ.
 
-        Changes over time: `list_changes`.
+        Of binary files only where they differ. For changes over time use `list_changes`.
         """
         return await self.engine.compare(self.policy.readable(source), self.policy.readable(target), max_bytes)
 
@@ -132,7 +134,7 @@ class ReadTools:
     async def get_info(self, path: str) -> FileInfo:
         """Get kind, size, times, mode, encoding, content hash (for `edit_file`) and URI of a file or folder.
 
-        Entries of a folder: `list_directory`.
+        Links are followed, and it says where to. To see what a folder holds use `list_directory`.
         """
         return await self.engine.info(self.policy.readable(path))
 
@@ -142,14 +144,14 @@ class ReadTools:
         path: str = ".",
         sort: Sort = "name",
         include_hidden: bool = True,
-        include_ignored: IncludeIgnored = True,
-        folder_sizes: Annotated[bool, Field(description="Sum up each folder.")] = False,
+        include_ignored: bool = True,
+        folder_sizes: bool = False,
         limit: Limit = 200,
         cursor: Cursor = None,
     ) -> FolderPage:
         """List one folder's entries with size and time; `sort` puts the largest or newest first.
 
-        Levels below: `list_tree`.
+        Hidden and git-ignored ones too; folders have sizes only with `folder_sizes`. For levels below use `list_tree`.
         """
         places = self.policy.search_roots(path)
         if len(places) > 1:
@@ -165,12 +167,12 @@ class ReadTools:
         path: str = ".",
         depth: Annotated[int, Field(ge=1, le=20)] = 3,
         include_hidden: bool = False,
-        include_ignored: IncludeIgnored = False,
+        include_ignored: bool = False,
         max_bytes: Annotated[int, Field(ge=1000, le=64_000)] = DEFAULT_PAGE_BYTES,
     ) -> Tree:
         """Show a folder and those below it as a tree; large, hidden and ignored parts are folded.
 
-        Names: `find_files`.
+        Names only, `depth` levels; for sizes use `list_directory`, to find files `find_files`.
         """
         places = self.policy.search_roots(path)
         if len(places) > 1:

@@ -14,7 +14,6 @@ from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
 from mcp_fs.models import FoundFiles, Matches, Tallies
 from mcp_fs.policy import Policy
-from mcp_fs.tools.arguments import IncludeIgnored
 
 __all__ = ["SearchTools"]
 
@@ -31,7 +30,7 @@ class SearchTools:
         path: str = ".",
         sort: Literal["path", "modified"] = "path",
         include_hidden: bool = False,
-        include_ignored: IncludeIgnored = False,
+        include_ignored: bool = False,
         limit: Limit = 200,
         cursor: Cursor = None,
     ) -> FoundFiles:
@@ -53,7 +52,7 @@ class SearchTools:
     @tool("Search text", effect="read", adapt=renames(query="pattern", regex="pattern", include="glob"))
     async def search_text(
         self,
-        pattern: Annotated[str, Field(description="RE2, so no look-around, no back-references.")],
+        pattern: Annotated[str, Field(description="RE2: no look-around, no back-references.")],
         path: str = ".",
         literal: bool = False,
         ignore_case: bool = False,
@@ -64,9 +63,9 @@ class SearchTools:
         count_only: Annotated[bool, Field(description="Only how many lines match.")] = False,
         only_matching: Annotated[bool, Field(description="Only what matched, each text once.")] = False,
         include_hidden: bool = False,
-        include_ignored: IncludeIgnored = False,
+        include_ignored: bool = False,
         include_binary: bool = False,
-        max_per_file: Annotated[int, Field(ge=1, le=5000, description="Lines shown per file.")] = 20,
+        max_per_file: Annotated[int, Field(ge=1, le=5000)] = 20,
         limit: Limit = 100,
         cursor: Cursor = None,
     ) -> Matches | Tallies:

@@ -29,9 +29,9 @@ class UndoTools:
         later: Annotated[bool, Field(description="Later changes too.")] = False,
         dry_run: DryRun = True,
     ) -> Steps | Undone:
-        """List changes made by these tools, newest first, or undo one (`step`).
+        """Undo what a call of these tools changed (`step`), or list such steps, newest first.
 
-        Refuses files that others changed since. By default a dry run.
+        Refuses files that others changed since. By default a dry run. To see what others changed use `list_changes`.
         """
         if step is None:
             return await self.engine.steps()

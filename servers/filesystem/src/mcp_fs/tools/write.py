@@ -19,7 +19,6 @@ from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
 from mcp_fs.models import Edited, Moved, Replaced, Written
 from mcp_fs.policy import Policy, Writable
-from mcp_fs.tools.arguments import IncludeIgnored
 from mcp_fs.tools.views import DIFF
 
 __all__ = ["Edit", "WriteTools"]
@@ -28,7 +27,7 @@ __all__ = ["Edit", "WriteTools"]
 class Edit(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    old_text: str = Field(description="Exact text with its indentation, enough of it to be unique.")
+    old_text: str = Field(description="Exact and unique, with its indentation.")
     new_text: str
     replace_all: bool = False
 
@@ -57,12 +56,12 @@ class WriteTools:
         path: str,
         content: str,
         overwrite: bool = False,
-        append: Annotated[bool, Field(description="Add to the end, in the file's encoding.")] = False,
+        append: Annotated[bool, Field(description="To the end, in its encoding.")] = False,
         parents: Annotated[bool, Field(description="Create missing folders.")] = False,
     ) -> Written | Edited:
         """Create a text file; one that exists is refused, unless `overwrite` replaces it or `append` adds to it.
 
-        To change a part: `edit_file`.
+        To change a part use `edit_file`.
         """
         if append and overwrite:
             raise Invalid("`append` and `overwrite` exclude one another.", "Use one of them.")
@@ -85,7 +84,7 @@ class WriteTools:
     ) -> Edited:
         """Replace exact pieces of a text file, in order, all or none; returns the diff.
 
-        Encoding and line ends are kept. Several files: `edit_files`.
+        Encoding and line ends are kept. For several files use `edit_files`.
         """
         place = self.policy.writable(path)
         wanted = [Replacement(edit.old_text, edit.new_text, edit.replace_all) for edit in edits]
@@ -99,14 +98,17 @@ class WriteTools:
     ) -> Edited:
         """Apply a unified diff to one or several files, all or none; its context must match exactly.
 
-        Exact pieces: `edit_file`.
+        Answers the diff as applied. For exact pieces use `edit_file`.
         """
         files = [(await self._patched(file), file) for file in parse(patch)]
         return await self.engine.patch(files, dry_run=dry_run)
 
     @tool("Create directory", effect="write", idempotent=True)
     async def create_directory(self, path: str) -> Moved:
-        """Create a folder and missing ones above it; one that exists is no error."""
+        """Create a folder and missing ones above it; one that exists is no error.
+
+        Not needed before `write_file` with `parents`.
+        """
         return await self.engine.create_folder(self.policy.writable(path))
 
     @tool(
@@ -127,12 +129,12 @@ class WriteTools:
         ] = "text",
         ignore_case: bool = False,
         include_hidden: bool = False,
-        include_ignored: IncludeIgnored = False,
+        include_ignored: bool = False,
         dry_run: DryRun = True,
     ) -> Replaced:
         """Replace a text wherever it occurs in many files, all or none. By default a dry run.
 
-        One file: `edit_file`.
+        Answers the lines before and after. For one file use `edit_file`.
         """
         start, wanted = self.policy.writable(path), Filter(include_hidden, include_ignored)
         substitution = Substitution(old_text, new_text, by, ignore_case)
@@ -142,7 +144,7 @@ class WriteTools:
     async def copy_file(self, source: str, target: str, overwrite: bool = False) -> Moved:
         """Copy a file or a whole folder to the path `target`. Fails if that exists; `overwrite` replaces a file only.
 
-        To rename: `move_file`.
+        To rename use `move_file`.
         """
         return await self.engine.copy(self.policy.readable(source), self.policy.writable(target), overwrite=overwrite)
 
@@ -150,7 +152,7 @@ class WriteTools:
     async def move_file(self, source: str, target: str, overwrite: bool = False) -> Moved:
         """Move or rename a file or folder to the path `target`.
 
-        Fails if that exists; `overwrite` replaces a file or an empty folder.
+        Fails if that exists; `overwrite` replaces a file or an empty folder. To keep the source use `copy_file`.
         """
         return await self.engine.move(self.policy.writable(source), self.policy.writable(target), overwrite=overwrite)
 
@@ -158,12 +160,12 @@ class WriteTools:
     async def delete_file(
         self,
         path: str,
-        recursive: Annotated[bool, Field(description="Also a folder that is not empty.")] = False,
+        recursive: bool = False,
         trash: Annotated[bool, Field(description="To the desktop's trash instead.")] = False,
     ) -> Moved:
-        """Delete a file, a link (not its target) or an empty folder.
+        """Delete a file, a link (not its target) or a folder; `recursive` if it is not empty.
 
-        `undo_changes` brings it back, but not with `trash`.
+        `undo_changes` can bring it back, but not from the `trash`. To put it elsewhere use `move_file`.
         """
         return await self.engine.delete(self.policy.writable(path), recursive=recursive, trash=trash)
 

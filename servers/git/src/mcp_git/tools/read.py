@@ -9,7 +9,7 @@ from pydantic import Field
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declare import renames, tool
-from mcp_batteries.server.fields import LIMIT, Cursor
+from mcp_batteries.server.fields import Cursor, Limit
 from mcp_git.engine.diff import Compared, Part
 from mcp_git.engine.log import Wanted
 from mcp_git.engine.refs import Kind
@@ -21,7 +21,6 @@ from mcp_git.tools.views import CHANGES, HISTORY
 
 __all__ = ["ReadTools"]
 
-Limit = Annotated[int, Field(ge=1, le=5000, description=LIMIT)]
 _adapt = renames(repo_path="repo", repository="repo", revision="rev", ref="rev", max_count="limit")
 _BLAMED = 200
 """Lines, unless the last one is named."""
@@ -36,7 +35,7 @@ class ReadTools:
     async def get_status(self, repo: RepositoryName = "", path: FilePath = "", limit: Limit = 100) -> Answer:
         """Get the branch, a merge or rebase in progress, conflicts, and staged, changed and untracked files.
 
-        Begin here; the changes themselves: `read_diff`.
+        Begin here. For the changed lines use `read_diff`, for another commit's files `list_files`.
         """
         return await self.engine.status(self.policy.repository(repo), self.policy.place(path), limit)
 
@@ -57,7 +56,11 @@ class ReadTools:
         limit: Limit = 50,
         cursor: Cursor = None,
     ) -> Answer:
-        """List commits, newest first: hash, date, author, (refs) subject. What a commit changed: `read_diff`."""
+        """List commits, newest first, by path, author, message, date or the `text` they add or remove.
+
+        A line each: hash, date, author, (refs), subject; `graph` draws how they join. To see what one changed
+        use `read_diff`, who last wrote a line `get_blame`.
+        """
         revision, place = self.policy.range(rev), self.policy.place(path)
         if regex and not text:
             raise Invalid("`regex` says how to read `text`, and there is none.", "Give one, or leave `regex` out.")
@@ -79,7 +82,7 @@ class ReadTools:
     ) -> Answer:
         """Read the changes of `rev`, or the uncommitted ones without it: files with counts, then the patch in pages.
 
-        Only which files are changed: `get_status`.
+        For the changed files alone use `get_status`.
         """
         if rev is not None and only != "all":
             raise Invalid("`only` is about what is not committed, `rev` about what is.", "Leave one of them out.")
@@ -98,7 +101,7 @@ class ReadTools:
     ) -> Answer:
         """Get which commit last changed each line of a file, when and by whom; 200 lines at most without `end_line`.
 
-        Without `rev`, uncommitted lines too. What a commit changed: `read_diff`.
+        Without `rev`, uncommitted lines too. To see what a commit changed use `read_diff`.
         """
         last = end_line or start_line + _BLAMED - 1
         if last < start_line:
@@ -117,9 +120,10 @@ class ReadTools:
         limit: Limit = 100,
         cursor: Cursor = None,
     ) -> Answer:
-        """List branches with their upstreams, tags, remotes, stashes, worktrees, or the reflog of a branch.
+        """List branches with their upstreams, tags, remotes, stashes, worktrees, or a branch's reflog (`kind`).
 
-        The reflog shows to which commits the branch pointed before; its history: `list_commits`.
+        Branches and tags come newest first, with commit and date. The reflog tells where `name` pointed before, so
+        lost commits are found there. For a branch's commits use `list_commits`.
         """
         return await self.engine.refs(self.policy.repository(repo), kind, self.policy.ref(name), limit, cursor)
 
@@ -127,7 +131,8 @@ class ReadTools:
     async def get_merge_base(self, one: Rev, other: Rev = "HEAD", repo: RepositoryName = "") -> Answer:
         """Get the commit at which two revisions parted and how many commits each has had since.
 
-        Those commits: `list_commits` with `a..b`; what they changed: `read_diff` with `a...b`.
+        If they have no commit in common, it says so. For those commits use `list_commits` with `a..b`, for what they
+        changed `read_diff` with `a...b`.
         """
         revisions = self.policy.revision(one), self.policy.revision(other)
         return await self.engine.merge_base(self.policy.repository(repo), *revisions)
@@ -143,7 +148,7 @@ class ReadTools:
     ) -> Answer:
         """Read a text file as it is in a commit, not on disk; a long one in pages, by `start_line`.
 
-        In a conflict, rev=`:2` is our side of it and `:3` theirs. Who wrote its lines: `get_blame`.
+        In a conflict, rev=`:2` is our side of it and `:3` theirs. To see who wrote its lines use `get_blame`.
         """
         place = self.policy.place(path)
         return await self.engine.read(
@@ -160,7 +165,10 @@ class ReadTools:
         limit: Limit = 200,
         cursor: Cursor = None,
     ) -> Answer:
-        """List the files and folders in a folder of a commit, with sizes. Uncommitted ones: `get_status`."""
+        """List the files and folders in a folder of a commit, with sizes.
+
+        With `recursive` all files below it. To read one use `read_file`, for uncommitted ones `get_status`.
+        """
         place = self.policy.place(path)
         return await self.engine.tree(
             self.policy.repository(repo),

@@ -138,7 +138,7 @@ _ref = Field(description="Branch, tag or commit")
 Ref = Annotated[str, _ref]
 OptionalRef = Annotated[str | None, _ref]
 Branch = Annotated[str, Field(description="Name")]
-_path = Field(description="From the repository's root")
+_path = Field(description="In `repo`")
 Path = Annotated[str, _path]
 OptionalPath = Annotated[str | None, _path]
 Fields = Annotated[

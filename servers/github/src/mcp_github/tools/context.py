@@ -26,7 +26,7 @@ class ContextTools:
     async def get_me(self) -> Record:
         """Get whose token is used, what it may do here, and how many requests are left this hour.
 
-        Other people: `list_people`.
+        For other people use `list_people`.
         """
         return await self.repositories.me()
 
@@ -34,7 +34,7 @@ class ContextTools:
     async def list_people(
         self,
         repo: OptionalRepo = None,
-        org: Annotated[str | None, Field(description="Organisation")] = None,
+        org: Annotated[str | None, Field(description="Login")] = None,
         team: Annotated[str | None, Field(description="Slug, with `org`")] = None,
         fields: Fields = None,
         limit: Limit = 30,

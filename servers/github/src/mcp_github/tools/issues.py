@@ -92,16 +92,19 @@ class IssueTools:
 
     @tool("Get an issue", toolset="issues", open_world=True)
     async def get_issue(self, repo: RepoName, number: Number, fields: Fields = None) -> Record:
-        """Get an issue: text, state, labels, parent and sub-issues. Its comments: `list_comments`."""
+        """Get an issue: text, state, labels, parent and sub-issues.
+
+        For comments use `list_comments`, for a pull request `get_pull_request`.
+        """
         return await self.issues.get(self.policy.repo(repo), number, fields)
 
     @tool("List choices for issues", toolset=("issues", "labels"), open_world=True)
     async def list_issue_options(
         self, repo: RepoName, kind: Options, limit: Limit = 50, cursor: Cursor = None
     ) -> Listing:
-        """List what an issue here can have: labels, milestones, assignees, types or custom fields (`kind`).
+        """List what issues of `repo` can be given: labels, milestones, assignees, types, custom fields (`kind`).
 
-        Types and custom fields are the organisation's. To filter issues: `list_issues`.
+        Types and custom fields: organisations only. To filter by one use `list_issues`.
         """
         return await self.issues.options(self.policy.repo(repo), kind, limit=limit, cursor=cursor)
 

@@ -88,7 +88,10 @@ class PullTools:
 
     @tool("Get a pull request", toolset="pull_requests", open_world=True, view=PULL)
     async def get_pull_request(self, repo: RepoName, number: Number, fields: Fields = None) -> Record:
-        """Get a pull request: text, branches, whether it can be merged, reviewers. Its changes: `read_diff`."""
+        """Get a pull request: text, branches, whether it can be merged, reviewers.
+
+        `mergeable` is null while GitHub works it out. For its changes use `read_diff`.
+        """
         return await self.pulls.get(self.policy.repo(repo), number, fields)
 
     @tool("List reviews", toolset="pull_requests", open_world=True)
@@ -97,7 +100,7 @@ class PullTools:
         repo: RepoName,
         number: Number,
         kind: Literal["reviews", "threads"] = "reviews",
-        unresolved: Annotated[bool, Field(description="Only unresolved threads")] = False,
+        unresolved: bool = False,
         fields: Fields = None,
         limit: Limit = 30,
         cursor: Cursor = None,
@@ -123,7 +126,7 @@ class PullTools:
     ) -> Listing:
         """List the CI checks of a pull request (`number`) or commit (`ref`) with their conclusions.
 
-        `wait` lets the call wait for running ones. Whether it can be merged: `get_pull_request`.
+        `wait` waits for running ones. Mergeable or not: `get_pull_request`.
         """
         where, at = self.policy.repo(repo), self.policy.ref(ref) if ref else None
         patience = None if wait is None else Wait(wait)

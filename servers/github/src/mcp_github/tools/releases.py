@@ -31,14 +31,20 @@ class ReleaseTools:
     async def list_releases(
         self, repo: RepoName, fields: Fields = None, limit: Limit = 20, cursor: Cursor = None
     ) -> Listing:
-        """List a repository's releases, newest first. Notes and assets of one: `get_release`."""
+        """List a repository's releases, newest first.
+
+        Drafts only if you may push. For notes and assets use `get_release`.
+        """
         return await self.repositories.releases(self.policy.repo(repo), fields=fields, limit=limit, cursor=cursor)
 
     @tool("Get a release", toolset=("repos", "releases"), open_world=True)
     async def get_release(
         self, repo: RepoName, tag: Annotated[str | None, Field(description="Latest by default")] = None
     ) -> Record:
-        """Get a release with its notes and assets: that of `tag`, or the latest. All: `list_releases`."""
+        """Get a release with its notes and assets: that of `tag`, or the latest.
+
+        The latest is no draft or prerelease. For all use `list_releases`.
+        """
         at = self.policy.ref(tag) if tag else None
         return await self.repositories.release(self.policy.repo(repo), at)
 

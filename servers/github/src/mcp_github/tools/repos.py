@@ -70,7 +70,10 @@ class RepoTools:
 
     @tool("Get a repository", toolset="repos", open_world=True)
     async def get_repository(self, repo: RepoName, fields: Fields = None) -> Record:
-        """Get a repository: description, default branch, visibility, your permission. To find one: `search_github`."""
+        """Get a repository: description, default branch, visibility, your permission.
+
+        A private one may read as not found. To find one use `search_github`.
+        """
         return await self.repositories.repository(self.policy.repo(repo), fields)
 
     @tool("List files", toolset="repos", open_world=True)
@@ -80,12 +83,15 @@ class RepoTools:
         path: Path = "",
         ref: OptionalRef = None,
         recursive: bool = False,
-        pattern: Annotated[str | None, Field(description="Glob such as *.py")] = None,
+        pattern: Annotated[str | None, Field(description="Glob, as *.py")] = None,
         fields: Fields = None,
         limit: Annotated[int, Field(ge=1, le=1000)] = 200,
         cursor: Cursor = None,
     ) -> Listing:
-        """List a folder of a repository, with `recursive` all below it too. What a file contains: `read_file`."""
+        """List a folder of a repository, with `recursive` all below it too.
+
+        To read a file use `read_file`.
+        """
         return await self.files.tree(
             self.policy.repo(repo), self.policy.file(path), _ref(self.policy, ref), recursive=recursive,
             pattern=pattern, fields=fields, limit=limit, cursor=cursor,
@@ -100,9 +106,9 @@ class RepoTools:
         start_line: Number = 1,
         lines: OptionalNumber = None,
     ) -> Text | EmbeddedResource | ImageContent:
-        """Read a file of a repository, at `ref` or the default branch; long text in pages, images as such.
+        """Read a file, at `ref` or on the default branch; long text in pages, images as images.
 
-        The first line has its `sha` and how to go on. Names of files: `list_files`.
+        The first line has its `sha` and how to go on. To find files use `list_files`.
         """
         found = await self.files.read(
             self.policy.repo(repo), self.policy.file(path), _ref(self.policy, ref), start_line=start_line, lines=lines
@@ -144,7 +150,7 @@ class RepoTools:
     ) -> Listing:
         """List commits of a branch or path, newest first, or of a pull request (`number`), oldest first.
 
-        One with its files: `get_commit`; what it changed: `read_diff`.
+        To see one use `get_commit`, its changes `read_diff`.
         """
         policy = self.policy
         return await self.repositories.commits(
@@ -154,7 +160,7 @@ class RepoTools:
 
     @tool("Get a commit", toolset="repos", open_world=True)
     async def get_commit(self, repo: RepoName, ref: Ref) -> Record:
-        """Get a commit: message, author, and its files (60 at most) with counts. Its changes: `read_diff`."""
+        """Get a commit: message, author, and its files (60 at most) with counts. For its changes use `read_diff`."""
         return await self.repositories.commit(self.policy.repo(repo), self.policy.ref(ref))
 
     @tool("List branches or tags", toolset="repos", open_world=True)
@@ -166,10 +172,7 @@ class RepoTools:
         limit: Limit = 30,
         cursor: Cursor = None,
     ) -> Listing:
-        """List a repository's branches or tags with their commits. History of one: `list_commits`.
-
-        For tags `fields` takes message, tagger and tagged_at too.
-        """
+        """List a repository's branches or tags with their commits. For a history use `list_commits`."""
         where = self.policy.repo(repo)
         return await self.repositories.refs(where, kind, fields=fields, limit=limit, cursor=cursor)
 

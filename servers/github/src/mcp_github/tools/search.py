@@ -23,7 +23,7 @@ class SearchTools:
     async def search_github(
         self,
         kind: Kind,
-        query: Annotated[str, Field(description="Words and qualifiers such as is:open")],
+        query: Annotated[str, Field(description="Words, qualifiers as is:open")],
         repo: OptionalRepo = None,
         sort: Annotated[str | None, Field(description="stars, updated, comments ...")] = None,
         order: Literal["asc", "desc"] | None = None,
@@ -33,7 +33,7 @@ class SearchTools:
     ) -> Listing:
         """Search all of GitHub, or one `repo`, for one `kind`; best match first unless `sort`.
 
-        GitHub finds 1000 at most, and allows few searches a minute. All issues of a repository: `list_issues`.
+        GitHub finds 1000 at most and allows few searches a minute. All issues of a repository: `list_issues`.
         """
         return await self.repositories.search(
             kind, query, repo, sort=sort, order=order, fields=fields, limit=limit, cursor=cursor

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from mcp_batteries.server.declare import tool
-from mcp_batteries.server.fields import LIMIT, Limit
+from mcp_batteries.server.fields import Limit
 from mcp_batteries.sql.arguments import DatabaseName
 from mcp_batteries.sql.room import Room
 from mcp_batteries.sql.tools import LONGEST
@@ -70,7 +70,7 @@ class DbaTools(Room[Policy, Engine]):
         queries: Annotated[
             list[str] | None, Field(max_length=10, description="Statements to help; the busiest unless named.")
         ] = None,
-        limit: Annotated[int, Field(ge=1, le=10, description=LIMIT)] = 3,
+        limit: Annotated[int, Field(ge=1, le=10)] = 3,
         database: DatabaseName = None,
     ) -> Report:
         """Find indexes that would make statements cheaper, each tried: with hypopg, or on a sample of the tables."""

@@ -40,9 +40,10 @@ class ListTools(Room[Policy, Engine]):
         limit: Limit = 300,
         cursor: Cursor = None,
     ) -> Catalog:
-        """List databases, schemas and tables with columns, keys (`-> table`), sizes and comments, or objects by `kind`.
+        """List databases and their schemas with tables, columns, keys (`-> table`), sizes, comments, or another `kind`.
 
-        Begin here; more of one table: `get_table`.
+        Begin here. Numbers of rows are estimates; of many tables columns are left out, unless `name` narrows them. For
+        more of one table use `get_table`.
         """
         return await self.engine.catalog(self.policy.listing(database, kind, schema, name, cursor), limit=limit)
 
@@ -50,18 +51,20 @@ class ListTools(Room[Policy, Engine]):
 @in_words_of(
     {
         "get_table": (
-            "Get one table's columns, keys to and from other tables, indexes, partitions, triggers, policies and "
-            "grants, with `sample` rows too. All tables: `list_objects`."
+            "Get one table's or view's columns, keys to and from other tables, indexes, partitions, triggers, policies "
+            "and grants.\n\nRead it before you write SQL; `sample` shows the first rows too. For all tables "
+            "use `list_objects`, for other rows `query_rows`."
         ),
         "search_schema": (
-            "Search the names and comments of tables, columns, indexes, functions, types and triggers for a part, "
-            "upper and lower case alike; best matches first. To search rows: `query_rows`."
+            "Search the names and comments of tables, columns, indexes, functions, types and triggers; best matches "
+            "first.\n\nAny part matches, upper and lower case alike. To search rows use `query_rows`."
         ),
         "query_rows": (
-            "Query with statements that only read: SELECT, WITH, VALUES, TABLE, EXPLAIN or SHOW.\n\n"
+            "Run statements that only read (SELECT, WITH, VALUES, TABLE, EXPLAIN, SHOW) and get their rows.\n\n"
             "Several statements, separated by `;`, see the same state of the data; `parameters` is then an array of "
             "one array per statement. The answer is the columns, then a line of JSON per row; numeric, and integers "
-            "beyond 2^53, are text. If it is truncated, call with `cursor` alone for the next page."
+            "beyond 2^53, are text. If it is truncated, call with `cursor` alone for the next page. To see which "
+            "tables there are use `list_objects`, why a query is slow `explain_query`."
         ),
     },
     {"sql": Several, "parameters": Parameters, "table": TableName},

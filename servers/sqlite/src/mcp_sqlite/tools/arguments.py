@@ -8,14 +8,16 @@ from pydantic import Field
 
 from mcp_batteries.sql.policy import MAX_SQL
 
-__all__ = ["OptionalSql", "Parameters", "ReadParameters", "SearchedTable", "Sql", "TableName"]
+__all__ = ["OptionalSql", "Parameters", "PlanParameters", "ReadParameters", "SearchedTable", "Sql", "TableName"]
 
 TableName = Annotated[str, Field(description="Table or view.")]
 SearchedTable = Annotated[str | None, Field(description="Full-text table, if there are several.")]
 _sql = Field(max_length=MAX_SQL, description="SQLite SQL.")
 Sql = Annotated[str, _sql]
 OptionalSql = Annotated[str | None, _sql]
-_values = 'Array for ?, object for :name; bytes as {"base64": "…"}. An array of arrays for several statements'
+_one = 'Array for ?, object for :name; bytes as {"base64": "…"}.'
+_values = f"{_one} An array of arrays for several statements"
+PlanParameters = Annotated[list[Any] | dict[str, Any] | None, Field(description=_one)]
 ReadParameters = Annotated[list[Any] | dict[str, Any] | None, Field(description=f"{_values}.")]
 Parameters = Annotated[
     list[Any] | dict[str, Any] | None, Field(description=f"{_values}, or for several rows that one writes.")

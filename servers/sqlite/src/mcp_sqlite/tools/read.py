@@ -18,7 +18,7 @@ from mcp_batteries.sql.tools import LONGEST
 from mcp_sqlite.engine.service import Engine
 from mcp_sqlite.models import Catalog, Check, Plan
 from mcp_sqlite.policy import Policy
-from mcp_sqlite.tools.arguments import OptionalSql, ReadParameters, SearchedTable, Sql, TableName
+from mcp_sqlite.tools.arguments import OptionalSql, PlanParameters, ReadParameters, SearchedTable, Sql, TableName
 
 __all__ = ["ListTools", "ReadTools"]
 
@@ -33,7 +33,7 @@ class ListTools(Room[Policy, Engine]):
     ) -> Catalog:
         """List databases with their tables, columns, keys (`-> table` for foreign ones) and row counts.
 
-        Begin here; more of one table: `get_table`.
+        Begin here. Counts that take long are estimated or left out. For more of one table use `get_table`.
         """
         return await self.engine.catalog(self.policy.listing(database, cursor, name), limit=limit)
 
@@ -41,18 +41,20 @@ class ListTools(Room[Policy, Engine]):
 @in_words_of(
     {
         "get_table": (
-            "Get one table's columns with frequent values, keys to and from other tables, indexes, triggers and "
-            "definition, with `sample` rows too. All tables: `list_tables`."
+            "Get one table's or view's columns with frequent values, keys to and from other tables, indexes, triggers "
+            "and definition.\n\nRead it before you write SQL; `sample` shows the first rows too. For all tables "
+            "use `list_tables`, for other rows `query_rows`."
         ),
         "search_schema": (
-            "Search the names and SQL definitions, comments included, of tables, columns, indexes and triggers, upper "
-            "and lower case alike. To search rows: `query_rows`."
+            "Search the names and SQL definitions, comments included, of tables, columns, indexes and triggers.\n\n"
+            "Any part matches, upper and lower case alike. To search rows use `query_rows`."
         ),
         "query_rows": (
-            "Query with statements that only read: SELECT, WITH, VALUES, EXPLAIN, reading PRAGMAs.\n\n"
+            "Run statements that only read (SELECT, WITH, VALUES, EXPLAIN, reading PRAGMAs) and get their rows.\n\n"
             "Several statements, separated by `;`, see the same state of the data. With `database` as `one,other` both "
             "can be joined: `other.table`. The answer is the columns, then a line of JSON per row; integers beyond "
-            "2^53 are text. If it is truncated, call with `cursor` alone."
+            "2^53 are text. If it is truncated, call with `cursor` alone. To see which tables there are use "
+            "`list_tables`, why a query is slow `explain_query`."
         ),
     },
     {"sql": OptionalSql, "parameters": ReadParameters, "table": TableName},
@@ -62,7 +64,7 @@ class ReadTools(tools.ReadTools[Policy, Engine]):
     """Tables, queries, plans, and whether the file is whole."""
 
     @tool("Explain a query", seconds=LONGEST, view=PLAN)
-    async def explain_query(self, sql: Sql, parameters: ReadParameters = None, database: DatabaseName = None) -> Plan:
+    async def explain_query(self, sql: Sql, parameters: PlanParameters = None, database: DatabaseName = None) -> Plan:
         """Explain how SQLite would run a statement, which tables it would read whole, which index would help.
 
         Does not run it; for its rows use `query_rows`.
@@ -79,7 +81,7 @@ class ReadTools(tools.ReadTools[Policy, Engine]):
     ) -> RowPage:
         """Search a full-text (FTS) table by FTS syntax or plain words; best matches first, with snippets.
 
-        Other tables: LIKE in `query_rows`.
+        For other tables use LIKE in `query_rows`.
         """
         return await self.engine.search(self.policy.text(database, query, table), limit=limit)
 
@@ -91,6 +93,7 @@ class ReadTools(tools.ReadTools[Policy, Engine]):
     ) -> Check:
         """Run SQLite's integrity check and look for foreign keys that point to no row. Repairs nothing.
 
-        It reads the whole file, which takes time; `quick` is faster.
+        For a file that may be damaged: it reads all of it, which takes time; `quick` is faster. For slow
+        queries use `explain_query`.
         """
         return await self.engine.check(self.policy.database(database), quick=quick)

@@ -36,7 +36,8 @@ class ConditionTools:
     ) -> Alerts:
         """Get official weather warnings in force (US, Canada, Europe), worst first.
 
-        `status` is alerts, none, not_covered (by any service) or unavailable.
+        `status` is alerts, none, not_covered (no service there) or unavailable: an empty list alone does not mean none.
+        For weather and alerts at once use `get_weather`.
         """
         where = await self.policy.place(place)
         return await self.engine.alerts_page(where, self.policy.alerts_after(cursor, where))
@@ -49,7 +50,10 @@ class ConditionTools:
         pollen: Annotated[bool, Field(description="Europe only.")] = False,
         units: UnitSystem = None,
     ) -> AirQuality:
-        """Get air quality now and by hour: indices, pollutants, pollen. From a model, not measured at a station."""
+        """Get air quality now and by hour: indices, pollutants and, if asked for, `pollen`.
+
+        From a model, not measured at a station. For other weather use `get_weather`.
+        """
         where = await self.policy.place(place)
         return await self.engine.air(where, self.policy.units(units, self.units), min(hours, 144), pollen=pollen)
 
@@ -57,7 +61,7 @@ class ConditionTools:
     async def get_metar(self, place: PlaceText, units: UnitSystem = None) -> Airport:
         """Get METAR (measured) and TAF (forecast) of the airport nearest to `place`, or of an ICAO code (`LSZH`).
 
-        Other weather: `get_weather`.
+        Both as issued, METAR decoded too, with other airports near. For a place's weather use `get_weather`.
         """
         shown = self.policy.units(units, self.units)
         if station := self.policy.station(place):
@@ -79,9 +83,10 @@ class ConditionTools:
         river: Annotated[bool, Field(description="Also river discharge, 30 days.")] = False,
         units: UnitSystem = None,
     ) -> Marine:
-        """Get waves, swell, sea temperature and currents of the nearest sea, now and by hour; with `river` its flow.
+        """Get waves, swell, sea temperature and currents, now and by hour; with `river` a river's discharge too.
 
-        From a model, none far inland. Wind: `get_forecast`.
+        From a model, at the nearest sea within 40 km, else it says that there is none. For wind and rain use
+        `get_forecast`.
         """
         where = await self.policy.place(place)
         return await self.engine.marine(where, self.policy.units(units, self.units), min(hours, 144), river=river)
@@ -95,7 +100,10 @@ class ConditionTools:
         normals: Annotated[bool, Field(description="Compare with 1991-2020; then 14 days at most.")] = False,
         units: UnitSystem = None,
     ) -> History:
-        """Get the weather of past days since 1940, day by day. Days to come: `get_forecast`."""
+        """Get the weather of past days since 1940, day by day.
+
+        The last five days may have gaps (null). For today use `get_weather`, for days to come `get_forecast`.
+        """
         where = await self.policy.place(place)
         here = await self.engine.local_time(where)
         most = _MOST_NORMAL_DAYS if normals else _MOST_DAYS
@@ -108,7 +116,7 @@ class ConditionTools:
     ) -> Astronomy:
         """Get sunrise, sunset, twilights, moonrise, moonset and moon phase of a day, past or to come.
 
-        Computed here. Weather: `get_forecast`.
+        Computed, not observed; what does not happen, as in polar night, is null. For clouds use `get_forecast`.
         """
         where = await self.policy.place(place)
         here = await self.engine.local_time(where)

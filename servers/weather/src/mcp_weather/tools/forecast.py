@@ -40,7 +40,11 @@ class ForecastTools:
     async def get_weather(
         self, place: PlaceText, days: Annotated[int, Field(ge=1, le=16)] = 3, units: UnitSystem = None
     ) -> Weather:
-        """Get the weather now, the next days and alerts in one call. Begin here; by hour: `get_forecast`."""
+        """Get the weather now, the next days and alerts in one call.
+
+        Begin here. The values are a model's, in the US also those of a station. For hours use `get_forecast`, for past
+        days `get_history`.
+        """
         where = await self.policy.place(place)
         return await self.engine.weather(where, self.policy.units(units, self.units), days)
 
@@ -60,7 +64,8 @@ class ForecastTools:
     ) -> Forecast:
         """Get a forecast by hour, by day or by 15 minutes (rain and gusts), with sums and extremes.
 
-        Pass `hours`, `days` or `day`. Now: `get_weather`; past days: `get_history`.
+        Pass `hours`, `days` or one `day`; several `models`, or `spread`, tell how certain it is. Times are local to the
+        place. For the weather now use `get_weather`, for past days `get_history`.
         """
         where = await self.policy.place(place)
         wanted_units = self.policy.units(units, self.units)
@@ -97,7 +102,7 @@ class ForecastTools:
     ) -> Picture | CallToolResult:
         """Plot temperature, precipitation and wind of the next hours as a picture for people.
 
-        Figures: `get_forecast`.
+        The answer is a PNG, without the figures: for those use `get_forecast`.
         """
         where = await self.policy.place(place)
         found = await self.engine.forecast(

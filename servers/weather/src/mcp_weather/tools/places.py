@@ -31,7 +31,8 @@ class PlaceTools:
     ) -> Places:
         """Find places by name, with coordinates, time zone, population and elevation.
 
-        Only to tell places of one name apart: other tools take names too.
+        Needed only to tell places of one name apart: other tools take names too. Any script is
+        understood.
         """
         if query is None or not query.strip():
             return saved_places(self.saved)
