@@ -6,7 +6,7 @@ import pytest
 
 from github_server.oracle import Oracle
 from github_server.oracle.server import Reply
-from github_server.serving import EVERYTHING, call, refused, served
+from github_server.serving import EVERYTHING, call, refused, served, text_of
 from github_server.world import SHA, branch, changed, comment, file, issue, not_found, sample
 
 pytestmark = pytest.mark.anyio
@@ -26,6 +26,23 @@ TAKEN: list[tuple[str, dict[str, Any], str]] = [
     ("get_run", {**O, "run_id": "https://github.com/octo/app/actions/runs/9/job/8"}, "/repos/octo/app/actions/runs/9"),
     ("edit_comment", {**O, "comment": "https://github.com/octo/app/issues/3#issuecomment-7", "body": "B"},
      "/repos/octo/app/issues/comments/7"),
+    ("edit_comment", {**O, "comment": "https://github.com/octo/app/pull/3#discussion_r7", "body": "B"},
+     "/repos/octo/app/pulls/comments/7"),
+    ("delete_comment", {**O, "comment": "https://github.com/octo/app/pull/3#issuecomment-7", "review": True},
+     "/repos/octo/app/issues/comments/7"),
+    ("get_issue", {"repo": "`octo/app/`", "number": "octo/app#3"}, "/repos/octo/app/issues/3"),
+    ("list_files", {"repo": "http://127.0.0.1/octo/app/tree/dev", "recursive": True},
+     "/repos/octo/app/git/trees/dev?recursive=1"),
+    ("get_commit", {"repo": "octo/app", "ref": "6dcb09b"}, "/repos/octo/app/commits/6dcb09b"),
+    ("list_commits", {**O, "since": "2026-01-31", "until": "2026-01-31"},
+     "/repos/octo/app/commits?per_page=30&since=2026-01-31T00%3A00%3A00Z&until=2026-01-31T23%3A59%3A59Z"),
+    ("list_commits", {**O, "author": "@me"}, "/repos/octo/app/commits?author=octocat&per_page=30"),
+    ("list_issues", {**O, "creator": "@hubot", "assignee": "@me"},
+     "/repos/octo/app/issues?assignee=octocat&creator=hubot&per_page=30&state=open"),
+    ("list_pull_requests", {**O, "head": "feature/x", "base": "refs/heads/main"},
+     "/repos/octo/app/pulls?base=main&head=octo%3Afeature%2Fx&per_page=30&state=open"),
+    ("list_reviews", {**O, "number": 5, "unresolved": True}, "/graphql"),
+    ("list_stars", {"user": "@me"}, "/user/starred?per_page=30"),
     ("list_issues", {**O, "state": "OPEN", "labels": "bug, good first", "since": "2026-01-31"},
      "/repos/octo/app/issues?labels=bug%2Cgood+first&per_page=30&since=2026-01-31T00%3A00%3A00Z&state=open"),
     ("list_issues", {**O, "since": "2026-01-31T02:00:00+02:00", "sort": "Updated"},
@@ -53,13 +70,14 @@ async def test_what_can_mean_one_thing_is_taken(oracle: Oracle) -> None:
 WRITTEN: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("create_issue", {**O, "title": "T", "labels": "bug", "assignees": "@ada, bob"},
      {"title": "T", "labels": ["bug"], "assignees": ["ada", "bob"]}),
+    ("create_issue", {**O, "title": "T", "assignees": ["@me"]}, {"title": "T", "assignees": ["octocat"]}),
     ("edit_issue", {**O, "number": 3, "state": "Closed", "state_reason": "not planned"},
      {"state": "closed", "state_reason": "not_planned"}),
     ("create_branch", {**O, "branch": "refs/heads/x", "ref": "main"}, {"ref": "refs/heads/x", "sha": SHA}),
     ("create_review", {**O, "number": 5, "event": "approve", "comments": {"path": "/a.py", "line": "3", "body": "B"}},
      {"event": "APPROVE", "comments": [{"path": "a.py", "body": "B", "line": 3, "side": "RIGHT"}]}),
     ("create_label", {**O, "name": "bug", "color": "#FF0000"}, {"name": "bug", "color": "ff0000"}),
-    ("write_milestone", {**O, "title": "x", "due_on": "2026-12-31"}, {"title": "x", "due_on": "2026-12-31T00:00:00Z"}),
+    ("write_milestone", {**O, "title": "x", "due_on": "2026-12-31"}, {"title": "x", "due_on": "2026-12-31T12:00:00Z"}),
 ]  # fmt: skip
 
 
@@ -80,6 +98,9 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("get_issue", {"repo": "octo/app2", "number": "octo/app#3"}, "is of `octo/app`"),
     ("get_issue", {**O, "number": "https://github.com/octo/app/wiki"}, "an address without `number`"),
     ("get_issue", {**O, "number": "octo/3"}, "must be an integer"),
+    ("list_files", {"repo": "http://127.0.0.1/octo/app/blob/feature/x/a.py"}, "the branch as `ref`"),
+    ("read_diff", {"repo": "http://127.0.0.1/octo/app/compare/main...dev"}, "`main...dev` after `octo/app`"),
+    ("list_gists", {"user": "@me "}, "`get_me`"),
     ("list_issues", {**O, "sort": "newest"}, "one of `created`, `updated`, `comments`"),
     ("list_issues", {**O, "since": "last week"}, "such as 2026-01-31"),
     ("list_issues", {**O, "milestone": "v1"}, "kind=milestones"),
@@ -98,6 +119,55 @@ async def test_what_is_wrong_is_told_before_anything_is_asked(oracle: Oracle) ->
     assert oracle.seen == []
 
 
+DECIDE = ("kind", "number", "run_id", "job_id", "repo", "org", "project")
+"""Arguments that say what is shown; others pick of it."""
+PICK: dict[str, Any] = {
+    "ref": "dev", "base": "main", "path": "src", "author": "hubot", "since": "2026-01-01", "until": "2026-02-01",
+    "labels": ["bug"], "assignee": "hubot", "creator": "hubot",
+    "milestone": 1, "type": "Bug", "head": "x", "workflow": "ci.yml", "branch": "dev", "status": "failure",
+    "event": "push", "team": "core", "category": "some name", "answered": True, "query": "is:open", "severity": "high",
+    "package": "p", "ecosystem": "pip", "advisory": "GHSA-2c6m-6gqh-6qg3", "participating": True, "include_read": True,
+    "user": "hubot", "tag": "v1", "recursive": True, "summary": True,
+}  # fmt: skip
+
+
+async def test_no_argument_is_dropped_without_a_word(oracle: Oracle) -> None:
+    """Beside what decides what is shown, each that picks of it changes what GitHub is asked, or is refused."""
+    dropped: list[str] = []
+
+    async def asked(client: Any, tool: str, arguments: dict[str, Any]) -> Any:
+        oracle.seen.clear()
+        result = await client.call_tool(tool, arguments)
+        said = None if result.is_error else text_of(result)
+        return said, [(seen.target, seen.body) for seen in oracle.seen]
+
+    async with served(oracle, *EVERYTHING) as client:
+        for tool in (await client.list_tools()).tools:
+            if not (tool.annotations and tool.annotations.read_only_hint) or tool.name == "list_changes":
+                continue
+            has: dict[str, Any] = tool.input_schema["properties"]
+            base = {
+                "repo": "octo/app",
+                "owner": "octo",
+                "number": 5,
+                "query": "x",
+                "gist": "a1",
+                "path": "a",
+                "ref": "x",
+            }
+            needed = {name: base.get(name, 7) for name in tool.input_schema.get("required", ()) if name != "kind"}
+            for decides in (name for name in DECIDE if name in has and name not in needed):
+                for value in has[decides].get("enum", ["octo/app" if decides == "repo" else 7]):
+                    mode = {**({"repo": "octo/app"} if "repo" in has and decides != "org" else {}), **needed}
+                    mode[decides] = "octo" if decides == "org" else value
+                    plain = await asked(client, tool.name, mode)
+                    for name in (name for name in PICK if name in has and name not in mode):
+                        found = await asked(client, tool.name, {**mode, name: PICK[name]})
+                        if None not in (plain[0], found[0]) and found == plain:
+                            dropped.append(f"{tool.name} {decides}={value}: {name}")
+    assert not dropped
+
+
 async def test_what_is_not_there_says_where_to_look(oracle: Oracle) -> None:
     for path in ("issues/9.*", "pulls/3.*", "contents/nope.txt", "commits/no", "git/ref/heads/no"):
         not_found(oracle, "GET", f"/repos/octo/app/{path}")
@@ -113,6 +183,11 @@ async def test_what_is_not_there_says_where_to_look(oracle: Oracle) -> None:
         "path": ["repository", "pullRequest"],
         "message": "Could not resolve.",
     }
+    unknown = {"message": "No commit found for SHA: origin/x"}
+    oracle.answer("GET", "/repos/octo/app/commits/origin/x", unknown, status=422)
+    not_found(oracle, "GET", "/repos/octo/gone/commits")
+    oracle.answer("GET", "/repos/octo/empty/git/.*", {"message": "Git Repository is empty."}, status=409)
+    new = [{"path": "a", "content": "x"}]
     none = {"data": {"repository": {"pullRequest": None}}, "errors": [error]}
     oracle.graphql("Threads", Reply(200, none))
     async with served(oracle, *EVERYTHING) as client:
@@ -124,6 +199,9 @@ async def test_what_is_not_there_says_where_to_look(oracle: Oracle) -> None:
             ("read_file", {**O, "path": "x.txt", "ref": "no"}, "No commit found for the ref no"),
             ("get_commit", {**O, "ref": "no"}, "`list_refs`"),
             ("create_branch", {**O, "branch": "x", "ref": "no"}, "`list_refs`"),
+            ("get_commit", {**O, "ref": "origin/x"}, "`list_refs`"),
+            ("list_commits", {"repo": "octo/gone", "ref": "no"}, "`no` in `octo/gone`"),
+            ("write_files", {"repo": "octo/empty", "branch": "x", "message": "M", "files": new}, "no commit yet"),
             ("get_repository", {"repo": "octo/gone"}, "kind=repositories"),
             ("list_commits", {"repo": "octo/empty"}, "no commit yet"),
             ("list_files", {"repo": "octo/empty"}, "no commit yet"),

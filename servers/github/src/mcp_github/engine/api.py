@@ -227,6 +227,12 @@ class Api:
         url = self.policy.api_url.download(reply.headers.get("location", ""), what)
         await self.client.download(url, what, max_bytes=max_bytes, take=take)
 
+    async def meant_login(self, name: str) -> str:
+        """`name` without the sign before it; `@me` is the user of the token, where GitHub itself takes logins only."""
+        if name.lower() != "@me":
+            return name.removeprefix("@")
+        return str((await self.get("/user", "the user of this token", quiet=True)).data.get("login", ""))
+
     @contextmanager
     def told(self) -> Generator[list[str]]:
         """What the caller of one message has to be told besides its answer."""

@@ -76,7 +76,9 @@ class Commits:
         what = f"branch {quote(branch.name)} in `{repo.full}`"
         try:
             found = await self.api.get(f"{repo.path}/git/ref/heads/{branch.path}", what, quiet=True)
-        except NotFound:
+        except NotFound as problem:
+            if problem.status == 409:  # an empty repository, in which no branch can be made either
+                raise
             raise NotFound(f"There is no {what}.", "Make it with `create_branch` first.") from None
         return str(found.data["object"]["sha"])
 

@@ -64,6 +64,10 @@ def _problem(reply: Reply, what: str, limits: RateLimits, *, token: bool) -> Pro
             return Conflict(f"The {what} has changed meanwhile.", "Read it again.")
         case 413:
             return TooLarge(f"GitHub takes no request of that size for {what}.", "Send it in parts.")
+        case 422 if said.startswith("No commit found"):
+            return NotFound(
+                f"GitHub does not find {what}.{words}", "`list_refs` shows branches and tags, `list_commits` commits."
+            )
         case 400 | 422:
             return Invalid(f"GitHub can't use the request for {what}.{words}", _fields(reply))
         case 451:

@@ -169,12 +169,14 @@ async def listing(
     fields: Sequence[str] | None = None, limit: int = 30, cursor: str | None = None,
     inside: Callable[[Any], Any] | None = None, keep: Callable[[Sequence[Row]], Sequence[Row]] | None = None,
     accept: str = "application/vnd.github+json", note: str | None = None, max_bytes: int = DEFAULT_PAGE_BYTES,
+    hint: str = "",
 ) -> Listing:  # fmt: skip
     """One page of what `path` lists.
 
     Args:
         inside: finds the list in the answer, where it is not the answer itself.
         keep: picks the objects that are shown.
+        hint: what to try if there is no such list.
     """
     params = {name: value for name, value in (params or {}).items() if value is not None}
     scope = [path, params]
@@ -188,7 +190,7 @@ async def listing(
     following: dict[str, Any] | None = None
     for left in reversed(range(_PAGES if keep else 1)):
         asked = {**params, "per_page": most, **paging(position["q"])}
-        answer = await api.get(path, what, asked, repo=repo, accept=accept)
+        answer = await api.get(path, what, asked, repo=repo, accept=accept, hint=hint)
         found: Any = answer.data if inside is None else inside(answer.data)
         if not isinstance(found, list):
             raise Unavailable(f"GitHub's answer for {what} is no list.", "Try again in a moment.")

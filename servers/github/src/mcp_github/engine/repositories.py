@@ -153,11 +153,13 @@ class Repositories:
             params: dict[str, Any] = {}
             await self.api.require_insiders(f"{repo.path}/pulls/{number}", what)
         else:
-            where, what = f"{repo.path}/commits", f"the commits of `{repo.full}`"
+            of = f"{quote(ref.name)} in " if ref else ""
+            where, what = f"{repo.path}/commits", f"the commits of {of}`{repo.full}`"
             params = {"sha": ref.name if ref else None, "path": path, "author": author, "since": since, "until": until}
         return await listing(
-            self.api, where, what, COMMIT, params=params, repo=repo, fields=fields, limit=limit, cursor=cursor
-        )
+            self.api, where, what, COMMIT, params=params, repo=repo, fields=fields, limit=limit, cursor=cursor,
+            hint="`list_refs` shows branches and tags." if number is None else "",
+        )  # fmt: skip
 
     async def commit(self, repo: Repo, ref: Ref) -> Record:
         """One commit with the files it touched."""

@@ -150,6 +150,8 @@ class Served:
             Refused: no repository of theirs is on the allow-list.
         """
         login = text.strip().removeprefix("@")
+        if login.lower() == "me" and login != text.strip():
+            raise Invalid("`@me` is no login.", "`get_me` shows yours.")
         if not _OWNER.fullmatch(login):
             raise Invalid(f"{quote(text)} is no login of a user or an organisation.")
         if self.allowed and all(login.lower() != owner for owner, _ in self.allowed):
@@ -167,6 +169,12 @@ class Served:
             logins([owner])
             self.repo(f"{owner}/{repo.name}")
         return f"{owner}{colon}{ref(branch).name}"
+
+    def head_label(self, repo: Repo, text: str) -> str:
+        """`text`, a branch or `owner:branch`, as pull requests are filtered by it: GitHub ignores a branch alone."""
+        owner, _, branch = text.rpartition(":")
+        logins([owner] if owner else [])
+        return f"{owner or repo.owner}:{ref(branch).name}"
 
     def search(self, query: str, repo: str | None, *, bound: bool = True) -> str:
         """`query` bound to what is served.

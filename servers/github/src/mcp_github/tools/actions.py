@@ -24,6 +24,7 @@ from mcp_github.tools.arguments import (
     RepoName,
     Waiting,
     one_of,
+    refuse_beside,
 )
 
 __all__ = ["ActionTools"]
@@ -58,6 +59,10 @@ class ActionTools:
         cursor: Cursor = None,
     ) -> Listing:
         """List workflow runs, the jobs of a run, workflows or artifacts."""
+        if kind == "runs":
+            refuse_beside("kind=runs: `get_run` shows one", run_id=run_id)
+        else:
+            refuse_beside(f"kind={kind}", workflow=workflow, branch=branch, status=status, event=event)
         params = {"branch": branch, "status": status, "event": event}
         name = self.policy.workflow(workflow) if workflow else None
         return await self.actions.list(

@@ -7,18 +7,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Annotated
+from urllib.parse import unquote
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WithJsonSchema,
+    WrapValidator,
+)
 
+from mcp_batteries.errors import Invalid
 from mcp_batteries.server.fields import in_header
 from mcp_github.engine.waiting import LONGEST
 
 __all__ = [
-    "Body", "Branch", "Cursor", "Fields", "Limit", "Listed", "Names", "Number", "OptionalBody", "OptionalNumber",
-    "OptionalPath", "OptionalRef", "OptionalRepo", "OptionalTitle", "Path", "Ref", "RepoName", "Since", "Title",
-    "Waiting", "one_of", "said",
+    "Body", "Branch", "Comment", "Cursor", "Due", "Fields", "Limit", "Listed", "Names", "Number", "OptionalBody",
+    "OptionalComment", "OptionalNumber", "OptionalPath", "OptionalRef", "OptionalRepo", "OptionalTitle", "Path", "Ref",
+    "RepoName", "Since", "Title", "Until", "Waiting", "on_lines", "one_of", "refuse_beside", "said",
 ]  # fmt: skip
 
 _NUMBERS = {
@@ -26,8 +36,11 @@ _NUMBERS = {
     "comment": r"#(?:issuecomment-|discussion_r)(\d+)", "review_id": r"#pullrequestreview-(\d+)",
 }  # fmt: skip
 """Where an address has the number, by the argument's name."""
+_AGO = re.compile(r"(\d{1,6}) ?(m|min|minutes?|h|hours?|d|days?|w|weeks?)(?: ago)?")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _NUMBER = r"/(?:issues|pulls?|discussions|milestones?|security/\w[\w-]*)/(\d+)"
 _ADDRESS = re.compile(r"https?://[^/]+/(?:api/v3/)?(?:repos/)?([\w.-]+/[\w.-]+)(/.*)")
+_AT_REF = re.compile(r"/(?:tree|blob|raw|blame|edit|commits?|compare|releases/tag)/([^?#]+)")
 _SHORT = re.compile(r"([\w.-]+/[\w.-]+)?#?(\d{1,18})")
 
 
@@ -66,6 +79,44 @@ def _number(given: object, info: ValidationInfo) -> object:
     return int(number)
 
 
+class _CommentId(int):
+    """The id of a comment whose address says whether it is on lines of code: both kinds count from 1."""
+
+    on_lines: bool
+
+
+def _comment(given: object, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> object:
+    number = handler(_number(given, info))
+    if number is None or not isinstance(given, str) or "#" not in given:
+        return number
+    made = _CommentId(number)
+    made.on_lines = "#discussion_r" in given
+    return made
+
+
+def on_lines(comment: int | None, review: bool) -> bool:
+    """Whether `comment` is one on lines of a pull request: what its address says, else `review`."""
+    return comment.on_lines if isinstance(comment, _CommentId) else review
+
+
+def _ref_of_address(given: object, info: ValidationInfo) -> object:
+    """What the address of a repository says about the branch; dropped, another branch would be shown as that."""
+    repo = info.data.get("repo")
+    found = _ADDRESS.fullmatch(repo) if isinstance(repo, str) and given is None else None
+    place = found and _AT_REF.match(found[2])
+    if not found or not place:
+        return given
+    if "/" not in (name := unquote(place[1]).strip("/")) and "..." not in name:
+        return name
+    raise ValueError(f"`repo` has `{name}` after `{found[1]}`: pass what of it is the branch as `ref`, the rest apart")
+
+
+def refuse_beside(what: str, /, **others: object) -> None:
+    """Raise `Invalid` for each of `others` that was given: beside `what` it would be ignored without a word."""
+    if named := [f"`{name}`" for name, value in others.items() if value is not None and value is not False]:
+        raise Invalid(f"{' and '.join(named)} can't go with {what}.", "Leave one or the other out.")
+
+
 def one_of(*choices: str) -> Callable[[str | None], str | None]:
     """A check for choices that the schema does not list, whatever the case of their letters."""
 
@@ -77,14 +128,40 @@ def one_of(*choices: str) -> Callable[[str | None], str | None]:
     return check
 
 
-def _time(given: str | None) -> str | None:
-    if given is None:
-        return None
-    try:
-        time = datetime.fromisoformat(given)
-    except ValueError:
-        raise ValueError("must be a time such as 2026-01-31 or 2026-01-31T08:00:00Z") from None
-    return (time.astimezone(UTC) if time.tzinfo else time).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _time(given: str) -> datetime | date:
+    text, now = " ".join(given.lower().split()), datetime.now(UTC)
+    if text in ("today", "yesterday"):
+        return now.date() - timedelta(days=text == "yesterday")
+    if found := _AGO.fullmatch(text):
+        try:
+            return now - timedelta(**{_UNITS[found[2][0]]: int(found[1])})
+        except OverflowError:
+            pass
+    for kind in (date, datetime):
+        try:
+            return kind.fromisoformat(given.strip())
+        except ValueError:
+            pass
+    raise ValueError("must be a time such as 2026-01-31, 2026-01-31T08:00:00Z or `7 days ago`")
+
+
+def _moment(of_a_day: str) -> Callable[[str | None], str | None]:
+    """A time as GitHub takes it; a day alone is its moment `of_a_day`."""
+
+    def written(given: str | None) -> str | None:
+        if given is None:
+            return None
+        time = _time(given)
+        if not isinstance(time, datetime):
+            return f"{time}T{of_a_day}Z"
+        return (time.astimezone(UTC) if time.tzinfo else time).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    return written
+
+
+def _due(given: str | None) -> str | None:
+    # GitHub keeps the day alone, and that of California: midnight in UTC would be the day before.
+    return given and _moment("12:00:00")(str(_time(given))[:10])
 
 
 # Bounds that nobody comes near by intention are checked, and told where they are broken: in the schemas of all tools
@@ -130,13 +207,16 @@ def said(text: str) -> str:
 
 
 _repo = Field(description="owner/name", json_schema_extra=in_header("Repo"))
-RepoName = Annotated[str, _repo]
-OptionalRepo = Annotated[str | None, _repo]
+_bare = BeforeValidator(lambda given: given.strip("`<>/ \t\r\n") if isinstance(given, str) else given)
+RepoName = Annotated[str, _bare, _repo]
+OptionalRepo = Annotated[str | None, _bare, _repo]
 Number = Annotated[int, BeforeValidator(_number), AfterValidator(_positive)]
 OptionalNumber = Annotated[int | None, BeforeValidator(_number), AfterValidator(_positive)]
-_ref = Field(description="Branch, tag or commit")
-Ref = Annotated[str, _ref]
-OptionalRef = Annotated[str | None, _ref]
+Comment = Annotated[int, WrapValidator(_comment), AfterValidator(_positive)]
+OptionalComment = Annotated[int | None, WrapValidator(_comment), AfterValidator(_positive)]
+_ref = "Branch, tag or commit"
+Ref = Annotated[str, Field(description=_ref)]
+OptionalRef = Annotated[str | None, BeforeValidator(_ref_of_address), Field(description=_ref, validate_default=True)]
 Branch = Annotated[str, Field(description="Name")]
 _path = Field(description="In `repo`")
 Path = Annotated[str, _path]
@@ -150,7 +230,10 @@ Fields = Annotated[
 Limit = Annotated[int, AfterValidator(_page)]
 Cursor = Annotated[str | None, Field()]
 Waiting = Annotated[int | None, AfterValidator(_seconds), Field(description="Seconds")]
-Since = Annotated[str | None, AfterValidator(_time), Field(description="ISO 8601")]
+_iso = Field(description="ISO 8601")
+Since = Annotated[str | None, AfterValidator(_moment("00:00:00")), _iso]
+Until = Annotated[str | None, AfterValidator(_moment("23:59:59")), _iso]
+Due = Annotated[str | None, AfterValidator(_due), _iso]
 _title, _title_fits = Field(description="One line"), AfterValidator(_at_most(1000))
 Title = Annotated[str, _title, AfterValidator(_something), _title_fits]
 OptionalTitle = Annotated[str | None, _title, _title_fits]

@@ -12,7 +12,7 @@ from mcp_batteries.server.declare import tool
 from mcp_github.engine.repositories import Repositories
 from mcp_github.models import Listing, Record
 from mcp_github.policy import Policy
-from mcp_github.tools.arguments import Cursor, Fields, Limit, OptionalRepo
+from mcp_github.tools.arguments import Cursor, Fields, Limit, OptionalRepo, refuse_beside
 
 __all__ = ["ContextTools"]
 
@@ -50,5 +50,7 @@ class ContextTools:
             return await self.repositories.teams(fields=fields, limit=limit, cursor=cursor)
         if repo is not None and org is not None:
             raise Invalid("Only one of `repo` and `org` can be given.")
+        if repo is not None:
+            refuse_beside("`repo`", team=team)
         place = self.policy.repo(repo) if repo is not None else self.policy.owner(org or "")
         return await self.repositories.people(place, team, fields=fields, limit=limit, cursor=cursor)

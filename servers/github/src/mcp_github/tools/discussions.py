@@ -12,7 +12,7 @@ from mcp_batteries.server.declare import tool
 from mcp_github.engine.discussions import Discussions
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Policy
-from mcp_github.tools.arguments import Body, Cursor, Limit, Number, OptionalBody, RepoName, Title
+from mcp_github.tools.arguments import Body, Cursor, Limit, Number, OptionalBody, RepoName, Title, refuse_beside
 
 __all__ = ["DiscussionTools"]
 
@@ -37,6 +37,7 @@ class DiscussionTools:
         """List discussions, last changed first, or the categories."""
         where = self.policy.repo(repo)
         if kind == "categories":
+            refuse_beside("kind=categories", category=category, answered=answered)
             return await self.discussions.categories(where)
         return await self.discussions.list(where, category=category, answered=answered, limit=limit, cursor=cursor)
 

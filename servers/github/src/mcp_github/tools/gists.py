@@ -38,7 +38,7 @@ class GistTools:
     ) -> Listing:
         """List your gists, or those of `user`. The text of one: `get_gist`."""
         self.policy.require_everything("Gists")
-        whose = self.policy.owner(user) if user else None
+        whose = self.policy.owner(user) if user and user.lower() != "@me" else None
         return await self.gists.list(whose, since, fields=fields, limit=limit, cursor=cursor)
 
     @tool("Get a gist", toolset="gists", open_world=True)

@@ -15,6 +15,7 @@ from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Policy
 from mcp_github.tools.arguments import (
     Body,
+    Comment,
     Cursor,
     Fields,
     Limit,
@@ -22,11 +23,13 @@ from mcp_github.tools.arguments import (
     Names,
     Number,
     OptionalBody,
+    OptionalComment,
     OptionalNumber,
     OptionalTitle,
     RepoName,
     Since,
     Title,
+    on_lines,
     one_of,
 )
 from mcp_github.tools.drafts import drafted
@@ -83,8 +86,9 @@ class IssueTools:
         To find words in them: `search_github`; one with its text: `get_issue`.
         """
         params: dict[str, Any] = {
-            "state": state, "labels": ",".join(labels) if labels else None, "assignee": assignee, "creator": creator,
-            "milestone": milestone, "type": type, "since": since, "sort": sort, "direction": order,
+            "state": state, "labels": ",".join(labels) if labels else None,
+            "assignee": await self._login(assignee), "creator": await self._login(creator), "milestone": milestone,
+            "type": type, "since": since, "sort": sort, "direction": order,
         }  # fmt: skip
         return await self.issues.list(
             self.policy.repo(repo), params, custom=custom, fields=fields, limit=limit, cursor=cursor
@@ -135,7 +139,7 @@ class IssueTools:
         dry_run: DryRun = False,
     ) -> Done:
         """Create an issue, as a sub-issue of `parent` if given. To change one: `edit_issue`."""
-        where, people = self.policy.write_repo(repo), self._people(assignees)
+        where, people = self.policy.write_repo(repo), await self._people(assignees)
         fields = given(title=title, body=body, labels=labels, assignees=people, milestone=milestone, type=type)
         if dry_run:
             return await drafted(self.issues.api.flow, where, "issue", fields | given(parent=parent))
@@ -161,7 +165,7 @@ class IssueTools:
         where = self.policy.write_repo(repo)
         fields = given(
             title=title, body=body, state=state, state_reason=state_reason, labels=labels,
-            assignees=self._people(assignees), milestone=milestone, type=type,
+            assignees=await self._people(assignees), milestone=milestone, type=type,
         )  # fmt: skip
         if milestone == 0:
             fields["milestone"] = None
@@ -182,10 +186,14 @@ class IssueTools:
         child = self.policy.write_repo(sub_repo) if sub_repo else where
         return await self.issues.edit_sub_issue(where, number, child, sub_issue, action, after)
 
-    def _people(self, names: list[str] | None) -> list[str] | None:
+    async def _login(self, name: str | None) -> str | None:
+        return await self.issues.api.meant_login(name) if name else name
+
+    async def _people(self, names: list[str] | None) -> list[str] | None:
         if names is None:
             return None
-        signed = [(name[0] if name[:1] in "+-" else "", name.lstrip("+-").removeprefix("@")) for name in names]
+        meant = self.issues.api.meant_login
+        signed = [(name[0] if name[:1] in "+-" else "", await meant(name.lstrip("+-"))) for name in names]
         self.policy.logins([name for _, name in signed])
         return [sign + (COPILOT if name.lower() == "copilot" else name) for sign, name in signed]
 
@@ -202,9 +210,10 @@ class IssueTools:
         return await self.issues.comment(where, number, body, self.policy.node(thread) if thread else None)
 
     @tool("Change a comment", toolset=("issues", "pull_requests"), effect="destroy", open_world=True)
-    async def edit_comment(self, repo: RepoName, comment: Number, body: Body, review: Review = False) -> Done:
+    async def edit_comment(self, repo: RepoName, comment: Comment, body: Body, review: Review = False) -> Done:
         """Replace the whole text of a comment, which must be one that you may change."""
-        return await self.issues.edit_comment(self.policy.write_repo(repo), comment, body, review=review)
+        where = self.policy.write_repo(repo)
+        return await self.issues.edit_comment(where, comment, body, review=on_lines(comment, review))
 
     @tool("React", toolset=("issues", "pull_requests"), effect="write", idempotent=True, open_world=True)
     async def create_reaction(
@@ -212,18 +221,20 @@ class IssueTools:
         repo: RepoName,
         reaction: Literal["+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes"],
         number: OptionalNumber = None,
-        comment: OptionalNumber = None,
+        comment: OptionalComment = None,
         review: Review = False,
     ) -> Done:
         """Add a reaction to an issue, pull request or comment; a second of the same kind changes nothing."""
         where = self.policy.write_repo(repo)
-        return await self.issues.react(where, reaction, number=number, comment=comment, review=review)
+        return await self.issues.react(
+            where, reaction, number=number, comment=comment, review=on_lines(comment, review)
+        )
 
     @tool("Delete a comment", toolset=("issues", "pull_requests"), gate="delete", effect="destroy", open_world=True)
-    async def delete_comment(self, repo: RepoName, comment: Number, review: Review = False) -> Done:
+    async def delete_comment(self, repo: RepoName, comment: Comment, review: Review = False) -> Done:
         """Delete a comment of an issue or, with `review`, of a review, for good."""
         where = self.policy.write_repo(repo, "delete")
-        return await self.issues.delete_comment(where, comment, review=review)
+        return await self.issues.delete_comment(where, comment, review=on_lines(comment, review))
 
 
 def given(**values: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from mcp_batteries.server.declare import tool
 from mcp_github.engine.labels import Labels
 from mcp_github.models import Done
 from mcp_github.policy import Policy
-from mcp_github.tools.arguments import OptionalNumber, OptionalTitle, RepoName, Since
+from mcp_github.tools.arguments import Due, OptionalNumber, OptionalTitle, RepoName
 from mcp_github.tools.issues import given
 
 __all__ = ["LabelTools"]
@@ -64,7 +64,7 @@ class LabelTools:
         number: OptionalNumber = None,
         title: OptionalTitle = None,
         description: About = None,
-        due_on: Since = None,
+        due_on: Due = None,
         state: Literal["open", "closed"] | None = None,
     ) -> Done:
         """Create a milestone, or change the one with this number: what is not given stays."""

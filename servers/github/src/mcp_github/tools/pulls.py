@@ -31,6 +31,7 @@ from mcp_github.tools.arguments import (
     Title,
     Waiting,
     one_of,
+    refuse_beside,
 )
 from mcp_github.tools.drafts import drafted
 from mcp_github.tools.issues import given
@@ -83,8 +84,12 @@ class PullTools:
         cursor: Cursor = None,
     ) -> Listing:
         """List a repository's pull requests by state or branch, newest first. By author or words: `search_github`."""
-        params: dict[str, Any] = {"state": state, "head": head, "base": base, "sort": sort, "direction": order}
-        return await self.pulls.list(self.policy.repo(repo), params, fields=fields, limit=limit, cursor=cursor)
+        where = self.policy.repo(repo)
+        params: dict[str, Any] = {
+            "state": state, "head": self.policy.head_label(where, head) if head else None,
+            "base": self.policy.ref(base).name if base else None, "sort": sort, "direction": order,
+        }  # fmt: skip
+        return await self.pulls.list(where, params, fields=fields, limit=limit, cursor=cursor)
 
     @tool("Get a pull request", toolset="pull_requests", open_world=True, view=PULL)
     async def get_pull_request(self, repo: RepoName, number: Number, fields: Fields = None) -> Record:
@@ -110,7 +115,8 @@ class PullTools:
         General comments: `list_comments`.
         """
         where = self.policy.repo(repo)
-        if kind == "threads":
+        # Reviews are neither resolved nor open.
+        if kind == "threads" or unresolved:
             return await self.pulls.threads(where, number, unresolved=unresolved, cursor=cursor)
         return await self.pulls.reviews(where, number, fields=fields, limit=limit, cursor=cursor)
 
@@ -128,6 +134,8 @@ class PullTools:
 
         `wait` waits for running ones. Mergeable or not: `get_pull_request`.
         """
+        if number is not None:
+            refuse_beside("`number`", ref=ref)
         where, at = self.policy.repo(repo), self.policy.ref(ref) if ref else None
         patience = None if wait is None else Wait(wait)
         return await self.checks.list(where, number=number, ref=at, wait=patience, limit=limit, cursor=cursor)
@@ -147,7 +155,7 @@ class PullTools:
         """Open a pull request to take `head` into `base`. Files come there by `write_files`."""
         where, policy = self.policy.write_repo(repo), self.policy
         fields = given(title=title, head=policy.head(where, head), base=policy.ref(base).name, body=body, draft=draft)
-        asked = self._reviewers(reviewers) or []
+        asked = await self._reviewers(reviewers) or []
         if dry_run:
             return await drafted(self.pulls.api.flow, where, "pull request", fields | given(reviewers=reviewers))
         return await self.pulls.create(where, fields, asked)
@@ -169,7 +177,7 @@ class PullTools:
         where = self.policy.write_repo(repo)
         fields = given(title=title, body=body, state=state, base=self.policy.ref(base).name if base else None)
         return await self.pulls.edit(
-            where, number, fields, draft=draft, reviewers=self._reviewers(reviewers), update_branch=update_branch
+            where, number, fields, draft=draft, reviewers=await self._reviewers(reviewers), update_branch=update_branch
         )
 
     @tool("Review", toolset="pull_requests", effect="write", open_world=True)
@@ -222,15 +230,16 @@ class PullTools:
         where = self.policy.write_repo(repo)
         return await self.pulls.resolve(where, number, self.policy.node(thread), resolved=resolved)
 
-    def _reviewers(self, names: list[str] | None) -> list[str] | None:
+    async def _reviewers(self, names: list[str] | None) -> list[str] | None:
         if names is None:
             return None
         kept: list[str] = []
         for name in names:
             sign, plain = (name[0], name[1:]) if name[:1] in "+-" else ("", name)
-            for part in plain.removeprefix("@").split("/", 1):
+            plain = await self.pulls.api.meant_login(plain)
+            for part in plain.split("/", 1):
                 self.policy.logins([part])
-            kept.append(sign + (COPILOT if plain.lower() == "copilot" else plain.removeprefix("@")))
+            kept.append(sign + (COPILOT if plain.lower() == "copilot" else plain))
         return kept
 
     @tool("Merge a pull request", toolset="pull_requests", gate="merge", effect="destroy", open_world=True)

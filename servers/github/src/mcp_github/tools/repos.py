@@ -30,6 +30,8 @@ from mcp_github.tools.arguments import (
     Ref,
     RepoName,
     Since,
+    Until,
+    refuse_beside,
     said,
 )
 
@@ -130,6 +132,8 @@ class RepoTools:
 
         Patches come in pages; `summary` lists files only. About a commit: `get_commit`.
         """
+        if number is not None:
+            refuse_beside("`number`", ref=ref, base=base)
         where, policy = self.policy.repo(repo), self.policy
         of = self.pulls.diff(where, number=number, ref=_ref(policy, ref), base=_ref(policy, base))
         return await self.files.diff(where, of, path=path, summary=summary, cursor=cursor)
@@ -143,7 +147,7 @@ class RepoTools:
         number: OptionalNumber = None,
         author: Annotated[str | None, Field(description="Login or email")] = None,
         since: Since = None,
-        until: Since = None,
+        until: Until = None,
         fields: Fields = None,
         limit: Limit = 30,
         cursor: Cursor = None,
@@ -152,7 +156,9 @@ class RepoTools:
 
         To see one use `get_commit`, its changes `read_diff`.
         """
-        policy = self.policy
+        if number is not None:
+            refuse_beside("`number`", ref=ref, path=path, author=author, since=since, until=until)
+        policy, author = self.policy, await self.repositories.api.meant_login(author) if author else None
         return await self.repositories.commits(
             policy.repo(repo), ref=_ref(policy, ref), path=policy.file(path).name if path else None, number=number,
             author=author, since=since, until=until, fields=fields, limit=limit, cursor=cursor,

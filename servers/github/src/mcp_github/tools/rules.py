@@ -11,7 +11,7 @@ from mcp_batteries.server.declare import tool
 from mcp_github.engine.rules import Kind, Rules
 from mcp_github.models import Done, Listing, Record
 from mcp_github.policy import Policy
-from mcp_github.tools.arguments import Cursor, Fields, Limit, Number, RepoName
+from mcp_github.tools.arguments import Cursor, Fields, Limit, Number, RepoName, refuse_beside
 
 __all__ = ["RuleTools"]
 
@@ -34,6 +34,8 @@ class RuleTools:
         cursor: Cursor = None,
     ) -> Listing:
         """List rulesets, the rules that apply to a branch, or custom properties."""
+        if kind != "branch":
+            refuse_beside(f"kind={kind}", branch=branch)
         at = self.policy.ref(branch) if branch else None
         return await self.rules.list(self.policy.repo(repo), kind, at, fields=fields, limit=limit, cursor=cursor)
 

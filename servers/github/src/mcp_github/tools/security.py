@@ -12,7 +12,7 @@ from mcp_batteries.server.declare import tool
 from mcp_github.engine.security import Alerts, Security
 from mcp_github.models import Listing, Record
 from mcp_github.policy import Policy
-from mcp_github.tools.arguments import Cursor, Fields, Limit, Number, OptionalRef, OptionalRepo, RepoName
+from mcp_github.tools.arguments import Cursor, Fields, Limit, Number, OptionalRef, OptionalRepo, RepoName, refuse_beside
 
 __all__ = ["SecurityTools"]
 
@@ -37,6 +37,8 @@ class SecurityTools:
         cursor: Cursor = None,
     ) -> Listing:
         """List alerts: code scanning, found secrets (never the secrets themselves), dependencies, code quality."""
+        if kind != "code_scanning":
+            refuse_beside(f"kind={kind}", ref=ref)
         at = self.policy.ref(ref).name if ref else None
         return await self.security.list(
             self.policy.repo(repo), kind, state=state, severity=severity, ref=at, fields=fields, limit=limit,
@@ -65,6 +67,8 @@ class SecurityTools:
         if repo is not None and org is not None:
             raise Invalid("Only one of `repo` and `org` can be given.")
         if repo is not None or org is not None:
+            asked = {"package": package, "ecosystem": ecosystem, "severity": severity, "advisory": advisory}
+            refuse_beside("`repo` or `org`, whose advisories come all", **asked)
             place = self.policy.repo(repo) if repo is not None else self.policy.owner(org or "")
             return await self.security.advisories(place, {}, fields=fields, limit=limit, cursor=cursor)
         params: dict[str, Any] = {"affects": package, "ecosystem": ecosystem, "severity": severity}

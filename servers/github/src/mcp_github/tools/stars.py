@@ -24,7 +24,7 @@ class StarTools:
         self, user: Login = None, fields: Fields = None, limit: Limit = 30, cursor: Cursor = None
     ) -> Listing:
         """List repositories that you, or `user`, starred, the latest first."""
-        whose = self.policy.owner(user) if user else None
+        whose = self.policy.owner(user) if user and user.lower() != "@me" else None
         return await self.stars.list(whose, fields=fields, limit=limit, cursor=cursor)
 
     @tool("Star or unstar", toolset="stars", effect="write", idempotent=True, open_world=True)
