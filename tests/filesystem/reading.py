@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,9 @@ import pytest
 from mcp_fs.policy import Policy
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="needs names of any bytes, FIFOs and /proc")
+
+Grep = Callable[..., list[str]]
+"""A search for a pattern: the lines of its answer, without the first one."""
 
 
 @dataclass(frozen=True)

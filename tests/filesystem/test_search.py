@@ -8,61 +8,29 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from filesystem.reading import fill, on_linux, served
+from filesystem.reading import Grep, fill, on_linux, served
 from mcp_batteries.errors import Invalid, Problem
-from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop, Stopped, in_thread
+from mcp_batteries.limits import Stop, Stopped, in_thread
 from mcp_fs.engine import walk
 from mcp_fs.engine.files.handles import Folder
 from mcp_fs.engine.files.read import LineIndex, Part, read_part
 from mcp_fs.engine.folder_tree import list_tree
 from mcp_fs.engine.replace import Substitution, replace_in_files
-from mcp_fs.engine.search import candidates, ripgrep, selection
+from mcp_fs.engine.search import candidates
 from mcp_fs.engine.search import opened as opened_module
 from mcp_fs.engine.search.contents import search
 from mcp_fs.engine.search.find import find
-from mcp_fs.engine.search.glob import path_glob, translate
 from mcp_fs.engine.search.prefilter import byte_pattern
 from mcp_fs.engine.search.query import Query
-from mcp_fs.engine.search.regex import path_set
 from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
-from mcp_fs.models import FoundFiles, Matches, Tallies
 from mcp_fs.tools.search import SearchTools
-
-RIPGREP = ripgrep.command()
-
-
-@pytest.fixture(params=["own", "ripgrep"])
-def program(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str | None:
-    """None for our own engine alone; else ripgrep, asked from the first file on."""
-    if request.param == "own":
-        return None
-    if RIPGREP is None:
-        pytest.skip("ripgrep is not installed")
-    monkeypatch.setattr(candidates, "_OWN_FILES", 0)
-    return RIPGREP
-
-
-Grep = Callable[..., list[str]]
-
-
-@pytest.fixture
-def grep(tmp_path: Path, program: str | None) -> Grep:
-    """The lines of an answer, without the first one."""
-
-    def run(pattern: str, path: str = ".", **query: object) -> list[str]:
-        answer = search([served(tmp_path).readable(path)], Query(pattern, **query), None, Stop(), program)  # type: ignore[arg-type]
-        assert answer.cursor is None
-        return answer.text().splitlines()[1:]
-
-    return run
 
 
 def test_matching_lines_with_path_and_number(tmp_path: Path, grep: Grep) -> None:
@@ -194,30 +162,6 @@ def test_what_a_search_would_fetch_from_elsewhere_is_not_read(tmp_path: Path, mo
     assert "cloud.txt" not in opened
 
 
-def test_every_answer_says_how_many_there_are_in_all(tmp_path: Path, program: str | None) -> None:
-    fill(tmp_path, {f"{number:03}": "hit\nmiss hit\n" * 10 for number in range(50)})
-    policy, cursor, seen, pages = served(tmp_path), None, 0, 0
-    while pages == 0 or cursor is not None:
-        page = search([policy.readable(".")], Query("hit", limit=300, context=1), cursor, Stop(), program)
-        assert isinstance(page, Matches)
-        seen += sum(match.hit for _, lines, _ in page.files for match in lines)
-        assert "of 1,000 in 50 files" in page.text().partition("\n")[0]
-        cursor, pages = page.cursor, pages + 1
-    assert (seen, pages) == (1000, 4)
-    page = search([policy.readable(".")], Query("hit", max_per_file=1, limit=5000), None, Stop(), program)
-    assert page.text().startswith("[50 matches in 50 files, of 1,000 in 50 files; 50 files have more")
-    page = search([policy.readable(".")], Query("hit", files_only=True, limit=20), None, Stop(), program)
-    assert page.text().startswith("[20 files match, of 50; ")
-
-
-def test_a_small_limit_holds_with_context(tmp_path: Path, program: str | None) -> None:
-    fill(tmp_path, {"a": ("x" * 100 + "\n") * 20 + "hit\n" + ("x" * 100 + "\n") * 20 + "hit\n"})
-    page = search([served(tmp_path).readable(".")], Query("hit", context=9, limit=2), None, Stop(), program)
-    assert isinstance(page, Matches)
-    assert page.cursor is None
-    assert page.total == (2, 1, False)
-
-
 def test_counting_only(tmp_path: Path, program: str | None) -> None:
     fill(tmp_path, {"a": "hit\nhit hit\n", "b": "miss\n", "c/d": "hit\n", "e": "caf\xe9 hit\n".encode("latin-1")})
     policy = served(tmp_path)
@@ -264,18 +208,6 @@ def test_context_is_shown_once_and_marked(tmp_path: Path, grep: Grep) -> None:
     assert grep("^(3|5|11)$", context=1) == [
         *("t-2-2", "t:3:3", "t-4-4", "t:5:5", "t-6-6", "--", "t-10-10", "t:11:11", "t-12-12")
     ]
-
-
-def test_globs_and_types(tmp_path: Path, grep: Grep) -> None:
-    fill(tmp_path, {"a.py": "x", "b.ts": "x", "src/c.py": "x", "src/d.tsx": "x", ".e.py": "x"})
-    assert grep("x", glob="*.py") == ["a.py:1:x", "src/c.py:1:x"]
-    assert grep("x", glob="!*.py") == ["b.ts:1:x", "src/d.tsx:1:x"]
-    assert grep("x", glob="src/**") == ["src/c.py:1:x", "src/d.tsx:1:x"]
-    assert grep("x", glob="*.{ts,tsx}") == ["b.ts:1:x", "src/d.tsx:1:x"]
-    assert grep("x", file_type="py") == ["a.py:1:x", "src/c.py:1:x"]
-    assert grep("x", file_type="py", wanted=Filter(hidden=True)) == [".e.py:1:x", "a.py:1:x", "src/c.py:1:x"]
-    with pytest.raises(Invalid, match="no file type"):
-        grep("x", file_type="python3000")
 
 
 def test_ignored_hidden_and_binary_files_are_left_out(tmp_path: Path, grep: Grep) -> None:
@@ -355,93 +287,6 @@ def test_a_long_line_is_cut_round_the_match(tmp_path: Path, grep: Grep) -> None:
     assert whole[int(column) - 1 :].startswith(text.encode())
 
 
-def paged(folder: Path, query: Query, program: str | None) -> list[Matches]:
-    found, cursor = list[Matches](), None
-    while True:
-        found.append(search([served(folder).readable(".")], query, cursor, Stop(), program))
-        cursor = found[-1].cursor
-        if cursor is None:
-            return found
-
-
-@pytest.mark.parametrize("limit", [1, 2, 3, 7, 100])
-def test_pages_neither_skip_nor_repeat(tmp_path: Path, program: str | None, limit: int) -> None:
-    files = {f"{folder}/f{number}": "hit\nno\n" * (number + 1) for folder in ("a", "b/c", "d") for number in range(4)}
-    fill(tmp_path, dict(files))
-    pages = paged(tmp_path, Query("hit", limit=limit), program)
-    found = [(path, match.line) for page in pages for path, lines, _ in page.files for match in lines if match.hit]
-    wanted = [(path, 2 * line + 1) for path in sorted(files) for line in range(files[path].count("hit"))]
-    assert found == wanted
-    assert all(sum(match.hit for _, lines, _ in page.files for match in lines) <= limit for page in pages)
-
-
-@pytest.mark.parametrize("limit", [1, 2, 5])
-def test_context_is_complete_over_pages(tmp_path: Path, program: str | None, limit: int) -> None:
-    text = "".join("hit\n" if number % 7 in (0, 3) else f"{number}\n" for number in range(40))
-    fill(tmp_path, {"a": text, "b": "hit\n"})
-    one = search([served(tmp_path).readable(".")], Query("hit", context=2), None, Stop(), program)
-    pages = paged(tmp_path, Query("hit", context=2, limit=limit), program)
-    assert len(pages) > 1
-    assert [(path, match) for page in pages for path, lines, _ in page.files for match in lines] == [
-        (path, match) for path, lines, _ in one.files for match in lines
-    ]
-
-
-def test_one_file_is_searched_page_by_page(tmp_path: Path) -> None:
-    fill(tmp_path, {"a": "hit\n" * 9})
-    place, cursor, lines = served(tmp_path).readable("a"), None, list[int]()
-    while True:
-        page = search([place], Query("hit", limit=2), cursor, Stop())
-        lines += [match.line for _, matches, _ in page.files for match in matches]
-        cursor = page.cursor
-        if cursor is None:
-            break
-    assert lines == [*range(1, 10)]
-
-
-def test_long_matches_fill_a_page_sooner(tmp_path: Path) -> None:
-    fill(tmp_path, {"a": ("hit" + "x" * 250 + "\n") * 200})
-    page = search([served(tmp_path).readable(".")], Query("hit", limit=100, max_per_file=200), None, Stop())
-    assert page.cursor is not None
-    assert 9_000 < len(page.text()) < 11_000
-
-
-def test_a_page_of_paths_ends_where_it_would_be_too_long(tmp_path: Path, program: str | None) -> None:
-    names = [f"{number:03}{'x' * 200}" for number in range(120)]
-    fill(tmp_path, dict.fromkeys(names, "x"))
-    place = served(tmp_path).readable(".")
-    asks: list[Callable[[str | None], FoundFiles | Matches | Tallies]] = [
-        lambda cursor: find([place], "*", Stop(), cursor=cursor),
-        lambda cursor: search([place], Query("x", files_only=True, limit=200), cursor, Stop(), program),
-    ]
-    for ask in asks:
-        cursor, paths = None, list[str]()
-        while True:
-            page = ask(cursor)
-            assert len(page.text()) < DEFAULT_PAGE_BYTES + 800
-            assert not isinstance(page, Tallies)
-            found = page.paths if isinstance(page, FoundFiles) else [path for path, _, _ in page.files]
-            assert found
-            paths += found
-            cursor = page.cursor
-            if cursor is None:
-                break
-        assert paths == names
-
-
-@pytest.mark.parametrize("files_only", [False, True])
-def test_the_last_full_page_offers_no_further_one(tmp_path: Path, program: str | None, files_only: bool) -> None:
-    fill(tmp_path, {"a": "x", "b": "x", "c": "none", "d": "x", "e": "x", "f": "none"})
-    place = served(tmp_path).readable(".")
-    query = Query("x", limit=2, files_only=files_only)
-    first = search([place], query, None, Stop(), program)
-    assert "; more match: continue with cursor=" in first.text().splitlines()[0]
-    second = search([place], query, first.cursor, Stop(), program)
-    assert [path for path, _, _ in second.files] == ["d", "e"]
-    assert second.cursor is None
-    assert find([place], "[ab]", Stop(), limit=2).cursor is None
-
-
 def test_a_file_with_too_many_matches_says_so(tmp_path: Path, program: str | None) -> None:
     fill(tmp_path, {"a": "hit\n" * 50, "b": "hit\n"})
     answer = search([served(tmp_path).readable(".")], Query("hit", max_per_file=2), None, Stop(), program).text()
@@ -519,129 +364,6 @@ def test_a_stopped_search_ends(tmp_path: Path, program: str | None) -> None:
         search([served(tmp_path).readable(".")], Query("x"), None, stop, program)
 
 
-@pytest.mark.parametrize(
-    ("glob", "found"),
-    [
-        ("*.py", ["a.py", "src/b.py", "src/deep/c.py"]),
-        ("src/*.py", ["src/b.py"]),
-        ("src/**/*.py", ["src/b.py", "src/deep/c.py"]),
-        ("**/deep/**", ["src/deep/c.py", "src/deep/d.{x}"]),
-        ("*.{py,md}", ["a.py", "e.md", "src/b.py", "src/deep/c.py"]),
-        ("[ae].*", ["a.py", "e.md"]),
-        ("[!a].??", ["e.md", "src/b.py", "src/deep/c.py"]),
-        *([] if sys.platform == "win32" else [(r"*.\{x\}", ["src/deep/d.{x}"])]),
-        ("é*", ["été"]),
-        ("?t?", ["été"]),
-        ("????", ["a.py", "e.md", "src/b.py", "src/deep/c.py"]),
-        ("deep/", ["src/deep/"]),
-        ("/a.py", ["a.py"]),
-        ("nothing", []),
-    ],
-)
-def test_names_by_glob(tmp_path: Path, glob: str, found: list[str]) -> None:
-    fill(tmp_path, dict.fromkeys(["a.py", "e.md", "src/b.py", "src/deep/c.py", "src/deep/d.{x}", "été"], ""))
-    answer = find([served(tmp_path).readable(".")], glob, Stop())
-    assert list(answer.paths) == found
-    assert answer.total == len(found)
-
-
-@pytest.mark.parametrize("glob", ["[a", "{a", "a\\", "[z-a]"])
-def test_what_is_no_glob_is_refused(glob: str) -> None:
-    with pytest.raises(Invalid):
-        path_glob(glob)
-
-
-@pytest.mark.parametrize(
-    ("glob", "found"),
-    [(r"src\*.py", ["src/b.py"]), (r"**\c.py", ["src/deep/c.py"]), (r"src\deep\**", ["src/deep/c.py"])],
-)
-def test_a_backslash_parts_names_on_windows(
-    tmp_path: Path, glob: str, found: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(selection, "_WINDOWS", True)
-    fill(tmp_path, dict.fromkeys(["a.py", "src/b.py", "src/deep/c.py"], ""))
-    top = served(tmp_path).readable(".")
-    assert list(find([top], glob, Stop()).paths) == found
-    with pytest.raises(Invalid):
-        find([top], r"Q:\nowhere\*.py", Stop())
-
-
-@pytest.mark.parametrize("glob", ["", "/", "../*", "a/../b", "/no-such-folder/**", "file:///etc/*", "/\0", "a\0b"])
-def test_a_glob_that_means_nothing_below_the_folder_is_refused(tmp_path: Path, grep: Grep, glob: str) -> None:
-    fill(tmp_path, {"a": "x"})
-    with pytest.raises(Invalid) as raised:
-        find([served(tmp_path).readable(".")], glob, Stop())
-    assert raised.value.fix
-    for asked in (glob, f"!{glob}"):
-        with pytest.raises(Invalid):
-            grep("x", glob=asked)
-
-
-def test_a_glob_may_begin_with_the_path_of_the_searched_folder(tmp_path: Path, grep: Grep) -> None:
-    fill(tmp_path, {"a.py": "x", "sub/b.py": "x", "sub/c/d.py": "x"})
-    policy = served(tmp_path)
-    for glob, path, found in (
-        (f"{tmp_path}/**", ".", ["a.py", "sub/b.py", "sub/c/d.py"]),
-        (f"{tmp_path}/*.py", ".", ["a.py"]),
-        (f"{tmp_path}/sub/*.py", ".", ["sub/b.py"]),
-        (f"{tmp_path}/sub/**", "sub", ["sub/b.py", "sub/c/d.py"]),
-        ("/sub/*.py", ".", ["sub/b.py"]),
-        ("sub/*.py", "sub", ["sub/b.py"]),
-        ("sub/c/**", "sub", ["sub/c/d.py"]),
-    ):
-        assert list(find([policy.readable(path)], glob, Stop()).paths) == found
-        assert grep("x", path, glob=glob, files_only=True) == found
-    assert grep("x", glob=f"!{tmp_path}/sub/**", files_only=True) == ["a.py"]
-    with pytest.raises(Invalid, match="searched folder"):
-        find([policy.readable("sub")], f"{tmp_path}/other/*", Stop())
-
-
-def test_a_glob_may_begin_with_the_name_of_a_served_folder(tmp_path: Path) -> None:
-    fill(tmp_path, {"one/a": "x", "two/a": "x", "two/one/a": "x"})
-    policy = served(tmp_path / "one", tmp_path / "two")
-    tops = [policy.top(root) for root in policy.roots]
-    assert list(find(tops, "one/*", Stop()).paths) == ["one/a", "two/one/a"]
-    assert list(find(tops, f"{tmp_path}/two/a", Stop()).paths) == ["two/a"]
-    assert [path for path, _, _ in search(tops, Query("x", glob="two/a"), None, Stop()).files] == ["two/a"]
-
-
-@on_linux
-@pytest.mark.parametrize("glob", ["café*", "cafe\u0301*", "caf?.txt", "**/cafe\u0301.txt", "sub/{café.txt,b}"])
-def test_a_glob_finds_a_name_however_it_is_composed(tmp_path: Path, grep: Grep, glob: str) -> None:
-    fill(tmp_path, {"sub/cafe\u0301.txt": "x", "sub/café.md": "x", "other": "x"})
-    expected = ["sub/cafe\u0301.txt"] + ["sub/café.md"] * glob.endswith("*")
-    assert sorted(find([served(tmp_path).readable(".")], glob, Stop()).paths) == sorted(expected)
-    assert sorted(grep("x", glob=glob, files_only=True)) == sorted(expected)
-    assert grep("x", glob=f"!{glob}", files_only=True)[0] == "other"
-
-
-@on_linux
-@pytest.mark.parametrize("blank", [" ", "\u202f", "\u00a0"])
-def test_a_glob_finds_the_blanks_of_screenshots(tmp_path: Path, grep: Grep, blank: str) -> None:
-    names = ["at 1.23 PM.png", "at 1.23\u00a0PM.png", "at 1.23\u202fPM.png"]
-    fill(tmp_path, dict.fromkeys([*names, "at 1.23-PM.png"], "x"))
-    glob = f"*1.23{blank}PM.png"
-    assert list(find([served(tmp_path).readable(".")], glob, Stop()).paths) == names
-    assert grep("x", glob=glob, files_only=True) == names
-
-
-def test_the_newest_names_first_page_by_page(tmp_path: Path) -> None:
-    fill(tmp_path, {f"d{number % 3}/{number}.txt": "" for number in range(20)})
-    for number in range(20):
-        os.utime(tmp_path / f"d{number % 3}" / f"{number}.txt", (number // 4, number // 4))
-    found, cursor = list[str](), None
-    while True:
-        page = find([served(tmp_path).readable(".")], "*", Stop(), newest_first=True, limit=3, cursor=cursor)
-        found += page.paths
-        cursor = page.cursor
-        if cursor is None:
-            break
-        assert page.text().startswith("[3 of 20; continue with cursor=")
-    ages = [int(path.rpartition("/")[2].removesuffix(".txt")) // 4 for path in found]
-    assert len(set(found)) == 20
-    assert ages == sorted(ages, reverse=True)
-
-
 @on_linux
 def test_names_that_no_text_spells_are_found_and_reached(tmp_path: Path) -> None:
     Path(os.fsdecode(bytes(tmp_path) + b"/\xff.txt")).write_text("needle")
@@ -689,12 +411,6 @@ def test_some_expressions_have_no_twin_over_bytes() -> None:
     assert byte_pattern(r"\d[^\w\D-]x.*{", literal=False, ignore_case=False) == (
         r"[0-9](?:[^0-9A-Za-z_\D\x2d\n]|[\x80-\xff][^\n]{0,3})x[^\n]*\{"
     )
-
-
-def test_a_set_of_globs_tells_all_that_match() -> None:
-    matching = path_set([translate(glob) for glob in ("**/*.py", "a/**", "b")])
-    assert sorted(matching(b"a/x.py")) == [0, 1]
-    assert not matching(b"c")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="paths of any length")

@@ -8,6 +8,7 @@ _SHARED = "shared/src/mcp_batteries"
 
 _HEARING = (
     "tests/shared/test_hub.py",
+    "tests/shared/test_hub_limits.py",
     "tests/shared/test_subscribers.py",
     "tests/shared/test_followers.py",
     "tests/simulation/test_simulation.py",

@@ -1,192 +1,34 @@
 """Who is told what, in both eras, by the hub on a stock `MCPServer` with a scripted source."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Collection, Hashable
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Collection, Hashable
 from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
-from anyio.abc import TaskStatus
 from mcp import MCPError
 from mcp.client import Client
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.subscriptions import InMemorySubscriptionBus
 from mcp.shared.subscriptions import PromptsListChanged, ResourceUpdated, ToolsListChanged
 from mcp_types import (
-    INVALID_PARAMS,
     Implementation,
-    ResourceListChangedNotification,
-    ResourceUpdatedNotification,
     TextContent,
-    ToolListChangedNotification,
 )
 
-from mcp_batteries.errors import NotFound, Problem, Refused
+from mcp_batteries.errors import NotFound, Problem
 from mcp_batteries.protocol import RESOURCE_NOT_FOUND
 from mcp_batteries.sdk import lowlevel
 from mcp_batteries.subscriptions import hub as module
 from mcp_batteries.subscriptions.hub import Hub
-from mcp_batteries.subscriptions.topics import Subscriber
+from shared.hearing import ERAS, SECONDS, Inbox, Script, listener, serve
 
 pytestmark = [
     pytest.mark.anyio,
     # The legacy verbs of the SDK's client, on purpose.
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
 ]
-
-SECONDS = 10
-ERAS = ["legacy", "2026-07-28"]
-
-
-class Script:
-    """A source that does as it is told. `s:` URIs are its own; case does not matter in them; `s:no...` is refused.
-
-    It tells of nothing that it does not watch, as every real source does.
-    """
-
-    list_keys: Collection[Hashable] = ("root",)
-
-    def __init__(self) -> None:
-        self.watched: set[Hashable] = set()
-        self._changed: Callable[[Collection[Hashable]], None]
-        self.armed = anyio.Event()
-        self.armed.set()
-        self.asked = anyio.Event()
-        self.error: Exception | None = None
-        self.news = anyio.Event()
-
-    def key(self, uri: str) -> Hashable | None:
-        if not uri.startswith("s:"):
-            return None
-        if uri.startswith("s:no"):
-            raise Refused("`s:no` is outside what is served.", "Ask for `s:yes`.")
-        return uri.removeprefix("s:").lower()
-
-    async def add(self, keys: Collection[Hashable]) -> None:
-        assert self.watched.isdisjoint(keys)
-        self.asked.set()
-        await self.armed.wait()
-        if self.error:
-            raise self.error
-        self.watched.update(keys)
-        self._tell()
-
-    def discard(self, keys: Collection[Hashable]) -> None:
-        self.watched.difference_update(keys)
-        self._tell()
-
-    async def run(self, changed: Callable[[Collection[Hashable]], None]) -> None:
-        self._changed = changed
-        try:
-            await anyio.sleep_forever()
-        finally:
-            self.watched.clear()
-            self._tell()
-
-    def changed(self, keys: Collection[Hashable]) -> None:
-        self._changed([key for key in keys if key in self.watched])
-
-    async def watches(self, *keys: Hashable) -> None:
-        """Wait until exactly `keys` are watched."""
-        with anyio.fail_after(SECONDS):
-            while self.watched != set(keys):
-                await self.news.wait()
-
-    def _tell(self) -> None:
-        self.news.set()
-        self.news = anyio.Event()
-
-
-class Inbox:
-    """What a client was notified of, in order; list changes as `None`."""
-
-    def __init__(self) -> None:
-        self.items: list[str | None] = []
-        self.news = anyio.Event()
-
-    def put(self, item: str | None) -> None:
-        self.items.append(item)
-        self.news.set()
-        self.news = anyio.Event()
-
-    async def message(self, message: Any) -> None:
-        match message:
-            case ResourceUpdatedNotification():
-                self.put(str(message.params.uri))
-            case ResourceListChangedNotification():
-                self.put(None)
-            case ToolListChangedNotification():
-                self.put("tools")
-            case _:
-                pass
-
-    async def take(self, item: str | None) -> None:
-        """Wait for `item`, and drop what came until then."""
-        with anyio.fail_after(SECONDS):
-            while item not in self.items:
-                await self.news.wait()
-        del self.items[: self.items.index(item) + 1]
-
-
-class Listener:
-    """One client, whichever way its era subscribes."""
-
-    def __init__(self, client: Client, inbox: Inbox, era: str, tasks: anyio.abc.TaskGroup) -> None:
-        self.client, self.inbox, self.era, self.tasks = client, inbox, era, tasks
-        self.scopes: dict[str | None, anyio.CancelScope] = {}
-
-    async def subscribe(self, *uris: str) -> None:
-        for uri in uris:
-            if self.era == "legacy":
-                await self.client.subscribe_resource(uri)
-            else:
-                await self.tasks.start(self.listen, uri)
-
-    async def unsubscribe(self, uri: str) -> None:
-        if self.era == "legacy":
-            await self.client.unsubscribe_resource(uri)
-        else:
-            self.scopes.pop(uri).cancel()
-
-    async def follow_list(self) -> None:
-        if self.era == "legacy":
-            await self.client.list_resources()
-        else:
-            await self.tasks.start(self.listen, None)
-
-    async def listen(self, uri: str | None, *, task_status: TaskStatus[None]) -> None:
-        with anyio.CancelScope() as self.scopes[uri]:
-            asked: dict[str, Any] = (
-                {"resources_list_changed": True} if uri is None else {"resource_subscriptions": [uri]}
-            )
-            async with self.client.listen(**asked) as events:
-                task_status.started()
-                async for event in events:
-                    self.inbox.put(event.uri if isinstance(event, ResourceUpdated) else None)
-
-
-def serve(*sources: Any, **options: Any) -> tuple[MCPServer[Any], Hub]:
-    hub = Hub(sources, **options)
-
-    @asynccontextmanager
-    async def lifespan(_: MCPServer[Any]) -> AsyncGenerator[None]:
-        async with hub.running():
-            yield
-
-    server: MCPServer[Any] = MCPServer("stock", lifespan=lifespan, subscriptions=hub.bus)
-    hub.install(server)
-    return server, hub
-
-
-@asynccontextmanager
-async def listener(server: MCPServer[Any], era: str) -> AsyncGenerator[Listener]:
-    inbox = Inbox()
-    handler = inbox.message if era == "legacy" else None
-    async with Client(server, mode=era, message_handler=handler) as client, anyio.create_task_group() as tasks:
-        yield Listener(client, inbox, era, tasks)
-        tasks.cancel_scope.cancel()
 
 
 @pytest.fixture(params=ERAS)
@@ -285,21 +127,6 @@ async def test_who_gives_up_waiting_leaves_nothing_and_takes_nothing_from_others
         await client.client.list_tools()
         source.armed.set()
         await source.watches("a")
-
-
-async def test_a_burst_is_a_handful_of_notices_and_the_last_is_the_last() -> None:
-    source = Script()
-    server, _ = serve(source)
-    async with listener(server, "legacy") as client:
-        await client.subscribe("s:a")
-        for _ in range(1000):
-            source.changed(["a"])
-        await client.inbox.take("s:a")
-        await client.inbox.take("s:a")
-        # What changes now is told after now, though it was told a moment ago.
-        source.changed(["a"])
-        await client.inbox.take("s:a")
-        assert client.inbox.items == []
 
 
 async def test_refused_is_said_to_legacy_clients_with_the_reason() -> None:
@@ -460,22 +287,6 @@ async def test_a_modern_client_that_only_lists_is_told_nothing() -> None:
         assert source.watched == set()
 
 
-async def test_a_subscriber_is_ended_in_the_middle_of_sending() -> None:
-    sending = anyio.Event()
-
-    async def send(event: Any) -> None:
-        sending.set()
-        await anyio.sleep_forever()
-
-    reader = Subscriber(send)
-    with anyio.fail_after(SECONDS):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(reader.pump)
-            reader.push(ResourceUpdated("s:a"))
-            await sending.wait()
-            reader.stop()
-
-
 async def test_announcements_travel_over_the_bus_that_is_given(era: str) -> None:
     bus = InMemorySubscriptionBus()
     server, hub = serve(bus=bus)
@@ -540,183 +351,6 @@ async def test_capabilities_say_so(mode: str) -> None:
     options = hub.options(server)
     assert options.capabilities.resources == resources
     assert options == lowlevel(server).create_initialization_options()
-
-
-async def test_a_closed_connection_releases_everything(era: str) -> None:
-    source = Script()
-    server, hub = serve(source)
-    async with hub.running(), listener(server, era) as stays:
-        await stays.subscribe("s:kept")
-        async with listener(server, era) as leaves:
-            await leaves.follow_list()
-            await leaves.subscribe("s:a", "s:kept")
-            assert source.watched == {"a", "kept", "root"}
-        await source.watches("kept")
-        source.changed(["kept"])
-        await stays.inbox.take("s:kept")
-        assert len(hub._connections) == (era == "legacy")
-
-
-async def test_when_one_block_ends_another_takes_over() -> None:
-    """The SDK's SSE transport enters the lifespan once for each connection."""
-    source = Script()
-    server, _ = serve(source)
-    ready, leave = anyio.Event(), anyio.Event()
-
-    async def first() -> None:
-        async with listener(server, "legacy") as client:
-            await client.subscribe("s:a")
-            ready.set()
-            await leave.wait()
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(first)
-        await ready.wait()
-        async with listener(server, "legacy") as client:
-            await client.subscribe("s:b")
-            leave.set()
-            await source.watches("b")
-            source.changed(["b"])
-            await client.inbox.take("s:b")
-
-
-async def test_a_reader_that_stalls_harms_nobody(era: str) -> None:
-    source = Script()
-    server, hub = serve(source)
-    stall = anyio.Event()
-    stalled: list[str] = []
-
-    async with hub.running(), listener(server, era) as client:
-        # What a stalled pipe is to the hub: a send that does not return.
-        async def send(event: Any) -> None:
-            stalled.append(event.uri)
-            await stall.wait()
-
-        reader = Subscriber(send)
-        for number in range(50):
-            hub._subscribers.subscribe(reader, f"s:{number}")
-        await client.subscribe("s:0")
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(reader.pump)
-            for _ in range(20):
-                source.changed([str(number) for number in range(50)])
-                await client.inbox.take("s:0")
-            assert len(stalled) == 1
-            assert len(reader._pending) <= 50
-            stall.set()
-            reader.end()
-        assert set(stalled) == {f"s:{number}" for number in range(50)}
-        hub._subscribers.unsubscribe_all(reader)
-        await source.watches("0")
-
-
-async def test_what_waits_behind_a_stall_is_not_told_to_who_unsubscribed() -> None:
-    source = Script()
-    server, hub = serve(source)
-    stall = anyio.Event()
-    sent: list[str] = []
-
-    async def send(event: Any) -> None:
-        sent.append(event.uri)
-        await stall.wait()
-
-    async with listener(server, "legacy") as client:
-        await client.subscribe("s:0", "s:1", "s:2")
-        reader = Subscriber(send)
-        for number in range(3):
-            hub._subscribers.subscribe(reader, f"s:{number}")
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(reader.pump)
-            source.changed(["0", "1", "2"])
-            await client.inbox.take("s:2")
-            assert sent == ["s:0"]
-            hub._subscribers.unsubscribe(reader, "s:1")
-            stall.set()
-            reader.end()
-    assert sent == ["s:0", "s:2"]
-
-
-async def test_more_changes_at_once_than_the_sdk_would_buffer() -> None:
-    """A checkout below 3,000 subscribed files neither ends a stream nor loses one."""
-    source = Script()
-    server, _ = serve(source)
-    uris = [f"s:{number}" for number in range(3000)]
-    seen: list[str] = []
-    async with Client(server, mode="2026-07-28") as client:
-        first, second = uris[:1000], uris[1000:]
-        async with (
-            client.listen(resource_subscriptions=first) as some,
-            client.listen(resource_subscriptions=second) as others,
-        ):
-            source.changed([uri.removeprefix("s:") for uri in first])
-            with anyio.fail_after(SECONDS):
-                async for event in some:
-                    assert isinstance(event, ResourceUpdated)
-                    seen.append(event.uri)
-                    if len(seen) == 1000:
-                        break
-            assert seen == first
-            assert len(others.honored.resource_subscriptions or ()) == 2000
-
-
-async def test_a_thousand_subscriptions(era: str) -> None:
-    source = Script()
-    server, _ = serve(source)
-    async with listener(server, era) as client:
-        uris = [f"s:{number}" for number in range(1000)]
-        await client.subscribe(*uris)
-        assert len(source.watched) == 1000
-        for uri in uris[::100]:
-            source.changed([uri.removeprefix("s:")])
-            await client.inbox.take(uri)
-
-
-async def test_subscriptions_of_a_connection_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_URIS", 2)
-    server, _ = serve(Script())
-    async with listener(server, "legacy") as client:
-        await client.subscribe("s:a", "s:b", "s:a")
-        with pytest.raises(MCPError, match="Unsubscribe"):
-            await client.subscribe("s:c")
-    server, _ = serve(Script())
-    async with (
-        Client(server, mode="2026-07-28") as modern,
-        modern.listen(resource_subscriptions=["s:a", "s:b", "s:c"]) as events,
-    ):
-        assert events.honored.resource_subscriptions == ["s:a", "s:b"]
-
-
-async def test_streams_are_limited() -> None:
-    server, _ = serve(Script(), max_streams=1)
-    async with Client(server, mode="2026-07-28") as client:
-        async with client.listen(resources_list_changed=True):
-            with pytest.raises(MCPError, match="End one") as raised:
-                async with client.listen(resources_list_changed=True):
-                    pass
-            assert raised.value.code == INVALID_PARAMS
-        async with client.listen(resources_list_changed=True):
-            pass
-
-
-async def test_closing_tells_what_is_left_and_ends_the_streams() -> None:
-    source = Script()
-    server, hub = serve(source)
-    async with Client(server, mode="2026-07-28") as client:
-        async with (
-            client.listen(resource_subscriptions=["s:a"]) as events,
-            client.listen(resources_list_changed=True) as idle,
-        ):
-            source.changed(["a"])
-            with anyio.fail_after(SECONDS):
-                assert await anext(aiter(events)) == ResourceUpdated("s:a")
-            source.changed(["a"])
-            hub.close()
-            with anyio.fail_after(SECONDS):
-                assert [event async for event in events] == [ResourceUpdated("s:a")]
-                assert [event async for event in idle] == []
-        async with client.listen(resources_list_changed=True) as late:
-            with anyio.fail_after(SECONDS):
-                assert [event async for event in late] == []
 
 
 async def test_other_lists_are_told_to_who_asked_for_them() -> None:

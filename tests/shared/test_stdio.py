@@ -1,15 +1,9 @@
 """The hardened stdio transport against a server that misbehaves on request (`toy_server.py`)."""
 
 import json
-import os
-import select
 import signal
 import subprocess
 import sys
-from collections import Counter
-from collections.abc import Generator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -18,20 +12,9 @@ from mcp_types.jsonrpc import JSONRPCNotification, JSONRPCResponse
 
 from mcp_batteries.testing.wire import MODERN, Message, StdioWire, WireError
 from mcp_batteries.transports.jsonrpc import Malformed, dump, parse, peek_id
+from shared.stdio_subject import OPENING, TOY, WAYS, call, on_posix, text_of, toy
 
-TOY = [sys.executable, str(Path(__file__).with_name("toy_server.py"))]
-on_posix = pytest.mark.skipif(sys.platform == "win32", reason="uses signals, a shell, a terminal or select() on pipes")
-WAYS = pytest.mark.parametrize("way", ["pollable=0"] if sys.platform == "win32" else ["pollable=1", "pollable=0"])
-"""Pipes waited for by the event loop, and carried by threads as on Windows."""
 ERAS = pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
-
-
-def toy(*limits: str, revision: str = "2025-11-25", **options: Any) -> StdioWire:
-    return StdioWire([*TOY, *limits], revision=revision, **options)
-
-
-def text_of(result: Message) -> str:
-    return result["content"][0]["text"]
 
 
 async def begin(wire: StdioWire, tool: str, **arguments: Any) -> int:
@@ -378,221 +361,6 @@ async def test_it_goes_when_its_parent_dies(way: str) -> None:
             1 if sys.platform == "win32" else -signal.SIGKILL
         )  # And the last holder of stdout is gone.
     assert "lifespan left" in wire.stderr
-
-
-# Descriptors, seen by a host that is not so kind
-
-HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "host", "version": "1"}}
-
-
-def line(request_id: int | None, method: str, **params: Any) -> bytes:
-    message: Message = {"jsonrpc": "2.0", "method": method, "params": params}
-    return json.dumps(message if request_id is None else {**message, "id": request_id}).encode() + b"\n"
-
-
-def call(request_id: int, tool: str, **arguments: Any) -> bytes:
-    return line(request_id, "tools/call", name=tool, arguments=arguments, _meta={"progressToken": request_id})
-
-
-OPENING = line(0, "initialize", **HELLO) + line(None, "notifications/initialized")
-
-
-@contextmanager
-def host(*limits: str) -> Generator[subprocess.Popen[bytes]]:
-    """An opened toy server on plain pipes; killed at the end if it still runs."""
-    pipe = subprocess.PIPE
-    with subprocess.Popen([*TOY, *limits], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as process:
-        assert process.stdin and process.stdout
-        try:
-            process.stdin.write(OPENING)
-            process.stdin.flush()
-            assert json.loads(process.stdout.readline())["id"] == 0
-            yield process
-        finally:
-            process.kill()
-
-
-def resident_bytes(pid: int) -> int:
-    """The most memory the process ever had, in bytes."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
-
-
-on_linux = pytest.mark.skipif(sys.platform != "linux", reason="reads the memory figure from /proc")
-
-
-@on_linux
-@WAYS
-def test_an_unread_stdout_holds_the_client_back_instead_of_filling_memory(way: str) -> None:
-    with host("max_in_flight=256", way) as process:
-        assert process.stdin and process.stdout
-        before = resident_bytes(process.pid)
-        unsent = b"".join(call(number, "echo", text="x" * 1000) for number in range(1, 6001))
-        os.set_blocking(process.stdin.fileno(), False)
-        # Once the server stops reading, the pipe stays full; a slow machine only makes the test milder.
-        while unsent and select.select([], [process.stdin], [], 2)[1]:
-            unsent = unsent[os.write(process.stdin.fileno(), unsent[:65536]) :]
-        assert unsent
-        assert resident_bytes(process.pid) - before < 32 * 1024 * 1024
-
-        answered: Counter[int] = Counter()
-        while unsent:
-            answered[json.loads(process.stdout.readline())["id"]] += 1
-            if select.select([], [process.stdin], [], 0)[1]:
-                unsent = unsent[os.write(process.stdin.fileno(), unsent[:65536]) :]
-        process.stdin.close()
-        answered.update(json.loads(text)["id"] for text in process.stdout)
-        assert answered == Counter(range(1, 6001))
-        assert process.wait(10) == 0
-
-
-@pytest.mark.anyio
-@on_linux
-async def test_stderr_that_nobody_reads_is_not_kept() -> None:
-    async with toy(read_stderr=False) as wire:
-        await wire.open()
-        await wire.call("shout", size=2_000_000)
-        before = resident_bytes(wire.process.pid)
-        for _ in range(30):
-            await wire.call("shout", size=2_000_000)
-        assert resident_bytes(wire.process.pid) - before < 16 * 1024 * 1024
-
-
-@on_linux
-def test_a_line_too_long_is_not_kept() -> None:
-    with host("max_line=1000000") as process:
-        assert process.stdin and process.stdout
-        before = resident_bytes(process.pid)
-        for _ in range(64):
-            process.stdin.write(b"x" * 1_000_000)
-        process.stdin.write(b"\n")
-        process.stdin.flush()
-        assert json.loads(process.stdout.readline())["error"]["code"] == -32600
-        assert resident_bytes(process.pid) - before < 16 * 1024 * 1024
-
-
-@on_posix
-@WAYS
-def test_a_cancelled_notification_is_never_torn(way: str) -> None:
-    with host(way) as process:
-        assert process.stdin and process.stdout
-        process.stdin.write(call(1, "tell", size=3_000_000))
-        process.stdin.flush()
-        assert select.select([process.stdout], [], [], 10)[0]  # It is being written, and nobody reads.
-        process.stdin.write(line(None, "notifications/cancelled", requestId=1) + call(2, "echo", text="next"))
-        process.stdin.close()
-        told, answer = (json.loads(text) for text in process.stdout)
-        assert (told["method"], answer["id"]) == ("notifications/progress", 2)
-
-
-@on_posix
-@WAYS
-def test_a_signal_does_not_tear_the_line_being_written(way: str) -> None:
-    with host(way) as process:
-        assert process.stdin and process.stdout
-        process.stdin.write(call(1, "echo", text="x" * 3_000_000))
-        process.stdin.flush()
-        assert select.select([process.stdout], [], [], 10)[0]
-        process.terminate()
-        assert [json.loads(text)["id"] for text in process.stdout] == [1]
-        assert process.wait(10) == 143
-
-
-@WAYS
-def test_it_goes_when_nobody_reads_its_stdout(way: str) -> None:
-    with host(way) as process:
-        assert process.stdout
-        process.stdout.close()
-        assert process.wait(10) == 0
-
-
-@WAYS
-def test_it_goes_when_a_write_finds_nobody(way: str) -> None:
-    with host("drain_seconds=600", way) as process:
-        assert process.stdin and process.stdout
-        process.stdin.write(call(1, "slow", seconds=600) + call(2, "echo", text="x"))
-        process.stdin.flush()
-        process.stdout.close()
-        process.stdin.close()
-        assert process.wait(10) == 0
-
-
-def test_a_file_as_input_and_as_output(tmp_path: Path) -> None:
-    (tmp_path / "in").write_bytes(OPENING + call(1, "echo", text="from a file"))
-    with (tmp_path / "in").open("rb") as stdin, (tmp_path / "out").open("wb") as stdout:
-        subprocess.run(TOY, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, timeout=20, check=True)
-    answers = [json.loads(text) for text in (tmp_path / "out").read_text("utf-8").splitlines()]
-    assert text_of(answers[1]["result"]) == "from a file"
-
-
-@on_posix
-@pytest.mark.parametrize("redirection", ["</dev/null", "<&-", "<&- >&-", "2>&-"])
-def test_missing_streams_are_the_end_of_input(redirection: str) -> None:
-    command = ["sh", "-c", f'exec "$0" "$@" {redirection}', *TOY]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=20, check=False)
-    assert (done.returncode, done.stdout) == (0, b"")
-
-
-@on_posix
-def test_a_terminal_works_and_keeps_its_flags() -> None:
-    outer, inner = os.openpty()
-    try:
-        with subprocess.Popen(TOY, stdin=inner, stdout=inner, stderr=subprocess.DEVNULL) as process:
-            os.write(outer, OPENING)
-            seen = b""
-            while b'"result"' not in seen:
-                assert select.select([outer], [], [], 10)[0]
-                seen += os.read(outer, 65536)
-            assert os.get_blocking(inner)
-            os.write(outer, b"\x04")  # Ctrl-D
-            assert process.wait(10) == 0
-    finally:
-        os.close(outer)
-        os.close(inner)
-
-
-@on_posix
-def test_the_flags_of_a_shared_pipe_come_back() -> None:
-    source, sink = os.pipe()
-    with os.fdopen(source, "rb") as reader, os.fdopen(sink, "wb") as ours:
-        with subprocess.Popen(TOY, stdin=subprocess.PIPE, stdout=ours, stderr=subprocess.DEVNULL) as process:
-            assert process.stdin
-            process.stdin.write(OPENING)
-            process.stdin.flush()
-            assert json.loads(reader.readline())["id"] == 0
-            assert not os.get_blocking(sink)
-            process.stdin.close()
-            assert process.wait(10) == 0
-        assert os.get_blocking(sink)
-
-
-CLAIMS = """
-from mcp_batteries.transports.stdio import serve as stdio
-import os, sys
-before = set(sys.modules)
-claim = stdio.claim()
-assert not {"mcp", "anyio", "pydantic"} & set(sys.modules)
-print("diverted")
-try:
-    stdio.claim()
-except RuntimeError as error:
-    print(error)
-assert os.read(0, 1) == b""
-claim.close()
-print("back", os.read(0, 5).decode())
-stdio.claim()
-print("never flushed by hand")
-"""
-
-
-def test_a_claim_takes_the_streams_and_gives_them_back() -> None:
-    done = subprocess.run([sys.executable, "-c", CLAIMS], input=b"hello", capture_output=True, timeout=20, check=True)
-    assert done.stdout.splitlines() == [b"back hello"]
-    assert done.stderr.decode().splitlines() == [
-        "diverted",
-        "standard input and output are claimed already",
-        "never flushed by hand",
-    ]
 
 
 FAILS = """

@@ -1,0 +1,38 @@
+"""A search as a fixture, by our own engine and with ripgrep."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from filesystem.reading import Grep, served
+from mcp_batteries.limits import Stop
+from mcp_fs.engine.search import candidates, ripgrep
+from mcp_fs.engine.search.contents import search
+from mcp_fs.engine.search.query import Query
+
+RIPGREP = ripgrep.command()
+
+
+@pytest.fixture(params=["own", "ripgrep"])
+def program(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str | None:
+    """None for our own engine alone; else ripgrep, asked from the first file on."""
+    if request.param == "own":
+        return None
+    if RIPGREP is None:
+        pytest.skip("ripgrep is not installed")
+    monkeypatch.setattr(candidates, "_OWN_FILES", 0)
+    return RIPGREP
+
+
+@pytest.fixture
+def grep(tmp_path: Path, program: str | None) -> Grep:
+    """The lines of an answer, without the first one."""
+
+    def run(pattern: str, path: str = ".", **query: object) -> list[str]:
+        answer = search([served(tmp_path).readable(path)], Query(pattern, **query), None, Stop(), program)  # type: ignore[arg-type]
+        assert answer.cursor is None
+        return answer.text().splitlines()[1:]
+
+    return run

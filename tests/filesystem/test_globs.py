@@ -1,0 +1,143 @@
+"""What globs mean, in finding names and in narrowing searches."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from filesystem.reading import Grep, fill, on_linux, served
+from mcp_batteries.errors import Invalid
+from mcp_batteries.limits import Stop
+from mcp_fs.engine.search import selection
+from mcp_fs.engine.search.contents import search
+from mcp_fs.engine.search.find import find
+from mcp_fs.engine.search.glob import path_glob, translate
+from mcp_fs.engine.search.query import Query
+from mcp_fs.engine.search.regex import path_set
+from mcp_fs.engine.walk import Filter
+
+
+def test_globs_and_types(tmp_path: Path, grep: Grep) -> None:
+    fill(tmp_path, {"a.py": "x", "b.ts": "x", "src/c.py": "x", "src/d.tsx": "x", ".e.py": "x"})
+    assert grep("x", glob="*.py") == ["a.py:1:x", "src/c.py:1:x"]
+    assert grep("x", glob="!*.py") == ["b.ts:1:x", "src/d.tsx:1:x"]
+    assert grep("x", glob="src/**") == ["src/c.py:1:x", "src/d.tsx:1:x"]
+    assert grep("x", glob="*.{ts,tsx}") == ["b.ts:1:x", "src/d.tsx:1:x"]
+    assert grep("x", file_type="py") == ["a.py:1:x", "src/c.py:1:x"]
+    assert grep("x", file_type="py", wanted=Filter(hidden=True)) == [".e.py:1:x", "a.py:1:x", "src/c.py:1:x"]
+    with pytest.raises(Invalid, match="no file type"):
+        grep("x", file_type="python3000")
+
+
+@pytest.mark.parametrize(
+    ("glob", "found"),
+    [
+        ("*.py", ["a.py", "src/b.py", "src/deep/c.py"]),
+        ("src/*.py", ["src/b.py"]),
+        ("src/**/*.py", ["src/b.py", "src/deep/c.py"]),
+        ("**/deep/**", ["src/deep/c.py", "src/deep/d.{x}"]),
+        ("*.{py,md}", ["a.py", "e.md", "src/b.py", "src/deep/c.py"]),
+        ("[ae].*", ["a.py", "e.md"]),
+        ("[!a].??", ["e.md", "src/b.py", "src/deep/c.py"]),
+        *([] if sys.platform == "win32" else [(r"*.\{x\}", ["src/deep/d.{x}"])]),
+        ("é*", ["été"]),
+        ("?t?", ["été"]),
+        ("????", ["a.py", "e.md", "src/b.py", "src/deep/c.py"]),
+        ("deep/", ["src/deep/"]),
+        ("/a.py", ["a.py"]),
+        ("nothing", []),
+    ],
+)
+def test_names_by_glob(tmp_path: Path, glob: str, found: list[str]) -> None:
+    fill(tmp_path, dict.fromkeys(["a.py", "e.md", "src/b.py", "src/deep/c.py", "src/deep/d.{x}", "été"], ""))
+    answer = find([served(tmp_path).readable(".")], glob, Stop())
+    assert list(answer.paths) == found
+    assert answer.total == len(found)
+
+
+@pytest.mark.parametrize("glob", ["[a", "{a", "a\\", "[z-a]"])
+def test_what_is_no_glob_is_refused(glob: str) -> None:
+    with pytest.raises(Invalid):
+        path_glob(glob)
+
+
+@pytest.mark.parametrize(
+    ("glob", "found"),
+    [(r"src\*.py", ["src/b.py"]), (r"**\c.py", ["src/deep/c.py"]), (r"src\deep\**", ["src/deep/c.py"])],
+)
+def test_a_backslash_parts_names_on_windows(
+    tmp_path: Path, glob: str, found: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selection, "_WINDOWS", True)
+    fill(tmp_path, dict.fromkeys(["a.py", "src/b.py", "src/deep/c.py"], ""))
+    top = served(tmp_path).readable(".")
+    assert list(find([top], glob, Stop()).paths) == found
+    with pytest.raises(Invalid):
+        find([top], r"Q:\nowhere\*.py", Stop())
+
+
+@pytest.mark.parametrize("glob", ["", "/", "../*", "a/../b", "/no-such-folder/**", "file:///etc/*", "/\0", "a\0b"])
+def test_a_glob_that_means_nothing_below_the_folder_is_refused(tmp_path: Path, grep: Grep, glob: str) -> None:
+    fill(tmp_path, {"a": "x"})
+    with pytest.raises(Invalid) as raised:
+        find([served(tmp_path).readable(".")], glob, Stop())
+    assert raised.value.fix
+    for asked in (glob, f"!{glob}"):
+        with pytest.raises(Invalid):
+            grep("x", glob=asked)
+
+
+def test_a_glob_may_begin_with_the_path_of_the_searched_folder(tmp_path: Path, grep: Grep) -> None:
+    fill(tmp_path, {"a.py": "x", "sub/b.py": "x", "sub/c/d.py": "x"})
+    policy = served(tmp_path)
+    for glob, path, found in (
+        (f"{tmp_path}/**", ".", ["a.py", "sub/b.py", "sub/c/d.py"]),
+        (f"{tmp_path}/*.py", ".", ["a.py"]),
+        (f"{tmp_path}/sub/*.py", ".", ["sub/b.py"]),
+        (f"{tmp_path}/sub/**", "sub", ["sub/b.py", "sub/c/d.py"]),
+        ("/sub/*.py", ".", ["sub/b.py"]),
+        ("sub/*.py", "sub", ["sub/b.py"]),
+        ("sub/c/**", "sub", ["sub/c/d.py"]),
+    ):
+        assert list(find([policy.readable(path)], glob, Stop()).paths) == found
+        assert grep("x", path, glob=glob, files_only=True) == found
+    assert grep("x", glob=f"!{tmp_path}/sub/**", files_only=True) == ["a.py"]
+    with pytest.raises(Invalid, match="searched folder"):
+        find([policy.readable("sub")], f"{tmp_path}/other/*", Stop())
+
+
+def test_a_glob_may_begin_with_the_name_of_a_served_folder(tmp_path: Path) -> None:
+    fill(tmp_path, {"one/a": "x", "two/a": "x", "two/one/a": "x"})
+    policy = served(tmp_path / "one", tmp_path / "two")
+    tops = [policy.top(root) for root in policy.roots]
+    assert list(find(tops, "one/*", Stop()).paths) == ["one/a", "two/one/a"]
+    assert list(find(tops, f"{tmp_path}/two/a", Stop()).paths) == ["two/a"]
+    assert [path for path, _, _ in search(tops, Query("x", glob="two/a"), None, Stop()).files] == ["two/a"]
+
+
+@on_linux
+@pytest.mark.parametrize("glob", ["café*", "cafe\u0301*", "caf?.txt", "**/cafe\u0301.txt", "sub/{café.txt,b}"])
+def test_a_glob_finds_a_name_however_it_is_composed(tmp_path: Path, grep: Grep, glob: str) -> None:
+    fill(tmp_path, {"sub/cafe\u0301.txt": "x", "sub/café.md": "x", "other": "x"})
+    expected = ["sub/cafe\u0301.txt"] + ["sub/café.md"] * glob.endswith("*")
+    assert sorted(find([served(tmp_path).readable(".")], glob, Stop()).paths) == sorted(expected)
+    assert sorted(grep("x", glob=glob, files_only=True)) == sorted(expected)
+    assert grep("x", glob=f"!{glob}", files_only=True)[0] == "other"
+
+
+@on_linux
+@pytest.mark.parametrize("blank", [" ", "\u202f", "\u00a0"])
+def test_a_glob_finds_the_blanks_of_screenshots(tmp_path: Path, grep: Grep, blank: str) -> None:
+    names = ["at 1.23 PM.png", "at 1.23\u00a0PM.png", "at 1.23\u202fPM.png"]
+    fill(tmp_path, dict.fromkeys([*names, "at 1.23-PM.png"], "x"))
+    glob = f"*1.23{blank}PM.png"
+    assert list(find([served(tmp_path).readable(".")], glob, Stop()).paths) == names
+    assert grep("x", glob=glob, files_only=True) == names
+
+
+def test_a_set_of_globs_tells_all_that_match() -> None:
+    matching = path_set([translate(glob) for glob in ("**/*.py", "a/**", "b")])
+    assert sorted(matching(b"a/x.py")) == [0, 1]
+    assert not matching(b"c")

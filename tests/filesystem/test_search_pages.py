@@ -1,0 +1,144 @@
+"""An answer to a search in pages, and how long each may be."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from filesystem.reading import fill, served
+from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
+from mcp_fs.engine.search.contents import search
+from mcp_fs.engine.search.find import find
+from mcp_fs.engine.search.query import Query
+from mcp_fs.models import FoundFiles, Matches, Tallies
+
+
+def test_every_answer_says_how_many_there_are_in_all(tmp_path: Path, program: str | None) -> None:
+    fill(tmp_path, {f"{number:03}": "hit\nmiss hit\n" * 10 for number in range(50)})
+    policy, cursor, seen, pages = served(tmp_path), None, 0, 0
+    while pages == 0 or cursor is not None:
+        page = search([policy.readable(".")], Query("hit", limit=300, context=1), cursor, Stop(), program)
+        assert isinstance(page, Matches)
+        seen += sum(match.hit for _, lines, _ in page.files for match in lines)
+        assert "of 1,000 in 50 files" in page.text().partition("\n")[0]
+        cursor, pages = page.cursor, pages + 1
+    assert (seen, pages) == (1000, 4)
+    page = search([policy.readable(".")], Query("hit", max_per_file=1, limit=5000), None, Stop(), program)
+    assert page.text().startswith("[50 matches in 50 files, of 1,000 in 50 files; 50 files have more")
+    page = search([policy.readable(".")], Query("hit", files_only=True, limit=20), None, Stop(), program)
+    assert page.text().startswith("[20 files match, of 50; ")
+
+
+def test_a_small_limit_holds_with_context(tmp_path: Path, program: str | None) -> None:
+    fill(tmp_path, {"a": ("x" * 100 + "\n") * 20 + "hit\n" + ("x" * 100 + "\n") * 20 + "hit\n"})
+    page = search([served(tmp_path).readable(".")], Query("hit", context=9, limit=2), None, Stop(), program)
+    assert isinstance(page, Matches)
+    assert page.cursor is None
+    assert page.total == (2, 1, False)
+
+
+def paged(folder: Path, query: Query, program: str | None) -> list[Matches]:
+    found, cursor = list[Matches](), None
+    while True:
+        found.append(search([served(folder).readable(".")], query, cursor, Stop(), program))
+        cursor = found[-1].cursor
+        if cursor is None:
+            return found
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 7, 100])
+def test_pages_neither_skip_nor_repeat(tmp_path: Path, program: str | None, limit: int) -> None:
+    files = {f"{folder}/f{number}": "hit\nno\n" * (number + 1) for folder in ("a", "b/c", "d") for number in range(4)}
+    fill(tmp_path, dict(files))
+    pages = paged(tmp_path, Query("hit", limit=limit), program)
+    found = [(path, match.line) for page in pages for path, lines, _ in page.files for match in lines if match.hit]
+    wanted = [(path, 2 * line + 1) for path in sorted(files) for line in range(files[path].count("hit"))]
+    assert found == wanted
+    assert all(sum(match.hit for _, lines, _ in page.files for match in lines) <= limit for page in pages)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5])
+def test_context_is_complete_over_pages(tmp_path: Path, program: str | None, limit: int) -> None:
+    text = "".join("hit\n" if number % 7 in (0, 3) else f"{number}\n" for number in range(40))
+    fill(tmp_path, {"a": text, "b": "hit\n"})
+    one = search([served(tmp_path).readable(".")], Query("hit", context=2), None, Stop(), program)
+    pages = paged(tmp_path, Query("hit", context=2, limit=limit), program)
+    assert len(pages) > 1
+    assert [(path, match) for page in pages for path, lines, _ in page.files for match in lines] == [
+        (path, match) for path, lines, _ in one.files for match in lines
+    ]
+
+
+def test_one_file_is_searched_page_by_page(tmp_path: Path) -> None:
+    fill(tmp_path, {"a": "hit\n" * 9})
+    place, cursor, lines = served(tmp_path).readable("a"), None, list[int]()
+    while True:
+        page = search([place], Query("hit", limit=2), cursor, Stop())
+        lines += [match.line for _, matches, _ in page.files for match in matches]
+        cursor = page.cursor
+        if cursor is None:
+            break
+    assert lines == [*range(1, 10)]
+
+
+def test_long_matches_fill_a_page_sooner(tmp_path: Path) -> None:
+    fill(tmp_path, {"a": ("hit" + "x" * 250 + "\n") * 200})
+    page = search([served(tmp_path).readable(".")], Query("hit", limit=100, max_per_file=200), None, Stop())
+    assert page.cursor is not None
+    assert 9_000 < len(page.text()) < 11_000
+
+
+def test_a_page_of_paths_ends_where_it_would_be_too_long(tmp_path: Path, program: str | None) -> None:
+    names = [f"{number:03}{'x' * 200}" for number in range(120)]
+    fill(tmp_path, dict.fromkeys(names, "x"))
+    place = served(tmp_path).readable(".")
+    asks: list[Callable[[str | None], FoundFiles | Matches | Tallies]] = [
+        lambda cursor: find([place], "*", Stop(), cursor=cursor),
+        lambda cursor: search([place], Query("x", files_only=True, limit=200), cursor, Stop(), program),
+    ]
+    for ask in asks:
+        cursor, paths = None, list[str]()
+        while True:
+            page = ask(cursor)
+            assert len(page.text()) < DEFAULT_PAGE_BYTES + 800
+            assert not isinstance(page, Tallies)
+            found = page.paths if isinstance(page, FoundFiles) else [path for path, _, _ in page.files]
+            assert found
+            paths += found
+            cursor = page.cursor
+            if cursor is None:
+                break
+        assert paths == names
+
+
+@pytest.mark.parametrize("files_only", [False, True])
+def test_the_last_full_page_offers_no_further_one(tmp_path: Path, program: str | None, files_only: bool) -> None:
+    fill(tmp_path, {"a": "x", "b": "x", "c": "none", "d": "x", "e": "x", "f": "none"})
+    place = served(tmp_path).readable(".")
+    query = Query("x", limit=2, files_only=files_only)
+    first = search([place], query, None, Stop(), program)
+    assert "; more match: continue with cursor=" in first.text().splitlines()[0]
+    second = search([place], query, first.cursor, Stop(), program)
+    assert [path for path, _, _ in second.files] == ["d", "e"]
+    assert second.cursor is None
+    assert find([place], "[ab]", Stop(), limit=2).cursor is None
+
+
+def test_the_newest_names_first_page_by_page(tmp_path: Path) -> None:
+    fill(tmp_path, {f"d{number % 3}/{number}.txt": "" for number in range(20)})
+    for number in range(20):
+        os.utime(tmp_path / f"d{number % 3}" / f"{number}.txt", (number // 4, number // 4))
+    found, cursor = list[str](), None
+    while True:
+        page = find([served(tmp_path).readable(".")], "*", Stop(), newest_first=True, limit=3, cursor=cursor)
+        found += page.paths
+        cursor = page.cursor
+        if cursor is None:
+            break
+        assert page.text().startswith("[3 of 20; continue with cursor=")
+    ages = [int(path.rpartition("/")[2].removesuffix(".txt")) // 4 for path in found]
+    assert len(set(found)) == 20
+    assert ages == sorted(ages, reverse=True)

@@ -1,0 +1,56 @@
+"""A process with the toy server of `toy_server.py`, on pipes."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_batteries.testing.wire import Message, StdioWire
+
+TOY = [sys.executable, str(Path(__file__).with_name("toy_server.py"))]
+on_posix = pytest.mark.skipif(sys.platform == "win32", reason="uses signals, a shell, a terminal or select() on pipes")
+WAYS = pytest.mark.parametrize("way", ["pollable=0"] if sys.platform == "win32" else ["pollable=1", "pollable=0"])
+"""Pipes waited for by the event loop, and carried by threads as on Windows."""
+
+
+def toy(*limits: str, revision: str = "2025-11-25", **options: Any) -> StdioWire:
+    return StdioWire([*TOY, *limits], revision=revision, **options)
+
+
+def text_of(result: Message) -> str:
+    return result["content"][0]["text"]
+
+
+HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "host", "version": "1"}}
+
+
+def line(request_id: int | None, method: str, **params: Any) -> bytes:
+    message: Message = {"jsonrpc": "2.0", "method": method, "params": params}
+    return json.dumps(message if request_id is None else {**message, "id": request_id}).encode() + b"\n"
+
+
+def call(request_id: int, tool: str, **arguments: Any) -> bytes:
+    return line(request_id, "tools/call", name=tool, arguments=arguments, _meta={"progressToken": request_id})
+
+
+OPENING = line(0, "initialize", **HELLO) + line(None, "notifications/initialized")
+
+
+@contextmanager
+def host(*limits: str) -> Generator[subprocess.Popen[bytes]]:
+    """An opened toy server on plain pipes; killed at the end if it still runs."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen([*TOY, *limits], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as process:
+        assert process.stdin and process.stdout
+        try:
+            process.stdin.write(OPENING)
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["id"] == 0
+            yield process
+        finally:
+            process.kill()
