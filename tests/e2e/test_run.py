@@ -13,9 +13,15 @@ from typing import Any, cast
 import anyio
 import pytest
 
+from e2e.services import free_port, serving
 from mcp_batteries.cli import check
+from mcp_batteries.cli.check_http import answers_over_http, bus_answers
 from mcp_batteries.observability.audit import Audit
+from mcp_batteries.program import program_of
+from mcp_batteries.settings import load
 from mcp_batteries.testing.wire import StdioWire
+from mcp_batteries.transports.http.auth.tokens import new_token
+from shared.certificates import certificate
 
 
 def run(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
@@ -190,6 +196,35 @@ async def test_a_call_is_answered_also_when_the_audit_log_takes_no_line(tmp_path
             for _ in range(2):
                 assert not (await wire.call("create_directory", path="new")).get("isError")
         assert wire.stderr.count("a line is missing in the audit file: No space left on device") == 1
+
+
+@pytest.mark.anyio
+async def test_the_self_test_tries_what_http_alone_has(tmp_path: Path) -> None:
+    certificate(tmp_path, "mine")
+    tls = ["--tls-certificate", str(tmp_path / "cert.pem"), "--tls-key", str(tmp_path / "key.pem")]
+    tokens, program = ["--auth-tokens", new_token("alice")[1]], program_of("mcp_example")
+
+    async def tried(*words: str) -> str:
+        return await answers_over_http(program, load(program.settings(), ["--transport", "http", *words]), [])
+
+    assert await tried() == "http, asks nobody for a token"
+    assert await tried(*tls, *tokens, "--host", "0.0.0.0") == "https, asks for a token"
+    if sys.platform != "win32":
+        assert await tried("--socket", str(tmp_path / "s"), *tokens) == "http, asks for a token"
+    for words, why in (
+        (["--auth-file", str(tmp_path / "none")], "tokens cannot be read"),
+        (["--host", "0.0.0.0"], "everybody who can reach it"),
+        (["--auth-issuer", f"http://127.0.0.1:{free_port()}"], "keys of .* cannot be fetched"),
+    ):
+        with pytest.raises(RuntimeError, match=why):
+            await tried(*words)
+    with pytest.raises(RuntimeError, match=r"redis://x:\*\*\*@127.0.0.1:\d+ is not there: ConnectionError"):
+        await bus_answers(f"redis://x:secret@127.0.0.1:{free_port()}")
+    if sys.platform != "win32":
+        async with serving("redis") as service:
+            assert "brings back" in await bus_answers(service.url)
+    done = run("--check", "--transport", "http", "--auth-file", str(tmp_path / "none"), str(tmp_path))
+    assert done.returncode == 1 and "✗ http" in done.stdout
 
 
 def test_the_self_test_hands_on_the_environment_but_for_what_it_decides(tmp_path: Path) -> None:

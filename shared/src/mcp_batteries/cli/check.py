@@ -125,7 +125,10 @@ def _check(program: Program, settings: Settings) -> bool:
     return report.ok
 
 
-_OURS: dict[str, Any] = {"check": False, "verbose": False, "transport": "stdio", "audit_file": None, "wire_log": None}
+_OURS: dict[str, Any] = {
+    "check": False, "verbose": False, "transport": "stdio", "socket": None, "server_card": False, "log_format": "text",
+    "audit_file": None, "wire_log": None,
+}  # fmt: skip
 
 
 def _quiet(settings: Settings) -> Settings:
@@ -159,6 +162,28 @@ async def _try(program: Program, settings: Settings, report: _Report, stderr: An
         stderr.seek(0)
         report.end = _last_words(settings, stderr.read())
         report.add(False, "start", _Said(report.end or _reason(error)), started)
+    if settings.transport == "http":
+        await _try_http(program, settings, report, stderr)
+
+
+async def _try_http(program: Program, settings: Settings, report: _Report, stderr: Any) -> None:
+    from mcp_batteries.cli.check_http import answers_over_http, bus_answers
+
+    said: list[str] = []
+
+    async def http() -> _Said:
+        return _Said(await answers_over_http(program, settings, said))
+
+    await report.step("http", http)
+    stderr.seek(0, os.SEEK_END)
+    stderr.writelines(f"{line}\n" for line in said)
+    # psycopg cannot work on the loop that starts processes on Windows.
+    if (url := settings.bus) and not (sys.platform == "win32" and url.startswith("postgres")):
+
+        async def bus() -> _Said:
+            return _Said(await bus_answers(url))
+
+        await report.step("bus", bus)
 
 
 def _last_words(settings: Settings, stderr: str) -> str:

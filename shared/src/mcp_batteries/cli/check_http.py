@@ -1,0 +1,149 @@
+"""`--check` of what a server has for HTTP alone: certificate, tokens and names, the issuer's keys, the bus."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import os
+import re
+import subprocess
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import anyio
+import anyio.abc
+import httpx2
+
+from mcp_batteries.executables import NO_WINDOW
+from mcp_batteries.program import Program
+from mcp_batteries.replicas import connect
+from mcp_batteries.replicas.bus import RemoteBus
+from mcp_batteries.settings import Settings, masked, variable
+from mcp_batteries.transports.http.certificate import untrusting
+
+__all__ = ["answers_over_http", "bus_answers"]
+
+_READY = re.compile(r"listening on (\S+)\r?\n")
+_CAUSED = ("listening on", "WARNING mcp_batteries.transports.http.rejections")
+"""How the lines begin that this very check brings about."""
+_OWN: dict[str, Any] = {
+    "check": False, "verbose": False, "port": 0, "log_format": "text", "audit_file": None, "wire_log": None,
+}  # fmt: skip
+_ANYWHERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104
+_BUS_SECONDS = 5.0
+
+
+async def answers_over_http(program: Program, settings: Settings, said: list[str]) -> str:
+    """Start the server as `settings` have it, but for its port and files, and ask what probes and strangers ask.
+
+    Args:
+        said: takes what it says on standard error.
+
+    Raises:
+        RuntimeError: It does not answer as it should, or ended: with the reason in its own words.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        socket = str(Path(folder) / "socket") if settings.socket else None
+        own = settings.model_copy(update={**_OWN, "socket": socket})
+        theirs = {variable(type(settings), name) for name in (*_OWN, "socket")}
+        process = await anyio.open_process(
+            [*program.words, *own.arguments()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            creationflags=NO_WINDOW,
+            env={name: value for name, value in os.environ.items() if name not in theirs} | own.secrets(),
+        )
+        async with process:
+            try:
+                url = await _ready(process, said)
+                if url is None:
+                    await process.wait()
+                    raise RuntimeError(said.pop().removeprefix(f"{settings.COMMAND}: ") if said else "it ended")
+                return await _asked(url, own)
+            finally:
+                with suppress(ProcessLookupError):
+                    process.kill()
+                with anyio.CancelScope(shield=True):
+                    await _ready(process, said)
+                said[:] = [line for line in said if not line.startswith(_CAUSED)]
+
+
+async def _ready(process: anyio.abc.Process, said: list[str]) -> str | None:
+    """Where it listens, once it says so; None at the end of what it says."""
+    assert process.stderr is not None
+    text = ""
+    async for chunk in process.stderr:
+        text += chunk.decode(errors="replace")
+        if found := _READY.search(text):
+            break
+    else:
+        found = None
+    said += [line.strip() for line in text.splitlines() if line.strip()]
+    return found and found[1]
+
+
+async def _asked(url: str, settings: Settings) -> str:
+    parts = urlsplit(url)
+    scheme, address, path = parts.scheme, parts.netloc, parts.path
+    if settings.socket is not None:
+        scheme, address, path = "https" if settings.tls_certificate else "http", "localhost", parts.fragment
+    for everywhere, here in _ANYWHERE.items():
+        address = address.replace(everywhere, here)
+    place = f"{scheme}://{address}"
+    transport = httpx2.AsyncHTTPTransport(uds=settings.socket, verify=untrusting())
+    async with httpx2.AsyncClient(transport=transport, trust_env=False) as client:
+
+        async def status(token: str | None = None) -> int:
+            headers = {"accept": "application/json, text/event-stream"}
+            if token is not None:
+                headers["authorization"] = f"Bearer {token}"
+            return (await client.post(place + path, json={}, headers=headers)).status_code
+
+        if (ready := (await client.get(f"{place}/readyz")).status_code) != 200:
+            raise RuntimeError(f"/readyz answers {ready}")
+        answered = await status()
+        if answered not in (400, 401):  # What was sent makes no sense to whom it is let through to.
+            raise RuntimeError(f"who comes without a token is answered with {answered}")
+        words = f"{scheme}, {'asks for a token' if answered == 401 else 'asks nobody for a token'}"
+        if settings.auth_issuer is None:
+            return words
+        # A token of a key that nobody knows has the server look for it.
+        algorithm = next(iter(settings.auth_algorithm), "RS256")
+        token = {"alg": algorithm, "kid": "check", "typ": "at+jwt"}, {"iss": settings.auth_issuer}
+        coded = [base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in token]
+        if (answered := await status(f"{'.'.join(coded)}.AAAA")) != 401:
+            raise RuntimeError(f"the keys of {settings.auth_issuer} cannot be fetched ({answered})")
+        return f"{words}, has the issuer's keys"
+
+
+async def bus_answers(url: str) -> str:
+    """Send something over the bus at `url`, on a channel of its own, until it comes back.
+
+    Raises:
+        RuntimeError: It does not.
+    """
+    bus, reasons = connect(url, "check"), _Reasons()
+    log = logging.getLogger(RemoteBus.__module__)
+    log.addHandler(reasons)
+    log.propagate = False
+    try:
+        with anyio.move_on_after(_BUS_SECONDS):
+            async with bus.running():
+                while not bus.connected:  # noqa: ASYNC110
+                    await anyio.sleep(0.05)
+                return f"{masked(url)} brings back what is sent"
+    finally:
+        log.removeHandler(reasons)
+        log.propagate = True
+    raise RuntimeError(f"{masked(url)} is not there: {reasons.last}")
+
+
+class _Reasons(logging.Handler):
+    last = "no answer"
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.last = record.getMessage().rpartition(": ")[2]
