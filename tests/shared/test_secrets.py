@@ -19,7 +19,7 @@ import pytest
 from contract.test_contract import FOLDERS
 from git_server.made import Made
 from mcp_batteries.cli.hosts import entry
-from mcp_batteries.settings import Host, Positional, Secret, Settings, load, variable
+from mcp_batteries.settings import Host, Positional, Secret, Settings, file_variable, load, variable
 from mcp_batteries.testing.docs import package_of
 from mcp_batteries.testing.wire import MODERN, HttpWire
 from mcp_batteries.transports.http.auth.tokens import new_token
@@ -43,7 +43,7 @@ CASES = [
     pytest.param(kind, name, url, way, id=f"{kind.COMMAND}-{name}-{way}")
     for kind in KINDS
     for name, url in marked(kind)
-    for way in ("flag", "variable")
+    for way in ("flag", "variable", "file")
 ]
 
 
@@ -67,12 +67,19 @@ def test_what_sounds_like_a_secret_is_marked_as_one(kind: type[Settings]) -> Non
 
 @pytest.mark.parametrize(("kind", "name", "url", "way"), CASES)
 def test_no_entry_and_no_command_line_holds_a_secret(
-    kind: type[Settings], name: str, url: bool, way: str, monkeypatch: pytest.MonkeyPatch
+    kind: type[Settings], name: str, url: bool, way: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    words, variables = told(kind, name, url, way)
+    words, variables = told(kind, name, url, "variable" if way == "file" else way)
     for key, value in variables.items():
-        monkeypatch.setenv(key, value)
+        if way == "file":
+            (tmp_path / "secret").write_text(f"{value}\n", "utf-8")
+            monkeypatch.setenv(file_variable(kind, name), str(tmp_path / "secret"))
+        else:
+            monkeypatch.setenv(key, value)
     settings = load(kind, words)
+    if way == "file":
+        assert settings.origins[name] == f"{variable(kind, name)}_FILE"
+        assert settings.front_dependencies() is None
     assert CANARY not in " ".join(settings.arguments())
     assert CANARY in settings.secrets()[variable(kind, name)]
     for host in get_args(Host):
@@ -80,6 +87,18 @@ def test_no_entry_and_no_command_line_holds_a_secret(
         assert CANARY not in text and variable(kind, name) in text, host
     monkeypatch.setenv(variable(kind, name), settings.secrets()[variable(kind, name)])
     assert load(kind, settings.arguments()) == settings
+
+
+def test_a_secret_in_a_file_that_is_not_there_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(file_variable(KINDS[0], "bus"), "missing")
+    with pytest.raises(SystemExit):
+        load(KINDS[0], [])
+    assert "_BUS_FILE names a file that cannot be read: No such file or directory." in capsys.readouterr().err
+    monkeypatch.setenv(variable(KINDS[0], "bus"), "redis://localhost")
+    monkeypatch.setenv(file_variable(KINDS[0], "bus"), os.devnull)
+    assert load(KINDS[0], []).bus == "redis://localhost"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the command lines of processes under /proc")

@@ -13,7 +13,8 @@ from annotated_types import Ge, Le
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from mcp_batteries.settings.declared import Positional, Settings, Short, variable
+from mcp_batteries.errors import reason
+from mcp_batteries.settings.declared import Positional, Secret, Settings, Short, file_variable, variable
 
 __all__ = ["load"]
 
@@ -43,7 +44,7 @@ def load(kind: type[S], arguments: Sequence[str]) -> S:
     )
     try:
         _refuse_unknown_variables(kind)
-        with command.make_context(kind.COMMAND, list(arguments)) as context:
+        with command.make_context(kind.COMMAND, list(arguments), default_map=_secrets_in_files(kind)) as context:
             try:
                 made = kind(**context.params)
                 made.origins.update({name: given for name in context.params if (given := _origin(context, kind, name))})
@@ -65,6 +66,8 @@ def _origin(context: click.Context, kind: type[Settings], name: str) -> str | No
             return "command line" if plain else "--" + name.replace("_", "-")
         case click.core.ParameterSource.ENVIRONMENT:
             return variable(kind, name)
+        case click.core.ParameterSource.DEFAULT_MAP:
+            return file_variable(kind, name)
         case _:
             return None
 
@@ -99,7 +102,7 @@ class _Command(click.Command):
         formatter.write_paragraph()
         formatter.write_text(
             f"Every option can also be set as a variable such as {variable(self._kind, 'READ_ONLY')}=1. "
-            f"A list is separated like PATH."
+            f"A list is separated like PATH. {file_variable(self._kind, 'BUS')} names a file that holds the secret."
         )
 
 
@@ -147,8 +150,32 @@ def _usage_error(error: ValidationError) -> click.UsageError:
     return click.UsageError(f"Invalid value for '{flag}': {first['msg'].removeprefix('Value error, ')}.")
 
 
+def _secret_settings(kind: type[Settings]) -> list[str]:
+    return [
+        name for name, field in kind.model_fields.items() if any(isinstance(item, Secret) for item in field.metadata)
+    ]
+
+
+def _secrets_in_files(kind: type[Settings]) -> dict[str, str | list[str]]:
+    """The secrets whose variables name a file instead, as container engines hand them over."""
+    found: dict[str, str | list[str]] = {}
+    for name in _secret_settings(kind):
+        if path := os.environ.get(file_variable(kind, name)):
+            try:
+                with open(path, encoding="utf-8") as file:
+                    text = file.read().strip()
+            except (OSError, UnicodeDecodeError) as problem:
+                why = reason(problem) if isinstance(problem, OSError) else "it is not UTF-8"
+                raise click.UsageError(
+                    f"{file_variable(kind, name)} names a file that cannot be read: {why}."
+                ) from None
+            found[name] = text.split() if get_origin(kind.model_fields[name].annotation) is tuple else text
+    return found
+
+
 def _refuse_unknown_variables(kind: type[Settings]) -> None:
     known = {variable(kind, name) for name in kind.model_fields}
+    known |= {file_variable(kind, name) for name in _secret_settings(kind)}
     for name in os.environ:
         if name.upper().startswith(variable(kind, "")) and name.upper() not in known:
             near = difflib.get_close_matches(name.upper(), known, n=1)

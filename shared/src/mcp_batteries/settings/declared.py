@@ -22,6 +22,7 @@ __all__ = [
     "Secret",
     "Settings",
     "Short",
+    "file_variable",
     "masked",
     "passwords",
     "variable",
@@ -322,6 +323,8 @@ class Settings(BaseModel):
         """`depends_on`, or None where messages that the front answers would be missed."""
         told = self.bus or self.audit_file or self.wire_log or self.metrics or self.telemetry
         told = told or self.log_level == "debug"
+        # What stands in such a file is not in the environment, by which the front knows a configuration again.
+        told = told or any(file_variable(type(self), name) == origin for name, origin in self.origins.items())
         return None if self.no_front or self.transport != "stdio" or told else self.depends_on()
 
     @classmethod
@@ -397,3 +400,8 @@ def passwords(text: str) -> list[str]:
 def variable(kind: type[Settings], name: str) -> str:
     """The environment variable that sets field `name`."""
     return f"{kind.COMMAND}_{name}".upper().replace("-", "_")
+
+
+def file_variable(kind: type[Settings], name: str) -> str:
+    """The environment variable that names a file with the secret `name`."""
+    return f"{variable(kind, name)}_FILE"

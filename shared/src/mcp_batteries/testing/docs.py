@@ -92,7 +92,8 @@ def _options() -> str:
         "Every server has these settings; `SERVER` stands for its command in capitals, such as `MCP_FS`. A flag",
         "overrides its variable, a variable overrides the default. An unknown flag or variable stops the start with a",
         "message that names the right one. A list is separated like PATH. Passwords and keys (such as a",
-        "`--bus` URL with a password) belong in variables: every process list shows a command line.",
+        "`--bus` URL with a password) belong in variables, or in a file that the variable with `_FILE`",
+        "behind it names: every process list shows a command line.",
         "",
     ]
     for heading, names in Settings.GROUPS.items():
