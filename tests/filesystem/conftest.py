@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from filesystem.reading import Grep, served
+from filesystem.reading import Grep, flat, served
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.search import candidates, ripgrep
 from mcp_fs.engine.search.contents import search
@@ -33,6 +33,6 @@ def grep(tmp_path: Path, program: str | None) -> Grep:
     def run(pattern: str, path: str = ".", **query: object) -> list[str]:
         answer = search([served(tmp_path).readable(path)], Query(pattern, **query), None, Stop(), program)  # type: ignore[arg-type]
         assert answer.cursor is None
-        return answer.text().splitlines()[1:]
+        return flat(answer.text())
 
     return run

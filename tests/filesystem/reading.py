@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,6 +27,19 @@ class Served:
 
 def served(*folders: Path) -> Policy:
     return Policy(Served(tuple(str(folder) for folder in folders)))
+
+
+def flat(answer: str) -> list[str]:
+    """The lines of a search's answer without the first one, those that stand below their path behind it."""
+    lines, path, told = answer.splitlines()[1:], "", list[str]()
+    for line, next_line in zip(lines, [*lines[1:], ""], strict=False):
+        if below := re.match(r"\d+([:-])|\+$", line):
+            told.append(f"{path}{below[1] or ':'}{line}")
+        elif re.match(r"\d+[:-]", next_line) and line != "--":
+            path = line
+        else:
+            told.append(line)
+    return told
 
 
 def fill(folder: Path, files: dict[str, str | bytes]) -> None:

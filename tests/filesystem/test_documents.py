@@ -25,7 +25,7 @@ import anyio
 import pytest
 
 from filesystem.documents import MAKERS, pdf, zipped
-from filesystem.reading import fill, served
+from filesystem.reading import fill, flat, served
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
 from mcp_batteries.limits import Stop, Stopped
 from mcp_batteries.testing.wire import StdioWire
@@ -47,7 +47,8 @@ def read(folder: Path, path: str, part: Part | None = None) -> TextSlice:
 
 
 def found(folder: Path, pattern: str, path: str = ".") -> str:
-    return search([served(folder).readable(path)], Query(pattern, literal=True), None, Stop()).text()
+    answer = search([served(folder).readable(path)], Query(pattern, literal=True), None, Stop()).text()
+    return "\n".join([answer.partition("\n")[0], *flat(answer)])
 
 
 def words(seed: int, letters: str = string.ascii_letters + "éß漢") -> list[str]:
@@ -421,7 +422,7 @@ def test_pages_of_a_search_in_an_archive_neither_skip_nor_repeat(tmp_path: Path)
     place, cursor, seen = served(tmp_path).readable("a.zip"), None, list[str]()
     while True:
         page = search([place], Query("needle", limit=7), cursor, Stop())
-        seen += page.text().splitlines()[1:]
+        seen += flat(page.text())
         cursor = page.cursor
         if cursor is None:
             break

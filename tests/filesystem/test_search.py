@@ -187,7 +187,7 @@ def test_only_what_matched_each_text_once(tmp_path: Path, program: str | None) -
 def test_a_log_with_nul_bytes_is_searched(tmp_path: Path, program: str | None) -> None:
     fill(tmp_path, {"log": b"\0" * 100_000 + b"one\ntwo needle\n" * 50, "not": b"needle\0\1\2\3\xff" * 500})
     answer = search([served(tmp_path).readable(".")], Query("needle", max_per_file=1), None, Stop(), program)
-    assert answer.text().splitlines()[1:] == ["log:2:two needle", "log:+"]
+    assert answer.text().splitlines()[1:] == ["log", "2:two needle", "+"]
 
 
 @pytest.mark.parametrize("pattern", [r"a\nb", r"a(\r\n|b)", r"\[\n\]", r"[a]\n", r"a\x0ab", r"\\\n", "a\nb"])
@@ -290,8 +290,16 @@ def test_a_long_line_is_cut_round_the_match(tmp_path: Path, grep: Grep) -> None:
 def test_a_file_with_too_many_matches_says_so(tmp_path: Path, program: str | None) -> None:
     fill(tmp_path, {"a": "hit\n" * 50, "b": "hit\n"})
     answer = search([served(tmp_path).readable(".")], Query("hit", max_per_file=2), None, Stop(), program).text()
-    assert answer.splitlines()[1:] == ["a:1:hit", "a:2:hit", "a:+", "b:1:hit"]
+    assert answer.splitlines()[1:] == ["a", "1:hit", "2:hit", "+", "b:1:hit"]
     assert "1 file has more, marked +" in answer.splitlines()[0]
+
+
+@on_linux
+def test_no_name_reads_as_a_line_below_another_path(tmp_path: Path, grep: Grep) -> None:
+    names = ["+", "--", "1:x", "12-y", "a:3:b", "b/1:x"]
+    fill(tmp_path, dict.fromkeys(names, "hit\n\nhit\n") | {"3:single": "hit"})
+    shown = ["./+", "./--", "./1:x", "./12-y", "a:3:b", "b/1:x"]
+    assert sorted(grep("hit")) == sorted([*(f"{name}:{n}:hit" for name in shown for n in (1, 3)), "./3:single:1:hit"])
 
 
 @pytest.mark.parametrize("pattern", ["(?=x)", r"(a)\1", "(", "[z-a]", "", "a\nb"])

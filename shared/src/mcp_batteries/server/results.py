@@ -7,6 +7,7 @@ list of objects.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast, runtime_checkable
@@ -17,7 +18,7 @@ from pydantic import BaseModel, ConfigDict
 
 from mcp_batteries.errors import well_formed
 
-__all__ = ["DataResult", "Lasting", "Link", "TextResult", "clean", "to_call_result"]
+__all__ = ["DataResult", "Lasting", "Link", "TextResult", "below", "clean", "to_call_result"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Link:
     size: int | None = None
 
 
+_LIKE_A_LINE = re.compile(r"\d+[:-]|\+$|--$")
 _UNWRITABLE = (pydantic_core.PydanticSerializationError, UnicodeEncodeError)
 
 
@@ -71,6 +73,13 @@ class Lasting:
     contents: TextResourceContents | BlobResourceContents | Sequence[TextResourceContents | BlobResourceContents]
     seconds: float
     public: bool = False
+
+
+def below(path: str, lines: Sequence[str]) -> list[str]:
+    """Numbered `lines` of what is at `path`, which costs as much as most of them and so stands once: before a single
+    line, else above all. A path that would read as such a line begins with `./`."""
+    name = f"./{path}" if lines and _LIKE_A_LINE.match(path) else path
+    return [f"{name}:{lines[0]}"] if len(lines) == 1 else [name, *lines]
 
 
 def to_call_result(value: Any) -> CallToolResult | dict[str, Any]:

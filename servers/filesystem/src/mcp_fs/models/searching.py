@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mcp_batteries.server.results import TextResult
+from mcp_batteries.server.results import TextResult, below
 from mcp_fs.models.words import counted
 
 __all__ = ["FoundFiles", "Match", "Matches", "Tallies"]
@@ -90,16 +90,12 @@ class Matches(TextResult):
         notes = list(self.notes)
         if more:
             have = f"{counted(more, 'file')} {'has' if more == 1 else 'have'}"
-            notes.append(f"{have} more, marked +: search one by its path with a higher max_per_file")
+            notes.append(f"{have} more, marked +: raise max_per_file")
         if self.cursor is not None:
             notes.append(f'more match: continue with cursor="{self.cursor}"')
         shown = ["; ".join([f"[{head}", *notes]) + "]"]
         for path, matches, has_more in self.files:
-            shown += _match_lines(path, matches)
-            if has_more:
-                shown.append(f"{path}:+")
-            elif not matches:
-                shown.append(path)
+            shown += below(path, [*_match_lines(matches), *["+"] * has_more])
         return "\n".join(shown)
 
 
@@ -136,7 +132,7 @@ class Tallies(TextResult):
         return "\n".join(["; ".join([f"[{head}", *notes]) + "]", *rows])
 
 
-def _match_lines(path: str, matches: Sequence[Match]) -> list[str]:
+def _match_lines(matches: Sequence[Match]) -> list[str]:
     lines: list[str] = []
     context = any(not match.hit for match in matches)
     for number, match in enumerate(matches):
@@ -145,5 +141,5 @@ def _match_lines(path: str, matches: Sequence[Match]) -> list[str]:
         mark = ":" if match.hit else "-"
         at = "" if match.column is None else f"{match.column}{mark}"
         cut = "" if match.column is None else f" [cut: {match.size:,} bytes]"
-        lines.append(f"{path}{mark}{match.line}{mark}{at}{match.text}{cut}")
+        lines.append(f"{match.line}{mark}{at}{match.text}{cut}")
     return lines

@@ -71,7 +71,7 @@ class SearchTools:
     ) -> Matches | Tallies:
         """Search the contents of files below `path`, or of one file, without hidden, git-ignored and binary ones.
 
-        The answer has `path:line:text`, context `path-line-text`. File names: `find_files`.
+        Answers `path:line:text`; several of one file stand under its path. File names: `find_files`.
         """
         places = self.policy.search_roots(path)
         wanted = Filter(include_hidden, include_ignored)

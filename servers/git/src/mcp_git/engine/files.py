@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterable
 
 from mcp_batteries.errors import Invalid, NotFound, TooLarge, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop
+from mcp_batteries.server.results import below
 from mcp_git.engine.program import Failed, Git
 from mcp_git.engine.runs import clip, explained, items, position
 from mcp_git.models import Answer, counted
@@ -144,15 +145,15 @@ def search(
     cursor: str | None,
     stop: Stop,
 ) -> Answer:
-    """A page of the lines that match in the files of a commit: `path:line:text`."""
+    """A page of the lines that match in the files of a commit: `path:line:text`, or several below their path."""
     if not pattern or re.search(r"[\0\n]", pattern):
         raise Invalid(f"{quote(pattern)} is not one line to look for.", "Give a pattern without a line end.")
     scope = [revision.text, place.path, pattern, literal, ignore_case]
     (skip, _), _ = position("search", cursor, scope)
     words = ["grep", "-I", "-n", "-z", "--no-color", "-F" if literal else "-E", *(["-i"] if ignore_case else [])]
     words += ["-e", pattern, revision.text, "--", *([place.path] if place.path else [])]
-    rows: list[str] = []
-    number, room = 0, DEFAULT_PAGE_BYTES
+    rows: dict[str, list[str]] = {}
+    number, found, room = 0, 0, DEFAULT_PAGE_BYTES
     more = None
     prefix = os.fsencode(f"{revision.text}:")
     try:
@@ -161,17 +162,20 @@ def search(
                 number += 1
                 if number <= skip:
                     continue
-                row = f"{shown(name.removeprefix(prefix))}:{line.decode('ascii', 'replace')}:"
-                row += clip(text.decode("utf-8", "replace").rstrip("\r"), _ROW)
-                room -= len(row.encode("utf-8", "replace")) + 1
-                if len(rows) == limit or (room < 0 and rows):
-                    more = Cursor.encode("search", [skip + len(rows), 0, []], scope)
+                row = clip(text.decode("utf-8", "replace").rstrip("\r"), _ROW)
+                row = f"{line.decode('ascii', 'replace')}:{row}"
+                path = shown(name.removeprefix(prefix))
+                room -= len(row.encode("utf-8", "replace")) + 1 + (len(path.encode()) + 1) * (path not in rows)
+                if found == limit or (room < 0 and found):
+                    more = Cursor.encode("search", [skip + found, 0, []], scope)
                     break
-                rows.append(row)
+                rows.setdefault(path, []).append(row)
+                found += 1
     except Failed as failure:
         raise explained(failure, git, repository, revision, stop) from None
-    what = f"matches {skip + 1:,}-{skip + len(rows):,}" if more or skip else counted(len(rows), "match")
-    return Answer([f"{what} in {one_line(revision.text)}"], rows, more)
+    what = f"matches {skip + 1:,}-{skip + found:,}" if more or skip else counted(found, "match")
+    lines = [line for path, matches in rows.items() for line in below(path, matches)]
+    return Answer([f"{what} in {one_line(revision.text)}"], lines, more)
 
 
 def _matches(pieces: Iterable[bytes]) -> Generator[tuple[bytes, bytes, bytes]]:

@@ -191,9 +191,10 @@ class ReadTools:
         limit: Limit = 100,
         cursor: Cursor = None,
     ) -> Answer:
-        """Search the text files of a commit, not those on disk; answers `path:line:text`.
+        """Search the text files of a commit, not those on disk.
 
-        To find when a text was added or removed use `list_commits` with `text`.
+        Answers `path:line:text`; several of one file stand under its path. To find when a text was added or removed use
+        `list_commits` with `text`.
         """
         place = self.policy.place(path)
         return await self.engine.search(

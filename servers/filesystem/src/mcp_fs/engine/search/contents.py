@@ -24,6 +24,8 @@ from mcp_fs.policy import Readable
 __all__ = ["search"]
 
 _BYTES_PER_MATCH = 100
+_NUMBER = 5
+"""About the bytes of a line's number and end."""
 _COUNT_SECONDS = 0.5
 """How long what does not fit on a page is counted."""
 
@@ -267,4 +269,4 @@ class _Search:
 
 def _bytes(path: str, lines: Sequence[Match]) -> int:
     """About how much of a page a file takes, with its lines or by its path alone."""
-    return sum(len(match.text) + len(path) for match in lines) or len(path) + 1
+    return len(path) + 1 + sum(len(match.text) + _NUMBER for match in lines)
