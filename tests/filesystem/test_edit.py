@@ -176,6 +176,19 @@ def test_a_unique_text_is_replaced_and_nothing_else(before: str, old: str, new: 
     assert re.sub("\r\n|\r", "\n", middle) == re.sub("\r\n|\r", "\n", new)
 
 
+@given(
+    lines=st.text(st.sampled_from("ab\n"), max_size=20), new=st.text(st.sampled_from("c\n"), max_size=4),
+    cut=st.tuples(st.integers(0, 20), st.integers(1, 5)), end=st.sampled_from(["\r\n", "\r"]),
+)  # fmt: skip
+def test_an_edit_is_the_same_whatever_ends_the_lines(lines: str, new: str, cut: tuple[int, int], end: str) -> None:
+    old = lines[cut[0] : cut[0] + cut[1]]
+    try:
+        expected = swap(lines, old, new)
+    except (Conflict, Invalid):
+        return
+    assert swap(lines.replace("\n", end), old, new) == expected.replace("\n", end)
+
+
 @given(before=texts, old=texts, new=texts)
 def test_no_edit_touches_a_text_without_a_match(before: str, old: str, new: str) -> None:
     bare = re.sub("\r\n|\r", "\n", before)

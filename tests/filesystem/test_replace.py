@@ -116,9 +116,11 @@ async def test_a_preview_shows_all_lines_that_go_and_come(tmp_path: Path) -> Non
 
 async def test_nothing_replaced_says_what_was_left_out(tmp_path: Path) -> None:
     (tmp_path / ".hidden").write_text("x")
+    (tmp_path / "b").write_bytes(b"\0\1x\0")
     failed, said = await call(tmp_path, "replace_text", old_text="x", new_text="y", glob="*")
     assert not failed
-    assert said == "[would replace 0 places in 0 files; left out 1 hidden (.hidden); set include_hidden]"
+    left_out = "left out 1 hidden (.hidden); set include_hidden; binary, not changed: b"
+    assert said == f"[would replace 0 places in 0 files; {left_out}]"
 
 
 async def test_names_that_models_know_from_other_servers(tmp_path: Path) -> None:
@@ -197,6 +199,9 @@ async def test_an_archive_is_no_folder_to_write_to(tmp_path: Path) -> None:
         failed, said = await call(tmp_path, tool, **arguments)
         assert failed and "is in an archive, which can't be changed" in said
     assert os.listdir(tmp_path) == ["a.zip"]
+    assert "as `a.zip!/b/f`" in (await call(tmp_path, "read_text", path="a.zip/b/f"))[1]
+    (tmp_path / "x").mkdir()
+    assert "such as `x/NAME`" in (await call(tmp_path, "copy_file", source="a.zip", target="x"))[1]
     (tmp_path / "a.zip!").mkdir()
     assert not (await call(tmp_path, "write_file", path="a.zip!/new", content="x"))[0]
 

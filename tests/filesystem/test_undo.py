@@ -95,6 +95,7 @@ PATCH = "--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-one\n--- /dev/null\n+++ b/n\n@@
 
 CHANGES: dict[str, Callable[[Ground], Awaitable[object]]] = {
     "create": lambda ground: ground.write("n", "new"),
+    "create with folders": lambda ground: ground.engine.write(ground.at("d/x/y/n"), "n", overwrite=False, parents=True),
     "overwrite": lambda ground: ground.write("f", "new"),
     "edit": lambda ground: ground.edit("g", "two", "three"),
     "append": lambda ground: ground.engine.append(ground.at("f"), "more"),
@@ -125,17 +126,15 @@ async def test_each_change_is_taken_back_and_made_again(
     before = ground.state()
     await CHANGES[change](ground)
     after = ground.state()
-    assert after != before
+    assert after != before and len((await ground.engine.steps()).steps) == 1
     dry = await ground.engine.undo(await ground.last(), later=False, dry_run=True)
     assert dry.lines and "repeat with dry_run=false" in dry.text()
     assert ground.state() == after
     assert "taken back" in await ground.undo()
     assert ground.state() == before
-    if change != "move over":  # what it replaced is in the way, which the next test is about
+    for state in (after, before, after, before):
         await ground.undo()
-        assert ground.state() == after
-        await ground.undo()
-        assert ground.state() == before
+        assert ground.state() == state
 
 
 names = st.sampled_from(["f", "g", "n", "d/h", "d/n", "x"])
@@ -216,6 +215,28 @@ async def test_a_folder_is_taken_back_only_with_what_was_copied_into_it(ground: 
     with pytest.raises(Conflict, match="`x` changed since"):
         await ground.undo()
     assert (ground.root / "n/e/mine").exists() and (ground.root / "x/y").is_dir()
+
+
+async def test_a_folder_made_for_a_file_stays_for_others_in_it(ground: Ground) -> None:
+    await ground.engine.write(ground.at("x/y/a"), "a", overwrite=False, parents=True)
+    step = await ground.last()
+    await ground.write("x/b", "b")
+    assert "delete x/y/a" in await ground.undo(step)
+    assert sorted(path.name for path in (ground.root / "x").iterdir()) == ["b"]
+
+
+@pytest.mark.parametrize("path", ["f/x/y", "x/y/" + "n" * 300])
+async def test_what_fails_leaves_no_folder_and_no_step(ground: Ground, path: str) -> None:
+    before = ground.state()
+    for change in (
+        ground.engine.write(ground.at(path), "", overwrite=False, parents=True),
+        ground.engine.create_folder(ground.at(path)),
+        ground.engine.copy(ground.at("d"), ground.at("."), overwrite=True),
+        ground.engine.move(ground.at("d"), ground.at("."), overwrite=False),
+    ):
+        with pytest.raises(Problem):
+            await change
+    assert ground.state() == before and not (await ground.engine.steps()).steps
 
 
 async def test_what_came_back_by_other_means_is_no_step_any_more(ground: Ground) -> None:

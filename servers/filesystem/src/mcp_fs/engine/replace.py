@@ -109,8 +109,9 @@ def replace_in_files(
     substitute = substitution.compiled()
     skipped = Skipped()
     tried: list[_Tried] = []
+    binaries: list[str] = []
     for place in _files(start, glob, wanted, skipped, stop):
-        if (one := _try(place, substitute, skipped, stop)) is not None:
+        if (one := _try(place, substitute, skipped, binaries, stop)) is not None:
             tried.append(one)
             if len(tried) > _MOST_FILES:
                 raise TooLarge(f"More than {_MOST_FILES} files would change.", "Narrow `glob` or `path`.")
@@ -119,6 +120,8 @@ def replace_in_files(
         changes = [Change(one.place, lambda text: substitute(text)[0]) for one in tried]
         notes += change_files(changes, dry_run=False, stop=stop, step=step).notes
     notes += [*skipped.notes(), *skipped.left_out(named=not tried)]
+    if not tried and binaries:
+        notes.append(f"binary, not changed: {', '.join(binaries[:5])}{', ...' * (len(binaries) > 5)}")
     files = [(one.place.display, one.number) for one in tried]
     return Replaced(files, _page(tried) if dry_run else (), dry_run, notes)
 
@@ -140,7 +143,9 @@ def _files(start: Writable, glob: str, wanted: Filter, skipped: Skipped, stop: S
             yield start.at(folder.place.root, (*folder.place.parts, name))
 
 
-def _try(place: Writable, substitute: Callable[[str], tuple[str, int]], skipped: Skipped, stop: Stop) -> _Tried | None:
+def _try(
+    place: Writable, substitute: Callable[[str], tuple[str, int]], skipped: Skipped, binaries: list[str], stop: Stop
+) -> _Tried | None:
     """What would become of one file; None when nothing would."""
     stop.check()
     try:
@@ -153,7 +158,8 @@ def _try(place: Writable, substitute: Callable[[str], tuple[str, int]], skipped:
         return None
     decoded = decode(data)
     if decoded is None:
-        return None  # binary
+        binaries.append(place.display)
+        return None
     new, number = substitute(decoded.text)
     if new == decoded.text:
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -176,13 +176,14 @@ class Engine:
 
     # Writing
 
-    async def write(self, place: Writable, content: str, *, overwrite: bool) -> Written:
-        """Create or replace a text file."""
-        return await self._change(
-            lambda stop, step: write_file(place, content, overwrite=overwrite, stop=stop, step=step),
-            what="Writing",
-            long=False,
-        )
+    async def write(self, place: Writable, content: str, *, overwrite: bool, parents: bool = False) -> Written:
+        """Create or replace a text file, with the folders to it if `parents`."""
+
+        def work(stop: Stop, step: Step | None) -> Written:
+            with tree.folders_to(place.parent, stop, step) if parents else nullcontext():
+                return write_file(place, content, overwrite=overwrite, stop=stop, step=step)
+
+        return await self._change(work, what="Writing", long=False)
 
     async def edit(
         self, place: Writable, edits: Sequence[Replacement], *, dry_run: bool, expected_hash: str | None
@@ -219,12 +220,13 @@ class Engine:
 
         return await self._change(work, what="Patching")
 
-    async def append(self, place: Writable, content: str) -> Edited | Written:
+    async def append(self, place: Writable, content: str, *, parents: bool = False) -> Edited | Written:
         """Add text to the end of a file, in its encoding; create it when there is none."""
 
         def work(stop: Stop, step: Step | None) -> Edited | Written:
             if not _exists(place):
-                return write_file(place, content, overwrite=False, stop=stop, step=step)
+                with tree.folders_to(place.parent, stop, step) if parents else nullcontext():
+                    return write_file(place, content, overwrite=False, stop=stop, step=step)
             change = Change(place, partial(appended, added=content))
             return change_files([change], dry_run=False, stop=stop, step=step)
 

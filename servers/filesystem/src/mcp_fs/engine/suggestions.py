@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from urllib.parse import unquote
 
 from mcp_batteries.errors import Problem, quote
+from mcp_fs.engine.documents.kinds import is_archive
 from mcp_fs.paths import split, without_dots
 from mcp_fs.policy import Readable
 
@@ -17,7 +18,7 @@ if sys.platform == "win32":
 else:
     from mcp_fs.engine.files.handles_posix import resolve
 
-__all__ = ["advice", "is_in_archive"]
+__all__ = ["advice", "below_file", "is_in_archive"]
 
 _LOOKED_AT = 5000
 _WRAPPING = " \t\r\n\"'`<>"
@@ -31,6 +32,15 @@ def is_in_archive(place: Readable) -> bool:
             names = _names(above.parent) or ()
             return above.name[:-1] in names and above.name not in names
     return False
+
+
+def below_file(place: Readable) -> str:
+    """The next move where a folder was wanted and a file stands at `place` or above it."""
+    for above in (place, *_above(place)):
+        if is_archive(above.name) and above.name in (_names(above.parent) or ()):
+            inside = "/".join(place.parts[len(above.parts) :]) or "NAME"
+            return f"What is in an archive is read by `read_text` as {quote(f'{above.display}!/{inside}')}."
+    return "Files are read with `read_text`."
 
 
 def advice(place: Readable) -> str:

@@ -68,11 +68,9 @@ class WriteTools:
         if path.endswith(("/", os.sep)):
             raise Invalid(f"{quote(path)} ends as folders do.", "Leave out the last slash, or use `create_directory`.")
         place = self.policy.writable(path)
-        if parents:
-            await self.engine.create_folder(place.parent)
         if append:
-            return await self.engine.append(place, content)
-        return await self.engine.write(place, content, overwrite=overwrite)
+            return await self.engine.append(place, content, parents=parents)
+        return await self.engine.write(place, content, overwrite=overwrite, parents=parents)
 
     @tool("Edit file", effect="destroy", view=DIFF, adapt=_flat)
     async def edit_file(

@@ -27,7 +27,7 @@ from mcp_fs.engine.undo.step import Arrival, Step
 from mcp_fs.models import Moved
 from mcp_fs.policy import Readable, Writable
 
-__all__ = ["MOST_DEPTH", "MOST_ENTRIES", "Census", "copy", "copy_file", "copy_other", "steps_to", "taken"]
+__all__ = ["MOST_DEPTH", "MOST_ENTRIES", "Census", "copy", "copy_file", "copy_other", "status_at", "steps_to", "taken"]
 
 MOST_ENTRIES = 100_000
 """Entries that one call copies."""
@@ -52,7 +52,15 @@ def copy(source: Readable, target: Writable, *, overwrite: bool, stop: Stop, ste
     with resolve(source, follow=False) as start, writing_to(target, follow=False) as end, locked([end], stop):
         with told(source):
             found = start.folder.stat(start.name)
-        if stat.S_ISREG(found.st_mode):
+        is_file = stat.S_ISREG(found.st_mode)
+        # Told before anything is copied; the kernel has the last word.
+        if (there := status_at(end)) is not None:
+            if os.path.samestat(found, there):
+                both = f"{quote(source.display)} and {quote(target.display)}"
+                raise Invalid(f"{both} are one file; nothing was copied.", "Choose another name.")
+            if not (is_file and overwrite) or stat.S_ISDIR(there.st_mode):
+                raise taken(target, there, "nothing was copied", overwrite=not is_file)
+        if is_file:
             notes = copy_file(start, source, end, target, overwrite, stop, Arrival(end, step))
         else:
             skipped = copy_other(start, source, end, target, found, stop, Arrival(end, step))
@@ -78,8 +86,6 @@ def copy_file(
     with told(source):
         opened = open_regular(start.folder, start.name, source)
     with opened as file:
-        if old is not None and os.path.samestat(old, os.fstat(file.fileno())):
-            raise Invalid(f"{quote(source.display)} and {quote(target.display)} are one file.")
         found = os.fstat(file.fileno())
         with stage(end, _blocks(file.fileno(), source, stop), old, target, like=file.fileno()) as staged:
             if belongings is not None:
@@ -221,6 +227,14 @@ def _blocks(fd: int, source: Readable, stop: Stop) -> Iterator[bytes]:
             return
         stop.check()
         yield block
+
+
+def status_at(spot: Spot[Writable]) -> os.stat_result | None:
+    """lstat(2) of what is at a spot; None for nothing."""
+    try:
+        return spot.folder.stat(spot.name)
+    except FileNotFoundError:
+        return None
 
 
 def taken(target: Writable, there: os.stat_result, outcome: str, *, overwrite: bool) -> Conflict:

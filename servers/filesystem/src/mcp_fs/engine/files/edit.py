@@ -188,10 +188,7 @@ def _find(text: str, item: Replacement) -> list[tuple[int, int]]:
     means_any = "\n" in item.old and "\r" not in item.old
     places = [] if means_any else _exact(text, item)
     if means_any or (_LINE_END.search(item.old) and (not places or item.everywhere)):
-        first, *others = (re.escape(part) for part in _LINE_END.split(item.old))
-        sought = _ANY_END.join([first, *others])
-        if not first:  # a line end that the text begins with does not reach back into what stands before it
-            sought = r"(?:\n|\r(?!\n))" + _ANY_END.join(others)
+        sought = _ANY_END.join(re.escape(part) for part in _LINE_END.split(item.old))
         if item.everywhere:
             return [found.span() for found in re.finditer(sought, text)]
         overlapping = re.finditer(f"(?=({sought}))", text)

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import BinaryIO, TypeVar
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote, reason
-from mcp_fs.engine.suggestions import advice
+from mcp_fs.engine.suggestions import advice, below_file
 from mcp_fs.policy import Readable, Root
 
 if sys.platform == "win32":
@@ -192,7 +192,7 @@ def problem(error: OSError, place: Readable, outcome: str = "") -> Problem:
         case errno.ENOENT:
             return NotFound(f"{shown} does not exist{end}", advice(place))
         case errno.ENOTDIR:
-            return NotFound(f"{shown} is not a folder, or lies below a file{end}", "Files are read with `read_text`.")
+            return NotFound(f"{shown} is not a folder, or lies below a file{end}", below_file(place))
         case errno.EISDIR:
             return not_a_file(place, stat.S_IFDIR)
         case errno.EEXIST:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 
 from mcp_batteries.errors import Conflict, Invalid, Problem, Refused, TooLarge, Unavailable, quote, reason
 from mcp_batteries.limits import Stop
 from mcp_batteries.progress import tell
 from mcp_fs.engine.files.belongings import Belongings
-from mcp_fs.engine.files.copying import MOST_DEPTH, Census, copy_file, copy_other, steps_to, taken
+from mcp_fs.engine.files.copying import MOST_DEPTH, Census, copy_file, copy_other, status_at, steps_to, taken
 from mcp_fs.engine.files.handles import Folder, Spot, is_held_open, problem, resolve, told
 from mcp_fs.engine.files.locks import locked
 from mcp_fs.engine.files.temp_files import remove_all, temporary_name
@@ -31,8 +32,9 @@ from mcp_fs.models import Moved, counted
 from mcp_fs.paths import for_system
 from mcp_fs.policy import Readable, Writable
 
-__all__ = ["create_folder", "delete", "move", "relocate", "weight"]
+__all__ = ["create_folder", "delete", "folders_to", "move", "relocate", "weight"]
 
+_OTHER = "Choose another path."
 _ENTRY = 512  # bytes that a name and an inode take, about
 
 
@@ -42,25 +44,42 @@ def create_folder(place: Writable, stop: Stop, step: Step | None = None) -> Move
     Raises:
         Conflict: something else has the name.
     """
-    created, there = False, place
-    for depth in range(1, len(place.parts) + 1):
-        stop.check()
-        level = place.at(place.root, place.parts[:depth])
-        with writing_to(level) as spot:
-            there = spot.place  # an existing name may be spelled another way
-            if step is not None and not created and state_of(spot.folder, spot.name) is None:
-                rest = [place.parts[depth:end] for end in range(depth, len(place.parts) + 1)]
-                below = [there.at(there.root, (*there.parts, *parts)) for parts in rest]
-                step.record([Intent(made, None, MADE) for made in below])
-            try:
-                spot.folder.make_folder(spot.name)
-            except FileExistsError:
-                if not stat.S_ISDIR(spot.folder.stat(spot.name).st_mode):
-                    raise Conflict(f"{quote(level.display)} exists and is not a folder.") from None
-            else:
-                created = True
-                confirm(spot.folder, level, "created")
-    return Moved("created" if created else "already there:", there.display, uri=there.uri)
+    with folders_to(place, stop, step) as (there, created):
+        return Moved("created" if created else "already there:", there.display, uri=there.uri)
+
+
+@contextmanager
+def folders_to(place: Writable, stop: Stop, step: Step | None = None) -> Generator[tuple[Writable, bool]]:
+    """The folder at `place`, with those above it, and whether it is new; those that are new go again after a failure.
+
+    What is recorded inside is one step with them.
+    """
+    made: list[Writable] = []
+    there = place
+    try:
+        for depth in range(1, len(place.parts) + 1):
+            stop.check()
+            level = place.at(place.root, place.parts[:depth])
+            with writing_to(level) as spot:
+                there = spot.place  # an existing name may be spelled another way
+                if step is not None and not made and state_of(spot.folder, spot.name) is None:
+                    rest = [place.parts[depth:end] for end in range(depth, len(place.parts) + 1)]
+                    below = [there.at(there.root, (*there.parts, *parts)) for parts in rest]
+                    step.begin([Intent(new, None, MADE) for new in below])
+                try:
+                    spot.folder.make_folder(spot.name)
+                except FileExistsError:
+                    if not stat.S_ISDIR(spot.folder.stat(spot.name).st_mode):
+                        raise Conflict(f"{quote(level.display)} exists and is not a folder.", _OTHER) from None
+                else:
+                    made.append(there)
+                    confirm(spot.folder, level, "created")
+        yield there, bool(made)
+    except BaseException:
+        for new in reversed(made):
+            with suppress(OSError, Problem), resolve(new, follow=False) as spot:
+                spot.folder.remove_folder(spot.name)
+        raise
 
 
 def move(source: Writable, target: Writable, *, overwrite: bool, stop: Stop, step: Step | None = None) -> Moved:
@@ -87,6 +106,9 @@ def move(source: Writable, target: Writable, *, overwrite: bool, stop: Stop, ste
             if _is_same(start, end):
                 start.folder.rename(start.name, end.folder, target.name)
             else:
+                _refuse_root(end.place)
+                if not overwrite and (there := status_at(end)) is not None:
+                    raise taken(target, there, "nothing was moved", overwrite=False)
                 if overwrite:
                     refuse_read_only(end, target)
                 notes = relocate(start, source, end, target, overwrite, stop, Arrival(end, step, start))

@@ -41,6 +41,7 @@ class Intent:
         before: what is there, if that is not to be looked at but to be made again by itself.
         source: where what will be there is moved from.
         origin: what is there, if it is copied first and deleted then.
+        left: what will then be at the source.
         gives: the bytes of what is there, if the caller moves it to the place that `record` returns; else it is
             kept by another name, or copied.
     """
@@ -51,6 +52,7 @@ class Intent:
     before: State | None = None
     source: Readable | None = None
     origin: State | None = None
+    left: State | None = None
     gives: int | None = None
 
 
@@ -67,6 +69,7 @@ class Step:
         self._last: Kept | None = None
         self._intents: Sequence[Intent] = ()
         self._items: Sequence[Item] = ()
+        self._ahead: Sequence[Intent] = ()
         self.notes: list[str] = []
         """What can't be taken back, and why, for the answer."""
 
@@ -89,11 +92,19 @@ class Step:
 
     def record(self, intents: Sequence[Intent]) -> Sequence[Writable | None]:
         """Write down what is about to happen, which is one step; for each entry the place for what `gives` tells of."""
+        ahead, self._ahead = self._ahead, ()
+        if ahead:
+            self.drop()
         try:
-            return self._record(intents)
+            return self._record([*ahead, *intents])[len(ahead) :]
         except (OSError, Problem) as failure:
             self._say(failure)
             return [None] * len(intents)
+
+    def begin(self, intents: Sequence[Intent]) -> None:
+        """Record what happens first; what is recorded next is one step with it."""
+        self.record(intents)
+        self._ahead = intents
 
     def has_taken(self) -> bool:
         """Whether anything that was given is kept, whole; of what was there, some may be gone then."""
@@ -205,7 +216,7 @@ def uri_of(place: Readable) -> str:
 
 def _item(intent: Intent, before: State | None, kept: str | None) -> Item:
     source = None if intent.source is None else uri_of(intent.source)
-    return Item(uri_of(intent.place), before, intent.after, kept, source, intent.origin)
+    return Item(uri_of(intent.place), before, intent.after, kept, source, intent.origin, intent.left)
 
 
 def _keep(folder: Folder[Any], name: str, before: State, into: Folder[Writable], kept: str, stop: Stop) -> None:

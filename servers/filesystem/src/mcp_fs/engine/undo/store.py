@@ -53,6 +53,7 @@ class Item:
         kept: the name under which what was there before is kept in the step's folder.
         source: where what is there now was moved from.
         origin: what was at `source`, if it was copied from there to be deleted then.
+        left: what came to stand at `source`, if it is to be replaced when this is taken back.
     """
 
     uri: str
@@ -61,6 +62,7 @@ class Item:
     kept: str | None = None
     source: str | None = None
     origin: State | None = None
+    left: State | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,13 @@ class Store:
     def finish(self, fd: int, record: Record) -> None:
         """Make what was begun a step."""
         items = [
-            [item.uri, _told(item.before), _told(item.after), item.kept, item.source, _told(item.origin)]
+            [
+                item.uri,
+                *map(_told, (item.before, item.after)),
+                item.kept,
+                item.source,
+                *map(_told, (item.origin, item.left)),
+            ]
             for item in record.items
         ]
         text = json.dumps({"tool": record.tool, "by": record.by, "undoes": record.undoes, "items": items})
@@ -169,8 +177,9 @@ class Store:
             raise NotFound("The step was not written down.")
         told = json.loads(text)
         items = [
-            Item(uri, _state(before), _state(after), name, source, _state(origin))
-            for uri, before, after, name, source, origin in told["items"]
+            # An older version wrote down one of the last two.
+            Item(uri, _state(before), _state(after), name, source, *map(_state, states))
+            for uri, before, after, name, source, *states in told["items"]
         ]
         return Record(kept, told["tool"], told["by"], told["undoes"], items)
 

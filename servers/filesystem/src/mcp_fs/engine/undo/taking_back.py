@@ -128,6 +128,8 @@ def take_back(policy: Policy, store: Store, wanted: str, *, later: bool, dry_run
         raise NotFound(f"There is no step {quote(wanted)} to take back.", "Call without `step` for those there are.")
     # What was taken back in between has cancelled itself out.
     chosen = [*(one for one in steps[:number] if later and not one.record.undoes), steps[number]]
+    all_places = _Touched(place for one in chosen for entry in one.entries for place in entry.places)
+    chosen = [_without_kept_folders(one, all_places) for one in chosen]
     touched = _Touched()
     for one in chosen:
         _refuse_changed(one.entries, touched, steps[:number])
@@ -149,6 +151,13 @@ def take_back(policy: Policy, store: Store, wanted: str, *, later: bool, dry_run
             notes += step.notes
     lines = [f"{one.record.kept.id} {one.did}: {entry.way}" for one in chosen for entry in one.entries]
     return Undone(lines, dry_run, notes, diffs)
+
+
+def _without_kept_folders(one: _Step, going: _Touched) -> _Step:
+    """The step without folders that were made for a file in them and hold others by now: those stay."""
+    if all(entry.item.after == MADE for entry in one.entries):
+        return one
+    return replace(one, entries=[e for e in one.entries if e.item.after != MADE or not _holds_others(e.place, going)])
 
 
 def _diffs(chosen: Sequence[_Step], stop: Stop) -> list[str]:
@@ -242,7 +251,8 @@ def _standing(entry: _Entry) -> Standing:
             if _still(entry.place, item.after):
                 # With both names there, taking it back has begun.
                 both = entry.kept is not None and not _is_free(entry.kept) and _still(entry.source, item.after)
-                is_left = both or _is_free(entry.source) or _is_unmoved(entry)
+                replaces = item.left is not None and _still(entry.source, item.left)
+                is_left = both or replaces or _is_free(entry.source) or _is_unmoved(entry)
                 return "as it was left" if is_left else "changed since"
             if not (_still(entry.source, item.after) or _is_unmoved(entry)):
                 return "changed since"
@@ -321,11 +331,11 @@ def _take_back(one: _Step, store: Store, step: Step, stop: Stop) -> None:
     with told(one.entries[0].place), ExitStack() as stack:
         hold(stack.enter_context(open_file(store.place(one.record.kept.name))).fileno())
         entries = [entry for entry in one.entries if _standing(entry) != "back already"]
-        if entries and all(entry.item.before == MADE for entry in entries):
-            step.record([Intent(entry.place, None, MADE) for entry in reversed(entries)])
-            for entry in reversed(entries):
+        if made := [entry for entry in reversed(entries) if entry.item.before == MADE]:
+            step.begin([Intent(entry.place, None, MADE) for entry in made])
+            for entry in made:
                 create_folder(entry.place, stop)
-            entries = []
+            entries = [entry for entry in entries if entry.item.before != MADE]
         reached = [_Reached(entry, stack) for entry in reversed(entries)]
         stack.enter_context(locked([spot for each in reached for spot in each.spots], stop))
         _refuse_changed(entries, _Touched())
@@ -360,7 +370,9 @@ class _Reached:
             now = state_of(folder, self.end.name, thorough=step.is_far(folder))
             if now is not None and now.kind == "folder":
                 now = replace(now, kind="tree")
-            return Intent(self.source.place, None, now, source=place)
+            left = state_of(self.kept.folder, self.kept.name, thorough=True) if self.kept else None
+            over = self.source.folder if self.entry.item.left else None  # what is there is kept, and replaced
+            return Intent(self.source.place, over, now, source=place, left=left)
         if self.entry.item.after == MADE:
             return Intent(place, None, None, before=MADE)
         if self.kept is None:
@@ -374,7 +386,8 @@ class _Reached:
             if _is_unmoved(entry):
                 remove_all(end.folder, end.name, stop)
             elif state_of(end.folder, end.name) is not None and not self._has_both_names():
-                relocate(end, entry.place, self.source, entry.source, overwrite=False, stop=stop)
+                over = entry.item.left is not None
+                relocate(end, entry.place, self.source, entry.source, overwrite=over, stop=stop)
         elif entry.item.after == MADE:
             end.folder.remove_folder(end.name)
         elif self.kept is None and where is None:
