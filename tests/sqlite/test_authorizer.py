@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_sqlite.worker.authorizer import SCHEMA_CHANGE, Authorizer, Mode, apply_limits
+from mcp_sqlite.worker.authorizer import SCHEMA_CHANGE, Authorizer, Mode, apply_limits, joined_closed
 
 TABLES = """
 CREATE TABLE t (a, b); CREATE TABLE u (a); CREATE INDEX i ON t (a); CREATE VIEW v AS SELECT a FROM t;
@@ -245,6 +245,13 @@ def test_tables_that_show_more_than_the_database_are_closed() -> None:
     shown = {"dbstat", "json_each", "json_tree", "bytecode", "generate_series", "tables_used", "geopoly"}
     assert not closed & shown and not any(name.startswith(("fts", "pragma_", "rtree")) for name in closed)
     assert closed >= modules & {"sqlite_stmt", "completion", "fsdir", "sqlite_dbdata", "csv", "zipfile"}
+
+
+def test_a_closed_table_may_be_named_where_nothing_joins_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_sqlite.worker.authorizer.closed_modules", lambda: frozenset({"csv"}))
+    assert joined_closed("SELECT x FROM CSV full JOIN (SELECT 1 AS x) USING (x)") == "csv"
+    assert joined_closed("SELECT csv FROM fulls LEFT JOIN t USING (x)") is None
+    assert joined_closed("SELECT x FROM csvs FULL JOIN t USING (x)") is None
 
 
 def test_limits_of_a_connection() -> None:
