@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 __all__ = ["Mutation", "mutations"]
 
@@ -30,6 +31,7 @@ class Mutation:
         before: what stands there, on one line; of a list only the entry that is left out.
         after: what replaces it.
         shown: the same for people, empty where an entry is left out.
+        turn: which of several that read alike in one place.
     """
 
     place: str
@@ -38,9 +40,10 @@ class Mutation:
     before: str
     after: str
     shown: str
+    turn: int = 1
 
     def __str__(self) -> str:
-        return f"`{self.before}` → `{self.shown or 'nothing'}`"
+        return f"`{self.before}` → `{self.shown or 'nothing'}`" + (f" ({self.turn})" if self.turn > 1 else "")
 
     def apply(self, source: bytes) -> bytes:
         start, end = self.span
@@ -64,7 +67,13 @@ def mutations(source: bytes) -> list[Mutation]:
             after = f"({after})"
         shown = (ast.unparse(node), after) if left_out is None else (ast.unparse(left_out), "")
         found[span, after] = Mutation(place, node.lineno, span, shown[0], after, shown[1])
-    return sorted(found.values(), key=lambda mutation: (mutation.span, mutation.after))
+    turns = Counter[tuple[str, str]]()
+    ordered: list[Mutation] = []
+    for mutation in sorted(found.values(), key=lambda mutation: (mutation.span, mutation.after)):
+        alike = mutation.place, str(mutation)
+        turns[alike] += 1
+        ordered.append(replace(mutation, turn=turns[alike]))
+    return ordered
 
 
 _Found = tuple[str, ast.expr | ast.stmt | ast.pattern, "ast.AST | str", "ast.AST | None"]

@@ -134,13 +134,15 @@ async def lost(bus: RemoteBus) -> None:
             await anyio.sleep(0.01)
 
 
-async def test_each_event_is_heard_once_everywhere() -> None:
+async def test_each_event_is_heard_once_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_GATHER_SECONDS", 0)
     channel = Channel()
     events = [ResourceUpdated("test://é"), ResourcesListChanged(), ToolsListChanged(), PromptsListChanged()]
     async with replicas(channel.link(), channel.link()) as ((one, here), (_, there)):
         for event in events:
             await one.publish(event)
         await there.hears(events[-1])
+        await anyio.wait_all_tasks_blocked()  # nobody is told to look again
     assert here.heard == there.heard == events
 
 
@@ -271,11 +273,17 @@ def test_a_bus_that_is_away_is_told_of_once_and_soon_tried_twice_a_second(caplog
     assert len(caplog.records) == 1
 
 
-async def test_a_replica_greets_once_and_is_answered_once() -> None:
+async def test_a_replica_greets_once_and_is_answered_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BEAT_SECONDS", 3600)
     channel = Channel()
-    async with replicas(channel.link(), channel.link()) as ((one, _), (other, _)):
-        greetings = [json.loads(message) for message in channel.sent if "hello" in json.loads(message)]
-        assert sorted(said["from"] for said in greetings) == sorted([one._origin, other._origin])
+    one, two = RemoteBus(channel.link()), RemoteBus(channel.link())
+    async with one.running():
+        await anyio.wait_all_tasks_blocked()
+        async with two.running():
+            await anyio.wait_all_tasks_blocked()
+            sent = [json.loads(message) for message in channel.sent]
+    first, second = one._origin, two._origin
+    assert [(said["from"], "hello" in said) for said in sent] == [(first, True), (second, True), (first, False)]
 
 
 async def test_without_subscribers_beats_are_rare() -> None:

@@ -102,6 +102,7 @@ class Script:
     async def add(self, keys: Collection[Hashable]) -> None:
         if any(str(key).startswith("bad") for key in keys):
             raise OSError("cannot be watched")
+        assert self.watched.isdisjoint(keys)
         self.watched.update(keys)
 
     def discard(self, keys: Collection[Hashable]) -> None:
@@ -127,10 +128,12 @@ async def following() -> AsyncGenerator[tuple[Followers, Subscribers, Script]]:
 
 async def test_who_does_not_ask_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Follower, "IDLE_SECONDS", 0.05)
-    async with following() as (followers, _, source):
+    async with following() as (followers, subscribers, source):
         name, _ = await followers.begin("me", ["a"])
+        source.changed(["a"])
         with anyio.fail_after(10):
             await source.left.wait()
+        assert not subscribers.journal._ring
         with pytest.raises(Conflict, match="let go"):
             followers.again("me", name)
 

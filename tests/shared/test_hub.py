@@ -277,6 +277,18 @@ async def test_who_may_have_missed_something_is_told_to_look_again(era: str) -> 
         assert set(client.inbox.items) == {"s:a", "test://x"}
 
 
+async def test_a_session_whose_stream_opens_is_told_to_look_again() -> None:
+    server, hub = serve(Script())
+    async with listener(server, "legacy") as client:
+        await client.subscribe("s:a")
+        connection = next(iter(hub._connections))
+        hub.stream_opened(f"not {connection.session_id}")
+        await anyio.wait_all_tasks_blocked()
+        assert client.inbox.items == []
+        hub.stream_opened(connection.session_id)
+        await client.inbox.take("s:a")
+
+
 async def test_a_modern_client_that_only_lists_is_told_nothing() -> None:
     source = Script()
     server, hub = serve(source)
@@ -300,7 +312,7 @@ async def test_announcements_travel_over_the_bus_that_is_given(era: str) -> None
 async def test_hubs_that_were_joined_are_one(era: str) -> None:
     source = Script()
     server, hub = serve(source)
-    part = Hub([source])
+    part = Hub(hub.sources)
     part.join(hub)
     async with listener(server, era) as client:
         await client.subscribe("s:a", "test://x")

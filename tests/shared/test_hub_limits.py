@@ -69,7 +69,7 @@ async def test_a_closed_connection_releases_everything(era: str) -> None:
         await source.watches("kept")
         source.changed(["kept"])
         await stays.inbox.take("s:kept")
-        assert len(hub._connections) == (era == "legacy")
+        assert len(hub._connections) == len(hub._subscribers._subscribers) == (era == "legacy")
 
 
 async def test_when_one_block_ends_another_takes_over() -> None:

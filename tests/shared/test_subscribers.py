@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Hashable, Iterable
 
 import anyio
 import pytest
 from mcp.shared.subscriptions import ResourceUpdated, ServerEvent
 
+from mcp_batteries.subscriptions.followers import Followers
+from mcp_batteries.subscriptions.journal import Change
 from mcp_batteries.subscriptions.subscribers import Subscribers
 from mcp_batteries.subscriptions.topics import Subscriber
 from shared.test_followers import Script, following
@@ -45,6 +48,32 @@ async def test_who_subscribes_again_at_once_goes_on_being_told() -> None:
         assert source.watched == {"a"}
         source.changed(["a"])
         await listener.hears("a", 1)
+
+
+class Telling(Script):
+    """By a URI a follower means what is below it."""
+
+    def followed(self, uri: str) -> Hashable | None:
+        return f"below {uri}"
+
+    async def look(self, keys: Collection[Hashable]) -> None:
+        pass
+
+    def news(self, key: Hashable) -> Iterable[Change]:
+        return (Change(),)
+
+    def shown(self, change: Change) -> str:
+        return ""
+
+
+async def test_a_follower_may_mean_more_than_a_subscriber() -> None:
+    source = Telling()
+    subscribers = Subscribers([source], lambda uri: None)
+    async with subscribers.running():
+        await subscribers.subscribe(Listener(), "a").settled()
+        assert source.watched == {"a"}
+        await Followers(subscribers).begin("me", ["a"])
+        assert source.watched == {"a", "below a"}
 
 
 async def test_changes_during_a_rest_are_one_notice() -> None:
