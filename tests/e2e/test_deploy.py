@@ -1,10 +1,13 @@
 """What is in `deploy/`: valid where a schema says so, true to the settings, at work where the programs are there."""
 
+import asyncio
 import importlib
 import os
 import re
 import shutil
+import socket
 import subprocess
+import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -99,7 +102,9 @@ def test_the_page_names_settings_that_exist() -> None:
 
 
 @asynccontextmanager
-async def proxied(kind: str, folder: Path, replicas: Sequence[Any]) -> AsyncGenerator[str]:
+async def proxied(
+    kind: str, folder: Path, replicas: Sequence[Any], changes: Sequence[tuple[str, str]] = ()
+) -> AsyncGenerator[str]:
     """The URL of `replicas` behind the proxy of `deploy/`, its addresses replaced by those here."""
     name = {"nginx": "nginx.conf", "haproxy": "haproxy.cfg"}[kind]
     text, port = (DEPLOY / name).read_text("utf-8"), free_port()
@@ -107,6 +112,8 @@ async def proxied(kind: str, folder: Path, replicas: Sequence[Any]) -> AsyncGene
         text = text.replace(f"replica-{number}:8000", f"127.0.0.1:{replica.address[1]}")
     text = text.replace("listen 8080", f"listen 127.0.0.1:{port}").replace("bind :8080", f"bind 127.0.0.1:{port}")
     text = text.replace(" /tmp/nginx", f" {folder}/nginx")
+    for old, new in changes:
+        text = text.replace(old, new)
     (folder / name).write_text(text, "utf-8")
     program = shutil.which(kind, path=os.environ["PATH"] + ":/usr/sbin")
     assert program is not None, f"{kind} is not installed"
@@ -190,3 +197,45 @@ async def _until_served(url: str, revision: str) -> None:
                     row = row + 1 if answer.status_code < 500 else 0
                 except httpx2.TransportError:
                     row = 0
+
+
+class Names(asyncio.DatagramProtocol):
+    """A name server (RFC 1035) that knows some IPv4 addresses."""
+
+    def __init__(self, addresses: dict[str, str]) -> None:
+        self._addresses = addresses
+        self._transport: Any = None
+
+    def connection_made(self, transport: Any) -> None:
+        self._transport = transport
+
+    def datagram_received(self, data: bytes, addr: Any) -> None:
+        end = data.index(b"\0", 12) + 5
+        name, kind = data[13 : 13 + data[12]].decode(), data[end - 4 : end - 2]
+        found = self._addresses.get(name) if kind == b"\0\1" else None
+        answer = b"\xc0\x0c\0\1\0\1\0\0\0\0\0\4" + socket.inet_aton(found) if found else b""
+        head = data[:2] + b"\x81\x80\0\1\0" + bytes([bool(found)]) + b"\0\0\0\0"
+        self._transport.sendto(head + data[12:end] + answer, addr)
+
+
+@pytest.mark.debian
+@pytest.mark.anyio
+async def test_haproxy_follows_a_replica_to_another_address(tmp_path: Path) -> None:
+    """As a container that is made anew has; the other replica is not there, which keeps nobody from starting."""
+    addresses, port = {"replica-1": "127.0.0.1"}, free_port()
+    command = [sys.executable, "-m", "mcp_example", "--transport", "http", "--port", str(port), "--host"]
+    transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(lambda: Names(addresses), ("127.0.0.1", 0))
+    where = "nameserver names 127.0.0.1:{}".format(transport.get_extra_info("sockname")[1])
+    try:
+        async with AsyncExitStack() as stack:
+            async with running([*command, "127.0.0.1"]):
+                changes = [("parse-resolv-conf", where), (":8000", f":{port}")]
+                url = await stack.enter_async_context(proxied("haproxy", tmp_path, [], changes))
+            addresses["replica-1"] = "127.0.0.2"
+            await stack.enter_async_context(running([*command, "127.0.0.2"]))
+            async with httpx2.AsyncClient(trust_env=False) as client:
+                with anyio.fail_after(60):
+                    while (await client.get(url.replace("/mcp", "/readyz"))).status_code != 200:
+                        await anyio.sleep(0.1)
+    finally:
+        transport.close()
