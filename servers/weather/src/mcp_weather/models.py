@@ -172,7 +172,9 @@ class Weather(DataResult):
         parts += [self.daily.text()] if self.daily else []
         parts += ["Alerts: " + "\n".join(self.alerts.lines())]
         more = "Air quality: `get_air_quality`; pollen there too."
-        return _sourced_once(*parts, more, f"Subscribe: {' '.join(self.resources)}")
+        first, *others = self.resources
+        also = [f"/{uri.rpartition('/')[2]}" for uri in others]
+        return _sourced_once(*parts, more, f"Resources: {', '.join([first, *also])}")
 
 
 class Forecast(DataResult):

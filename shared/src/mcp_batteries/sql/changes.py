@@ -84,7 +84,7 @@ class Change:
         several = len(self.steps) > 1
         lines += [f"{number}. {step.text()}" if several else step.text() for number, step in enumerate(self.steps, 1)]
         if self.objects is not None:
-            lines += ["Schema (+ made, - gone, ~ changed):", *_bounded(self.objects or ["nothing"])]
+            lines += ["Schema:", *_bounded(self.objects or ["nothing"])]
         if self.samples:
             lines += ["Rows (- before, + after), a sample:", *(sample.text() for sample in self.samples)]
         for title, found in self.findings:

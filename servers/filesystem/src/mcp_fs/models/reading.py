@@ -19,7 +19,7 @@ class TextSlice(TextResult):
     Attributes:
         path: as tools take it.
         body: the lines, with numbers when asked for.
-        encoding: for people.
+        encoding: told where it is not UTF-8.
         first: number of the first line; None when only the distance from the end is known.
         last: number of the last line; None when the file does not reach `first` yet.
         total: lines in the file; None when counting them would mean reading a large file.
@@ -59,7 +59,7 @@ class TextSlice(TextResult):
     @property
     def status(self) -> str:
         """One line: what is shown, of what, and the exact way on."""
-        facts = [self._span(), self.encoding]
+        facts = [self._span(), *([self.encoding] if self.encoding != "utf-8" else [])]
         if self.hash is not None:
             facts.append(f"hash {self.hash}")
         if self.replaced:

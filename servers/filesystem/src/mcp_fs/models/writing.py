@@ -27,7 +27,6 @@ class Written(TextResult):
     """
 
     path: str
-    uri: str
     created: bool
     size: int
     hash: str
@@ -36,7 +35,7 @@ class Written(TextResult):
     def text(self) -> str:
         did = "created" if self.created else "replaced"
         facts = [f"{did} {self.path}", f"{self.size:,} bytes", f"hash {self.hash}", *self.notes]
-        return f"{', '.join(facts)}\n{self.uri}"
+        return ", ".join(facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +127,8 @@ class Moved(TextResult):
     did: str
     path: str
     target: str | None = None
-    uri: str | None = None
     notes: Sequence[str] = ()
 
     def text(self) -> str:
         head = f"{self.did} {self.path}" + ("" if self.target is None else f" to {self.target}")
-        return "\n".join([", ".join([head, *self.notes]), *([self.uri] if self.uri else [])])
+        return ", ".join([head, *self.notes])

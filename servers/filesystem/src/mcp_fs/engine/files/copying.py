@@ -67,7 +67,7 @@ def copy(source: Readable, target: Writable, *, overwrite: bool, stop: Stop, ste
             more = f" and {len(skipped) - 10} more" if len(skipped) > 10 else ""
             notes = [f"without {', '.join(skipped[:10])}{more}"] if skipped else []
         confirm(end.folder, target, "copied to")
-    return Moved("copied", source.display, target.display, target.uri, notes)
+    return Moved("copied", source.display, target.display, notes)
 
 
 def copy_file(

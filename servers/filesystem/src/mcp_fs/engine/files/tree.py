@@ -45,7 +45,7 @@ def create_folder(place: Writable, stop: Stop, step: Step | None = None) -> Move
         Conflict: something else has the name.
     """
     with folders_to(place, stop, step) as (there, created):
-        return Moved("created" if created else "already there:", there.display, uri=there.uri)
+        return Moved("created" if created else "already there:", there.display)
 
 
 @contextmanager
@@ -116,7 +116,7 @@ def move(source: Writable, target: Writable, *, overwrite: bool, stop: Stop, ste
             raise _move_problem(error, source, target, found, end, overwrite) from error
         for folder in (end.folder, start.folder):
             confirm(folder, target, "moved to")
-    return Moved("moved", source.display, target.display, target.uri, notes)
+    return Moved("moved", source.display, target.display, notes)
 
 
 def relocate(

@@ -83,7 +83,7 @@ def write_file(
                 step.record([staged.intent()])
             staged.commit(replace=overwrite)
         there = spot.place  # an existing name may be spelled another way
-    return Written(there.display, there.uri, old is None, len(data), content_hash(data), tuple(staged.notes))
+    return Written(there.display, old is None, len(data), content_hash(data), tuple(staged.notes))
 
 
 @contextmanager
