@@ -77,7 +77,10 @@ class Judge:
             said = cast("Message", item)
             if "method" not in said and ("result" in said) == ("error" in said):
                 raise Finding(f"neither a result nor an error, or both: {text[:500]}")
-            if said.get("error", {}).get("code") == -32603 or "failed inside the server" in text:
+            error = said.get("error", {})
+            # A problem that says of what kind it is was foreseen, such as a service that does not answer.
+            unforeseen = error.get("code") == -32603 and "kind" not in (error.get("data") or ())
+            if unforeseen or "failed inside the server" in text:
                 raise Finding(f"a defect: {text[:1000]}")
             for secret in self._foreign:
                 if secret in self._shown and "config://settings" in text:

@@ -32,6 +32,8 @@ async def test_messages_made_by_chance_find_nothing() -> None:
 def test_what_no_server_may_say_is_found(said: Any, tmp_path: Path) -> None:
     judge = Judge(CASES["mcp_fs"](tmp_path))
     judge.message({"jsonrpc": "2.0", "id": 1, "result": {}})
+    known = {"kind": "unavailable", "retry_after_s": 1}
+    judge.message({"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "Try later.", "data": known}})
     with pytest.raises(Finding):
         judge.message(said)
     judge.said = lambda: 'INFO x\nTraceback (most recent call last):\n  File "x"'

@@ -103,13 +103,13 @@ async def test_figures_need_a_scope_where_tokens_are_asked_for_and_a_flag_anywhe
 class Collector(ThreadingHTTPServer):
     """Takes what is sent by OTLP over HTTP."""
 
-    def __init__(self) -> None:
+    def __init__(self, status: int) -> None:
         received: dict[str, list[bytes]] = {"/v1/traces": [], "/v1/metrics": [], "/v1/logs": []}
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 received[self.path].append(self.rfile.read(int(self.headers["content-length"])))
-                self.send_response(200)
+                self.send_response(status)
                 self.end_headers()
 
             def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
@@ -126,8 +126,8 @@ def collector() -> Generator[Collector]:
 
 
 @contextmanager
-def collecting() -> Generator[Collector]:
-    with Collector() as server:
+def collecting(status: int = 200) -> Generator[Collector]:
+    with Collector(status) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield server
@@ -228,6 +228,23 @@ async def test_log_records_are_sent_too(collector: Collector, tmp_path: Path) ->
     ]
     assert any("lets nobody in" in record.body.string_value for record in records)
     assert not any("neither" in record.body.string_value for record in records)
+
+
+async def test_a_collector_that_takes_nothing_is_told_of_once_a_minute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with collecting(400) as collector:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{collector.server_port}")
+        monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", "50")
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        async with running(command(tmp_path, "--telemetry")) as subject:
+            async with HttpWire(subject.url) as wire:
+                await wire.open()
+            await subject.says("Failed to export metrics")
+            with anyio.fail_after(60):
+                while len(collector.received["/v1/metrics"]) < 10:
+                    await anyio.sleep(0.02)
+    assert subject.said.count("Failed to export metrics") == 1
 
 
 async def test_lines_for_machines(tmp_path: Path) -> None:

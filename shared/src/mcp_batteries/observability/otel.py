@@ -16,6 +16,7 @@ import anyio.to_thread
 from mcp_types.methods import SPEC_CLIENT_METHODS, SPEC_CLIENT_NOTIFICATION_METHODS
 
 from mcp_batteries.errors import Invalid
+from mcp_batteries.observability.logs import RateLimitFilter
 
 try:
     from opentelemetry import metrics, trace
@@ -63,6 +64,9 @@ class Telemetry:
     """
 
     def __init__(self, name: str, version: str, knows: Knows) -> None:
+        # A collector that is away is told of at each try, several times a minute and at length.
+        for exporter in (OTLPSpanExporter, OTLPMetricExporter, OTLPLogExporter):
+            logging.getLogger(exporter.__module__).addFilter(RateLimitFilter())
         resource = Resource.create({"service.name": name, "service.version": version})
         self._spans = TracerProvider(resource=resource)
         self._spans.add_span_processor(BatchSpanProcessor(_Wordless(OTLPSpanExporter(), knows)))
