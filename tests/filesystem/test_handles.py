@@ -247,9 +247,15 @@ def test_a_served_folder_that_was_deleted_and_made_anew_is_served_again(here: Gr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a folder in use can't be deleted there")
-@pytest.mark.parametrize("how", ["link", "link above", "moved there", "another owner", "where all may write"])
+@pytest.mark.parametrize(
+    "how", ["link", "link above", "moved there", "file", "owner", "former owner", "where all may write"]
+)
 def test_what_others_may_have_put_there_is_not_served(here: Ground, how: str) -> None:
+    if os.geteuid() and "owner" in how:
+        pytest.skip("only root gives files away")
     (here.outside / "new.txt").write_text("")
+    if how == "former owner":
+        os.chown(here.root, 12345, -1)
     shutil.rmtree(here.root)
     match how:
         case "link":
@@ -263,15 +269,16 @@ def test_what_others_may_have_put_there_is_not_served(here: Ground, how: str) ->
             here.outside.chmod(0o755)
             here.root.parent.chmod(0o777)
             here.outside.rename(here.root)
-        case "another owner":
-            if os.geteuid():
-                pytest.skip("only root gives files away")
-            here.root.mkdir()
-            os.chown(here.root, 12345, -1)
+        case "file":
+            here.root.touch()
         case _:
             here.root.mkdir()
-            here.root.parent.chmod(0o777)
-    (here.root / "new.txt").write_text("")
+            if how == "owner":
+                os.chown(here.root, 12345, -1)
+            elif how == "where all may write":
+                here.root.parent.chmod(0o777)
+    if here.root.is_dir():
+        (here.root / "new.txt").write_text("")
     with pytest.raises(Unavailable, match="restart the server"):
         read(here, "new.txt")
 

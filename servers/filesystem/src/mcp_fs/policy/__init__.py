@@ -194,7 +194,7 @@ class Policy:
         """
         if path in ("", ".", "./", "/") and len(self.roots) > 1:
             return [self.top(root) for root in self.roots]
-        return [self.readable(path or ".")]
+        return [self.readable(path)]
 
     def top(self, root: Root) -> Readable:
         """A served folder itself."""

@@ -35,9 +35,9 @@ class Root:
     name: str
     path: str
     real: str
-    identity: tuple[int, int] = field(repr=False)
-    fd: int = field(repr=False)
-    mount_depth: int = field(init=False, repr=False)
+    identity: tuple[int, int]
+    fd: int
+    mount_depth: int = field(init=False)
 
     def __post_init__(self) -> None:
         if self.fd >= 0:
