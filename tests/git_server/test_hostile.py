@@ -259,6 +259,27 @@ def objects_of_another(trap: Trap) -> None:
     (trap.dot_git / "refs/heads/theirs").write_text(f"{oid}\n", "utf-8")
 
 
+def objects_of_another_in_quotes(trap: Trap) -> None:
+    """Git takes the escapes apart; by its letters the name is one inside."""
+    objects_of_another(trap)
+    escaped = f"{trap.other.path}/.git/objects".replace("/", "\\057")
+    (trap.dot_git / "objects/info/alternates").write_text(f'"{escaped}"\n', "utf-8")
+
+
+def objects_of_another_behind_much(trap: Trap) -> None:
+    objects_of_another(trap)
+    path = trap.dot_git / "objects/info/alternates"
+    path.write_text("# nothing\n" * 10_000 + path.read_text("utf-8"), "utf-8")
+
+
+def objects_of_another_in_one_line(trap: Trap) -> None:
+    """What ends a line for Python and not for git: two names inside, and one that leads out."""
+    objects_of_another(trap)
+    (trap.made.path / "\x0bx").mkdir()
+    outside = f"{trap.made.path}/\x0bx/../../{trap.other.path.name}/.git/objects"
+    (trap.dot_git / "objects/info/alternates").write_text(f"{outside}\n", "utf-8")
+
+
 def linked_objects(trap: Trap) -> None:
     (trap.dot_git / "objects").rename(trap.folder / "own")
     (trap.dot_git / "objects").symlink_to(trap.other.path / ".git/objects")
@@ -289,6 +310,9 @@ LEADING: dict[Callable[[Trap], None], Sequence[str] | None] = {
     common_directory_of_another: SHOW,
     worktree_of_another: SHOW,
     objects_of_another: ("show", "theirs"),
+    objects_of_another_in_quotes: ("show", "theirs"),
+    objects_of_another_behind_much: ("show", "theirs"),
+    objects_of_another_in_one_line: ("show", "theirs"),
     linked_objects: SHOW,
     linked_refs: None,
     pipe: None,

@@ -1,7 +1,6 @@
 """Fetching and pushing, with real remotes: in a folder, behind HTTPS, behind ssh; and with hostile ones."""
 
 import os
-import re
 import shutil
 import stat
 import sys
@@ -17,7 +16,7 @@ from git_server.far import bare, https, ssh
 from git_server.made import Made
 from git_server.serving import Asking, serving
 from git_server.test_hostile import SECRET, Trap
-from git_server.test_writes import made_app
+from git_server.test_writes import made_app, undone
 
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="it only reads there yet"),
@@ -88,8 +87,7 @@ async def test_a_branch_goes_out_and_what_came_meanwhile_comes_in(mode: str, tmp
         said = await asking("run_push", force=True)
         assert far.git("rev-parse", "main").strip() == mine and "replaced" in said
         assert "REPLACE" in asked[-1] and "Lost there: 1 commit" in asked[-1] and "A change of theirs" in asked[-1]
-        way = re.findall(r"(?m)^undo: .*rev=\"(\w+)\", to=\"(\w+)\", remote=\"(\w+)\", force$", said)
-        await asking("run_push", rev=way[0][0], to=way[0][1], remote=way[0][2], force=True)
+        await undone(asking, said)
         assert far.git("rev-parse", "main").strip() == theirs
 
         # The lease: what is there is not what was known.
@@ -103,6 +101,53 @@ async def test_a_branch_goes_out_and_what_came_meanwhile_comes_in(mode: str, tmp
         assert "tag `v1`" in asked[-1]
         far.git("branch", "--delete", "--force", "fresh/new")
         assert "gone origin/fresh/new" in await asking("run_fetch", prune=True)
+
+
+async def test_a_branch_or_tag_of_a_remote_is_deleted_if_it_is_as_it_was_fetched(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.git("switch", "--quiet", "topic")
+    oid = made.commit("Only there", {"topic.txt": "topic\n"})
+    made.git("tag", "--annotate", "v1", "--message", "The first")
+    made.git("switch", "--quiet", "main")
+    far = bare(made, tmp_path / "far" / "app.git")
+    tag = made.git("rev-parse", "v1")
+    asked: list[str] = []
+
+    def agrees(question: str) -> bool:
+        asked.append(question)
+        return len(asked) > 1
+
+    opened = ("--fetch", "--push", "--remote-folder", tmp_path / "far", made.path)
+    async with serving(*opened, agrees=agrees) as asking:
+        assert "did not consent" in await asking("run_push", to="topic", delete=True)
+        assert far.git("rev-parse", "topic").strip() == oid
+        said = await asking("run_push", to="topic", delete=True)
+        for part in (
+            "DELETE",
+            "branch `topic`",
+            str(far.path),
+            oid[:12],
+            "no other branch there: 1 commit",
+            "Only there",
+        ):
+            assert part in asked[-1]
+        assert "topic" not in far.git("branch") and "origin/topic" not in made.git("branch", "--all"), said
+        await undone(asking, said)
+        assert far.git("rev-parse", "topic").strip() == oid
+        said = await asking("run_push", to="v1", tag=True, delete=True)
+        assert far.git("tag") == "" and "v1" in made.git("tag"), said
+        await undone(asking, said)
+        assert far.git("rev-parse", "v1") == tag
+        # The lease: what is there is not what was fetched.
+        far.git("update-ref", "refs/heads/topic", "main")
+        far.git("update-ref", "refs/tags/v1", "main")
+        for arguments in ({"to": "topic"}, {"to": "v1", "tag": True}):
+            assert "something else now" in await asking("run_push", delete=True, **arguments)
+        for arguments in ({}, {"to": "nothing"}, {"to": "topic", "force": True}, {"rev": "HEAD~1"}):
+            assert (await asking("run_push", delete=True, **arguments)).startswith("failed: ")
+    assert far.git("for-each-ref", "--format=%(refname)").split() == [
+        "refs/heads/main", "refs/heads/topic", "refs/tags/v1",
+    ]  # fmt: skip
 
 
 async def test_who_says_no_or_cannot_ask_pushes_nothing(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 """Changes: what they do, how they stop, and that the way back which an answer names leads back."""
 
+import json
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -10,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from git_server.made import Made
-from git_server.serving import Asking, serving
+from git_server.made import GIT, Made
+from git_server.serving import Asking, everything, serving
 from git_server.test_hostile import Trap
 from mcp_batteries.errors import Unavailable
+from mcp_git.engine import installed
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it only reads there yet")
 
@@ -27,15 +30,21 @@ def made_app(folder: Path) -> Made:
     return made
 
 
+_GIVEN = re.compile(r'(\w+)=(true|false|\[[^\n]*?"\]|"(?:[^"\\]|\\.)*")')
+
+
+def calls_back(answer: str) -> list[tuple[str, dict[str, Any]]]:
+    """The calls that an answer names as its undo."""
+    ways = re.findall(r"(?m)^undo: `(\w+)` with (.*)$", answer)
+    return [(tool, {name: json.loads(value) for name, value in _GIVEN.findall(given)}) for tool, given in ways]
+
+
 async def undone(asking: Asking, answer: str) -> None:
     """Do what an answer says would undo it."""
-    ways = re.findall(r"(?m)^undo: (.*)$", answer)
-    assert ways, answer
-    for way in ways:
-        tool, *_ = re.findall(r"`((?:run|create|delete|edit)_\w+)`", way)
-        arguments = dict(re.findall(r'(\w+)="([^"]+)"', way))
+    assert calls_back(answer), answer
+    for tool, arguments in calls_back(answer):
         said = await asking(tool, **arguments)
-        assert not said.startswith("failed"), (way, said)
+        assert not said.startswith("failed"), (tool, arguments, said)
 
 
 def state(made: Made) -> tuple[str, ...]:
@@ -257,7 +266,8 @@ async def test_a_change_runs_nothing_either(arm: Callable[[Trap], None], tmp_pat
 
 
 @pytest.mark.anyio
-async def test_a_list_of_steps_that_somebody_else_wrote_is_not_followed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("before", ["", " ", "\t", "# nothing\n" * 8_000], ids=range(4))
+async def test_a_list_of_steps_that_somebody_else_wrote_is_not_followed(before: str, tmp_path: Path) -> None:
     trap = Trap(tmp_path)
     made = trap.made
     made.git("reset", "--quiet", "--hard")
@@ -266,12 +276,13 @@ async def test_a_list_of_steps_that_somebody_else_wrote_is_not_followed(tmp_path
     with pytest.raises(AssertionError):
         made.git("rebase", "main")
     todo = trap.dot_git / "rebase-merge/git-rebase-todo"
-    todo.write_text(f"exec {trap.program()}\n", "utf-8")
+    todo.write_text(f"{before}exec {trap.program()}\n", "utf-8")
     made.write("notes.txt", "both\n")
     async with serving("--write", made.path) as asking:
         await asking("edit_index", paths=["notes.txt"])
         for action in ("continue", "skip"):
-            assert "`exec`" in await asking("run_step", action=action)
+            said = await asking("run_step", action=action)
+            assert "`exec`" in said or "more steps than are looked at" in said
         assert os.listdir(trap.canaries) == []
     with pytest.raises(AssertionError):
         made.git("-c", "core.editor=true", "rebase", "--continue")
@@ -318,6 +329,124 @@ async def test_paths_outside_and_filters_are_refused(tmp_path: Path) -> None:
         trap.attributes("*.bin filter=lfs diff=lfs merge=lfs -text\n")
         for tool, arguments in (("edit_index", {"paths": ["."]}), ("run_switch", {"rev": "HEAD"}), ("run_stash", {})):
             assert "`filter=`" in await asking(tool, **arguments)
+
+
+@pytest.mark.anyio
+async def test_a_filter_of_the_git_directory_is_one_too(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    (made.path / ".git/info").mkdir(exist_ok=True)
+    (made.path / ".git/info/attributes").write_text("*.bin filter=lfs\n", "utf-8")
+    async with serving("--write", made.path) as asking:
+        assert "`filter=`" in await asking("edit_index", paths=["."])
+
+
+@pytest.mark.anyio
+async def test_what_is_configured_for_a_branch_goes_and_comes_with_it(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.git("remote", "add", "origin", "https://example.org/app.git")
+    made.git("update-ref", "refs/remotes/origin/topic", "HEAD")
+    made.git("branch", "--set-upstream-to", "origin/topic", "topic")
+    before = made.git("config", "--local", "--list")
+    async with serving("--write", made.path) as asking:
+        said = await asking("delete_ref", name="topic")
+        assert "branch.topic" not in made.git("config", "--local", "--list"), said
+        await undone(asking, said)
+        assert made.git("config", "--local", "--list") == before
+        made.git("config", "branch.topic.description", "a word")
+        said = await asking("delete_ref", name="topic", force=True)
+        assert "forgotten: branch.topic.description" in said
+        assert "no branch `origin/none`" in await asking("create_branch", name="new", upstream="origin/none")
+
+
+@pytest.mark.anyio
+async def test_a_branch_of_another_worktree_stays_there(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.git("worktree", "add", "--quiet", str(tmp_path / "beside"), "topic")
+    async with serving("--write", made.path, tmp_path / "beside") as asking:
+        assert (await asking("run_switch", rev="topic", repo="app")).startswith("failed: ")
+        assert (await asking("run_switch", rev="main", repo="beside")).startswith("failed: ")
+        for repo, name in (("app", "topic"), ("app", "main"), ("beside", "main"), ("beside", "topic")):
+            assert (await asking("delete_ref", name=name, force=True, repo=repo)).startswith("failed: "), (repo, name)
+
+
+@pytest.mark.anyio
+async def test_a_file_that_git_does_not_know_is_not_overwritten(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.commit("with", {"kept.txt": "committed\n", "in/deep.txt": "committed\n"})
+    made.git("rm", "--quiet", "kept.txt", "in/deep.txt")
+    made.commit("without", {".gitignore": "kept.txt\n"})
+    made.write("kept.txt", "precious\n")
+    made.write("in", "precious\n")
+    async with serving("--write", made.path) as asking:
+        for tool, arguments in (
+            ("run_restore", {"paths": ["kept.txt"], "rev": "HEAD~1"}),
+            ("run_restore", {"paths": ["in"], "rev": "HEAD~1"}),
+            ("run_reset", {"rev": "HEAD~1", "mode": "hard"}),
+        ):
+            assert "is untracked, and would be overwritten" in await asking(tool, **arguments)
+    assert (made.path / "kept.txt").read_text() == (made.path / "in").read_text() == "precious\n"
+
+
+@pytest.mark.anyio
+async def test_who_owns_a_repository_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Git refuses what belongs to somebody else, unless it is told where it is and reads nothing of it unasked."""
+    made = made_app(tmp_path)
+    made.git("worktree", "add", "--quiet", str(tmp_path / "beside"), "topic")
+    monkeypatch.setattr(installed, "KEPT", (*installed.KEPT, "GIT_TEST_ASSUME_DIFFERENT_OWNER"))
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    for place in (made, Made(tmp_path / "beside")):
+        with pytest.raises(AssertionError, match="dubious ownership"):
+            place.git("status", GIT_TEST_ASSUME_DIFFERENT_OWNER="1")
+        async with serving("--write", "--worktree-folder", tmp_path / "trees", place.path) as asking:
+            said = await everything(asking)
+            assert "first" in said and "dubious" not in said and "inside the server" not in said
+            place.write("notes.txt", "changed\n")
+            assert not (await asking("create_commit", message="mine", all_tracked=True)).startswith("failed")
+            name = f"new-{place.path.name}"
+            assert not (await asking("create_worktree", name=name)).startswith("failed")
+            assert "mine" in await asking("list_commits", repo=name)
+
+
+KNOWN = tuple(map(int, re.findall(r"\d+", subprocess.run([GIT, "version"], capture_output=True, text=True).stdout)[:2]))
+
+
+@pytest.mark.anyio
+async def test_a_reftable_is_read_and_changed_where_git_knows_it(tmp_path: Path) -> None:
+    if KNOWN < (2, 45):
+        made = Made(tmp_path / "app")
+        made.commit("first", {"notes.txt": "one\n"})
+        for key, value in (("core.repositoryFormatVersion", "1"), ("extensions.refStorage", "reftable")):
+            made.git("config", key, value)
+        async with serving(made.path) as asking:
+            said = await asking("get_status")
+            assert "reftable" in said and "2.45" in said
+        return
+    made = Made(tmp_path / "app", "--ref-format=reftable")
+    made.git("config", "user.name", "Grace Hopper")
+    made.git("config", "user.email", "grace@example.org")
+    made.commit("first", {"notes.txt": "one\n"})
+    made.git("branch", "topic")
+    made.git("worktree", "add", "--quiet", str(tmp_path / "beside"), "topic")
+    made.commit("second", {"notes.txt": "two\n"})
+    Made(tmp_path / "beside").commit("theirs", {"notes.txt": "three\n"})
+    async with serving("--write", "--worktree-folder", tmp_path / "trees", made.path, tmp_path / "beside") as asking:
+        assert "second" in await asking("list_commits", repo="app")
+        assert (await asking("list_refs", kind="worktrees", repo="app")).splitlines()[1:] == [
+            "app main",
+            "beside topic",
+        ]
+        assert "in conflict" in await asking("run_cherry_pick", rev="topic", repo="app")
+        assert "cherry-pick under way" in await asking("get_status", repo="app")
+        assert not (await asking("run_step", action="abort", repo="app")).startswith("failed")
+        made.write("notes.txt", "four\n")
+        before = made.git("rev-parse", "HEAD")
+        said = await asking("create_commit", message="mine", all_tracked=True, repo="app")
+        assert made.git("log", "-1", "--format=%s") == "mine\n"
+        assert made.git("rev-parse", "HEAD~1") == before, said
+        assert "mine" in await asking("list_refs", kind="reflog", repo="app")
+        assert "theirs" in await asking("list_commits", repo="beside")
+        assert "reftable" in await asking("create_worktree", name="new", repo="app")
+        assert (await asking("delete_ref", name="topic", force=True, repo="app")).startswith("failed: ")
 
 
 @pytest.mark.anyio

@@ -11,13 +11,24 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from mcp_batteries.errors import Refused, quote
 
-__all__ = ["HARDENED", "Entry", "allowed", "entries", "is_partial", "own", "own_afar", "rewritten", "written"]
+__all__ = [
+    "HARDENED",
+    "Entry",
+    "allowed",
+    "entries",
+    "in_quotes",
+    "is_partial",
+    "own",
+    "own_afar",
+    "rewritten",
+    "written",
+]
 
 Entry = tuple[str, str]
 """Key and value; git writes the key's section and last part in lower case."""
 
 _ALLOWED = (
-    r"core\.(?:repositoryformatversion|filemode|ignorecase|precomposeunicode|symlinks|autocrlf|eol|safecrlf"
+    r"core\.(?:repositoryformatversion|bare|filemode|ignorecase|precomposeunicode|symlinks|autocrlf|eol|safecrlf"
     r"|sparsecheckout|sparsecheckoutcone|logallrefupdates)",
     r"index\.sparse",
     r"extensions\.(?:objectformat|refstorage|compatobjectformat)",
@@ -128,6 +139,11 @@ def written(entries: Sequence[Entry]) -> str:
         head = f'{section} "{_escaped(subsection)}"' if subsection else section
         lines.append(f'[{head}]\n\t{name} = "{_escaped(value)}"\n')
     return "".join(lines)
+
+
+def in_quotes(text: str) -> str:
+    """`text` as git reads it where several are named in a line."""
+    return f'"{_escaped(text)}"'
 
 
 def _escaped(text: str) -> str:

@@ -45,6 +45,11 @@ class Layout:
     def objects(self) -> str:
         return f"{self.common_dir}{os.sep}objects"
 
+    @property
+    def has_reftable(self) -> bool:
+        """Whether refs and logs are in tables, and not in files with their names."""
+        return os.path.isdir(f"{self.common_dir}{os.sep}reftable")
+
 
 def inspect(folder: str, served: Sequence[str]) -> Layout:
     """The layout of the repository in `folder`.
@@ -61,7 +66,9 @@ def inspect(folder: str, served: Sequence[str]) -> Layout:
         layout = _find(folder, served)
         for part in {layout.git_dir, layout.common_dir}:
             _refuse_links(part, _UNUSED)
-            _refuse_links(f"{part}{os.sep}refs", below=True)
+            for name in ("refs", "reftable"):
+                _refuse_links(f"{part}{os.sep}{name}", below=True)
+        _refuse_links(f"{layout.common_dir}{os.sep}worktrees", _UNUSED, below=True)
         objects = layout.objects
         for part in (objects, f"{objects}{os.sep}info", f"{objects}{os.sep}pack", f"{layout.common_dir}{os.sep}info"):
             _refuse_links(part)
@@ -159,11 +166,16 @@ def _refused(what: str) -> Refused:
 
 def _check_alternates(objects: str, served: Sequence[str], levels: int) -> None:
     for name in ("alternates", "http-alternates"):
-        for line in (small_file(f"{objects}{os.sep}info{os.sep}{name}") or "").splitlines():
+        path = f"{objects}{os.sep}info{os.sep}{name}"
+        text = small_file(path)
+        if text is None and os.path.lexists(path):
+            raise Refused("The list of `alternates` of this repository is too long.", "`git repack -a -d` ends it.")
+        # As git reads it: line ends are nothing else, and in quotes are escapes, which nobody needs here.
+        for line in (text or "").split("\n"):
             if not line or line.startswith("#"):
                 continue
-            other = os.path.realpath(os.path.join(objects, line.strip('"')))
-            if levels == 0 or not any(is_inside(other, root) for root in served):
+            other = os.path.realpath(os.path.join(objects, line))
+            if levels == 0 or line.startswith('"') or not any(is_inside(other, root) for root in served):
                 raise Refused(
                     "This repository takes objects from another that is not served (`alternates`).",
                     "The operator can serve that one too, or run `git repack -a -d`.",

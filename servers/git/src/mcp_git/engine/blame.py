@@ -42,7 +42,7 @@ def blame(
                     elif oid:
                         heads.setdefault(oid, {})[key] = value
                     continue
-                text = f"{number}: {clip(item[1:].decode('utf-8', 'replace'), _LINE)}"
+                text = f"{number}: {clip(item[1:].decode('utf-8', 'replace').rstrip(chr(13)), _LINE)}"
                 added = [_head(oid, heads.get(oid, {}))] * (oid != before) + [text]
                 room -= sum(len(line.encode("utf-8", "replace")) + 1 for line in added)
                 if room < 0 and lines:
@@ -51,6 +51,8 @@ def blame(
                 lines += added
                 before = oid
     except Failed as failure:
+        if first == 1 and "has only 0 lines" in failure.said:
+            return Answer([f"{place.display} is empty"])
         raise _problem(failure, git, repository, place, revision, stop) from None
     shown_last = number - 1 if following else number
     facts = [f"{place.display} lines {first}-{shown_last}"]

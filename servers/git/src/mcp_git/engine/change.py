@@ -7,24 +7,26 @@ import re
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from mcp_batteries.errors import Conflict, Invalid, Problem, Refused, quote
 from mcp_batteries.limits import Stop
 from mcp_git.engine.program import Failed, Git
-from mcp_git.engine.runs import clip, explained
-from mcp_git.engine.status import State, look, under_way
-from mcp_git.layout import small_file
+from mcp_git.engine.runs import clip, explained, lines_of
+from mcp_git.engine.status import State, is_conflict, look, under_way
+from mcp_git.engine.ways_back import Back, Before, before, call, refuse_overwriting, staged_since
+from mcp_git.layout import Layout, small_file
 from mcp_git.models import Answer, counted
 from mcp_git.names import one_line, shown
 from mcp_git.policy import Changeable, Policy, Repository, Revision
 
-__all__ = ["Change", "Changes", "refuse_filters"]
+__all__ = ["Change", "Changes", "refuse_filters", "refuse_steps"]
 
 _STEPS = frozenset({"pick", "p", "drop", "d", "fixup", "f", "squash", "s", "noop"})
 """Of a rebase under way: nothing else is continued, since a list that somebody else wrote can run programs."""
 _MOST_LISTED = 20
 _ROW = 120
+_ASIDE = re.compile(r"^(?:hint|warning|<stdin>):|is not a valid attribute name")
+_FILTER = r"(^|[[:space:]])filter="
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +37,25 @@ class Change:
         words: the command.
         given: what it reads.
         named: the revision that it was given, to explain a failure.
-        undo: the way back, where it is another than a reset to where HEAD was; empty where there is none.
-        keeps: what such a reset leaves as it is: `keep` local changes only, `soft` all files.
+        undo: the calls that lead back, where they are known before.
+        back: how to find them otherwise, or what has to follow them.
         files: whether it writes or reads files as a commit has them.
-        loses: whether uncommitted changes may go, which are then kept as a stash that has no name.
+        loses: whose uncommitted changes may go, by path.
+        source: from what files are written, whatever lies there.
+        moves: a ref without whose move nothing happened.
+        then: what follows the command, and is told.
     """
 
     words: Sequence[str]
     given: bytes = b""
     named: Revision | None = None
-    undo: str | None = None
-    keeps: Literal["keep", "soft"] = "keep"
+    undo: Sequence[str] | None = None
+    back: Back = "keep"
     files: bool = True
-    loses: bool = False
+    loses: Sequence[str] = ()
+    source: Revision | None = None
+    moves: str = ""
+    then: Callable[[], Sequence[str]] = tuple
 
 
 class Changes:
@@ -71,63 +79,69 @@ class Changes:
                 raise Refused("A bare repository has no work tree, so it is only read.", "Serve a clone of it.")
             change = prepare(repository, stop)
             if change.files:
-                refuse_filters(self._git, repository, stop)
-            before, kept = look(self._git, repository, stop), ""
-            if change.loses and any(letters != "??" for letters, _, _ in before.entries) and before.oid[:1] != "(":
-                kept = self._git.run(repository, ["stash", "create"], stop, changes=True).text.strip()
-            os.makedirs(os.path.join(layout.common_dir, "logs"), exist_ok=True)
-            doing = under_way(layout.git_dir)
-            try:
-                self._git.run(repository, change.words, stop, given=change.given, changes=True)
-            except Failed as failure:
-                # That it stopped at a conflict is an answer, not a failure.
-                begun = under_way(layout.git_dir) != doing
-                if not begun and not self._conflicts(look(self._git, repository, stop), before):
-                    raise self._problem(failure, repository, change, stop) from None
-            return self._told(repository, layout.git_dir, change, before, kept, stop)
+                refuse_filters(self._git, repository, layout, stop)
+            if change.source is not None:
+                refuse_overwriting(self._git, repository, layout, change.source, change.loses, stop)
+            with before(self._git, repository, layout, bool(change.loses), stop) as was:
+                was_at = self._oid(repository, change.moves, stop)
+                os.makedirs(os.path.join(layout.common_dir, "logs"), exist_ok=True)
+                try:
+                    self._git.run(repository, change.words, stop, given=change.given, changes=True)
+                except Failed as failure:
+                    # That it stopped at a conflict is an answer, not a failure.
+                    begun = under_way(self._git, repository, layout, stop) != was.doing
+                    if not begun and not _conflicts(look(self._git, repository, stop), was.state):
+                        raise self._problem(failure, repository, change, stop) from None
+                if change.moves and self._oid(repository, change.moves, stop) == was_at:
+                    raise self._nothing(change)
+                try:
+                    return self._told(repository, layout, change, was, stop)
+                except Failed as failure:
+                    return Answer(["done", f"git can't tell the state now: {failure}"])
 
-    def _told(
-        self, repository: Repository, git_dir: str, change: Change, before: State, kept: str, stop: Stop
-    ) -> Answer:
+    def _told(self, repository: Repository, layout: Layout, change: Change, was: Before, stop: Stop) -> Answer:
         after = look(self._git, repository, stop)
-        doing = under_way(git_dir)
+        doing = under_way(self._git, repository, layout, stop)
         facts = [after.branch, *doing]
         lines: list[str] = []
-        new = after.oid != before.oid and after.oid[:1] != "("
-        if new:
-            span = [after.oid] if before.oid[:1] == "(" else [f"{before.oid}..{after.oid}"]
+        if after.oid != was.state.oid and after.oid[:1] != "(":
+            span = [f"{was.state.oid}..{after.oid}"] if was.head else [after.oid]
             words = ["log", "--format=%h %s", f"--max-count={_MOST_LISTED}", *span, "--"]
-            made = self._git.run(repository, words, stop).text.splitlines()
+            made = lines_of(self._git.run(repository, words, stop))
             lines += [clip(one_line(line), _ROW) for line in made]
-        conflicts = self._conflicts(after)
+        conflicts = _conflicts(after)
         if conflicts:
             facts.append(f"{len(conflicts):,} in conflict")
             lines += [f"conflict: {shown(path)}" for path in conflicts[:_MOST_LISTED]]
         numbers = len(after.entries) - len(conflicts)
         facts.append(counted(numbers, "other file") + " not committed" if numbers else "nothing else uncommitted")
+        lines += change.then()
+        if was.doing and not doing and change.words[0] in ("reset", "switch"):
+            lines.append(f"not brought back by an undo: {was.doing[0]}")
         if doing:
             facts.append("go on with `run_step`: continue or abort")
-        else:
-            lines += [f"undo: {way}" for way in _ways_back(change, before, kept, new)]
+        if not doing or change.back in ("index", "files"):
+            ways = self._ways_back(repository, change, was, after, stop)
+            if any(tree and tree in way for tree in (was.index, was.files) for way in ways):
+                was.keep(layout)
+            lines += [f"undo: {way}" for way in ways]
         return Answer(facts, lines)
 
-    @staticmethod
-    def _conflicts(state: State, before: State | None = None) -> list[bytes]:
-        found = [path for letters, path, _ in state.entries if "U" in letters or letters in ("AA", "DD")]
-        known = Changes._conflicts(before) if before else []
-        return [path for path in found if path not in known]
+    def _ways_back(
+        self, repository: Repository, change: Change, was: Before, after: State, stop: Stop
+    ) -> Sequence[str]:
+        if change.back == "index":
+            return was.ways("index", after, staged_since(self._git, repository, was, stop))
+        ways = was.ways(change.back, after, change.loses or (".",))
+        if change.undo is not None:
+            return [*change.undo, *(ways if change.undo and change.back == "carried" else [])]
+        if was.doing and change.back in ("soft", "commit all"):
+            return [f"{call('run_reset', rev=was.head, mode='keep')} (to before it began)"]
+        return ways
 
-    def steps_are_harmless(self, repository: Repository) -> None:
-        """Return if what a rebase under way has still to do is only made of commits.
-
-        Raises:
-            Refused: it would run something.
-        """
-        layout = self._policy.layout(repository, changes=True)
-        todo = small_file(os.path.join(layout.git_dir, "rebase-merge", "git-rebase-todo"))
-        for line in (todo or "").splitlines():
-            if (word := line.split(" ")[0]) and not word.startswith("#") and word not in _STEPS:
-                raise Refused(f"The rebase under way has the step {quote(word)}, which is not done here.", "Abort it.")
+    def _oid(self, repository: Repository, ref: str, stop: Stop) -> str:
+        words = ["rev-parse", "--verify", "--quiet", ref]
+        return self._git.run(repository, words, stop, fine=(0, 1)).text.strip() if ref else ""
 
     def _problem(self, failure: Failed, repository: Repository, change: Change, stop: Stop) -> Problem:
         said = failure.said
@@ -140,15 +154,41 @@ class Changes:
         told = explained(failure, self._git, repository, change.named, stop)
         if not isinstance(told, Invalid):
             return told
-        words = " ".join(line.strip() for line in said.splitlines() if line and not line.startswith("hint:"))
+        words = " ".join(line.strip() for line in said.splitlines() if line and not _ASIDE.search(line))
         if not words:
-            commits = change.words[0] == "commit"
-            fix = "Stage files with `edit_index`, or set `all_tracked`." if commits else "See `get_status`."
-            return Conflict(f"git found nothing to {change.words[0]}.", fix)
+            return self._nothing(change)
         return Conflict(f"git: `{one_line(re.sub(r'^(fatal|error): ', '', words))[:400]}`.", "Nothing was changed.")
 
+    @staticmethod
+    def _nothing(change: Change) -> Conflict:
+        commits = change.words[0] == "commit"
+        fix = "Stage files with `edit_index`, or set `all_tracked`." if commits else "See `get_status`."
+        return Conflict(f"git found nothing to {change.words[0]}.", fix)
 
-def refuse_filters(git: Git, repository: Repository, stop: Stop, tree: str = "") -> None:
+
+def _conflicts(state: State, before: State | None = None) -> list[bytes]:
+    found = [path for letters, path, _ in state.entries if is_conflict(letters)]
+    known = _conflicts(before) if before else []
+    return [path for path in found if path not in known]
+
+
+def refuse_steps(layout: Layout) -> None:
+    """Return if what a rebase under way has still to do is only made of commits.
+
+    Raises:
+        Refused: it would run something.
+    """
+    path = os.path.join(layout.git_dir, "rebase-merge", "git-rebase-todo")
+    todo = small_file(path)
+    if todo is None and os.path.lexists(path):
+        raise Refused("The rebase under way has more steps than are looked at here.", "Use `git` itself for it.")
+    for line in (todo or "").splitlines():
+        word = line.split()[0] if line.strip() else "#"
+        if not word.startswith("#") and word not in _STEPS:
+            raise Refused(f"The rebase under way has the step {quote(word)}, which is not done here.", "Abort it.")
+
+
+def refuse_filters(git: Git, repository: Repository, layout: Layout, stop: Stop, tree: str = "") -> None:
     """Return if no file of the repository is to go through a filter: without it what is stored would be wrong.
 
     Args:
@@ -157,23 +197,14 @@ def refuse_filters(git: Git, repository: Repository, stop: Stop, tree: str = "")
     Raises:
         Refused: one is.
     """
+    own = small_file(os.path.join(layout.common_dir, "info", "attributes")) or ""
+    found = re.search(r"(?m)^[^#].*\sfilter=", own) is not None
     for where in [tree] if tree else ["--cached", "--untracked"]:
-        words = ["grep", "-l", "--no-color", *([] if tree else [where]), "-E", "-e", "(^|[[:space:]])filter="]
+        words = ["grep", "-l", "--no-color", *([] if tree else [where]), "-E", "-e", _FILTER]
         words += [*([where] if tree else []), "--", ":(top,glob)**/.gitattributes"]
-        if git.run(repository, words, stop, fine=(0, 1), literal=False).out:
+        if found or git.run(repository, words, stop, fine=(0, 1), literal=False).out:
             raise Refused(
                 "Files of this repository go through a filter (`filter=` in `.gitattributes`), such as Git LFS, "
                 "and none is run here.",
                 "Use `git` itself for this change.",
             )
-
-
-def _ways_back(change: Change, before: State, kept: str, new: bool) -> list[str]:
-    ways: list[str] = []
-    if change.undo:
-        ways.append(change.undo)
-    elif change.undo is None and new and before.oid[:1] != "(":
-        ways.append(f'`run_reset` with rev="{before.oid[:12]}", mode="{change.keeps}"')
-    if kept:
-        ways.append(f'for what was not committed, `run_stash` with action="apply", rev="{kept[:12]}"')
-    return ways

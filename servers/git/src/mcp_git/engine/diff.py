@@ -26,13 +26,13 @@ _OPTIONS = (
     "--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", "--find-renames", "--submodule=short",
     "--src-prefix=a/", "--dst-prefix=b/", "--diff-merges=first-parent",
 )  # fmt: skip
-_HEAD = "--format=%H%n%an <%ae> %aI%n%P%n%D%n%B%x00"
+_HEAD = "--format=%H%n%aN <%aE> %aI%n%P%n%D%n%B%x00%N%x00"
 _MOST_FILES = 2000
 _MOST_LISTED = 100
 _MOST_PATHS = 200
 """Files of one run of git for the patch."""
 _MOST_LINE = 2000
-_MOST_UNTRACKED = 5
+_MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,22 +105,31 @@ def diff(
     facts = [compared.title, counts]
     if following is not None:
         facts.append(f"the patch of {counted(len(files) - index, 'file')} follows")
-    if compared.revision is None and compared.part != "staged" and not cursor:
-        facts += _left_out(git, repository, compared.place, stop)
+    if compared.revision is None and not cursor:
+        facts += _left_out(git, repository, compared, stop)
     structured: dict[str, Any] = {"parts": page.parts}
     if compared == Compared(None, "all", policy.place("")) and not cursor:
         structured["uri"] = repository.uri("diff")
     return Answer(facts, page.lines, following, structured)
 
 
-def _left_out(git: Git, repository: Repository, place: Place, stop: Stop) -> list[str]:
-    """New files, which no comparison shows until they are staged."""
-    words = ["ls-files", "-z", "--others", "--exclude-standard", "--directory", "--no-empty-directory"]
-    paths = git.run(repository, [*words, "--", *([place.path] if place.path else [])], stop).out.split(b"\0")[:-1]
-    if not paths:
-        return []
-    named = ", ".join(shown(path) for path in paths[:_MOST_UNTRACKED]) + ", ..." * (len(paths) > _MOST_UNTRACKED)
-    return [f"{len(paths):,} untracked not shown: {named}"]
+def _left_out(git: Git, repository: Repository, compared: Compared, stop: Stop) -> list[str]:
+    """What is in conflict, and new files, which no comparison shows until they are staged."""
+    words = ["ls-files", "-z", "-t", "--unmerged", "--exclude-standard", "--directory", "--no-empty-directory"]
+    words += [
+        *(["--others"] if compared.part != "staged" else []),
+        "--",
+        *([compared.place.path] * bool(compared.place.path)),
+    ]
+    listed = git.run(repository, words, stop).out.split(b"\0")[:-1]
+    new = [item[2:] for item in listed if item.startswith(b"? ")]
+    conflicts = list(dict.fromkeys(item.partition(b"\t")[2] for item in listed if item.startswith(b"M ")))
+    found = [(conflicts, "in conflict"), (new, "untracked not shown")]
+    return [f"{len(paths):,} {what}: {_named(paths)}" for paths, what in found if paths]
+
+
+def _named(paths: Sequence[bytes]) -> str:
+    return ", ".join(shown(path) for path in paths[:_MOST_NAMED]) + ", ..." * (len(paths) > _MOST_NAMED)
 
 
 class _Page:
@@ -156,7 +165,7 @@ class _Page:
         with self._git.pieces(self._repository, counts, self._stop) as pieces:
             reader = _Reader(pieces)
             if isinstance(self._compared.revision, Revision):
-                self._head(reader.take(b"\0") or b"", is_first)
+                self._head(reader.take(b"\0") or b"", reader.take(b"\0") or b"", is_first)
             self._count(reader)
             if not is_first and self.index >= len(self.files):
                 raise Invalid("What the `cursor` goes on with is gone.", "Call again without `cursor`.")
@@ -175,8 +184,8 @@ class _Page:
                     return
             self.index, self.offset = end, 0
 
-    def _head(self, told: bytes, is_first: bool) -> None:
-        """Of a commit who made it, and its message."""
+    def _head(self, told: bytes, noted: bytes, is_first: bool) -> None:
+        """Of a commit who made it, its message, and what was noted later."""
         text = clip(told.decode("utf-8", "replace").rstrip(), DEFAULT_PAGE_BYTES // 2)
         oid, author, parents, refs, *message = text.split("\n") + [""] * 4
         if not is_first:
@@ -188,6 +197,8 @@ class _Page:
         while message and not message[-1].strip():
             message.pop()
         self.lines += ["", *message, ""]
+        if notes := clip(noted.decode("utf-8", "replace").strip("\n"), DEFAULT_PAGE_BYTES // 4):
+            self.lines += ["Notes:", *notes.split("\n"), ""]
 
     def _count(self, reader: _Reader) -> None:
         """Read the files and their counts; behind them comes nothing, or an empty item and the patch."""
@@ -229,7 +240,7 @@ class _Page:
             if self._room < 0 and (len(self.lines) > first or at > self.index or self.parts["patch"]):
                 self.index, self.offset = at, line_of - 1
                 return True
-            if not line.startswith((b"index ", b"diff --git ")):
+            if not line.startswith((b"index ", b"diff --git ", b"* Unmerged path ")):
                 self.lines.append(text)
             elif line.startswith(b"diff --git ") and self.files[at].added is None:
                 self.lines.append(self.files[at].line)
@@ -285,5 +296,5 @@ def _empty_tree(git: Git, repository: Repository, stop: Stop) -> str:
 
 
 def _text(line: bytes) -> str:
-    text = line.decode("utf-8", "replace").rstrip("\r")
+    text = line.decode("utf-8", "replace")
     return text if len(text) <= _MOST_LINE else f"{clip(text, _MOST_LINE)} [{len(line):,} bytes]"

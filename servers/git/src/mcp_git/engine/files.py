@@ -109,7 +109,8 @@ def tree(
                 described, _, name = item.partition(b"\t")
                 mode, kind, _, size = described.split()
                 end = {b"tree": "/", b"commit": " (submodule)"}.get(kind, " (link)" if mode == b"120000" else "")
-                rows.append(f"{'' if size == b'-' else size.decode() + ' '}{shown(name)}{end}")
+                # A partial clone knows no size of what it does not have.
+                rows.append(f"{size.decode() + ' ' if size.isdigit() else ''}{shown(name)}{end}")
     except Failed as failure:
         raise _problem(failure, git, repository, revision, place, stop) from None
     what = f"entries {skip + 1:,}-{skip + len(rows):,}" if more or skip else counted(len(rows), "entry")
@@ -156,8 +157,9 @@ def search(
     number, found, room = 0, 0, DEFAULT_PAGE_BYTES
     more = None
     prefix = os.fsencode(f"{revision.text}:")
+    remarks: list[str] = []
     try:
-        with git.pieces(repository, words, stop, fine=(0, 1)) as pieces:
+        with git.pieces(repository, words, stop, fine=(0, 1), remarks=remarks) as pieces:
             for name, line, text in _matches(pieces):
                 number += 1
                 if number <= skip:
@@ -174,8 +176,9 @@ def search(
     except Failed as failure:
         raise explained(failure, git, repository, revision, stop) from None
     what = f"matches {skip + 1:,}-{skip + found:,}" if more or skip else counted(found, "match")
+    lacking = ["files that are not here were not searched"] * any("unable to read" in said for said in remarks)
     lines = [line for path, matches in rows.items() for line in below(path, matches)]
-    return Answer([f"{what} in {one_line(revision.text)}"], lines, more)
+    return Answer([f"{what} in {one_line(revision.text)}", *lacking], lines, more)
 
 
 def _matches(pieces: Iterable[bytes]) -> Generator[tuple[bytes, bytes, bytes]]:

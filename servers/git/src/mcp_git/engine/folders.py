@@ -25,6 +25,7 @@ def folders_of(
     found = {layout.git_dir, layout.common_dir}
     for part in {layout.git_dir, layout.common_dir}:
         found.update(_below(os.path.join(part, "refs"), stop))
+        found.add(os.path.join(part, "reftable"))
     found.update(os.path.join(layout.git_dir, name) for name in ("rebase-merge", "rebase-apply", "sequencer"))
     found.add(os.path.join(layout.common_dir, "info"))
     if work_tree and layout.work_tree:

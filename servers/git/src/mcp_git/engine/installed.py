@@ -22,7 +22,7 @@ __all__ = ["Failed", "Installed"]
 
 _OLDEST = (2, 32)
 """The first that can leave out the user's configuration (GIT_CONFIG_GLOBAL)."""
-_KEPT = ("SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "TEMP", "TMP", "TMPDIR")
+KEPT = ("SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "TEMP", "TMP", "TMPDIR")
 _KEPT_AFAR = (
     "HOME", "USER", "LOGNAME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK",
     "SSL_CERT_FILE", "SSL_CERT_DIR", "http_proxy", "https_proxy", "no_proxy", "all_proxy", "HTTPS_PROXY", "NO_PROXY",
@@ -68,11 +68,20 @@ class Installed:
         """
         found = self.found()
         self.program = found
-        version = re.search(r"(\d+)\.(\d+)", self.plain(["version"]).decode("utf-8", "replace"))
-        if version is None or (int(version[1]), int(version[2])) < _OLDEST:
+        try:
+            known = self.version >= _OLDEST
+        except Failed:
+            known = False
+        if not known:
             del self.program
             raise Unavailable("This `git` is older than 2.32.", "The operator can install a newer one.")
         return found
+
+    @cached_property
+    def version(self) -> tuple[int, int]:
+        """The first two numbers of it."""
+        found = re.search(r"(\d+)\.(\d+)", self.plain(["version"]).decode("utf-8", "replace"))
+        return (int(found[1]), int(found[2])) if found else (0, 0)
 
     def found(self) -> str:
         """Where git is, whatever its version.
@@ -138,7 +147,7 @@ class Installed:
     def common(self) -> dict[str, str]:
         """All that git finds in its environment whatever it does; nothing is passed on unseen."""
         return {
-            **{name: os.environ[name] for name in _KEPT if name in os.environ},
+            **{name: os.environ[name] for name in KEPT if name in os.environ},
             "PATH": self._path,
             "HOME": self.scratch,
             "XDG_CONFIG_HOME": self.scratch,

@@ -10,7 +10,7 @@ from mcp_batteries.errors import Invalid
 from mcp_batteries.limits import Cursor, Stop
 from mcp_git.addresses import without_password
 from mcp_git.engine.program import Failed, Git
-from mcp_git.engine.runs import clip, commits, explained, has_commits, items, position
+from mcp_git.engine.runs import clip, commits, explained, has_commits, items, lines_of, position
 from mcp_git.models import Answer
 from mcp_git.names import one_line
 from mcp_git.policy import Place, Range, Repository, Revision
@@ -20,7 +20,7 @@ __all__ = ["Wanted", "head", "log", "reflog"]
 _ROW = 89
 """Bytes of a row, without its line end."""
 _AUTHOR = 12
-_FORMAT = "%x01%H%x00%h%x00%cs%x00%an%x00%D%x00%p%x00%s"
+_FORMAT = "%x01%H%x00%h%x00%cs%x00%aN%x00%D%x00%p%x00%s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +76,12 @@ def log(git: Git, repository: Repository, wanted: Wanted, limit: int, cursor: st
     (skip, _), tips = position("log", cursor, wanted.scope)
     path = [wanted.place.path] if wanted.place.path else []
     starts = ["HEAD"] * (not wanted.every) if wanted.revision.text == "HEAD" else [wanted.revision.text]
-    words = ["log", f"--format={_FORMAT}", f"--max-count={limit + 1}", f"--skip={skip}", *wanted.words]
+    # Of commits that git finds by their changes it skips those it has not looked at yet.
+    ahead = skip if wanted.text else 0
+    words = ["log", f"--format={_FORMAT}", f"--max-count={ahead + limit + 1}", f"--skip={skip - ahead}", *wanted.words]
     rows: list[str] = []
     seen: list[list[str]] = []
-    found = 0
+    found = -ahead
     try:
         with git.pieces(repository, [*words, *(tips or starts), "--", *path], stop) as pieces:
             for line in items(pieces, b"\n"):
@@ -90,6 +92,8 @@ def log(git: Git, repository: Repository, wanted: Wanted, limit: int, cursor: st
                     tips = [oid]
                 if found > limit:
                     break
+                if ahead and found < 1:
+                    continue
                 parts = fields.split("\0", 5)
                 rows.append(_row(graph, parts) if mark else clip(graph.rstrip(), _ROW))
                 if len(parts) == 6:
@@ -101,6 +105,7 @@ def log(git: Git, repository: Repository, wanted: Wanted, limit: int, cursor: st
             more = Cursor.encode("log", [skip + limit, 0, tips], wanted.scope)
     except Failed as failure:
         raise explained(failure, git, repository, wanted.revision, stop) from None
+    found = max(found, 0)
     first, last = skip + 1, skip + min(found, limit)
     what = f"commits {first:,}-{last:,}" if found else "no more commits" if skip else "no commits"
     where = "all branches" if wanted.every else one_line(wanted.revision.text)
@@ -137,7 +142,7 @@ def reflog(git: Git, repository: Repository, name: Revision, limit: int, skip: i
         listed = git.run(repository, [*words, name.text, "--"], stop)
     except Failed as failure:
         raise explained(failure, git, repository, name, stop) from None
-    for line in listed.text.splitlines():
+    for line in lines_of(listed):
         oid, selector, date, what = (line.split("\0") + [""] * 3)[:4]
         rows.append(clip(one_line(f"{selector} {oid} {date} {without_password(what)}"), 2 * _ROW))
     return rows

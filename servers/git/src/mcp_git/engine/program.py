@@ -64,6 +64,7 @@ class Git:
         fine: Iterable[int] = (0,),
         changes: bool = False,
         literal: bool = True,
+        beside: str = "",
     ) -> Output:
         """Run git and return what it prints, its first `most` bytes.
 
@@ -72,13 +73,16 @@ class Git:
             fine: how it may end.
             changes: whether it writes, so that no link may lie where it does.
             literal: whether paths are no patterns; a pattern is never a caller's.
+            beside: a folder with an `index` and `objects` that it uses and writes in the place of the repository's.
 
         Raises:
             Failed: it ended otherwise.
         """
         pieces: list[bytes] = []
         size = 0
-        with self.pieces(repository, words, stop, given=given, fine=fine, changes=changes, literal=literal) as found:
+        with self.pieces(
+            repository, words, stop, given=given, fine=fine, changes=changes, literal=literal, beside=beside
+        ) as found:
             for piece in found:
                 pieces.append(piece)
                 size += len(piece)
@@ -99,20 +103,28 @@ class Git:
         changes: bool = False,
         literal: bool = True,
         layout: Layout | None = None,
+        beside: str = "",
+        remarks: list[str] | None = None,
     ) -> Generator[Generator[bytes]]:
         """Run git for a block that takes what it prints piece by piece, and may leave before its end.
 
         Args:
             layout: of the repository, if the policy has just told it.
+            remarks: gets what git said besides, once all is read.
 
         Raises:
             Failed: it ended otherwise than `fine`, and was read to its end.
         """
         layout = layout or self._policy.layout(repository, changes=changes)
         shadow, environment = self._shadows.environment(layout)
+        if beside:
+            environment |= {"GIT_INDEX_FILE": f"{beside}/index", "GIT_OBJECT_DIRECTORY": f"{beside}/objects"}
+            environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = config.in_quotes(layout.objects)
         words = [*(["--literal-pathspecs"] if literal else []), *words]
-        with self._started(layout, shadow, words, environment, stop, given, fine) as (pieces, _):
+        with self._started(layout, shadow, words, environment, stop, given, fine) as (pieces, said):
             yield pieces
+            if remarks is not None:
+                remarks.append(said())
 
     def afar(
         self,
@@ -204,6 +216,14 @@ class Git:
         """Change the repository's own configuration, which git otherwise neither reads nor writes here."""
         layout = self._policy.layout(repository, changes=True)
         self.installed.plain(["config", "--file", f"{layout.common_dir}/config", *words])
+
+    def own_entries(self, repository: Repository, start: str) -> Sequence[config.Entry]:
+        """What the repository's own configuration has below `start`, by the rest of the key; git is told none of it."""
+        layout = self._policy.layout(repository, changes=True)
+        listed = self.installed.plain(
+            ["config", "--file", f"{layout.common_dir}/config", "--no-includes", "--list", "-z"]
+        )
+        return [(key[len(start) :], value) for key, value in config.entries(listed) if key.startswith(start)]
 
     def served_by(self, layout: Layout, program: str) -> str:
         """The command that serves a repository beside to another git: as little of it is run as of one that is served.

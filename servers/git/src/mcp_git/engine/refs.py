@@ -11,7 +11,7 @@ from mcp_batteries.limits import Cursor, Stop
 from mcp_git.addresses import without_password
 from mcp_git.engine.log import reflog
 from mcp_git.engine.program import Failed, Git
-from mcp_git.engine.runs import clip, commits, explained, position
+from mcp_git.engine.runs import clip, commits, explained, lines_of, position
 from mcp_git.layout import small_file
 from mcp_git.models import Answer, counted
 from mcp_git.names import one_line
@@ -47,11 +47,11 @@ def list_refs(
             words = ["for-each-ref", "--sort=-creatordate", f"--count={skip + limit + 1}", "refs/tags"]
             form = "%(refname:short)%00%(objectname:short)%00%(creatordate:short)%00%(contents:subject)"
             listed = git.run(repository, [*words, f"--format={form}"], stop)
-            rows = [_row(*line.split("\0")) for line in listed.text.splitlines()[skip:]]
+            rows = [_row(*line.split("\0")) for line in lines_of(listed)[skip:]]
         case "remotes":
             rows = _remotes(git, repository)[skip:]
         case "worktrees":
-            rows = _worktrees(policy, repository)[skip:]
+            rows = _worktrees(git, policy, repository, stop)[skip:]
         case "stashes":
             there = git.run(repository, ["rev-parse", "--verify", "--quiet", "refs/stash"], stop, fine=(0, 1)).out
             rows = reflog(git, repository, policy.ref("stash"), limit + 1, skip, stop) if there else []
@@ -75,7 +75,7 @@ def _branches(git: Git, repository: Repository, most: int, stop: Stop) -> list[s
     )
     words = ["for-each-ref", "--sort=-committerdate", f"--count={most}", f"--format={form}"]
     rows: list[str] = []
-    for line in git.run(repository, [*words, "refs/heads", "refs/remotes"], stop).text.splitlines():
+    for line in lines_of(git.run(repository, [*words, "refs/heads", "refs/remotes"], stop)):
         head, name, oid, date, upstream, track, symref, subject = (line.split("\0") + [""] * 8)[:8]
         if symref:
             rows.append(clip(one_line(f"{name} -> {symref}"), _ROW))
@@ -94,22 +94,29 @@ def _remotes(git: Git, repository: Repository) -> list[str]:
     return rows
 
 
-def _worktrees(policy: Policy, repository: Repository) -> list[str]:
+def _worktrees(git: Git, policy: Policy, repository: Repository, stop: Stop) -> list[str]:
     layout = policy.layout(repository)
     main = os.path.dirname(layout.common_dir) if os.path.basename(layout.common_dir) == ".git" else layout.common_dir
-    rows = [_worktree(os.path.basename(main), os.path.join(layout.common_dir, "HEAD"))]
+
+    def at(place: str, name: str) -> str:
+        if layout.has_reftable:
+            words = ["rev-parse", "--symbolic-full-name", name]
+            head = git.run(repository, words, stop, fine=(0, 1, 128)).text.strip()
+            if head == name:
+                head = git.run(repository, ["rev-parse", name], stop, fine=(0, 1, 128)).text.strip()
+        else:
+            head = (small_file(os.path.join(place, "HEAD")) or "?").removeprefix("ref: ")
+        return f"detached at {head[:9]}" if re.fullmatch("[0-9a-f]{40,}", head) else head.removeprefix("refs/heads/")
+
+    is_bare = ("core.bare", "true") in git.configuration(repository)
+    rows = [f"{os.path.basename(main)} {'bare' if is_bare else at(layout.common_dir, 'main-worktree/HEAD')}"]
     above = os.path.join(layout.common_dir, "worktrees")
     for name in sorted(os.listdir(above)) if os.path.isdir(above) else ():
         if (pointer := small_file(os.path.join(above, name, "gitdir"))) is not None:
             folder = os.path.dirname(os.path.join(above, name, pointer))
             gone = "" if os.path.lexists(folder) else " (its folder is gone)"
-            rows.append(_worktree(os.path.basename(folder), os.path.join(above, name, "HEAD")) + gone)
-    return rows
-
-
-def _worktree(folder: str, head: str) -> str:
-    at = (small_file(head) or "?").removeprefix("ref: refs/heads/")
-    return clip(one_line(f"{folder} {'detached at ' + at[:9] if re.fullmatch('[0-9a-f]{40,}', at) else at}"), _ROW)
+            rows.append(f"{os.path.basename(folder)} {at(os.path.join(above, name), f'worktrees/{name}/HEAD')}{gone}")
+    return [clip(one_line(row), _ROW) for row in rows]
 
 
 def names(git: Git, repository: Repository, start: str, stop: Stop) -> Sequence[str]:
@@ -133,8 +140,8 @@ def merge_base(git: Git, repository: Repository, one: Revision, other: Revision,
     away = f"{one.text} has {counted(int(left), 'commit')} of its own, {other.text} {int(right):,}"
     if not bases:
         return Answer([f"{one.text} and {other.text} have no commit in common", away])
-    shown = git.run(repository, ["show", "--no-patch", "--format=%h %cs %an: %s", *bases[:5]], stop).text
-    return Answer([away], [clip(one_line(line), _ROW) for line in shown.splitlines() if line])
+    shown = git.run(repository, ["log", "--no-walk=unsorted", "--format=%h %cs %aN: %s", *bases[:5], "--"], stop)
+    return Answer([away], [clip(one_line(line), _ROW) for line in lines_of(shown) if line])
 
 
 def commits_of(git: Git, repository: Repository, revision: Revision, stop: Stop) -> list[str]:

@@ -9,20 +9,21 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, Unavailable, quote
 from mcp_batteries.limits import Stop
 from mcp_batteries.progress import tell
 from mcp_git.addresses import without_password
 from mcp_git.engine.program import Failed, Git
+from mcp_git.engine.push import Push, Wanted
 from mcp_git.engine.refs import commits_of
-from mcp_git.engine.runs import clip
+from mcp_git.engine.runs import clip, lines_of
+from mcp_git.engine.ways_back import call
 from mcp_git.models import Answer, counted
 from mcp_git.names import one_line
-from mcp_git.policy import Fetchable, NewName, Policy, Pushable, Remote, Repository, Revision
+from mcp_git.policy import Fetchable, NewName, Policy, Pushable, Remote, Repository
 
-__all__ = ["Push", "Remotes", "Wanted"]
+__all__ = ["Remotes"]
 
 _ROWS = 20
 _ROW = 120
@@ -47,67 +48,6 @@ _WHY: Sequence[tuple[str, type[Problem], str, str]] = (
      r"|early EOF|unable to connect|timed out",
      Unavailable, "The remote {0} can't be reached", "Call again later."),
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is to be pushed.
-
-    Attributes:
-        revision: None for the current branch.
-        to: the name that it gets there; None for its own.
-        tag: whether it is a tag.
-        force: whether it may replace what the remote has, if that is what was fetched last.
-        upstream: whether the branch is to follow it from now on.
-    """
-
-    remote: str
-    revision: Revision | None = None
-    to: NewName | None = None
-    tag: bool = False
-    force: bool = False
-    upstream: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Push:
-    """A push as the user is asked about it, and as it is then made: by hashes, not by names.
-
-    Attributes:
-        source: what it is called here.
-        branch: the branch that is to follow it; empty for none.
-        ref: the whole name there.
-        before: what the remote had at the last fetch; empty if nothing is known.
-        new: what it would get, in words, then a line for each commit.
-        lost: the same of commits that it would lose.
-    """
-
-    remote: Remote
-    source: str
-    branch: str
-    oid: str
-    ref: str
-    before: str
-    force: bool
-    new: Sequence[str]
-    lost: Sequence[str]
-
-    @property
-    def short(self) -> str:
-        return one_line(self.ref.partition("/")[2].partition("/")[2])
-
-    @property
-    def question(self) -> str:
-        """What the user is asked: what goes where."""
-        kind = "tag" if self.ref.startswith("refs/tags/") else "branch"
-        where = f"the {kind} `{self.short}` of the remote `{self.remote.name}`, {self.remote.address.shown}"
-        lines = [f"Push `{one_line(self.source)}` ({self.oid[:12]}) to {where}?", *self.new]
-        if self.force:
-            lines.append(f"It may REPLACE what is there ({self.before[:12]}).")
-            lines += self.lost
-        if self.branch:
-            lines.append(f"The branch `{one_line(self.branch)}` will follow it.")
-        return "\n".join(lines)
 
 
 class Remotes:
@@ -147,6 +87,8 @@ class Remotes:
         """
         repository = pushable.repository
         remote = self._remote(repository, wanted.remote, push=True)
+        if wanted.delete:
+            return self._deletion(repository, remote, wanted, stop)
         source, branch, oid = self._source(repository, wanted, stop)
         self._refuse_large_files(repository, oid, stop)
         if wanted.to is None and not wanted.tag and not branch:
@@ -166,6 +108,22 @@ class Remotes:
         follows = branch if wanted.upstream else ""
         return Push(remote, source, follows, oid, ref, before, wanted.force, new, lost)
 
+    def _deletion(self, repository: Repository, remote: Remote, wanted: Wanted, stop: Stop) -> Push:
+        if wanted.force or wanted.upstream:
+            raise Invalid("`delete` goes with neither `force` nor `upstream`.", "Leave them out.")
+        if wanted.to is None and wanted.revision is None:
+            raise Invalid("It is not said what is to be deleted there.", "Name it as `to`.")
+        named = wanted.to or self._policy.new_name(wanted.revision.text if wanted.revision else "")
+        short, theirs = named.text, f"{remote.name}/{named.text}"
+        ref = f"refs/tags/{short}" if wanted.tag else f"refs/heads/{short}"
+        before = self._oid(repository, ref if wanted.tag else f"refs/remotes/{theirs}", stop)
+        if not before:
+            why = f"What the remote {quote(remote.name)} has as {quote(short)} is not known here."
+            raise Conflict(why, f"`run_fetch`{' with `tags`' if wanted.tag else ''} first.")
+        span = [before, "--not", f"--exclude={theirs}", f"--remotes={remote.name}"]
+        lost = [] if wanted.tag else self._listed(repository, "In no other branch there", span, stop)
+        return Push(remote, short, "", "", ref, before, False, [], lost)
+
     def push(self, pushable: Pushable, plan: Push, stop: Stop) -> Answer:
         """Make a push that was agreed to.
 
@@ -175,14 +133,19 @@ class Remotes:
         """
         repository, remote = pushable.repository, plan.remote
         words = ["push", "--porcelain", "--progress", "--no-verify", "--no-signed", "--no-follow-tags"]
-        words += ["--no-recurse-submodules", *([f"--force-with-lease={plan.ref}:{plan.before}"] if plan.force else [])]
+        words += ["--no-recurse-submodules", *plan.lease]
         refs = [f"{plan.oid}:{plan.ref}"]
         said, printed = self._talk(repository, remote, words, "receive-pack", refs, stop, fine=(0, 1))
         flag, _, summary = next(
-            (line.split("\t", 2) for line in printed.splitlines() if line.count("\t") == 2), ["", "", ""]
+            (line.split("\t", 2) for line in printed.split("\n") if line.count("\t") == 2), ["", "", ""]
         )
-        if flag not in (" ", "+", "*", "="):
+        if flag not in (" ", "+", "*", "=", "-"):
             raise _rejected(summary, said, remote)
+        if not plan.oid:
+            again = {"rev": plan.short, "tag": True} if plan.kind == "tag" else {"rev": plan.before[:12]}
+            undo = call("run_push", **again, **({} if plan.kind == "tag" else {"to": plan.short}), remote=remote.name)
+            facts = [f"deleted the {plan.kind} {plan.short} of {remote.name}, {remote.address.shown}"]
+            return Answer(facts, [*plan.lost, *_remarks(said), f"undo: {undo}"])
         if plan.branch:
             self._git.configure(repository, ["--replace-all", f"branch.{plan.branch}.remote", remote.name])
             merged = f"refs/heads/{plan.ref.removeprefix('refs/heads/')}"
@@ -193,9 +156,8 @@ class Remotes:
             facts.append(f"{one_line(plan.branch)} follows it")
         rows = [*plan.new, *_remarks(said)] if flag != "=" else []
         if plan.before and flag in (" ", "+"):
-            rows.append(
-                f'undo: `run_push` with rev="{plan.before[:12]}", to="{plan.short}", remote="{remote.name}", force'
-            )
+            undo = call("run_push", rev=plan.before[:12], to=plan.short, remote=remote.name, force=True)
+            rows.append(f"undo: {undo}")
         return Answer(facts, rows)
 
     def _remote(self, repository: Repository, name: str, *, push: bool = False) -> Remote:
@@ -295,7 +257,7 @@ class Remotes:
     def _listed(self, repository: Repository, title: str, span: Sequence[str], stop: Stop) -> list[str]:
         number = int(self._git.run(repository, ["rev-list", "--count", *span, "--"], stop).text)
         words = ["log", "--format=%h %s", f"--max-count={_ROWS}", *span, "--"]
-        rows = self._git.run(repository, words, stop).text.splitlines() if number else []
+        rows = lines_of(self._git.run(repository, words, stop)) if number else []
         more = [f"| … and {number - _ROWS:,} more"] if number > _ROWS else []
         return [f"{title}: {counted(number, 'commit')}", *(f"| {clip(one_line(row), _ROW)}" for row in rows), *more]
 

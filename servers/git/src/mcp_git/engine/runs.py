@@ -9,10 +9,10 @@ from typing import Any, cast
 
 from mcp_batteries.errors import Invalid, NotFound, Problem, quote
 from mcp_batteries.limits import Cursor, Stop, head
-from mcp_git.engine.program import Failed, Git
+from mcp_git.engine.program import Failed, Git, Output
 from mcp_git.policy import Range, Repository, Revision
 
-__all__ = ["EMPTY_TREES", "clip", "commits", "explained", "has_commits", "items", "position"]
+__all__ = ["EMPTY_TREES", "clip", "commits", "explained", "has_commits", "items", "lines_of", "position"]
 
 _HASH = re.compile(r"\^?[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
@@ -29,6 +29,11 @@ def items(pieces: Iterable[bytes], end: bytes = b"\0") -> Generator[bytes]:
         yield from whole
     if rest:
         yield rest
+
+
+def lines_of(output: Output) -> list[str]:
+    """The lines that git printed: what else ends a line for Python may stand in a subject."""
+    return output.text.removesuffix("\n").split("\n") if output.out else []
 
 
 def clip(text: str, most: int) -> str:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
-from mcp_batteries.errors import Conflict
 from mcp_batteries.limits import Stop, in_thread
 from mcp_git.engine import files, refs
 from mcp_git.engine.blame import blame
@@ -14,11 +12,13 @@ from mcp_git.engine.change import Change, Changes
 from mcp_git.engine.diff import Compared, diff
 from mcp_git.engine.folders import folders_of
 from mcp_git.engine.log import Wanted, head, log
-from mcp_git.engine.program import Failed, Git
-from mcp_git.engine.refs import Kind, commits_of, list_refs
-from mcp_git.engine.remotes import Push, Remotes
-from mcp_git.engine.remotes import Wanted as WantedPush
-from mcp_git.engine.status import look, status, under_way
+from mcp_git.engine.prepare import Prepare
+from mcp_git.engine.program import Git
+from mcp_git.engine.push import Push
+from mcp_git.engine.push import Wanted as WantedPush
+from mcp_git.engine.refs import Kind, list_refs
+from mcp_git.engine.remotes import Remotes
+from mcp_git.engine.status import status
 from mcp_git.engine.worktrees import Worktrees
 from mcp_git.layout import Layout
 from mcp_git.models import Answer
@@ -82,6 +82,8 @@ class Engine:
         self, repository: Repository, place: Place, revision: Revision | None, first: int, last: int
     ) -> Answer:
         """Who changed lines of a file."""
+        if revision is None and self._policy.layout(repository).work_tree is None:
+            revision = self._policy.revision("HEAD")
         return await self._run(
             lambda stop: blame(self.git, repository, place, revision, first, last, stop), "The blame"
         )
@@ -153,70 +155,14 @@ class Engine:
         """Make a change."""
         return await self._make(changeable, lambda repository, stop: change)
 
-    async def switch(self, changeable: Changeable, revision: Revision) -> Answer:
-        """Switch to a branch, or to a commit that has none."""
-
-        def prepare(repository: Repository, stop: Stop) -> Change:
-            words = ["show-ref", "--verify", "--quiet", f"refs/heads/{revision.text}"]
-            branch = not revision.text.startswith("@") and not self._fails(repository, words, stop)
-            before = look(self.git, repository, stop)
-            back = before.oid[:12] if before.head == "(detached)" else before.head
-            way = [] if branch else ["--detach"]
-            undo = f'`run_switch` with rev="{back}"'
-            return Change(["switch", "--quiet", "--no-guess", *way, revision.text], named=revision, undo=undo)
-
-        return await self._make(changeable, prepare)
-
-    async def stash(self, changeable: Changeable, action: str, revision: Revision) -> Answer:
-        """Bring back or drop a stash."""
-
-        def prepare(repository: Repository, stop: Stop) -> Change:
-            found = commits_of(self.git, repository, revision, stop)
-            undo = f'`run_stash` with action="apply", rev="{found[0][:12]}"' if found and action != "apply" else None
-            if action == "pop" and undo:
-                undo = f"{undo} has it still"
-            return Change(
-                ["stash", action, "--quiet", revision.text], named=revision, undo=undo, loses=action != "drop"
-            )
-
-        return await self._make(changeable, prepare)
-
-    async def delete_ref(self, changeable: Changeable, change: Change, name: NewName, kind: str) -> Answer:
-        """Delete a branch or tag, which can be made again at its commit."""
-
-        def prepare(repository: Repository, stop: Stop) -> Change:
-            where = "heads" if kind == "branch" else "tags"
-            words = ["rev-parse", "--verify", "--quiet", f"refs/{where}/{name.text}"]
-            found = self.git.run(repository, words, stop, fine=(0, 1)).text.strip()
-            return replace(
-                change, undo=f'`create_{kind}` with name="{name.text}", rev="{found[:12]}"' if found else None
-            )
-
-        return await self._make(changeable, prepare)
-
-    async def step(self, changeable: Changeable, action: str) -> Answer:
-        """Continue, skip or abort what is under way."""
-
-        def prepare(repository: Repository, stop: Stop) -> Change:
-            doing = under_way(self._policy.layout(repository).git_dir)
-            if not doing or doing[0].startswith("bisect"):
-                raise Conflict("Nothing is `under way` in this repository.", "`get_status` has its state.")
-            if action != "abort":
-                self._changes.steps_are_harmless(repository)
-            command = doing[0].split(" ")[0]
-            return Change([command, f"--{action}"], undo="" if action == "abort" else None)
-
-        return await self._make(changeable, prepare)
+    async def prepared(self, changeable: Changeable, prepare: Callable[[Prepare], Change]) -> Answer:
+        """Make a change that depends on how the repository is when it is its turn."""
+        return await self._make(
+            changeable, lambda repository, stop: prepare(Prepare(self.git, self._policy, repository, stop))
+        )
 
     async def _make(self, changeable: Changeable, prepare: Callable[[Repository, Stop], Change]) -> Answer:
         return await self._run(lambda stop: self._changes.make(changeable, prepare, stop), "The change")
-
-    def _fails(self, repository: Repository, words: Sequence[str], stop: Stop) -> bool:
-        try:
-            self.git.run(repository, words, stop)
-        except Failed:
-            return True
-        return False
 
     async def create_worktree(
         self, changeable: Changeable, new: NewWorktree, branch: NewName, start: Revision | None

@@ -27,6 +27,9 @@ _INDEX_SECONDS = 60
 _MOST_CONFIGURATION = 1024 * 1024
 _BAD_INDEX = re.compile(rb"(?:^|\0)/|(?:^|[\0/])(?:\.\.?|\.git)?(?:/|\0)", re.I)
 
+_TRUE = ("true", "yes", "on", "1")
+_KNOWS_REFTABLE = (2, 45)
+
 _Signature = tuple[int, int, int, int]
 
 
@@ -41,7 +44,7 @@ class Shadow:
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.turn = threading.Lock()
-        self.configured: _Signature | str | None = ""
+        self.configured: tuple[_Signature | None, _Signature | None] | None = None
         self.entries: Sequence[config.Entry] = ()
         self.partial = False
         self.index: _Signature | None = None
@@ -73,7 +76,7 @@ class Shadows:
             "GIT_DIR": layout.git_dir,
             "GIT_COMMON_DIR": shadow.folder,
             "GIT_OBJECT_DIRECTORY": layout.objects,
-            **({"GIT_WORK_TREE": layout.work_tree} if layout.work_tree else {}),
+            **({"GIT_WORK_TREE": layout.work_tree} if layout.work_tree else {"GIT_IMPLICIT_WORK_TREE": "0"}),
         }
         shallow = f"{layout.common_dir}{os.sep}shallow"
         if os.path.lexists(shallow):
@@ -88,7 +91,7 @@ class Shadows:
     def _link(self, shadow: Shadow, layout: Layout) -> None:
         if not os.path.isdir(shadow.folder):
             os.mkdir(shadow.folder)
-        for name in ("refs", "logs", "info", "packed-refs", "reftable"):
+        for name in ("refs", "logs", "info", "packed-refs", "reftable", "worktrees", "HEAD"):
             target, place = f"{layout.common_dir}{os.sep}{name}", f"{shadow.folder}{os.sep}{name}"
             if sys.platform == "win32":
                 _link_on_windows(target, place)
@@ -96,21 +99,18 @@ class Shadows:
                 os.symlink(target, place)
 
     def _configure(self, shadow: Shadow, layout: Layout) -> None:
-        path = f"{layout.common_dir}{os.sep}config"
-        now = _signature(path)
+        paths = f"{layout.common_dir}{os.sep}config", f"{layout.git_dir}{os.sep}config.worktree"
+        now = _signature(paths[0]), _signature(paths[1])
         if now == shadow.configured:
             return
-        if now is not None and now[1] > _MOST_CONFIGURATION:
-            raise Refused("The configuration of this repository is larger than 1 MB.", "The operator can shorten it.")
-        entries: list[config.Entry] = []
-        if now is not None:
-            try:
-                listed = self._installed.plain(["config", "--file", path, "--no-includes", "--list", "-z"])
-            except Failed:
-                raise Refused(
-                    "The configuration of this repository can't be read (`config`).", "The operator can mend it."
-                ) from None
-            entries = config.entries(listed)
+        entries = self._listed(paths[0])
+        if dict(entries).get("extensions.worktreeconfig", "").lower() in _TRUE:
+            entries += [entry for entry in self._listed(paths[1]) if not entry[0].startswith("extensions.")]
+        if ("extensions.refstorage", "reftable") in entries and self._installed.version < _KNOWS_REFTABLE:
+            raise Refused(
+                "This repository keeps its refs in a reftable, which this `git` does not know.",
+                "The operator can install git 2.45 or newer, or run `git refs migrate --ref-format=files`.",
+            )
         shadow.entries, shadow.partial = config.allowed(entries), config.is_partial(entries)
         bare = [("core.bare", "false" if layout.work_tree else "true")]
         text = config.written([*self._installed.own, *shadow.entries, *config.HARDENED.items(), *bare])
@@ -118,6 +118,19 @@ class Shadows:
             file.write(text)
         os.replace(os.path.join(shadow.folder, "config.new"), os.path.join(shadow.folder, "config"))
         shadow.configured = now
+
+    def _listed(self, path: str) -> list[config.Entry]:
+        found = _signature(path)
+        if found is None:
+            return []
+        if found[1] > _MOST_CONFIGURATION:
+            raise Refused("The configuration of this repository is larger than 1 MB.", "The operator can shorten it.")
+        try:
+            return config.entries(self._installed.plain(["config", "--file", path, "--no-includes", "--list", "-z"]))
+        except Failed:
+            raise Refused(
+                "The configuration of this repository can't be read (`config`).", "The operator can mend it."
+            ) from None
 
     def _check_index(self, shadow: Shadow, layout: Layout, program: str, environment: Mapping[str, str]) -> None:
         """Return if all names in the index lie in the work tree: git checks them when they come in, not when it reads.

@@ -15,7 +15,7 @@ from mcp_git.models import Answer, counted
 from mcp_git.names import one_line, shown
 from mcp_git.policy import Place, Policy, Repository
 
-__all__ = ["State", "look", "status", "under_way"]
+__all__ = ["State", "is_conflict", "look", "status", "under_way"]
 
 _FOLDED_LINES = 60
 
@@ -104,7 +104,7 @@ def status(git: Git, policy: Policy, repository: Repository, place: Place, limit
         head = git.run(repository, ["symbolic-ref", "--short", "HEAD"], stop, fine=(0, 1, 128)).text.strip()
         return Answer([f"bare repository, HEAD is {one_line(head) or 'detached'}", "there is no work tree"])
     state = look(git, repository, stop, place, layout)
-    facts = [state.branch, *under_way(layout.git_dir)]
+    facts = [state.branch, *under_way(git, repository, layout, stop)]
     numbers = _numbers(entry[0] for entry in state.entries)
     facts.append(", ".join(f"{number:,} {what}" for what, number in numbers.items()) or "clean")
     if state.stashes:
@@ -115,13 +115,18 @@ def status(git: Git, policy: Policy, repository: Repository, place: Place, limit
     return Answer(facts, _folded(state.entries, place))
 
 
+def is_conflict(letters: str) -> bool:
+    """Whether the two letters of a file say that it has sides."""
+    return "U" in letters or letters in ("AA", "DD")
+
+
 def _numbers(letters: Sequence[str] | Iterator[str]) -> Counter[str]:
     """How many are staged, changed and so on; one file can be both."""
     found: Counter[str] = Counter()
     for two in letters:
         if two == "??":
             found["untracked"] += 1
-        elif "U" in two or two in ("AA", "DD"):
+        elif is_conflict(two):
             found["in conflict"] += 1
         else:
             found["staged"] += two[0] != " "
@@ -168,20 +173,30 @@ def _grouped(entries: Sequence[tuple[str, bytes, bytes]], above: bytes) -> dict[
     return groups
 
 
-def under_way(git_dir: str) -> list[str]:
-    """What was begun in a repository and is not finished."""
+def under_way(git: Git, repository: Repository, layout: Layout, stop: Stop) -> list[str]:
+    """What was begun in a repository and is not finished; the first word is git's own for it."""
 
     def there(name: str) -> bool:
-        return os.path.exists(f"{git_dir}{os.sep}{name}")
+        return os.path.exists(f"{layout.git_dir}{os.sep}{name}")
+
+    def is_commit(name: str) -> bool:
+        # A reftable holds what is otherwise a file.
+        words = ["rev-parse", "--verify", "--quiet", name]
+        return there(name) or (layout.has_reftable and bool(git.run(repository, words, stop, fine=(0, 1)).out))
 
     found: list[str] = []
     for folder, number, last in (("rebase-merge", "msgnum", "end"), ("rebase-apply", "next", "last")):
         if there(folder):
-            step, end = (small_file(os.path.join(git_dir, folder, name)) for name in (number, last))
-            found.append(f"rebase under way, step {one_line(step or '?')[:9]} of {one_line(end or '?')[:9]}")
-    for name, what in {
-        "MERGE_HEAD": "merge", "CHERRY_PICK_HEAD": "cherry-pick", "REVERT_HEAD": "revert", "BISECT_LOG": "bisect",
-    }.items():  # fmt: skip
-        if there(name) and not (name == "CHERRY_PICK_HEAD" and found):
-            found.append(f"{what} under way")
-    return found
+            step, end = (small_file(os.path.join(layout.git_dir, folder, name)) for name in (number, last))
+            what = "am" if there(os.path.join(folder, "applying")) else "rebase"
+            found.append(f"{what} under way, step {one_line(step or '?')[:9]} of {one_line(end or '?')[:9]}")
+    if there("MERGE_HEAD"):
+        found.append("merge under way")
+    if not found:
+        # Between two commits of several only the list is there.
+        todo = small_file(os.path.join(layout.git_dir, "sequencer", "todo")) or ""
+        of_several = {"pick": "cherry-pick", "revert": "revert"}.get(todo.split(" ")[0])
+        for name, what in {"CHERRY_PICK_HEAD": "cherry-pick", "REVERT_HEAD": "revert"}.items():
+            if what == of_several or is_commit(name):
+                found.append(f"{what} under way")
+    return [*found, *(["bisect under way"] if there("BISECT_LOG") else [])]

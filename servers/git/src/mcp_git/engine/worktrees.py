@@ -17,6 +17,7 @@ from mcp_git.engine.change import refuse_filters
 from mcp_git.engine.program import Failed, Git
 from mcp_git.engine.runs import explained, has_commits
 from mcp_git.engine.status import look, under_way
+from mcp_git.engine.ways_back import call
 from mcp_git.layout import Layout, small_file
 from mcp_git.models import Answer, counted
 from mcp_git.names import one_line
@@ -42,6 +43,8 @@ class Worktrees:
         """
         repository = changeable.repository
         layout = self._policy.layout(repository, changes=True)
+        if layout.has_reftable:
+            raise Refused("Where refs are in a reftable no worktree is made here.", "The user can: `git worktree add`.")
         ref = f"refs/heads/{branch.text}"
         there = bool(self._git.run(repository, ["rev-parse", "--verify", "--quiet", ref], stop, fine=(0, 1)).out)
         if there and start is not None:
@@ -58,7 +61,7 @@ class Worktrees:
                 except Failed as failure:
                     raise explained(failure, self._git, repository, start, stop) from None
                 undo.callback(self._forget_branch, repository, branch)
-            refuse_filters(self._git, repository, stop, ref)
+            refuse_filters(self._git, repository, layout, stop, ref)
             try:
                 linked = self._link(layout, new, ref, undo)
             except OSError as error:
@@ -68,9 +71,11 @@ class Worktrees:
             self._git.run(linked, ["reset", "--hard", "--quiet", "--no-recurse-submodules"], stop, changes=True)
             undo.pop_all()
         state = look(self._git, linked, stop)
-        also = f', then `delete_ref` with name="{branch.text}"' if not there else ""
         facts = [f"worktree {new.name}: {state.branch}", f'use it as repo="{new.name}"']
-        return Answer(facts, [f'undo: `delete_worktree` with name="{new.name}"{also}'])
+        ways = [call("delete_worktree", name=new.name)]
+        if not there:
+            ways.append(call("delete_ref", name=branch.text, force=True, repo=repository.name))
+        return Answer(facts, [f"undo: {way}" for way in ways])
 
     def _link(self, layout: Layout, new: NewWorktree, ref: str, undo: ExitStack) -> Repository:
         os.makedirs(os.path.dirname(new.path), exist_ok=True)
@@ -116,18 +121,18 @@ class Worktrees:
             raise Refused(f"{quote(repository.name)} is a repository, not a worktree of one.", "It stays.")
         if (why := small_file(os.path.join(layout.git_dir, "locked"))) is not None:
             raise Refused(f"It is locked: {quote(one_line(why))}.", "The user can unlock it: `git worktree unlock`.")
-        if doing := under_way(layout.git_dir):
+        if doing := under_way(self._git, repository, layout, stop):
             raise Conflict(f"In it a {doing[0]}.", "`run_step` with `abort` there, first.")
         self._refuse_submodules(repository, layout.work_tree, stop)
         state = look(self._git, repository, stop)
-        lines = [f'undo: `create_worktree` with name="{repository.name}", branch="{state.head}"']
+        lines = [f"undo: {call('create_worktree', name=repository.name, branch=state.head)}"]
         if state.entries:
             number = counted(len(state.entries), "file")
             if not force:
                 raise Conflict(f"{number} in it is not committed.", "Commit, or `force`, which makes a stash of it.")
             words = ["stash", "push", "--quiet", "--include-untracked", "--message", f"worktree {repository.name}"]
             self._git.run(repository, words, stop, changes=True)
-            lines.append('undo: for what was not committed, `run_stash` with action="pop" there')
+            lines.append(f"undo: {call('run_stash', action='pop', index=True, repo=repository.name)}")
         try:
             shutil.rmtree(self._policy.layout(repository).work_tree or layout.work_tree)
             shutil.rmtree(layout.git_dir)

@@ -9,7 +9,7 @@ from typing import Any
 
 from mcp_batteries.errors import Refused
 from mcp_batteries.server.confirm import Question
-from mcp_git.engine.remotes import Push, Wanted
+from mcp_git.engine.push import Push, Wanted
 from mcp_git.engine.service import Engine
 from mcp_git.policy import Policy
 
@@ -44,6 +44,7 @@ class Consent:
             values["tag"],
             values["force"],
             values["upstream"],
+            values["delete"],
         )
         plan = await self.engine.plan_push(self.policy.pushable(values["repo"]), wanted)
         _asked.set(plan)

@@ -48,7 +48,8 @@ class RemoteTools:
         tag: Annotated[bool, Field(description="Push `rev` as the tag it is.")] = False,
         force: Annotated[bool, Field(description="Replace what is there, if it is what was fetched last.")] = False,
         upstream: Annotated[bool, Field(description="Let the branch follow it from now on.")] = False,
+        delete: Annotated[bool, Field(description="Delete the branch or tag `to` there, if it is as fetched.")] = False,
         repo: RepositoryName = "",
     ) -> Answer:
-        """Push a branch or tag to a remote; the user is asked, with its commits and the address. Hooks are not run."""
+        """Push a branch or tag to a remote, or delete one there; the user is asked first. Hooks are not run."""
         return await self.engine.push(self.policy.pushable(repo), self.consent.agreed())

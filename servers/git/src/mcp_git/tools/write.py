@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -10,7 +11,9 @@ from pydantic import Field
 from mcp_batteries.errors import Invalid
 from mcp_batteries.server.declare import renames, tool
 from mcp_git.engine.change import Change
+from mcp_git.engine.prepare import Prepare
 from mcp_git.engine.service import Engine
+from mcp_git.engine.ways_back import call
 from mcp_git.models import Answer
 from mcp_git.policy import Policy
 from mcp_git.tools.arguments import LONGEST, RepositoryName
@@ -34,18 +37,22 @@ class WriteTools:
         paths: Paths = [],  # noqa: B006 - read only, and in the schema it reads as what it is
         patch: Annotated[str, Field(description="Unified diff of single hunks, in place of `paths`.")] = "",
         unstage: bool = False,
+        rev: Annotated[str, Field(description="What unstaged `paths` are staged as then; by default HEAD.")] = "",
         repo: RepositoryName = "",
     ) -> Answer:
         """Stage files or single hunks for the next commit, or unstage them."""
         if bool(paths) == bool(patch):
             raise Invalid("Either `paths` or a `patch` is needed.", "Give one of them.")
+        if rev and (patch or not unstage):
+            raise Invalid("`rev` says what unstaged `paths` are then.", "Leave it out, or set `unstage`.")
         if patch:
             words = ["apply", "--cached", "--whitespace=nowarn", *(["--reverse"] if unstage else []), "-"]
             given = patch if patch.endswith("\n") else patch + "\n"
-            return await self._made(repo, Change(words, given.encode("utf-8", "surrogateescape"), undo=_STAGED))
+            return await self._made(repo, Change(words, given.encode("utf-8", "surrogateescape"), back="index"))
         places = [self.policy.place(path).path or "." for path in paths]
-        words = ["reset", "--quiet", "--"] if unstage else ["add", "--all", "--"]
-        return await self._made(repo, Change([*words, *places], undo=_UNSTAGE if not unstage else _STAGED))
+        source = self.policy.revision(rev) if rev else None
+        words = ["reset", "--quiet", *([source.text] if source else [])] if unstage else ["add", "--all"]
+        return await self._made(repo, Change([*words, "--", *places], named=source, back="index"))
 
     @tool("Create commit", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
     async def create_commit(
@@ -58,17 +65,22 @@ class WriteTools:
         """Commit what is staged; `edit_index` stages. Hooks are not run, nothing is signed."""
         words = ["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--cleanup=whitespace", "--file=-"]
         words += ["--all"] * all_tracked + ["--amend"] * amend
-        return await self._made(repo, Change(words, message.encode("utf-8", "replace"), keeps="soft"))
+        back = "commit all" if all_tracked else "soft"
+        return await self._made(repo, Change(words, message.encode("utf-8", "replace"), back=back))
 
     @tool("Create branch", effect="write", gate="write", seconds=LONGEST, adapt=_adapt)
     async def create_branch(
-        self, name: NewRef, rev: Target = "HEAD", switch: bool = False, repo: RepositoryName = ""
+        self,
+        name: NewRef,
+        rev: Target = "HEAD",
+        switch: bool = False,
+        upstream: Annotated[str, Field(description="Branch to follow, such as `origin/main`.")] = "",
+        repo: RepositoryName = "",
     ) -> Answer:
         """Create a branch at a commit, and switch to it if asked; a name that exists is refused."""
         new, start = self.policy.new_name(name), self.policy.revision(rev)
-        words = ["switch", "--quiet", "--no-track", "--create"] if switch else ["branch", "--no-track"]
-        undo = f'`delete_ref` with name="{new.text}"' + (" after `run_switch`" if switch else "")
-        return await self._made(repo, Change([*words, new.text, start.text], named=start, undo=undo, files=switch))
+        follows = self.policy.ref(upstream) if upstream else None
+        return await self._prepared(repo, lambda prepare: prepare.branch(new, start, switch, follows))
 
     @tool("Create tag", effect="write", gate="write", seconds=LONGEST, adapt=_adapt)
     async def create_tag(
@@ -81,7 +93,7 @@ class WriteTools:
         """Create a tag at a commit, here alone: a remote gets it by a push. A name that exists is refused."""
         new, start = self.policy.new_name(name), self.policy.revision(rev)
         words = ["tag", "--no-sign", *(["--annotate", "--file=-"] if message else []), new.text, start.text]
-        undo = f'`delete_ref` with name="{new.text}", kind="tag"'
+        undo = [call("delete_ref", name=new.text, kind="tag")]
         return await self._made(
             repo, Change(words, message.encode("utf-8", "replace"), named=start, undo=undo, files=False)
         )
@@ -96,15 +108,13 @@ class WriteTools:
     ) -> Answer:
         """Delete a branch or tag here; a remote keeps its own. The answer says how to make it again."""
         ref = self.policy.new_name(name)
-        words = ["tag", "--delete"] if kind == "tag" else ["branch", "--quiet", "-D" if force else "-d"]
-        return await self.engine.delete_ref(
-            self.policy.changeable(repo), Change([*words, ref.text], files=False), ref, kind
-        )
+        return await self._prepared(repo, lambda prepare: prepare.delete(ref, kind, force))
 
     @tool("Switch", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
     async def run_switch(self, rev: Target, repo: RepositoryName = "") -> Answer:
         """Switch the work tree to a branch; to another commit with HEAD detached. Uncommitted changes come along."""
-        return await self.engine.switch(self.policy.changeable(repo), self.policy.revision(rev))
+        revision = self.policy.revision(rev)
+        return await self._prepared(repo, lambda prepare: prepare.switch(revision))
 
     @tool("Restore files", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
     async def run_restore(self, paths: Paths, rev: Target = "HEAD", repo: RepositoryName = "") -> Answer:
@@ -114,23 +124,30 @@ class WriteTools:
         if not places:
             raise Invalid("`paths` is empty.", "Name files, or `.` for all.")
         words = ["restore", f"--source={source.text}", "--staged", "--worktree", "--", *places]
-        return await self._made(repo, Change(words, named=source, loses=True))
+        change = Change(words, named=source, back="files", loses=places, source=source)
+        return await self._made(repo, change)
 
     @tool("Stash", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
     async def run_stash(
         self,
-        action: Literal["push", "pop", "apply", "drop"] = "push",
+        action: Literal["push", "pop", "apply", "drop", "store"] = "push",
         rev: Annotated[str, Field(description="Which, other than to push.")] = "stash@{0}",
-        message: Annotated[str, Field(description="To push with.")] = "",
+        message: Annotated[str, Field(description="To push or store with.")] = "",
         untracked: bool = False,
+        index: Annotated[bool, Field(description="To pop or apply: stage again what was staged.")] = False,
         repo: RepositoryName = "",
     ) -> Answer:
-        """Put uncommitted changes aside, or bring them back; `list_refs` of `stashes` has them."""
+        """Put uncommitted changes aside, or bring them back; `list_refs` of `stashes` has them.
+
+        `store` lists a dropped one again, by its hash.
+        """
         if action == "push":
             words = ["stash", "push", "--quiet", *(["--include-untracked"] if untracked else [])]
             words += ["--message", message] if message else []
-            return await self._made(repo, Change(words, undo='`run_stash` with action="pop"'))
-        return await self.engine.stash(self.policy.changeable(repo), action, self.policy.revision(rev))
+            undo = [call("run_stash", action="pop", index=True)]
+            return await self._made(repo, Change(words, undo=undo, moves="refs/stash"))
+        revision = self.policy.revision(rev)
+        return await self._prepared(repo, lambda prepare: prepare.stash(action, revision, message, index))
 
     @tool("Merge", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
     async def run_merge(
@@ -144,7 +161,9 @@ class WriteTools:
         named = self.policy.revision(rev)
         words = ["merge", "--quiet", "--no-edit", "--no-verify", "--no-gpg-sign", "--no-autostash"]
         words += (["--squash"] if squash else []) + (["--file=-"] if message else [])
-        return await self._made(repo, Change([*words, named.text], message.encode("utf-8", "replace"), named=named))
+        given = message.encode("utf-8", "replace")
+        back = "files" if squash else "keep"
+        return await self._made(repo, Change([*words, named.text], given, named=named, back=back, loses=["."]))
 
     @tool("Rebase", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
     async def run_rebase(self, rev: Target, repo: RepositoryName = "") -> Answer:
@@ -168,7 +187,7 @@ class WriteTools:
     @tool("Go on or give up", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
     async def run_step(self, action: Literal["continue", "skip", "abort"], repo: RepositoryName = "") -> Answer:
         """Continue a merge, rebase, cherry-pick or revert once its conflicts are staged, or abort it."""
-        return await self.engine.step(self.policy.changeable(repo), action)
+        return await self._prepared(repo, lambda prepare: prepare.step(action))
 
     @tool("Reset", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
     async def run_reset(
@@ -182,8 +201,10 @@ class WriteTools:
     ) -> Answer:
         """Move the current branch to another commit, such as one of the reflog to undo what was done."""
         named = self.policy.revision(rev)
-        change = Change(["reset", "--quiet", f"--{mode}", named.text, "--"], named=named, loses=mode == "hard")
-        return await self._made(repo, change)
+        words = ["reset", "--quiet", f"--{mode}", named.text, "--"]
+        source = named if mode == "hard" else None
+        loses = ["."] if mode in ("keep", "hard") else []
+        return await self._made(repo, Change(words, named=named, back=mode, loses=loses, source=source))
 
     @tool("Create worktree", effect="write", gate=("write", "worktree-folder"), seconds=LONGEST, adapt=_adapt)
     async def create_worktree(
@@ -210,6 +231,5 @@ class WriteTools:
     async def _made(self, repo: str, change: Change) -> Answer:
         return await self.engine.change(self.policy.changeable(repo), change)
 
-
-_STAGED = "`edit_index` with the opposite `unstage`"
-_UNSTAGE = "`edit_index` with `unstage`"
+    async def _prepared(self, repo: str, prepare: Callable[[Prepare], Change]) -> Answer:
+        return await self.engine.prepared(self.policy.changeable(repo), prepare)

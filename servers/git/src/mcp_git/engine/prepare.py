@@ -1,0 +1,162 @@
+"""Changes whose command or whose way back depends on how the repository is when it is their turn."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mcp_batteries.errors import Conflict, Invalid, NotFound, quote
+from mcp_batteries.limits import Stop
+from mcp_git.engine.change import Change, refuse_steps
+from mcp_git.engine.program import Failed, Git
+from mcp_git.engine.refs import commits_of
+from mcp_git.engine.status import look, under_way
+from mcp_git.engine.ways_back import call
+from mcp_git.layout import small_file
+from mcp_git.names import one_line
+from mcp_git.policy import NewName, Policy, Repository, Revision
+
+__all__ = ["Prepare"]
+
+_HASH = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """Says what a change is; every method blocks."""
+
+    git: Git
+    policy: Policy
+    repository: Repository
+    stop: Stop
+
+    def switch(self, revision: Revision) -> Change:
+        """To a branch, or to a commit that has none."""
+        branch = not revision.text.startswith("@") and bool(self._oid(f"refs/heads/{revision.text}"))
+        way = [] if branch else ["--detach"]
+        words = ["switch", "--quiet", "--no-guess", *way, revision.text]
+        undo = self._back(revision.text if branch else "")
+        return Change(words, named=revision, undo=undo, back="carried", loses=["."])
+
+    def branch(self, new: NewName, start: Revision, switch: bool, upstream: Revision | None) -> Change:
+        """A new one."""
+        words = ["switch", "--quiet", "--no-track", "--create"] if switch else ["branch", "--no-track"]
+        follows = self._upstream(upstream) if upstream else ()
+
+        def follow() -> Sequence[str]:
+            for key, value in zip(("remote", "merge"), follows, strict=False):
+                self.git.configure(self.repository, ["--replace-all", f"branch.{new.text}.{key}", value])
+            return [f"it follows {upstream.text}"] if upstream else []
+
+        undo = [*(self._back(new.text) if switch else ()), call("delete_ref", name=new.text, force=True)]
+        loses = ["."] if switch else []
+        return Change([*words, new.text, start.text], named=start, undo=undo, back="carried", files=switch, loses=loses,
+                      then=follow)  # fmt: skip
+
+    def delete(self, name: NewName, kind: str, force: bool) -> Change:
+        """Of a branch or a tag, with what is configured for the branch."""
+        found = self._oid(f"refs/{'tags' if kind == 'tag' else 'heads'}/{name.text}")
+        if kind == "tag":
+            undo = [call("create_tag", name=name.text, rev=found)]
+            return Change(["tag", "--delete", name.text], files=False, undo=undo)
+        entries = self.git.own_entries(self.repository, f"branch.{name.text}.")
+        followed = self._followed(dict(entries))
+        upstream = {"upstream": followed} if followed else {}
+        undo = [call("create_branch", name=name.text, rev=found, **upstream)]
+
+        def forget() -> Sequence[str]:
+            if entries:
+                self.git.configure(self.repository, ["--remove-section", f"branch.{name.text}"])
+            lost = [key for key, _ in entries if not (followed and key in ("remote", "merge"))]
+            return [f"forgotten: branch.{one_line(name.text)}.{one_line(key)}" for key in lost]
+
+        words = ["branch", "--quiet", "-D" if force else "-d", name.text]
+        return Change(words, files=False, undo=undo, then=forget)
+
+    def stash(self, action: str, revision: Revision, message: str, index: bool) -> Change:
+        """Bring one back, drop it, or put one back that was dropped."""
+        found = commits_of(self.git, self.repository, revision, self.stop)
+        oid = found[0][:_HASH] if found else ""
+        if action == "store":
+            words = ["stash", "store", "--quiet", *(["--message", message] if message else []), oid or revision.text]
+            return Change(words, named=revision, undo=[call("run_stash", action="drop")], moves="refs/stash")
+        again = call("run_stash", action="store", rev=oid, message=self._said(revision)) if oid else ""
+        if action == "drop":
+            return Change(["stash", "drop", "--quiet", revision.text], named=revision, undo=[again], files=False)
+        words = ["stash", action, "--quiet", *(["--index"] if index else []), revision.text]
+        before = self._oid("refs/stash"), self._number()
+
+        def dropped() -> Sequence[str]:
+            gone = (self._oid("refs/stash"), self._number()) != before
+            return [f"undo: {again}"] if gone else []
+
+        return Change(words, named=revision, back="files", loses=["."], then=dropped)
+
+    def step(self, action: str) -> Change:
+        """Continue, skip or abort what is under way."""
+        layout = self.policy.layout(self.repository)
+        doing = under_way(self.git, self.repository, layout, self.stop)
+        if not doing or doing[0].startswith("bisect"):
+            raise Conflict("Nothing is `under way` in this repository.", "`get_status` has its state.")
+        if action == "abort":
+            return Change([doing[0].split(" ")[0], "--abort"], undo=())
+        refuse_steps(layout)
+        begun = [
+            small_file(os.path.join(layout.git_dir, name, "orig-head")) for name in ("rebase-merge", "rebase-apply")
+        ]
+        start = next((oid for oid in begun if oid), "") or look(self.git, self.repository, self.stop).oid
+        undo = [f"{call('run_reset', rev=start[:_HASH], mode='keep')} (to before it began)"]
+        return Change([doing[0].split(" ")[0], f"--{action}"], undo=undo)
+
+    def _back(self, to: str) -> Sequence[str]:
+        """The call that leads to where HEAD is now; none if it is there already, or at no commit."""
+        before = look(self.git, self.repository, self.stop)
+        if before.oid[:1] == "(" or before.head == to:
+            return ()
+        return [call("run_switch", rev=before.oid[:_HASH] if before.head == "(detached)" else before.head)]
+
+    def _oid(self, ref: str) -> str:
+        words = ["rev-parse", "--verify", "--quiet", ref]
+        return self.git.run(self.repository, words, self.stop, fine=(0, 1)).text.strip()[:_HASH]
+
+    def _number(self) -> int:
+        try:
+            words = ["rev-list", "--walk-reflogs", "--count", "refs/stash", "--"]
+            return int(self.git.run(self.repository, words, self.stop).text)
+        except Failed:
+            return 0
+
+    def _said(self, revision: Revision) -> str:
+        """With which message a stash was made."""
+        words = ["log", "--walk-reflogs", "--max-count=1", "--format=%gs", revision.text, "--"]
+        try:
+            return one_line(self.git.run(self.repository, words, self.stop).text.strip())
+        except Failed:
+            return ""
+
+    def _upstream(self, upstream: Revision) -> tuple[str, str]:
+        """The remote and the name there of what a branch is to follow."""
+        if self._oid(f"refs/heads/{upstream.text}"):
+            return ".", f"refs/heads/{upstream.text}"
+        if self._oid(f"refs/remotes/{upstream.text}"):
+            for remote in self._remotes():
+                if upstream.text.startswith(f"{remote}/"):
+                    return remote, f"refs/heads/{upstream.text.removeprefix(f'{remote}/')}"
+        fix = "`list_refs` has branches, those of remotes too."
+        raise NotFound(f"There is no branch {quote(upstream.text)} to follow.", fix)
+
+    def _followed(self, entries: dict[str, str]) -> str:
+        """What a branch of that configuration follows, as `_upstream` takes it; empty for what that can't say."""
+        branch = entries.get("merge", "").removeprefix("refs/heads/")
+        remote = entries.get("remote", "")
+        name = branch if remote == "." else f"{remote}/{branch}"
+        try:
+            return name if self._upstream(self.policy.ref(name)) == (remote, entries.get("merge")) else ""
+        except (NotFound, Invalid):
+            return ""
+
+    def _remotes(self) -> list[str]:
+        found = (re.fullmatch(r"remote\.(.+)\.url", key, re.S) for key, _ in self.git.configuration(self.repository))
+        return sorted({each[1] for each in found if each}, key=len, reverse=True)

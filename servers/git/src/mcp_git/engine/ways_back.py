@@ -1,0 +1,199 @@
+"""How things were before a change, kept as trees, and the calls that bring it back.
+
+The trees are made with an index and a folder of objects of ours, so that a change that is refused leaves nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal
+
+from mcp_batteries.errors import Conflict, quote
+from mcp_batteries.limits import Stop
+from mcp_git.engine.program import Failed, Git
+from mcp_git.engine.status import State, is_conflict, look, under_way
+from mcp_git.layout import Layout
+from mcp_git.names import shown
+from mcp_git.policy import Repository, Revision
+
+__all__ = ["Back", "Before", "before", "call", "refuse_overwriting", "staged_since"]
+
+Back = Literal["keep", "soft", "mixed", "hard", "commit all", "files", "index", "carried"]
+"""By a reset of that mode, by taking a commit apart, by writing files again, by staging what was staged; or by another
+call, and then the files that it did not carry along."""
+
+_HASH = 12
+_MOST_PATHS = 20
+_NO_CONFLICT = " (the files; not that they were in conflict)"
+
+
+def call(tool: str, **arguments: object) -> str:
+    """A call as a line of an answer names it."""
+    given = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items())
+    return f"`{tool}` with {given}"
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """How it was.
+
+    Attributes:
+        doing: what was under way.
+        index: the tree of what was staged; empty where that was what HEAD has, or in a conflict.
+        files: the tree of the tracked files; empty where none differed, or where they can't be lost.
+    """
+
+    state: State
+    doing: Sequence[str]
+    index: str = ""
+    files: str = ""
+    _folder: str = field(default="", repr=False)
+
+    @property
+    def head(self) -> str:
+        """The commit, empty if there was none."""
+        return "" if self.state.oid[:1] == "(" else self.state.oid[:_HASH]
+
+    @property
+    def in_conflict(self) -> bool:
+        return any(is_conflict(letters) for letters, _, _ in self.state.entries)
+
+    def keep(self, layout: Layout) -> None:
+        """Let the repository have the trees."""
+        made = os.path.join(self._folder, "objects")
+        for above, _, names in os.walk(made if self._folder else ""):
+            there = os.path.join(layout.objects, os.path.relpath(above, made))
+            for name in sorted(names, key=lambda name: name.endswith(".idx")):
+                os.makedirs(there, exist_ok=True)
+                if not os.path.lexists(os.path.join(there, name)):
+                    shutil.copy2(os.path.join(above, name), os.path.join(there, f"tmp_obj_{name}"))
+                    os.replace(os.path.join(there, f"tmp_obj_{name}"), os.path.join(there, name))
+
+    def ways(self, back: Back, after: State, paths: Sequence[str] = (".",)) -> list[str]:
+        """The calls that lead back to it, in their order.
+
+        Args:
+            paths: whose files were written, or what of the index was.
+        """
+        named = {"paths": [shown(os.fsencode(path)) for path in paths] if len(paths) <= _MOST_PATHS else ["."]}
+        unstage = call("edit_index", **named, unstage=True, **({"rev": self.index} if self.index else {}))
+        if back == "index":
+            return [] if self.in_conflict or not paths else [unstage]
+        moved = after.oid != self.state.oid
+        carried = after.entries == self.state.entries
+        if not self.head or (back != "files" and not moved and carried):
+            return []
+        if back == "commit all":
+            return [self._reset("soft"), unstage] if self.index else [self._reset("mixed")]
+        found = [self._reset(back)] * (moved and back in ("keep", "soft", "mixed", "hard"))
+        if back == "files" or (self.files and (back == "hard" or (back in ("keep", "carried") and not carried))):
+            if list(paths) == ["."] and not self.doing and any(is_conflict(letters) for letters, _, _ in after.entries):
+                found = [self._reset("hard")]  # A file that is in conflict is not written over.
+            files = call("run_restore", **named, rev=self.files or self.head)
+            return (
+                [*found, files + _NO_CONFLICT] if self.in_conflict else [*found, files, *[unstage] * bool(self.files)]
+            )
+        return [*found, *([unstage] if self.index and back in ("keep", "mixed") else [])]
+
+    def _reset(self, mode: str) -> str:
+        return call("run_reset", rev=self.head, mode=mode)
+
+
+@contextmanager
+def before(git: Git, repository: Repository, layout: Layout, loses: bool, stop: Stop) -> Generator[Before]:
+    """How it is now, for the time of a change.
+
+    Args:
+        loses: whether what is not committed may go.
+    """
+    state, doing = look(git, repository, stop), under_way(git, repository, layout, stop)
+    letters = [letters for letters, _, _ in state.entries if letters != "??"]
+    staged = any(two[0] != " " for two in letters) and not any(map(is_conflict, letters))
+    index = os.path.join(layout.git_dir, "index")
+    if not os.path.exists(index) or not (staged or (loses and letters)):
+        yield Before(state, doing)
+        return
+    with tempfile.TemporaryDirectory(dir=git.installed.scratch) as folder:
+        os.mkdir(os.path.join(folder, "objects"))
+        shutil.copy2(index, os.path.join(folder, "index"))
+
+        def tree() -> str:
+            return git.run(repository, ["write-tree"], stop, beside=folder).text.strip()[:_HASH]
+
+        try:
+            in_index = tree() if staged else ""
+            if loses and letters:
+                git.run(repository, ["add", "--update"], stop, beside=folder)
+            in_files = tree() if loses and letters else ""
+        except Failed as failure:
+            fix = "Commit it, or put it aside with `run_stash`, first."
+            raise Conflict(f"What is not committed can't be kept: {failure}", fix) from None
+        yield Before(state, doing, in_index, in_files, folder)
+
+
+def staged_since(git: Git, repository: Repository, was: Before, stop: Stop) -> list[str]:
+    """What is staged in another form than before."""
+    tree = was.index or was.head
+    words = ["diff-index", "--cached", "--ita-invisible-in-index", "--name-only", "--no-renames", "-z", tree, "--"]
+    words = words if tree else ["ls-files", "-z"]
+    return [os.fsdecode(path) for path in git.run(repository, words, stop).out.split(b"\0")[:-1]]
+
+
+def refuse_overwriting(
+    git: Git, repository: Repository, layout: Layout, source: Revision, paths: Sequence[str], stop: Stop
+) -> None:
+    """Return if no file that git does not know lies where one of `source` is to be written.
+
+    Raises:
+        Conflict: one does, and nothing would bring it back.
+    """
+    words = ["diff-index", "--cached", "--raw", "--no-renames", "--diff-filter=D", "-z", source.text, "--"]
+    try:
+        listed = git.run(repository, [*words, *paths], stop).out
+    except Failed:
+        return  # The change itself will say so.
+    top = layout.work_tree or ""
+    described = listed.split(b"\0")[:-1]
+    in_the_way: set[str] = set()
+    for what, name in zip(described[::2], map(os.fsdecode, described[1::2]), strict=True):
+        mode, _, oid, *_ = what.decode().split(" ")
+        # A submodule's folder stays as it is.
+        if (
+            mode != ":160000"
+            and (there := _in_the_way(top, name))
+            and not _is_same(git, repository, top, there, oid, stop)
+        ):
+            in_the_way.add(there)
+    if not in_the_way:
+        return
+    words = ["ls-files", "-z", "--others", "--", *sorted(in_the_way)]
+    if lost := git.run(repository, words, stop).out.split(b"\0")[0]:
+        raise Conflict(
+            f"{quote(shown(lost))} is untracked, and would be overwritten for good.",
+            "Stage it with `edit_index` first, or move it away.",
+        )
+
+
+def _is_same(git: Git, repository: Repository, top: str, name: str, oid: str, stop: Stop) -> bool:
+    """Whether a file has the content that it would get."""
+    path = os.path.join(top, name)
+    if not os.path.isfile(path) or os.path.islink(path):
+        return False
+    return git.run(repository, ["hash-object", "--", name], stop, fine=(0, 128)).text.strip() == oid
+
+
+def _in_the_way(top: str, name: str) -> str:
+    """What lies at `name`, or is a file where it needs a folder; empty if nothing does."""
+    parts = name.split("/")
+    for number in range(1, len(parts)):
+        above = "/".join(parts[:number])
+        path = os.path.join(top, above)
+        if os.path.lexists(path) and (os.path.islink(path) or not os.path.isdir(path)):
+            return above
+    return name if os.path.lexists(os.path.join(top, name)) else ""

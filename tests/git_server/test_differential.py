@@ -1,0 +1,25 @@
+"""A share of `git_server.differential` and of `git_server.twins`: what the server says and does, git says and does."""
+
+import sys
+
+import pytest
+
+from git_server import differential, twins
+from thinning import some
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="names of files are a Linux file system's"),
+    pytest.mark.anyio,
+]
+
+
+@pytest.mark.parametrize("number", some(range(8), 2, 6))
+async def test_what_is_said_is_what_git_says(number: int) -> None:
+    questions, differences = await differential.differences(range(number, number + 1), seed=20)
+    assert questions > 30 and differences == []
+
+
+@pytest.mark.parametrize("seed", some(range(6), 4))
+async def test_what_is_done_is_what_git_does_and_can_be_undone(seed: int) -> None:
+    tally, differences = await twins.differences(10, seed)
+    assert tally["acts"] > 5 and differences == []
