@@ -110,6 +110,8 @@ async def test_the_nearest_airport_is_told_as_issued_and_decoded(upstream: Upstr
         assert 1 < data["distance_km"] < 6 and data["place"]["elevation_m"] == 424
         assert not any("47.42" in request for request in upstream.requests)
         result = await found.call_tool("get_metar", {"place": "LSZH"})
+        small = await found.call_tool("get_metar", {"place": "lszh"})
+        assert small.structured_content and small.structured_content["metar"].startswith("LSZH")
         assert "TAF LSZH" in text(result) and "METAR: LSZH 221450Z 24008KT" in text(result)
         assert "NOAA Aviation Weather Center, public domain" in text(result)
         for arguments, words in (

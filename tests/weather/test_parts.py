@@ -65,3 +65,8 @@ async def test_a_geocoder_that_is_down_says_what_still_works(upstream: Upstream)
         result = await found.call_tool("get_weather", {"place": "Zurich"})
         assert result.is_error and "Pass coordinates such as `47.37,8.55` until then" in text(result)
         assert not (await found.call_tool("get_weather", {"place": "47.37,8.55"})).is_error
+    async with client(upstream) as found:
+        upstream.faults.clear()
+        upstream.fail("/v1/", 429, b'{"reason":"Minutely API request limit exceeded."}', times=99)
+        result = await found.call_tool("get_weather", {"place": "Zurich"})
+        assert result.is_error and "Try again in 60 s" in text(result) and "Pass" not in text(result)

@@ -55,7 +55,8 @@ def test_what_is_a_point(text: str, point: str) -> None:
         ("-120,-45", "They look swapped: try `-45,-120`"), ("120,95", "Latitude is within 90"),
         ("120,-95", "Latitude is within 90"), ("181,45", "Latitude is within 90"), ("-181,45", "Latitude is within 90"),
         ("-33.9S,18.4E", "both a sign and a direction"), ("", "is no place"), ("12", "is no place"),
-        ("?", "is no place"), ("x", "is no place"), (",Illinois", "is no place"),
+        ("?", "is no place"), ("48°61'N 16°E", "can't be read as coordinates"), ("x", "is no place"),
+        (",Illinois", "is no place"),
     ],
 )  # fmt: skip
 def test_what_is_no_place(text: str, reason: str) -> None:
@@ -80,18 +81,69 @@ def test_a_postal_code_is_looked_up(code: str) -> None:
         ("2024-02-29", "2024-02-29"), ("2024-1-5", "2024-01-05"), ("20240105", "2024-01-05"),
         ("2024-01-05T12:00:00Z", "2024-01-05"), ("Today", "2026-11-21"), (" yesterday ", "2026-11-20"),
         ("tomorrow", "2026-11-22"),
+        ("the day after tomorrow", "2026-11-23"), ("Day before yesterday", "2026-11-19"), ("tonight", "2026-11-21"),
+        ("in 3 days", "2026-11-24"), ("3 days ago", "2026-11-18"), ("1 day from now", "2026-11-22"),
+        ("Saturday", "2026-11-21"), ("on Fri", "2026-11-27"), ("this friday", "2026-11-27"),
+        ("last Friday", "2026-11-20"), ("last Saturday", "2026-11-14"), ("2024/1/5", "2024-01-05"),
+        ("5.1.2024", "2024-01-05"), ("01/31/2024", "2024-01-31"), ("31/01/2024", "2024-01-31"),
+        ("Nov 25", "2026-11-25"), ("1 March", "2027-03-01"), ("March 1st, 2024", "2024-03-01"),
+        ("29th of February 2024", "2024-02-29"), ("Wed, Nov 25 2026", "2026-11-25"),
+        ("2024\u201301\u201305", "2024-01-05"),
     ],
 )  # fmt: skip
 def test_what_is_a_day(text: str, day: str) -> None:
     assert policy.sky_day(text, TODAY) == Day(date.fromisoformat(day))
 
 
-@pytest.mark.parametrize("text", ["2023-02-29", "01/02/2024", "last week", "", "2024", "0000-01-01", "2024111"])
+@pytest.mark.parametrize(
+    "text", ["2023-02-29", "29 Feb 2023", "30.02.2024", "last week", "", "2024", "0000-01-01", "2024111"]
+)
 def test_what_is_no_day(text: str) -> None:
     with pytest.raises(Invalid, match=r"is no day.*YYYY-MM-DD"):
         policy.sky_day(text, TODAY)
     with pytest.raises(Invalid, match=r"is no day.*YYYY-MM-DD"):
         policy.past_days("2026-01-01", text, today=TODAY, most=92)
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [("01/02/2024", "2024-02-01 or 2024-01-02"), ("next Friday", "2026-11-27 or 2026-12-04")],
+)
+def test_a_day_that_may_be_two_is_asked_back(text: str, days: str) -> None:
+    with pytest.raises(Invalid, match=f"may be {days}"):
+        policy.forecast_day(text, TODAY)
+
+
+def test_without_a_year_a_past_day_was_the_last_one() -> None:
+    for text, day in (("Friday", "2026-11-20"), ("Saturday", "2026-11-21"), ("Nov 25", "2025-11-25")):
+        assert policy.past_days(text, None, today=TODAY, most=1).first == date.fromisoformat(day)
+
+
+WRITTEN = [
+    "{a}°{n} {o}°{e}", "{n}{a} {e}{o}", "{n} {a}°, {e} {o}°", "{a} {n}; {o} {e}", "{a} degrees {N}, {o} degrees {E}",
+    "{c}° {n}, {d}° {e}", "{o}{e}, {a}{n}", "{e}{o} / {n}{a}", "{A}°{M}'{S}\"{n}, {O}°{P}'{Q}\"{e}",
+    "{A}º {M}′ {S}″ {n} {O}º {P}′ {Q}″ {e}", "{n}{A}°{M}'{S}'', {e}{O}°{P}'{Q}''", "{A} {M} {S} {n} {O} {P} {Q} {e}",
+    "{n} {A} {M} {S}\n{e} {O} {P} {Q}", "{A}:{M}:{S}{n} {O}:{P}:{Q}{e}", "{A}d{M}m{S}s {n}, {O}d{P}m{Q}s {e}",
+    "{A} deg {M} min {S} sec {N}, {O} deg {P} min {Q} sec {E}", "{x},{y}", "{x} / {y}", "{x}|{y}", "lat={x}&lng={y}",
+    "POINT({y} {x})", "https://www.google.com/maps/@{x},{y},12z", "https://maps.google.com/?q={x},{y}",
+    "https://www.openstreetmap.org/#map=12/{x}/{y}", "coordinates: {x}, {y}", "{x:+08.4f}{y:+09.4f}/",
+]  # fmt: skip
+latitudes, longitudes = st.integers(-89 * 3600, 89 * 3600), st.integers(-179 * 3600, 179 * 3600)
+
+
+@given(form=st.sampled_from(WRITTEN), latitude=latitudes, longitude=longitudes)
+def test_coordinates_are_read_as_people_write_them(form: str, latitude: int, longitude: int) -> None:
+    x, y = f"{latitude / 3600:.4f}", f"{longitude / 3600:.4f}"
+    parts = {"a": x.strip("-"), "o": y.strip("-"), "n": "NS"[latitude < 0], "e": "EW"[longitude < 0]}
+    parts |= {"c": parts["a"].replace(".", ","), "d": parts["o"].replace(".", ",")}
+    parts |= {"N": ("north", "South")[latitude < 0], "E": ("east", "West")[longitude < 0]}
+    for names, seconds in (("AMS", abs(latitude)), ("OPQ", abs(longitude))):
+        parts |= zip(names, map(str, (seconds // 3600, seconds // 60 % 60, seconds % 60)), strict=True)
+    signed = {"x": float(x), "y": float(y)} if ":+" in form else {"x": x, "y": y}
+    found = policy.parse(form.format(**parts, **signed))
+    assert isinstance(found, Place)
+    assert math.isclose(found.latitude, float(x), abs_tol=2e-4)
+    assert math.isclose(found.longitude, float(y), abs_tol=2e-4)
 
 
 @pytest.mark.parametrize("text", ["0001-01-01", "1899-12-31", "2100-01-01", "9999-12-31"])
@@ -256,6 +308,11 @@ SPELLED = {
     "pressure": {"hPa": "hPa mbar", "inHg": "inhg", "mmHg": "mmHg"},
     "distance": {"m": "m", "ft": "ft", "km": "km", "mi": "mi"},
 }
+
+
+def test_a_unit_alone_is_that_of_its_quantity() -> None:
+    assert policy.units("celsius", "imperial") == OwnUnits("imperial", (("temperature", "°C"),))
+    assert policy.units("US, knots", "metric") == OwnUnits("imperial", (("wind", "kn"),))
 
 
 @pytest.mark.parametrize("quantity", SPELLED)

@@ -43,6 +43,7 @@ CALLS: list[tuple[str, dict[str, Any], str]] = [
     ("get_metar", {"place": "Zurich"}, "METAR: LSMD 221450Z"),
     ("get_metar", {"place": "KBHM", "units": "imperial"}, "TAF: TAF KBHM"),
     ("find_place", {"query": "Paris"}, "Texas"),
+    ("find_place", {"query": "Munchen"}, "Bayern"),
     ("find_place", {"query": "47.37,8.55", "language": "de"}, "coordinates"),
     ("find_place", {}, "0 places"),
 ]

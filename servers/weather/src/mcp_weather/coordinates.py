@@ -8,12 +8,21 @@ __all__ = ["Twofold", "degrees"]
 
 _NUMBER = r"[+-]?\d{1,3}(?:\.\d*)?"
 _LABELS = re.compile(rf"(lat|lon|lng|long)(?:itude)?[\"']?\s*[:=]?\s*[\"']?({_NUMBER})(?![\d.])", re.IGNORECASE)
-_PUNCTUATION = " ,;{}()[]\"'"
+_PUNCTUATION = " ,;&{}()[]\"'"
 _AXIS = re.compile(
     rf"({_NUMBER})\s*(?:°|deg\b)?\s*(?:(\d{{1,2}}(?:\.\d*)?)\s*['′’]\s*(?:(\d{{1,2}}(?:\.\d*)?)\s*(?:[\"″”]|'')\s*)?)?"
     r"([NSEW])?\s*",
     re.IGNORECASE,
 )
+_DECIMAL = r"[+-]?\d{1,3}\.\d+"
+_NAMED = re.compile(r"\b(?:(n)orth|(s)outh|(e)ast|(w)est)\b", re.IGNORECASE)
+_WORDS = re.compile(r"\b(?:degrees?|deg|minutes?|min|seconds?|sec)\b\.?", re.IGNORECASE)
+_LETTERS = re.compile(r"(?<=\d)\s*d\s*(\d+)\s*m\s*(\d+(?:\.\d*)?)\s*s(?!outh)", re.IGNORECASE)
+_MARKS = re.compile(r"[\s°'′’´`\"″”:,;/|]*")
+_LINK = re.compile(rf"(?:https?://.*?)?[@=/]({_DECIMAL})[,/]({_DECIMAL})(?:[,&?/].*)?", re.IGNORECASE)
+_POINT = re.compile(rf"POINT\s*\(\s*({_NUMBER})\s+({_NUMBER})\s*\)", re.IGNORECASE)
+_ISO_6709 = re.compile(r"([+-]\d{1,2}(?:\.\d+)?)([+-]\d{1,3}(?:\.\d+)?)/?")
+_SAME = str.maketrans({"−": "-", "–": "-", "º": "°", "˚": "°", "/": ",", "|": ","})
 _DECIMAL_COMMAS = re.compile(r"\s*([+-]?\d{1,3}),(\d+)\s*(?:;\s*|\s)([+-]?\d{1,3}),(\d+)\s*")
 
 
@@ -25,11 +34,19 @@ def degrees(text: str) -> tuple[float, float] | None:
     """Latitude and longitude that `text` writes out, whichever it names first; None when it is something else.
 
     `47.37,8.55`, `47.37 8.55`, `(47.37; 8.55)`, `47,37; 8,55`, `geo:47.37,8.55`, `8.55E 47.37N`, `47°22'N 8°33'E`,
-    `lat=47.37, lon=8.55`, `{"latitude": 47.37, "longitude": 8.55}`.
+    `lat=47.37, lon=8.55`, `{"latitude": 47.37, "longitude": 8.55}`, `N 47 22 12, E 8 33 0`, `POINT(8.55 47.37)`, links
+    to maps.
 
     Raises:
         Twofold: a number has both a sign and a direction.
     """
+    if found := _POINT.fullmatch(text.strip()):
+        return float(found[2]), float(found[1])
+    if found := _LINK.fullmatch(text.strip()) or _ISO_6709.fullmatch(text.strip()):
+        return float(found[1]), float(found[2])
+    text = re.sub(r"^\s*(?:coordinates|coords|gps)\s*:?", "", text.translate(_SAME), flags=re.IGNORECASE)
+    if (point := _directed(text)) is not None:
+        return point or None
     labelled = {name[:2].lower(): float(number) for name, number in _LABELS.findall(text)}
     if labelled.keys() >= {"la"} and len(labelled) == 2 and not _LABELS.sub("", text).strip(_PUNCTUATION):
         return labelled.pop("la"), labelled.popitem()[1]
@@ -52,6 +69,37 @@ def degrees(text: str) -> tuple[float, float] | None:
     if directions[0] in ("", "N", "S") and directions[1] in ("", "E", "W"):
         return _value(first), _value(second)
     return None
+
+
+def _directed(text: str) -> tuple[float, float] | tuple[()] | None:
+    """What `text` writes with a direction at each of two numbers, before or behind both, in up to three parts each.
+
+    Nothing if it can't be read, None if it is not of that kind.
+    """
+    plain = _LETTERS.sub(r"°\1'\2'", _NAMED.sub(lambda found: next(filter(None, found.groups())), text))
+    plain = _WORDS.sub("'", plain).upper().strip("()[] ")
+    letters = "".join(filter(str.isalpha, plain))
+    if len(letters) != 2 or not any(letters in (a + b, b + a) for a in "NS" for b in "EW"):
+        return None
+    before, between, behind = re.split("[NSEW]", plain)
+    if _MARKS.fullmatch(before):
+        written = between, behind
+    elif _MARKS.fullmatch(behind):
+        written = before, between
+    else:
+        return ()
+    values: list[float] = []
+    for part, letter in zip(written, letters, strict=True):
+        # Between two digits a comma is that of a decimal: one axis is here alone.
+        whole, *finer = re.findall(r"[+-]?\d+(?:\.\d*)?", re.sub(r"(?<=\d),(?=\d)", ".", part)) or ["?"]
+        if whole[0] in "+-":
+            raise Twofold
+        fits = all(number.isdigit() for number in (whole, *finer)[:-1]) and all(float(number) < 60 for number in finer)
+        if not fits or len(finer) > 2 or not _MARKS.fullmatch(re.sub(r"[\d.]", "", part)) or whole == "?":
+            return ()
+        value = sum(float(number) / 60**power for power, number in enumerate((whole, *finer)))
+        values.append(-value if letter in "SW" else value)
+    return (values[1], values[0]) if letters[0] in "EW" else (values[0], values[1])
 
 
 def _value(axis: re.Match[str]) -> float:

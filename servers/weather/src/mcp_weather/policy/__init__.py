@@ -129,7 +129,8 @@ class Policy:
         except Unavailable as problem:
             raise Unavailable(
                 f"Names can't be looked up now: {problem.what}",
-                "Pass coordinates such as `47.37,8.55` until then.",
+                # A limit that is used up is that of forecasts too.
+                problem.fix if problem.retry_after else "Pass coordinates such as `47.37,8.55` until then.",
                 retry_after=problem.retry_after,
             ) from problem
         if place := self._choose(named, hits, exactly=False):
@@ -150,6 +151,8 @@ class Policy:
         if isinstance(named, Place):
             return [(named, None)]
         hits = merged([], await self._look_up(named.name, (language, *languages_of(named.name))))
+        if not hits:
+            hits = merged(hits, await self._look_up(named.name, COMMON))
         return [(self.of(hit.first, FOUND), population(hit.first) or None) for hit in hits]
 
     def parse(self, text: str) -> Place | Name:
@@ -171,6 +174,8 @@ class Policy:
             ) from None
         if point is not None:
             return point_at(*point, resolved="coordinates")
+        if "°" in wanted:
+            raise Invalid(f"{quote(text)} can't be read as coordinates.", "Write them as `47.37,8.55`.")
         if _POSTAL_CODE.fullmatch(wanted):
             return Name(wanted, (), wanted)
         if len(wanted) < 2 or not any(letter.isalpha() for letter in wanted):
@@ -254,6 +259,10 @@ class Policy:
         """The airport whose code `text` may be; None where it must be a place."""
         code = text.strip()
         return Station(code) if re.fullmatch("[A-Z]{4}", code) and code.casefold() not in self.saved() else None
+
+    def station_in_any_case(self, text: str) -> Station | None:
+        """The airport whose code `text` may be, where no place has that name."""
+        return self.station(text.upper())
 
     def subject(self, uri: str) -> Subject | None:
         """What `uri` shows, in its one spelling; None if it is of another kind.

@@ -19,8 +19,18 @@ FORECAST_DAYS = 15
 FIRST_SKY, LAST_SKY = date(1900, 1, 1), date(2099, 12, 31)
 """The years for which the formulas of NOAA's solar calculator are made."""
 
-_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ].*)?|(\d{4})(\d\d)(\d\d)", re.DOTALL)
-_DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
+_DATE = re.compile(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?:[T ].*)?|(\d{4})(\d\d)(\d\d)", re.DOTALL)
+_DAY_LAST = re.compile(r"(\d{1,2})([./])(\d{1,2})\2(\d{4})")
+_DAYS = {
+    "yesterday": -1, "today": 0, "tonight": 0, "tomorrow": 1, "day after tomorrow": 2, "day before yesterday": -2,
+}  # fmt: skip
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_MONTHS = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+    "december",
+)  # fmt: skip
+_AWAY = re.compile(r"(in )?(\d{1,4}) days?( ago| from now)?")
+_NAMED = re.compile(r"(?:([a-z]{3,9})\.? (\d{1,2})|(\d{1,2})\.? (?:of )?([a-z]{3,9})\.?)(?:,? (\d{4}))?")
 
 
 @dataclass(frozen=True)
@@ -76,8 +86,8 @@ def past_days(start: str, end: str | None, *, today: date, most: int) -> Days:
     Raises:
         Invalid: they mean no days, are not past, the wrong way round, too many, or before the records begin.
     """
-    first = _day(start, today)
-    last = first if end is None else _day(end, today)
+    first = _day(start, today, past=True)
+    last = first if end is None else _day(end, today, past=True)
     if last < first:
         raise Invalid(f"`end` {last} is before `start` {first}.", "Swap them.")
     if last > today:
@@ -95,21 +105,68 @@ def past_days(start: str, end: str | None, *, today: date, most: int) -> Days:
     return Days(first, last)
 
 
-def _day(text: str, today: date) -> date:
-    """The day that `text` means where it is `today`: YYYY-MM-DD, yesterday, today or tomorrow.
+def _day(text: str, today: date, *, past: bool = False) -> date:
+    """The day that `text` means where it is `today`: YYYY-MM-DD, or in words.
+
+    Args:
+        past: of the days that a weekday, or one without a year, may be, that which was last; else that which is next.
 
     Raises:
-        Invalid: it means none.
+        Invalid: it means none, or may mean two.
     """
-    if (offset := _DAYS.get(text.strip().casefold())) is not None:
+    said = " ".join(text.casefold().replace("–", "-").replace("−", "-").split())
+    said = re.sub(r"^(on|this|the) (?=[a-z])|(?<=\d)(st|nd|rd|th)\b", "", said)
+    if (offset := _DAYS.get(said)) is not None:
         return today + timedelta(days=offset)
-    found = _DATE.fullmatch(text.strip())
-    if found is None:
-        raise Invalid(f"{quote(text)} is no day.", f"Pass it as YYYY-MM-DD, such as {today}, or as `yesterday`.")
+    if (found := _AWAY.fullmatch(said)) and bool(found[1]) != bool(found[3]):
+        return today + timedelta(days=int(found[2])) * (-1 if found[3] == " ago" else 1)
+    which, _, name = said.rpartition(" ")
+    if which in ("", "next", "last") and (number := _index(_WEEKDAYS, name)) is not None:
+        return _weekday(text, which, number, today, past=past)
     try:
-        return date(*map(int, filter(None, found.groups())))
-    except ValueError:
+        if found := _DATE.fullmatch(said.replace("t", "T")):
+            return date(*map(int, filter(None, found.groups())))
+        if found := _DAY_LAST.fullmatch(said):
+            return _day_last(text, found)
+        weekday, _, rest = said.partition(" ")
+        said = rest if rest and _index(_WEEKDAYS, weekday.strip(",")) is not None else said
+        if (found := _NAMED.fullmatch(said)) and (month := _index(_MONTHS, found[1] or found[4])) is not None:
+            day = int(found[2] or found[3])
+            if found[5]:
+                return date(int(found[5]), month + 1, day)
+            years = (date(today.year + more, month + 1, day) for more in ((0, -1) if past else (0, 1)))
+            return next(one for one in years if (one <= today if past else one >= today))
+    except (ValueError, StopIteration):
         raise Invalid(f"{quote(text)} is no day of the calendar.", "Pass it as YYYY-MM-DD.") from None
+    raise Invalid(
+        f"{quote(text)} is no day that is understood.",
+        f"Pass it as YYYY-MM-DD: today is {_WEEKDAYS[today.weekday()].title()}, {today}.",
+    )
+
+
+def _weekday(text: str, which: str, number: int, today: date, *, past: bool) -> date:
+    ahead = (number - today.weekday()) % 7
+    if which == "next":
+        both = [str(today + timedelta(days=ahead or 7)), str(today + timedelta(days=(ahead or 7) + 7))]
+        raise Invalid(f"{quote(text)} may be {' or '.join(both)}.", "Pass the one that is meant.")
+    back = (7 - ahead) % 7
+    if which == "last":
+        return today - timedelta(days=back or 7)
+    return today - timedelta(days=back) if past else today + timedelta(days=ahead)
+
+
+def _day_last(text: str, found: re.Match[str]) -> date:
+    """Dots are written after the day first; slashes only where no other order makes a day."""
+    one, other, year = int(found[1]), int(found[3]), int(found[4])
+    if found[2] == "/" and one <= 12 and other <= 12 and one != other:
+        both = f"{date(year, other, one)} or {date(year, one, other)}"
+        raise Invalid(f"{quote(text)} may be {both}.", "Pass the one that is meant.")
+    return date(year, one, other) if found[2] == "/" and other > 12 else date(year, other, one)
+
+
+def _index(names: tuple[str, ...], name: str) -> int | None:
+    """Which of `names` is `name`, written out or by its first letters, of which there are three at least."""
+    return next((n for n, full in enumerate(names) if len(name) > 2 and full.startswith(name)), None)
 
 
 def _in_year(day: date, year: int) -> date:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from mcp_batteries.errors import Invalid, quote
 
@@ -12,7 +12,7 @@ __all__ = ["OwnUnits", "System", "Units", "units"]
 System = Literal["metric", "imperial", "nautical"]
 """Nautical is metric with knots."""
 
-_SYSTEMS: dict[str, System] = {"metric": "metric", "imperial": "imperial", "nautical": "nautical"}
+_SYSTEMS: dict[str, System] = {"metric": "metric", "imperial": "imperial", "nautical": "nautical", "us": "imperial"}
 _UNITS = {
     "temperature": {"c": "°C", "°c": "°C", "celsius": "°C", "f": "°F", "°f": "°F", "fahrenheit": "°F", "k": "K"},
     "wind": {
@@ -22,6 +22,9 @@ _UNITS = {
     "pressure": {"hpa": "hPa", "mbar": "hPa", "inhg": "inHg", "mmhg": "mmHg"},
     "distance": {"m": "m", "ft": "ft", "km": "km", "mi": "mi"},
 }  # fmt: skip
+
+_ALONE = {unit: quantity for quantity in ("temperature", "wind", "pressure") for unit in _UNITS[quantity]}
+"""Units that are those of one quantity, whose name can be left out."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +50,14 @@ def units(text: str | None, default: Units) -> Units:
     own = dict(default.own) if isinstance(default, OwnUnits) else dict[str, str]()
     for part in filter(None, (item.strip().casefold() for item in text.split(","))):
         quantity, _, unit = (word.strip() for word in part.partition("="))
+        if part in _ALONE:
+            quantity, unit = _ALONE[part], part
         if part in _SYSTEMS:
             system, own = _SYSTEMS[part], {}
         elif quantity not in _UNITS:
             raise Invalid(
                 f"{quote(part)} is no system of units and no quantity.",
-                f"Pass {', '.join(_SYSTEMS)}, or {', '.join(_UNITS)} with a unit: `metric,wind=kn`.",
+                f"Pass {', '.join(get_args(System))}, or {', '.join(_UNITS)} with a unit: `metric,wind=kn`.",
             )
         elif unit not in _UNITS[quantity]:
             known = ", ".join(dict.fromkeys(_UNITS[quantity].values()))

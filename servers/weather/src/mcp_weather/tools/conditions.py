@@ -73,7 +73,13 @@ class ConditionTools:
                 except NotFound:
                     raise problem from None
                 return await self.engine.airport(where, shown)
-        return await self.engine.airport(await self.policy.place(place), shown)
+        try:
+            where = await self.policy.place(place)
+        except NotFound:
+            if (station := self.policy.station_in_any_case(place)) is None:
+                raise
+            return await self.engine.airport(station, shown)
+        return await self.engine.airport(where, shown)
 
     @tool("Sea and rivers", open_world=True)
     async def get_marine(
