@@ -1,5 +1,7 @@
 """What `list_objects` tells of each kind: what refers to what, who may do what, and how many of it fit an answer."""
 
+import re
+
 import pytest
 
 from postgres.serving import inside, make, text_of
@@ -76,6 +78,21 @@ async def test_three_hundred_tables_are_one_short_answer() -> None:
         print(f"300 tables: {len(said):,} characters")
         assert len(said) < 15_000
         assert "made, note, up -> table_6" in text_of(await wire.call("list_objects", name="table_7"))
+
+
+async def test_tables_that_differ_by_a_number_are_one_line() -> None:
+    base = make(
+        "".join(f'CREATE TABLE "Old {n}" (id integer PRIMARY KEY, note text);' for n in (1, 2, 9, 10, 11))
+        + 'INSERT INTO "Old 10" VALUES (1, NULL), (2, NULL); COMMENT ON TABLE "Old 2" IS \'odd\'; ANALYZE'
+    )
+    async with inside(f"app={base.url('owner')}") as wire:
+        said = text_of(await wire.call("list_objects"))
+        lines = [re.sub(r", \d.*:", ":", line) for line in said.splitlines() if line.startswith("- ")]
+        assert lines == [
+            '- public."Old 1" about 0 rows: id (key), note',
+            '- public."Old 9" … public."Old 11" (3 of them) about 0 to 2 rows each: id (key), note',
+            '- public."Old 2" about 0 rows: id (key), note -- odd',
+        ], said
 
 
 async def test_a_table_shows_the_values_of_columns_that_have_few() -> None:

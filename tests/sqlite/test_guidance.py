@@ -83,8 +83,8 @@ async def test_wrong_words_are_answered_with_the_right_ones(shop: Path) -> None:
 async def test_tables_tell_keys_and_frequent_values(shop: Path) -> None:
     async with served(shop) as wire:
         said = text_of(await wire.call("list_tables"))
-        assert "- orders 0 rows: id, customer_id -> customers, title, placed\n" in said
-        assert '- customers 60 rows: id, name, state ("active"|"gone")\n' in said
+        assert "- orders 0 rows: id (key), customer_id -> customers, title, placed\n" in said
+        assert '- customers 60 rows: id (key), name, state ("active"|"gone")\n' in said
         described = text_of(await wire.call("get_table", table="customers"))
         assert '- state: TEXT; values: "active" (40), "gone" (20)\n' in described
         assert "- name: TEXT\n" in described and "- id: INTEGER, primary key\n" in described
@@ -121,20 +121,44 @@ async def test_values_in_the_list_are_few_short_and_soon_there(shop: Path) -> No
     async with served(shop) as wire:
         await wire.call("query_rows", sql="SELECT 1")
         said = text_of(await wire.call("list_tables", name="wide"))
-        assert "wide 400,000 rows: id, few (1|0|2), many, long, state (null)\n" in said
+        assert "wide 400,000 rows: id (key), few (1|0|2), many, long, state (null)\n" in said
         assert "all values of columns with few, in the first 1,000 rows" in said
         assert len(text_of(await wire.call("list_tables")).encode()) < 12_000
 
 
 async def test_a_hundred_tables_are_listed_compactly_and_found_by_name(shop: Path) -> None:
-    run(shop, "".join(f"CREATE TABLE part_{number:03} (a REFERENCES orders (id), b);" for number in range(300)))
+    run(shop, "".join(f"CREATE TABLE part_{n:03} (a REFERENCES orders (id), b{n});" for n in range(300)))
     async with served(shop) as wire:
         said = text_of(await wire.call("list_tables"))
         assert said.startswith("shop: 302 tables") and len(said.encode()) < 12_000
         # "many": what a slow machine has not counted in time.
-        assert re.search(r"\n- part_299 (0|many) rows -> orders\n", said) and "cursor=" not in said
+        assert (
+            re.search(r"\n- part_000 … part_299 \(300 of them\) (0 rows each|many rows) -> orders\n", said)
+            and "cursor=" not in said
+        )
         said = text_of(await wire.call("list_tables", name="CUST"))
-        assert '- customers 60 rows: id, name, state ("active"|"gone")\n' in said and "orders" not in said
+        assert '- customers 60 rows: id (key), name, state ("active"|"gone")\n' in said and "orders" not in said
+
+
+async def test_tables_that_differ_by_a_number_are_one_line(shop: Path) -> None:
+    numbers = [*range(8, 12), 13]
+    run(
+        shop,
+        "".join(f"CREATE TABLE archive_{n:02} (id INTEGER PRIMARY KEY, state TEXT);" for n in numbers)
+        + "INSERT INTO archive_09 (state) VALUES ('a'), ('a');"
+        + "CREATE TABLE archive_12 (id INTEGER PRIMARY KEY, other)",
+    )
+    async with served(shop) as wire:
+        said = text_of(await wire.call("list_tables"))
+        assert re.findall(r"- (archive.*)\n", said) == [
+            "archive_08 … archive_11 (4 of them) 0 to 2 rows each: id (key), state",
+            "archive_12 0 rows: id (key), other",
+            "archive_13 0 rows: id (key), state",
+        ], said
+        # A page cut anywhere leaves none out.
+        first = text_of(await wire.call("list_tables", limit=3))
+        second = text_of(await wire.call("list_tables", limit=500, cursor=first.partition("cursor=")[2].split("]")[0]))
+        assert "archive_08 … archive_10 (3 of them)" in first and "- archive_11 0 rows" in second
 
 
 async def test_odd_names_and_keys_are_told_and_read(tmp_path: Path) -> None:

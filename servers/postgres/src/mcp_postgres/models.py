@@ -6,14 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mcp_batteries.sql.alike import folded, spread
 from mcp_batteries.sql.rows import RowPage, compact, count, size
 
 __all__ = ["Catalog", "Export", "Import", "Plan", "Report", "TableInfo"]
 
 _Json = Mapping[str, Any]
 _MOST_COLUMNS = 30
-_MANY = 40
-"""Tables beyond which a list shows what they refer to, and no columns."""
+_MANY = 60
+"""Lines of tables beyond which a list shows what they refer to, and no columns."""
+_OF_ONE = ("spelled", "name", "oid", "rows", "bytes")
+"""What tables may differ in that stand in one line."""
 
 
 @dataclass(frozen=True)
@@ -34,23 +37,32 @@ class Catalog:
             for schema in schemas:
                 held = f"{count(schema['tables'], 'table')}, {count(schema['views'], 'view')}, {size(schema['bytes'])}"
                 lines.append(f"schema {schema['spelled']}: {held}{_comment(schema)}")
-            brief = len(objects) > _MANY and "columns" in objects[0]
+            tables = bool(objects) and "columns" in objects[0]
+            runs = folded(objects, _name, _facts) if tables else [[item] for item in objects]
+            brief = tables and len(runs) > _MANY
             if brief:
                 lines.append(f"[{len(objects)} here, without columns: `name` shows those of a few, `get_table` of one]")
-            lines += [_brief(item) if brief else f"- {_object(item)}" for item in objects]
+            lines += [_brief(run) if brief else f"- {_object(run)}" for run in runs]
             lines += [] if schemas or objects else ["nothing of that kind"]
             blocks.append("\n".join(lines))
         return "\n".join(blocks)
 
 
-def _object(item: _Json) -> str:
-    name = item["spelled"]
+def _name(item: _Json) -> str:
+    return str(item["spelled"])
+
+
+def _facts(item: _Json) -> str:
+    return compact({name: value for name, value in item.items() if name not in _OF_ONE})
+
+
+def _object(run: Sequence[_Json]) -> str:
+    item = run[0]
     if "signature" in item:
-        return f"{name}{item['signature'] or ''} ({item['kind']}){_comment(item)}"
-    kind = "" if item["kind"] == "table" else f" ({item['kind']})"
-    facts = [_rows(item)] if item["kind"] not in ("view", "sequence", "foreign table") else []
+        return f"{item['spelled']}{item['signature'] or ''} ({item['kind']}){_comment(item)}"
+    facts = [_rows(run)] if item["kind"] not in ("view", "sequence", "foreign table") else []
     if item["bytes"] is not None and item["kind"] != "sequence":
-        facts.append(size(item["bytes"]))
+        facts.append(size(sum(each["bytes"] or 0 for each in run)) + (" together" if len(run) > 1 else ""))
     if item["partitions"] is not None:
         facts.append(count(item["partitions"], "partition"))
     columns: Sequence[str] = [*(item["columns"] or ()), *(item["wide"] or ())]
@@ -58,23 +70,33 @@ def _object(item: _Json) -> str:
     columns = [f"{column} (key)" if column.partition(" -> ")[0] in key else column for column in columns]
     more = f", … {len(columns) - _MOST_COLUMNS} more" if len(columns) > _MOST_COLUMNS else ""
     held = "" if item["kind"] == "sequence" else f": {', '.join(columns[:_MOST_COLUMNS])}{more}"
-    return f"{name}{kind}{' ' if facts else ''}{', '.join(facts)}{held}{_comment(item)}"
+    return f"{_title(run)}{' ' if facts else ''}{', '.join(facts)}{held}{_comment(item)}"
 
 
-def _brief(item: _Json) -> str:
+def _brief(run: Sequence[_Json]) -> str:
+    item = run[0]
     refers: Sequence[str] = item["refers"] or ()
-    facts = "" if item["kind"] == "table" else f" ({item['kind']})"
-    facts += f" {item['rows']:,}" if item["rows"] is not None and item["rows"] >= 0 and item["kind"] != "view" else ""
-    return f"{item['spelled']}{facts}{' -> ' if refers else ''}{', '.join(refers)}"
+    known = [each["rows"] for each in run if each["rows"] is not None and each["rows"] >= 0 and item["kind"] != "view"]
+    rows = f" {spread(known)}" if known else ""
+    return f"{_title(run)}{rows}{' -> ' if refers else ''}{', '.join(refers)}"
+
+
+def _title(run: Sequence[_Json]) -> str:
+    item = run[0]
+    several = f" … {run[-1]['spelled']} ({len(run)} of them)" if len(run) > 1 else ""
+    kind = "" if item["kind"] == "table" else f" ({item['kind']})"
+    return f"{item['spelled']}{several}{kind}"
 
 
 def _comment(item: _Json) -> str:
     return f" -- {' '.join(item['comment'].split())}" if item.get("comment") else ""
 
 
-def _rows(item: _Json) -> str:
+def _rows(run: Sequence[_Json]) -> str:
     # What ANALYZE last estimated; -1 where it never ran.
-    return "not analyzed" if item["rows"] is None or item["rows"] < 0 else f"about {count(item['rows'], 'row')}"
+    known = [item["rows"] for item in run if item["rows"] is not None and item["rows"] >= 0]
+    each = " each" if len(run) > 1 else ""
+    return f"about {spread(known)} {'row' if known == [1] else 'rows'}{each}" if known else "not analyzed"
 
 
 @dataclass(frozen=True)
@@ -104,7 +126,7 @@ class TableInfo:
         found = self.found
         facts = [f"{'unlogged ' if found['unlogged'] else ''}{found['kind']} {found['spelled']}"]
         if found["kind"] not in ("view", "sequence", "foreign table"):
-            facts.append(_rows(found))
+            facts.append(_rows([found]))
         if found["bytes"] is not None:
             facts.append(size(found["bytes"]))
         lines = [f"{', '.join(facts)}, owner {found['owner']}; {self.uri}"]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Sequence
 from typing import Any, cast
 
 from mcp_batteries.errors import Invalid
 from mcp_batteries.sql.policy import is_whole
 
-__all__ = ["as_array", "as_text"]
+__all__ = ["as_array", "as_record", "as_text", "json_text"]
 
 
 def as_text(value: Any, where: str) -> str | None:
@@ -38,7 +39,7 @@ def as_text(value: Any, where: str) -> str | None:
             except ValueError:
                 pass
         case dict():
-            return json.dumps(value, ensure_ascii=False)
+            return json_text(cast("Any", value))
         case list():
             return as_array(cast("list[Any]", value), where)
         case _:
@@ -49,14 +50,39 @@ def as_text(value: Any, where: str) -> str | None:
     )
 
 
+def json_text(value: Any) -> str:
+    """A JSON value as PostgreSQL reads it: numbers with all their digits, and half a character as an escape."""
+    match value:
+        case dict():
+            fields = cast("dict[str, Any]", value).items()
+            return "{" + ", ".join(f"{json_text(name)}: {json_text(item)}" for name, item in fields) + "}"
+        case list():
+            return "[" + ", ".join(map(json_text, cast("list[Any]", value))) + "]"
+        case float():
+            return repr(value)
+        case str() if not is_whole(value):
+            return json.dumps(value)
+        case _:
+            return json.dumps(value, ensure_ascii=False)
+
+
 def as_array(values: list[Any], where: str) -> str:
     """A JSON array as PostgreSQL writes an array."""
     parts: list[str] = []
     for value in values:
         if isinstance(value, list):
             parts.append(as_array(cast("list[Any]", value), where))
-        elif (text := as_text(value, where)) is None:
-            parts.append("NULL")
         else:
-            parts.append('"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"')
+            text = as_text(value, where)
+            parts.append("NULL" if text is None else _quoted(text))
     return "{" + ",".join(parts) + "}"
+
+
+def as_record(values: Sequence[Any], where: str) -> str:
+    """JSON values as PostgreSQL writes a row of them."""
+    texts = [as_text(value, where) for value in values]
+    return "(" + ",".join("" if text is None else _quoted(text) for text in texts) + ")"
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

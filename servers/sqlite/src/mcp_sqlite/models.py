@@ -11,12 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_batteries.limits import clip
+from mcp_batteries.sql.alike import folded, spread
 from mcp_batteries.sql.joins import Key, guessed, joins
-from mcp_batteries.sql.rows import count, one_line, size
+from mcp_batteries.sql.rows import compact, count, one_line, size
 
 __all__ = ["Backup", "Catalog", "Check", "Export", "Import", "Plan", "TableInfo"]
 
 _Json = Mapping[str, Any]
+_OF_ONE = ("name", "rows", "exact")
+"""What tables may differ in that stand in one line."""
 _LONGEST = 20_000
 """Characters of a description; hardly any is that long."""
 _NEAREST = (
@@ -48,7 +51,8 @@ class Catalog:
             if any(table["values"] for table in found["tables"]):
                 lines.append("(in brackets: all values of columns with few, in the first 1,000 rows)")
             guesses = _guesses(found)
-            lines += [f"- {_table(table, guesses.get(table['name'], {}))}" for table in found["tables"]]
+            runs = folded(found["tables"], lambda table: str(table["name"]), _facts)
+            lines += [f"- {_tables(run, guesses.get(run[0]['name'], {}))}" for run in runs]
             blocks.append("\n".join(lines))
         return "\n".join(blocks)
 
@@ -63,29 +67,39 @@ def _guesses(found: _Json) -> dict[str, dict[str, str]]:
     return guesses
 
 
-def _table(table: _Json, guesses: Mapping[str, str]) -> str:
+def _facts(table: _Json) -> str:
+    return compact({name: value for name, value in table.items() if name not in _OF_ONE})
+
+
+def _tables(run: Sequence[_Json], guesses: Mapping[str, str]) -> str:
+    table = run[0]
     kind = "" if table["kind"] == "table" else f" ({table['kind']})"
+    if len(run) > 1:
+        kind = f" … {run[-1]['name']} ({len(run)} of them){kind}"
     more = f", … {table['more']} more" if table["more"] else ""
-    rows = "" if table["kind"] == "view" else f" {_rows(table)}"
+    rows = "" if table["kind"] == "view" else f" {_rows(*run)}"
     keys = table["keys"]
     values = table["values"]
     if not table["columns"]:
         leads = f" -> {', '.join(dict.fromkeys(keys.values()))}" if keys else ""
         return one_line(f"{table['name']}{kind}{rows}{leads}")
     columns = [
-        f"{name} -> {keys[name]}" if name in keys
-        else f"{name} ({'|'.join(values[name])})" if name in values
-        else f"{name} -> {guesses[name]}?" if name in guesses
-        else name
+        f"{name}{' (key)' if name in table['primary'] else ''}"
+        + (f" -> {keys[name]}" if name in keys
+        else f" ({'|'.join(values[name])})" if name in values
+        else f" -> {guesses[name]}?" if name in guesses
+        else "")
         for name in table["columns"]
     ]  # fmt: skip
     return one_line(f"{table['name']}{kind}{rows}: {', '.join(columns)}{more}")
 
 
-def _rows(table: _Json) -> str:
-    if table["rows"] is None:
+def _rows(*tables: _Json) -> str:
+    known = [table["rows"] for table in tables if table["rows"] is not None]
+    if len(known) < len(tables):
         return "many rows"
-    return f"{'' if table['exact'] else 'about '}{count(table['rows'], 'row')}"
+    about = "" if all(table["exact"] for table in tables) else "about "
+    return f"{about}{spread(known)} {'row' if known == [1] else 'rows'}{' each' if len(tables) > 1 else ''}"
 
 
 @dataclass(frozen=True)

@@ -27,11 +27,16 @@ Node = dict[str, Any]
 
 FEW_PAGES = 20
 """A smaller table is best read whole."""
-_WORTH = 0.8
+_WORTH = 0.7
 """Of the cost that there is, at most, with what is proposed."""
 _LEAST = 20.0
 """What it has to save, as the planner counts: a handful of pages is not worth an index."""
 _MOST = 150
+_FLOWING = {
+    "Append", "Gather Merge", "Group", "Hash Join", "Incremental Sort", "LockRows", "Merge Append", "Merge Join",
+    "Nested Loop", "ProjectSet", "Result", "Subquery Scan", "Unique", "WindowAgg",
+}  # fmt: skip
+"""Steps that give rows as they come, so that LIMIT ends what is below them."""
 _NO_ROOM = (
     "The role may not make temporary tables (GRANT TEMPORARY ON DATABASE), and the extension `hypopg` isn't there."
 )
@@ -264,10 +269,14 @@ async def _chosen(trial: Trial, asked: Sequence[Asked], candidates: Sequence[Ind
 
     def cost(plans: Sequence[Node]) -> float:
         pairs = zip(asked, before, plans, strict=True)
-        return sum(item.weight * (plan.get("Total Cost", 1e30) if was else 0.0) for item, was, plan in pairs)
+        return sum(item.weight * (_feared(trial, plan) if was else 0.0) for item, was, plan in pairs)
 
     base = cost(before)
     plans = await trial.plans(made)
+    while (walked := {index for plan in plans for _, index in _walks(trial, plan)}) and cost(plans) > _WORTH * base:
+        # Without them the planner may find rows by another that it thought a little dearer.
+        made = [index for index in made if (index.table, index.keys[0]) not in {(w.table, w.keys[0]) for w in walked}]
+        plans = await trial.plans(made)
     chosen: list[Index] = _used(trial, plans)
     if chosen and cost(plans) <= min(_WORTH * base, base - _LEAST):
         best = cost(await trial.plans(chosen))
@@ -303,6 +312,46 @@ async def _needed(trial: Trial, cost: Any, chosen: list[Index], base: float, lim
         else:
             losses[index] = loss
     return sorted(chosen, key=lambda index: -losses.get(index, 0))[:limit]
+
+
+def _feared(trial: Trial, plan: Node) -> float:
+    """What a plan costs where rows lie as badly as can be."""
+    return plan.get("Total Cost", 1e30) + sum(more for more, _ in _walks(trial, plan))
+
+
+def _walks(trial: Trial, plan: Node) -> list[tuple[float, Index]]:
+    """Walks along a new index for its order only, and what more they may cost than the planner thinks.
+
+    It takes rows to lie anywhere, so that LIMIT soon has its rows. Often they do not: all that is still open is new.
+    Without LIMIT such a walk reads the whole table row by row, which sorting hardly ever is dearer than.
+    """
+    found: list[tuple[float, Index]] = []
+    stack = [(plan, False)]
+    while stack:
+        node, ended = stack.pop()
+        children: list[Node] = node.get("Plans", [])
+        kind = node.get("Node Type")
+        index = trial.named(str(node.get("Index Name", "")))
+        if index and not index.where and not ended and kind == "Index Scan" and "Index Cond" not in node:
+            found.append((node["Total Cost"], index))
+        if kind == "Limit":
+            below = next(child for child in children if child["Parent Relationship"] == "Outer")
+            more = below["Total Cost"] - node["Total Cost"]
+            found += [(more, index) for index in _walked(trial, below, thinned=False)][:1]
+        stack += [(child, kind == "Limit" or (ended and kind in _FLOWING)) for child in children]
+    return found
+
+
+def _walked(trial: Trial, node: Node, *, thinned: bool) -> list[Index]:
+    thinned = thinned or "Filter" in node or "Join Filter" in node
+    if (index := trial.named(str(node.get("Index Name", "")))) is not None:
+        return [index] if thinned and node["Node Type"] != "Bitmap Index Scan" else []
+    if node["Node Type"] not in _FLOWING:
+        return []
+    children: list[Node] = node.get("Plans", [])
+    thinned = thinned or any("Filter" in child for child in children if child["Parent Relationship"] == "Inner")
+    drive = (child for child in children if child["Parent Relationship"] in ("Outer", "Member", "Subquery"))
+    return [index for child in drive for index in _walked(trial, child, thinned=thinned)]
 
 
 def _used(trial: Trial, plans: Sequence[Node]) -> list[Index]:

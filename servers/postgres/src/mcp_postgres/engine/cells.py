@@ -27,6 +27,7 @@ _SMALL = {
 
 _TEXT = {25, 1043}
 _BYTES = 17
+_XML = 142
 _JSON = {114, 3802}
 _NUMBERS = {21, 23, 26}
 _FLOATS = {700, 701}
@@ -75,6 +76,10 @@ def _cut(name: str, kind: int, length: int) -> str:
         return f"pg_catalog.left({name}, {length})"
     if kind == _BYTES:
         return f"pg_catalog.substring({name}, 1, {length})"
+    if kind >= FIRST_OWN or kind == _XML:
+        # Its cast to text may be anybody's, and say something else than the value.
+        shown = f"pg_catalog.left(pg_catalog.format('%s', {name}), {length})"
+        return f"CASE WHEN {name} IS DISTINCT FROM NULL THEN {shown} END"
     return f"pg_catalog.left({name}::pg_catalog.text, {length})"
 
 

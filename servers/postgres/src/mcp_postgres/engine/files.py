@@ -7,10 +7,9 @@ STDIN`. A query is admitted as every query is, and only then stands inside of CO
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Callable, Generator, Sequence
 from contextlib import aclosing, closing
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import psycopg
 
@@ -29,7 +28,7 @@ from mcp_postgres.engine.records import LOOKED_AT, created, csv_records, json_re
 from mcp_postgres.models import Export, Import
 from mcp_postgres.policy import ImportTable, NewFile, ReadStatement, ServedFile, of_ours
 from mcp_postgres.split import split
-from mcp_postgres.values import as_text
+from mcp_postgres.values import as_record, as_text, json_text
 
 __all__ = ["export_rows", "import_rows"]
 
@@ -39,14 +38,16 @@ _CHUNK = 1 << 18
 _BATCH = 500
 """Records that are read at once."""
 _AS_CSV = "COPY (\n{sql}\n) TO STDOUT (FORMAT csv, HEADER, ENCODING 'UTF8')"
-# JSON escapes control characters, so no value holds what would be quoted.
+# JSON escapes control characters, so no value holds what would be quoted, and line ends stand between its parts only.
 _AS_JSON = (
-    "COPY (SELECT pg_catalog.row_to_json(mcp_row) FROM (\n{sql}\n) AS mcp_row) TO STDOUT"
-    " (FORMAT csv, QUOTE E'\\x01', DELIMITER E'\\x02', ENCODING 'UTF8')"
+    "COPY (SELECT pg_catalog.translate(pg_catalog.row_to_json(mcp_row)::pg_catalog.text, E'\\n\\r', '  ')"
+    " FROM (\n{sql}\n) AS mcp_row) TO STDOUT (FORMAT csv, QUOTE E'\\x01', DELIMITER E'\\x02', ENCODING 'UTF8')"
 )
 _COLUMNS = """
 SELECT coalesce(json_agg(json_build_object('name', a.attname, 'spelled', quote_ident(a.attname), 'category',
-    t.typcategory, 'json', t.oid IN (114, 3802), 'needed', a.attnotnull) ORDER BY a.attnum), '[]')::text
+    t.typcategory, 'json', t.oid IN (114, 3802), 'needed', a.attnotnull, 'fields', (SELECT json_agg(f.attname ORDER BY
+        f.attnum) FROM pg_attribute f JOIN pg_type r ON r.typrelid = f.attrelid WHERE r.oid IN (t.oid, t.typelem)
+        AND r.typtype = 'c' AND f.attnum > 0 AND NOT f.attisdropped)) ORDER BY a.attnum), '[]')::text
 FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
 WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped
 """
@@ -69,6 +70,8 @@ async def export_rows(connections: Connections, statement: ReadStatement, file: 
         columns = await admit(session, statement)
         if any(column.masked for column in columns):
             sql = _masked(sql, columns)
+        if form is _AS_JSON and len({column.name for column in columns}) < len(columns):
+            raise Invalid("Two columns have the same name, and an object has each field once.", "Name them with AS.")
         with new_file(file.folder, file.name, _fails, reason) as written:
             cursor = session.cursor()
             try:
@@ -200,10 +203,22 @@ async def _copy_records(
 def _text(value: Any, column: dict[str, Any], *, spelled: bool) -> str | None:
     """A JSON value as PostgreSQL reads one of the column's type."""
     if column["json"] and not (spelled and isinstance(value, str)):
-        return None if value is None else json.dumps(value, ensure_ascii=False)
+        return None if value is None else json_text(value)
+    if column["fields"]:
+        value = _records(value, column["fields"], quote(column["name"]))
     if isinstance(value, list) and column["category"] != "A":
-        return json.dumps(value, ensure_ascii=False)
+        return json_text(value)
     return as_text(value, quote(column["name"]))
+
+
+def _records(value: Any, fields: Sequence[str], where: str) -> Any:
+    """JSON's objects as PostgreSQL writes the rows of a composite type."""
+    if isinstance(value, list):
+        return [_records(item, fields, where) for item in cast("list[Any]", value)]
+    if isinstance(value, dict) and value.keys() <= {*fields}:
+        given = cast("dict[str, Any]", value)
+        return as_record([given.get(name) for name in fields], where)
+    return value
 
 
 def _matched(table: ImportTable, columns: Sequence[dict[str, Any]], fields: Sequence[Any]) -> list[dict[str, Any]]:
@@ -212,8 +227,8 @@ def _matched(table: ImportTable, columns: Sequence[dict[str, Any]], fields: Sequ
     known = {column["name"].lower(): column for column in columns} | exact
     found: list[dict[str, Any]] = []
     for field in fields:
-        word = str(field).strip()
-        column = exact.get(word) or known.get(word.lower())
+        word = str(field)
+        column = exact.get(word) or exact.get(word.strip()) or known.get(word.strip().lower())
         if column is None:
             listed = ", ".join(quote(column["name"]) for column in columns[:50])
             raise Invalid(f"{quote(table.name)} has no column {quote(word)}.", f"It has: {listed}.")

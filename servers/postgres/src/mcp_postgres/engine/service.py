@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -388,6 +389,9 @@ class Engine:
             if request.column not in columns:
                 raise NotFound(f"{quote(table.name)} has no column {quote(request.column)}.", "`get_table` lists them.")
             where, values = f"{_quoted(request.column)}::text = $1", [request.value]
+            if not re.match(r"text|character varying", columns[request.column]):
+                # A cast may say another thing than rows show: of an address, of what is padded.
+                where += f" OR pg_catalog.format('%s', {_quoted(request.column)}) = $1"
         sql = f"SELECT * FROM {_quoted(found['schema'])}.{_quoted(found['name'])}"
         sql += f" WHERE {where}" if where else ""
         turned = " DESC" if isinstance(request, RowsOf) and request.newest else ""

@@ -14,7 +14,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-__all__ = ["Failure", "Lines", "NotUtf8", "parameters", "record", "text_of", "text_or_bytes"]
+__all__ = ["Failure", "Lines", "NotUtf8", "parameters", "real", "record", "text_of", "text_or_bytes"]
 
 _EXACT = 2**53
 _SHORTEST = 16
@@ -50,11 +50,11 @@ def text_or_bytes(raw: bytes) -> str | NotUtf8:
 def record(row: Sequence[Any]) -> str:
     """One line for `row` in a file, whole; `parameters` reads it back the same.
 
-    JSON itself has integers of any size, and 1e999 is what every reader takes for an infinity.
+    JSON itself has integers of any size.
     """
     if all(isinstance(value, str | None) or (isinstance(value, int) and type(value) is not bool) for value in row):
         return _encode(row) + "\n"
-    cells = [_encode(_plain(value)) if not isinstance(value, float) else _real(value) for value in row]
+    cells = [_encode(_plain(value)) if not isinstance(value, float) else real(value) for value in row]
     return f"[{','.join(cells)}]\n"
 
 
@@ -65,7 +65,8 @@ def _plain(value: Any) -> Any:
     return {**shown, "text": True} if isinstance(value, NotUtf8) else shown
 
 
-def _real(value: float) -> str:
+def real(value: float) -> str:
+    """A real as files have it: 1e999 is what SQLite, and every reader of JSON, takes for an infinity."""
     return repr(value) if math.isfinite(value) else ("1e999" if value > 0 else "-1e999")
 
 

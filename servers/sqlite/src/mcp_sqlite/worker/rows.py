@@ -16,7 +16,7 @@ __all__ = ["key_columns", "row", "rows"]
 _BYTES = 100_000
 _CELL = 10_000
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
-_REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_REAL = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|Infinity)")
 
 
 def rows(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:

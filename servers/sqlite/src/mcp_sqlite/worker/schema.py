@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
+from mcp_batteries.sql.alike import folded
 from mcp_sqlite.worker.authorizer import MODULES
 from mcp_sqlite.worker.cells import Failure, Lines
 from mcp_sqlite.worker.connections import Connections, Database
@@ -38,7 +39,9 @@ FTS = ("fts3", "fts4", "fts5")
 _COLUMNS = 30
 """Columns of a table that the list of tables shows."""
 _MANY = 60
-"""Tables beyond which the list leaves out their columns."""
+"""Lines of tables beyond which the list leaves out their columns."""
+_SHAPED = 2000
+"""Tables that are looked at to see how many lines they fill."""
 _BYTES = 10_000
 _TABLES = """
 SELECT name, type, coalesce(sql, '') FROM sqlite_master
@@ -99,8 +102,8 @@ def named_in(sql: str, tables: Sequence[str]) -> list[str]:
 def catalog(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     """Tables and views behind `after` in the order of their names, at most `limit`, with columns, keys and counts.
 
-    Only those in whose name `name` occurs, if it is given. Where there are many, columns are left out. Counting has
-    `budget` seconds; what is not counted has the estimate of ANALYZE or none.
+    Only those in whose name `name` occurs, if it is given. Columns are left out where there are many lines. Counting
+    has `budget` seconds; what is not counted has the estimate of ANALYZE or none.
     """
     database = connections.reader(request["path"])
     entries = [(str(name), kind, sql) for name, kind, sql in database.own(_TABLES)]
@@ -108,49 +111,46 @@ def catalog(connections: Connections, request: dict[str, Any]) -> dict[str, Any]
     part = (request["name"] or "").casefold()
     entries = [entry for entry in entries if entry[0].lower() not in hidden and part in entry[0].casefold()]
     entries = [entry for entry in entries if database.serves(entry[0])]
-    compact = len(entries) > _MANY
     start = request.get("after")
-    page = [entry for entry in entries if start is None or entry[0] > start]
+    behind = [entry for entry in entries if start is None or entry[0] > start]
+    page = behind[: request["limit"]]
+    shapes = {name: _shape(database, name, kind, sql) for name, kind, sql in (entries[:_SHAPED] + page)}
+
+    def lines(listed: list[tuple[str, str, str]]) -> list[list[str]]:
+        return folded([name for name, _, _ in listed], str, lambda name: repr(shapes[name]))
+
+    brief = len(entries) > _SHAPED or len(lines(entries)) > _MANY
+    lengths = {run[0]: len(run) for run in lines(page)}
     budget: float = request["budget"]
     until = time.monotonic() + min(_FACET_SECONDS, budget)
     found: list[dict[str, Any]] = []
     size = 0
-    for name, kind, sql in page[: request["limit"]]:
+    for name, kind, _ in page:
         rows, exact, spent = _count(database, name, kind, budget)
         budget -= spent
-        info = [] if compact else columns_of(database, name)
-        names = [str(row[1]) for row in info]
-        keys = _keys_of(database, name) if kind == "table" else []
+        nothing: list[str] = []
+        shape: dict[str, Any] = {**shapes[name], **({"columns": nothing, "primary": nothing} if brief else {})}
         values: dict[str, list[str]] = {}
-        if kind == "table" and info and _kind(kind, sql) == "table":
-            plain = _plain(database, name, info[:_COLUMNS], keys)
+        if shape["kind"] == "table" and shape["columns"] and lengths.get(name) == 1:
+            plain = _plain(database, name, columns_of(database, name)[:_COLUMNS], shape["keys"])
             told = facets(database, quoted(name), plain, until - time.monotonic(), _LISTED)
             values = {column: [text for text, _ in items] for column, items in told.items()}
-        columns, more = names[:_COLUMNS], max(0, len(names) - _COLUMNS)
-        size += 12 + len(name.encode()) + sum(len(column.encode()) + 2 for column in columns)
-        size += sum(len(str(row[2]).encode()) + 4 for row in keys)
-        size += sum(len(text.encode()) + 1 for texts in values.values() for text in ["", *texts])
+        more = max(0, len(shape["columns"]) - _COLUMNS)
+        shape["columns"] = shape["columns"][:_COLUMNS]
+        if name in lengths:
+            size += 12 + len(name.encode()) + sum(len(column.encode()) + 2 for column in shape["columns"])
+            size += sum(len(other.encode()) + 4 for other in shape["keys"].values())
+            size += sum(len(text.encode()) + 1 for texts in values.values() for text in ["", *texts])
         if found and size > request["max_bytes"]:
             break
-        found.append(
-            {
-                "name": name,
-                "kind": _kind(kind, sql),
-                "rows": rows,
-                "exact": exact,
-                "columns": columns,
-                "more": more,
-                "keys": {str(row[3]): str(row[2]) for row in keys},
-                "values": values,
-            }
-        )
+        found.append({"name": name, "rows": rows, "exact": exact, "more": more, "values": values, **shape})
     pages, page_bytes = database.own("PRAGMA page_count")[0][0], database.own("PRAGMA page_size")[0][0]
     return {
         "tables": found,
         "total": len(entries),
-        "more": len(page) > len(found),
-        "compact": compact,
-        "primary": {} if compact else _primary_keys(database),
+        "more": len(behind) > len(found),
+        "compact": brief,
+        "primary": {} if brief else _primary_keys(database),
         "size": size,
         "bytes": pages * page_bytes,
         "journal": database.own("PRAGMA journal_mode")[0][0],
@@ -158,12 +158,24 @@ def catalog(connections: Connections, request: dict[str, Any]) -> dict[str, Any]
     }
 
 
+def _shape(database: Database, name: str, kind: str, sql: str) -> dict[str, Any]:
+    """What tables have to have in common to be told as one."""
+    columns = columns_of(database, name)
+    keys = _keys_of(database, name) if kind == "table" else []
+    return {
+        "kind": _kind(kind, sql),
+        "columns": [str(row[1]) for row in columns],
+        "primary": [str(row[1]) for row in columns if row[5]],
+        "keys": {str(row[3]): str(row[2]) for row in keys},
+    }
+
+
 def _plain(
-    database: Database, table: str, columns: list[tuple[Any, ...]], keys: list[tuple[Any, ...]]
+    database: Database, table: str, columns: list[tuple[Any, ...]], keys: Collection[str]
 ) -> list[tuple[Any, ...]]:
     """Columns of which values may be told, and that are no keys."""
     shown = (row for row in columns if not (database.part and database.part.masks(table, str(row[1]))))
-    return [row for row in shown if row[1] not in {key[3] for key in keys}]
+    return [row for row in shown if row[1] not in keys]
 
 
 def _keys_of(database: Database, table: str) -> list[tuple[Any, ...]]:
@@ -297,7 +309,7 @@ def describe(connections: Connections, request: dict[str, Any]) -> dict[str, Any
             raise
         broken = str(error)[:200]
     refers_to = _keys_of(database, name)
-    plain = _plain(database, name, columns, refers_to)
+    plain = _plain(database, name, columns, {str(row[3]) for row in refers_to})
     values = facets(database, table, plain, _FACET_SECONDS, Measure()) if kind == "table" else {}
     found: dict[str, Any] = {
         "name": name,
