@@ -68,7 +68,7 @@ async def test_the_nearest_are_found_by_one_query_in_every_mode(build: str, mode
         told = text_of(await wire.call("get_table", table="notes", sample=1))
         assert told.startswith("vector notes") and "nearest rows: WHERE column MATCH ?" in told and len(told) < 1500
         listed = text_of(await wire.call("list_tables"))
-        assert "- notes (vector) 200 rows: id, at, topic" in listed and "notes_" not in listed
+        assert "- notes (vector) 200 rows: id (key), at, topic" in listed and "notes_" not in listed
         missing = text_of(await wire.call("query_rows", sql="SELECT id FROM notes WHERE at MATCH ?", parameters=["[]"]))
         assert "k = 10" in missing
 
