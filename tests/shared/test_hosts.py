@@ -45,6 +45,28 @@ def test_an_http_server_is_entered_by_its_url(host: str) -> None:
     assert "http://127.0.0.1:8123/mcp" in text and "command" not in text
 
 
+@pytest.mark.parametrize(
+    ("words", "url"),
+    [
+        (["--public-url", "https://files.example.org/mcp", "--host", "0.0.0.0"], "https://files.example.org/mcp"),
+        (["--tls-certificate", "c", "--tls-key", "k", "--host", "::1"], "https://[::1]:8000/mcp"),
+        (["--host", "0.0.0.0", "--allow-anonymous"], "http://127.0.0.1:8000/mcp"),
+    ],
+)
+def test_the_url_is_the_one_that_clients_use(words: list[str], url: str) -> None:
+    data = json.loads(entry("vscode", load(Settings, ["--transport", "http", *words, os.sep])))
+    assert data == {"servers": {"fs": {"type": "http", "url": url}}}
+
+
+def test_the_entry_of_a_server_that_asks_for_a_token_asks_for_it_too() -> None:
+    words = ["--transport", "http", os.sep]
+    data = json.loads(entry("vscode", load(Settings, ["--auth-file", "tokens", *words])))
+    assert data["servers"]["fs"]["headers"] == {"Authorization": f"Bearer ${{input:{data['inputs'][0]['id']}}}"}
+    # At an issuer the host has its user log in.
+    known = ["--auth-file", "tokens", "--auth-issuer", "https://login.example.org"]
+    assert "headers" not in entry("vscode", load(Settings, [*known, *words]))
+
+
 def test_claude_desktop_takes_no_url() -> None:
     with pytest.raises(ValueError, match="Connectors"):
         entry("claude-desktop", load(Settings, ["--transport", "http", os.sep]))

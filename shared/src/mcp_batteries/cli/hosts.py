@@ -147,12 +147,18 @@ def entry(host: str, settings: Settings, *, absolute: bool = False) -> str:
             program = find_executable(program) or program
         words = [program, *rest, *quiet.arguments()]
         return starting(host, name, words, environment(settings))
+    sse = settings.transport == "sse"
+    token = bool(settings.auth_file or settings.auth_tokens) and not settings.auth_issuer
+    if settings.public_url is not None:
+        return connecting(host, name, settings.public_url, sse=sse, token=token)
     if settings.socket_url is not None:
         if host != "vscode":
             raise ValueError(f"{host} connects to no Unix socket: leave out --socket.")
-        return connecting(host, name, settings.socket_url)
-    path = "mcp" if settings.transport == "http" else "sse"
-    return connecting(host, name, f"http://{settings.host}:{settings.port}/{path}", sse=settings.transport == "sse")
+        return connecting(host, name, settings.socket_url, token=token)
+    scheme, path = "https" if settings.tls_certificate else "http", "sse" if sse else "mcp"
+    address = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104
+    address = f"[{address}]" if ":" in address else address
+    return connecting(host, name, f"{scheme}://{address}:{settings.port}/{path}", sse=sse, token=token)
 
 
 def environment(settings: Settings) -> list[Asked]:
@@ -228,14 +234,21 @@ def starting(
             return _json({"mcpServers": {name: plain}})
 
 
-def connecting(host: str, name: str, url: str, *, sse: bool = False) -> str:
+def connecting(host: str, name: str, url: str, *, sse: bool = False, token: bool = False) -> str:
     """The entry for `host` that connects to a server at `url`.
+
+    Args:
+        token: VS Code asks its user for the token; for other hosts it is left to the person who adds the entry.
 
     Raises:
         ValueError: the host takes no URL.
     """
     kind = "sse" if sse else "http"
     match host:
+        case "vscode" if token:
+            asked = _inputs([Input("token", "Token", password=True)])
+            headers = {"Authorization": "Bearer ${input:token}"}
+            return _json(asked | {"servers": {name: {"type": kind, "url": url, "headers": headers}}})
         case "vscode" | "visual-studio":
             return _json({"servers": {name: {"type": kind, "url": url}}})
         case "claude-code" | "continue":
