@@ -238,7 +238,8 @@ def test_a_served_folder_that_was_deleted_and_made_anew_is_served_again(here: Gr
             read(here, "new.txt")
         here.root.mkdir()
         (here.root / "new.txt").write_text(str(number))
-        assert read(here, "new.txt") == str(number).encode()
+        for _ in range(2):
+            assert read(here, "new.txt") == str(number).encode()
         here.root.rename(here.root.parent / "moved")  # and what was made anew is as well guarded
         with pytest.raises(Unavailable, match="restart the server"):
             read(here, "new.txt")
@@ -365,6 +366,18 @@ def test_whoever_may_mount_is_told_by_the_kernel(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(Path, "read_bytes", lambda _: table.encode())
     mount = roots._mount_of("/srv/a b/c")
     assert mount is not None and (mount.depth, mount.is_ours) == (2, is_ours)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is another file system, of root's")
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_what_another_user_mounted_is_not_served(here: Ground, is_ours: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(roots, "_mount_of", lambda path: roots._Mount(99, is_ours))
+    assert here.readable(".").root._is_followed_by(os.stat("/proc")) == is_ours
+
+
+def test_where_nobody_tells_what_is_mounted_a_folder_is_served(here: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(roots, "_mount_of", lambda path: None)
+    assert Policy(Told((str(here.root),))).readable("a").root.mount_depth == -1
 
 
 def test_status_and_links_unfollowed(here: Ground) -> None:

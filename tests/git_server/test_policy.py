@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +111,9 @@ def test_worktrees_are_made_in_their_folder_only(tmp_path: Path, made: Made) -> 
         assert served.adopt(nothing) is None
     with pytest.raises(Refused, match="was not made here"):
         served.linked("app")
+    named = policy(made.path, folder / "strange", write=True, worktree_folder=str(folder))
+    with pytest.raises(Refused, match="was not made here"):
+        named.linked("strange")
     with pytest.raises(NotFound):
         served.linked("")
     linked = served.linked("topic")
@@ -276,8 +279,8 @@ def test_a_push_has_one_address(tmp_path: Path, made: Made) -> None:
     one = [("remote.o.url", str(near))]
     own = [*one, ("remote.o.pushurl", str(far))]
 
-    def address(entries: list[tuple[str, str]], *, push: bool) -> Any:
-        return served.remote("o", layout, entries, (), push=push).address
+    def address(entries: list[tuple[str, str]], *, push: bool, users: Sequence[tuple[str, str]] = ()) -> Any:
+        return served.remote("o", layout, entries, users, push=push).address
 
     assert address(one, push=True) == address(one, push=False) == address(own, push=False)
     assert address(own, push=True) == address([("remote.o.url", str(far))], push=False) != address(one, push=True)
@@ -285,5 +288,9 @@ def test_a_push_has_one_address(tmp_path: Path, made: Made) -> None:
         assert address(several, push=False) == address(one, push=False)
         with pytest.raises(Refused, match="several addresses to push to"):
             address(several, push=True)
+    # What the operator has pushed elsewhere is what has no address of its own for pushing.
+    elsewhere = [(f"url.{near}.pushinsteadof", str(far)), (f"url.{far}.pushinsteadof", str(near))]
+    assert address(one, push=True, users=elsewhere) == address(own, push=True, users=elsewhere)
+    assert address(own, push=True, users=elsewhere) == address(own, push=True)
     # Own addresses for pushing stand by themselves, however many there are to fetch from.
     assert address([*one, one[0], own[1]], push=True) == address(own, push=True)

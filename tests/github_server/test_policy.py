@@ -25,7 +25,8 @@ def policy(*arguments: str) -> Policy:
     ],
 )  # fmt: skip
 def test_what_names_a_repository(text: str, repo: str) -> None:
-    assert policy().repo(text).full == repo
+    found = policy().repo(text)
+    assert (found.full, found.uri) == (repo, f"github://{repo}")
 
 
 @pytest.mark.parametrize(
@@ -102,7 +103,15 @@ def test_what_no_branch_can_be_called(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "name"),
-    [("a/b.txt", "a/b.txt"), ("/a/", "a"), ("./a", "a"), ("", ""), ("/", ""), ("x" * 4000, "x" * 4000)],
+    [
+        ("a/b.txt", "a/b.txt"),
+        ("/a/", "a"),
+        ("./a", "a"),
+        ("", ""),
+        ("/", ""),
+        ("x" * 4000, "x" * 4000),
+        ("a\\u{200b}b", "a\u200bb"),
+    ],
 )
 def test_what_a_path_in_a_repository_is(text: str, name: str) -> None:
     assert policy().file(text).name == name

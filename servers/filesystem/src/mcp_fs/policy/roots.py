@@ -105,7 +105,7 @@ def open_root(path: str, taken: set[str]) -> Root:
 
 
 def open_inner(root: Root, parts: tuple[str, ...], taken: set[str]) -> Root:
-    """The folder `parts` below `root`, to be served by itself, by a name that is not among `taken`.
+    """The folder at `parts` below `root`, not empty, to be served by itself by a name that is not among `taken`.
 
     Raises:
         OSError: it cannot be served.
@@ -122,7 +122,7 @@ def open_inner(root: Root, parts: tuple[str, ...], taken: set[str]) -> Root:
     except OSError:
         os.close(fd)
         raise
-    name, real = _unique(parts[-1] if parts else root.name, taken), os.path.join(root.real, *parts)
+    name, real = _unique(parts[-1], taken), os.path.join(root.real, *parts)
     return Root(name, os.path.join(root.path, *parts), real, _identity(fd, real), fd)
 
 
