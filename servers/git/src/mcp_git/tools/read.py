@@ -35,7 +35,8 @@ class ReadTools:
     async def get_status(self, repo: RepositoryName = "", path: FilePath = "", limit: Limit = 100) -> Answer:
         """Get the branch, a merge or rebase in progress, conflicts, and staged, changed and untracked files.
 
-        Begin here. For the changed lines use `read_diff`, for another commit's files `list_files`.
+        Begin here. Ignored files are left out. For the changed lines use `read_diff`, for another commit's
+        files `list_files`.
         """
         return await self.engine.status(self.policy.repository(repo), self.policy.place(path), limit)
 

@@ -43,7 +43,7 @@ class ReleaseTools:
     ) -> Record:
         """Get a release with its notes and assets: that of `tag`, or the latest.
 
-        The latest is no draft or prerelease. For all use `list_releases`.
+        The latest is no draft or prerelease. All: `list_releases`.
         """
         at = self.policy.ref(tag) if tag else None
         return await self.repositories.release(self.policy.repo(repo), at)

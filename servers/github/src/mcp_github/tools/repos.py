@@ -85,7 +85,7 @@ class RepoTools:
         path: Path = "",
         ref: OptionalRef = None,
         recursive: bool = False,
-        pattern: Annotated[str | None, Field(description="Glob, as *.py")] = None,
+        pattern: Annotated[str | None, Field(description="Glob as *.py")] = None,
         fields: Fields = None,
         limit: Annotated[int, Field(ge=1, le=1000)] = 200,
         cursor: Cursor = None,

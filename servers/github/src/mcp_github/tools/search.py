@@ -31,9 +31,9 @@ class SearchTools:
         limit: Limit = 20,
         cursor: Cursor = None,
     ) -> Listing:
-        """Search all of GitHub, or one `repo`, for one `kind`; best match first unless `sort`.
+        """Search GitHub, or one `repo`, for repositories, code, commits, issues, people or topics (`kind`), best first.
 
-        GitHub finds 1000 at most and allows few searches a minute. All issues of a repository: `list_issues`.
+        At most 1000 are found; few searches a minute. All issues of a repository: `list_issues`.
         """
         return await self.repositories.search(
             kind, query, repo, sort=sort, order=order, fields=fields, limit=limit, cursor=cursor

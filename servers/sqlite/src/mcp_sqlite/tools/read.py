@@ -42,8 +42,8 @@ class ListTools(Room[Policy, Engine]):
     {
         "get_table": (
             "Get one table's or view's columns with frequent values, keys to and from other tables, indexes, triggers "
-            "and definition.\n\nRead it before you write SQL; `sample` shows the first rows too. For all tables "
-            "use `list_tables`, for other rows `query_rows`."
+            "and definition.\n\nRead it before you write SQL. Joins that lead to it through other tables are "
+            "shown too, with `sample` its first rows. For all tables use `list_tables`, for other rows `query_rows`."
         ),
         "search_schema": (
             "Search the names and SQL definitions, comments included, of tables, columns, indexes and triggers.\n\n"
