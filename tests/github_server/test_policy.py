@@ -6,7 +6,7 @@ import pytest
 
 from mcp_batteries.errors import Invalid, Problem, Refused, Unavailable
 from mcp_batteries.settings import load
-from mcp_github.policy import Gate, Policy
+from mcp_github.policy import Gate, Policy, flow
 from mcp_github.settings import Settings
 
 
@@ -99,6 +99,19 @@ def test_what_a_branch_can_be_called(name: str) -> None:
 def test_what_no_branch_can_be_called(name: str) -> None:
     with pytest.raises(Invalid, match="can't be a branch"):
         policy().ref(name)
+
+
+def test_of_many_repositories_three_are_named() -> None:
+    assert [flow._some([*"abcde"][:count]) for count in (3, 5)] == ["`a, b, c`", "`a, b, c` and 2 more"]
+
+
+def test_a_branch_of_a_pull_request_is_asked_for_with_its_owner() -> None:
+    served = policy()
+    repo = served.repo("octo/site")
+    assert [served.head_label(repo, text) for text in ("main", "me:main")] == ["octo:main", "me:main"]
+    for text in ("me&x:main", "me:..", ":"):
+        with pytest.raises(Invalid):
+            served.head_label(repo, text)
 
 
 @pytest.mark.parametrize(
