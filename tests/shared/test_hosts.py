@@ -45,28 +45,6 @@ def test_an_http_server_is_entered_by_its_url(host: str) -> None:
     assert "http://127.0.0.1:8123/mcp" in text and "command" not in text
 
 
-@pytest.mark.parametrize(
-    ("words", "url"),
-    [
-        (["--public-url", "https://files.example.org/mcp", "--host", "0.0.0.0"], "https://files.example.org/mcp"),
-        (["--tls-certificate", "c", "--tls-key", "k", "--host", "::1"], "https://[::1]:8000/mcp"),
-        (["--host", "0.0.0.0", "--allow-anonymous"], "http://127.0.0.1:8000/mcp"),
-    ],
-)
-def test_the_url_is_the_one_that_clients_use(words: list[str], url: str) -> None:
-    data = json.loads(entry("vscode", load(Settings, ["--transport", "http", *words, os.sep])))
-    assert data == {"servers": {"fs": {"type": "http", "url": url}}}
-
-
-def test_the_entry_of_a_server_that_asks_for_a_token_asks_for_it_too() -> None:
-    words = ["--transport", "http", os.sep]
-    data = json.loads(entry("vscode", load(Settings, ["--auth-file", "tokens", *words])))
-    assert data["servers"]["fs"]["headers"] == {"Authorization": f"Bearer ${{input:{data['inputs'][0]['id']}}}"}
-    # At an issuer the host has its user log in.
-    known = ["--auth-file", "tokens", "--auth-issuer", "https://login.example.org"]
-    assert "headers" not in entry("vscode", load(Settings, [*known, *words]))
-
-
 def test_claude_desktop_takes_no_url() -> None:
     with pytest.raises(ValueError, match="Connectors"):
         entry("claude-desktop", load(Settings, ["--transport", "http", os.sep]))
@@ -106,6 +84,30 @@ def test_uvx_is_named_by_its_absolute_path_and_its_cache_never(
     monkeypatch.setenv("UV", str(tmp_path / name))
     monkeypatch.setattr(sys, "prefix", os.path.join(tmp_path, cache, "archive-v0"))
     assert launch("mcp-fs")[:2] == [str(uvx), "--from"]
+
+
+def test_an_environment_that_goes_with_its_process_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `uv run --with` makes it: what was asked for is named, what that needs is not."""
+    site = tmp_path / "builds-v0" / ".tmpx" / "site-packages"
+    packages = {
+        "Own_Tools": ["plain>=1", "web[tls]; python_version > '3'", "maybe; extra == 'more'"],
+        "plain": [], "web": ["locks<9; extra == 'tls'"], "locks": [], "maybe": [],
+    }  # fmt: skip
+    for name, needs in packages.items():
+        folder = site / f"{name}-2.dist-info"
+        folder.mkdir(parents=True)
+        lines = [f"Name: {name}", "Version: 2", *(f"Requires-Dist: {need}" for need in needs)]
+        (folder / "METADATA").write_text("\n".join(lines), "utf-8")
+    origin = json.dumps({"url": tmp_path.as_uri(), "dir_info": {}})
+    (site / "Own_Tools-2.dist-info" / "direct_url.json").write_text(origin, "utf-8")
+    (tmp_path / "uv").touch()
+    monkeypatch.setenv("UV", str(tmp_path / "uv"))
+    monkeypatch.setattr(sys, "prefix", str(site.parent))
+    monkeypatch.syspath_prepend(site)
+    run = [str(tmp_path / "uv"), "run", "--project", os.getcwd()]
+    assert launch("words", "words.py") == [*run, "--with", str(tmp_path), "--with", "maybe==2", "words.py"]
 
 
 @pytest.mark.parametrize("host", HOSTS)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import sysconfig
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import Distribution, PackageNotFoundError, distribution, distributions
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -90,24 +92,12 @@ def launch(command: str, file: str | None = None, extra: str | None = None) -> l
     except PackageNotFoundError:
         if file is None:
             raise
-        return [os.path.abspath(sys.executable), file]
-    origin = cast("dict[str, Any]", json.loads(installed.read_text("direct_url.json") or "{}"))
-    url = str(origin.get("url", ""))
+        return [*(_run() if _CACHED & set(sys.prefix.split(os.sep)) else [os.path.abspath(sys.executable)]), file]
     beneath = os.sep + "tools" + os.sep
-    # The cache is called `uv`, unless UV_CACHE_DIR moves it; its environments lie in the `archive-v0` of either.
-    cached = {"uv", "archive-v0"} & set(sys.prefix.split(os.sep))
-    ephemeral = bool(cached) and beneath not in sys.prefix
-    if ephemeral and origin.get("vcs_info"):
-        revision = origin["vcs_info"].get("requested_revision")
-        address = f"{origin['vcs_info']['vcs']}+{url}" + (f"@{revision}" if revision else "")
-        if origin.get("subdirectory"):
-            address += f"#subdirectory={origin['subdirectory']}"
-        if extra:
-            address = f"{command}[{extra}] @ {address}"
-        return [_uvx(), "--from", address, command]
-    if ephemeral and url.startswith("file:"):
-        place = os.path.normpath(url2pathname(urlsplit(url).path))
-        return [_uvx(), "--from", f"{place}[{extra}]" if extra else place, command]
+    # The cache is called `uv`, unless UV_CACHE_DIR moves it.
+    cached = {"uv", *_CACHED} & set(sys.prefix.split(os.sep))
+    if cached and beneath not in sys.prefix and (address := _address(installed, extra)):
+        return [_uv("uvx"), "--from", address, command]
     for folder in (os.path.dirname(sys.executable), sysconfig.get_path("scripts")):
         for name in (command, f"{command}.exe"):
             if os.path.isfile(path := os.path.join(folder, name)):
@@ -117,12 +107,52 @@ def launch(command: str, file: str | None = None, extra: str | None = None) -> l
     return [os.path.abspath(sys.executable), "-m", script.module.partition(".")[0]]
 
 
-def _uvx() -> str:
-    """The absolute path of uvx: a host that was started from the desktop may not find what a shell finds."""
+_CACHED = {"archive-v0", "builds-v0"}
+"""Folders of uv's cache for environments; one in the last is gone when the process is."""
+
+
+def _address(installed: Distribution, extra: str | None = None) -> str | None:
+    """Where `installed` came from as an installer takes it, unless it came from an index (PEP 610)."""
+    origin = cast("dict[str, Any]", json.loads(installed.read_text("direct_url.json") or "{}"))
+    url = str(origin.get("url", ""))
+    if origin.get("vcs_info"):
+        revision = origin["vcs_info"].get("requested_revision")
+        address = f"{origin['vcs_info']['vcs']}+{url}" + (f"@{revision}" if revision else "")
+        if origin.get("subdirectory"):
+            address += f"#subdirectory={origin['subdirectory']}"
+        return f"{installed.name}[{extra}] @ {address}" if extra else address
+    if url.startswith("file:"):
+        place = os.path.normpath(url2pathname(urlsplit(url).path))
+        return f"{place}[{extra}]" if extra else place
+    return None
+
+
+def _run() -> list[str]:
+    """`uv run` with what this environment has, which goes with this process: what no other package in it needs."""
+    here = [item for item in distributions() if _CACHED & set(Path(str(item.locate_file(""))).parts)]
+    needs = [(item, match) for item in here for need in item.requires or [] if (match := _REQUIREMENT.match(need))]
+    extras = {(_plain(match[1]), extra.strip()) for _, match in needs for extra in (match[2] or "").split(",")}
+    needed = {_plain(match[1]) for item, match in needs if not match[3] or (_plain(item.name), match[3]) in extras}
+    wanted = sorted(
+        _address(item) or f"{item.name}=={item.version}" for item in here if _plain(item.name) not in needed
+    )
+    return [_uv("uv"), "run", "--project", os.getcwd(), *(word for one in wanted for word in ("--with", one))]
+
+
+_REQUIREMENT = re.compile(r"""([\w.-]+)\s*(?:\[([^]]*)\])?(?:[^;]*;.*\bextra\s*==\s*["']([^"']*))?""")
+"""A requirement's name, its extras, and the extra of the package that has it."""
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _uv(program: str) -> str:
+    """The absolute path of uv or uvx: a host that was started from the desktop may not find what a shell finds."""
     beside = os.environ.get("UV", "")
     folder, name = os.path.split(beside)
-    there = os.path.join(folder, name.replace("uv", "uvx", 1))
-    return os.path.abspath(there) if beside and os.path.isfile(there) else find_executable("uvx") or "uvx"
+    there = os.path.join(folder, name.replace("uv", program, 1))
+    return os.path.abspath(there) if beside and os.path.isfile(there) else find_executable(program) or program
 
 
 def place(host: str, *, windows: bool = sys.platform == "win32") -> str:
@@ -147,18 +177,12 @@ def entry(host: str, settings: Settings, *, absolute: bool = False) -> str:
             program = find_executable(program) or program
         words = [program, *rest, *quiet.arguments()]
         return starting(host, name, words, environment(settings))
-    sse = settings.transport == "sse"
-    token = bool(settings.auth_file or settings.auth_tokens) and not settings.auth_issuer
-    if settings.public_url is not None:
-        return connecting(host, name, settings.public_url, sse=sse, token=token)
     if settings.socket_url is not None:
         if host != "vscode":
             raise ValueError(f"{host} connects to no Unix socket: leave out --socket.")
-        return connecting(host, name, settings.socket_url, token=token)
-    scheme, path = "https" if settings.tls_certificate else "http", "sse" if sse else "mcp"
-    address = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104
-    address = f"[{address}]" if ":" in address else address
-    return connecting(host, name, f"{scheme}://{address}:{settings.port}/{path}", sse=sse, token=token)
+        return connecting(host, name, settings.socket_url)
+    path = "mcp" if settings.transport == "http" else "sse"
+    return connecting(host, name, f"http://{settings.host}:{settings.port}/{path}", sse=settings.transport == "sse")
 
 
 def environment(settings: Settings) -> list[Asked]:
@@ -234,21 +258,14 @@ def starting(
             return _json({"mcpServers": {name: plain}})
 
 
-def connecting(host: str, name: str, url: str, *, sse: bool = False, token: bool = False) -> str:
+def connecting(host: str, name: str, url: str, *, sse: bool = False) -> str:
     """The entry for `host` that connects to a server at `url`.
-
-    Args:
-        token: VS Code asks its user for the token; for other hosts it is left to the person who adds the entry.
 
     Raises:
         ValueError: the host takes no URL.
     """
     kind = "sse" if sse else "http"
     match host:
-        case "vscode" if token:
-            asked = _inputs([Input("token", "Token", password=True)])
-            headers = {"Authorization": "Bearer ${input:token}"}
-            return _json(asked | {"servers": {name: {"type": kind, "url": url, "headers": headers}}})
         case "vscode" | "visual-studio":
             return _json({"servers": {name: {"type": kind, "url": url}}})
         case "claude-code" | "continue":

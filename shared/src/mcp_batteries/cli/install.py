@@ -11,7 +11,9 @@ import base64
 import json
 import os
 import re
+import shlex
 import shutil
+import subprocess
 import sys
 import tempfile
 import tomllib
@@ -23,8 +25,9 @@ from urllib.parse import quote as urlquote
 
 from platformdirs import user_data_path
 
-from mcp_batteries.cli.hosts import entry, environment
+from mcp_batteries.cli.hosts import entry, environment, launch
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable, quote, reason
+from mcp_batteries.executables import find_executable
 from mcp_batteries.settings import Settings
 
 __all__ = ["Places", "install", "uninstall"]
@@ -171,8 +174,19 @@ def install(host: str, settings: Settings, places: Places) -> str:
         where = "in its place in that file" if shown else "where the host finds it"
         names = ", ".join(sorted(str(asked.variable) for asked in variables))
         lines.append(f"No password or key was written. Set {names} {where}.")
-    lines.append(f"Then {_RESTART[host]}. To undo: {settings.COMMAND} --uninstall {host}.")
+    lines.append(f"Then {_RESTART[host]}.")
+    lines.append(f"To undo: {_typed([*launch(settings.COMMAND, settings.FILE), '--uninstall', host])}")
     return "\n".join(lines)
+
+
+def _typed(words: list[str]) -> str:
+    """`words` as a person types them here: the program by its name where a shell finds the same one."""
+    program = words[0]
+    name = os.path.basename(program).removesuffix(".exe")
+    found = find_executable(name)
+    if found and os.path.isfile(program) and os.path.samefile(found, program):
+        words = [name, *words[1:]]
+    return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
 
 
 def uninstall(host: str, settings: Settings, places: Places) -> str:
