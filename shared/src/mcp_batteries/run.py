@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["loop_options", "run"]
 
-_HEADER = "The server asks for a token: have the host send the header `Authorization: Bearer TOKEN`."
-
 
 def run(package: str | Program, arguments: list[str] | None = None) -> NoReturn:
     """Run a server, named by its package or given, as `arguments` (default: the command line) say, then exit.
@@ -78,12 +76,6 @@ def _run(program: Program, settings: Settings, handover: front.Handover | None) 
             return _fail(settings, str(problem))
         print(text)  # noqa: T201
         print(f"Goes into: {place(settings.print_config)}", file=sys.stderr)  # noqa: T201
-        if (
-            (settings.auth_file or settings.auth_tokens)
-            and settings.transport != "stdio"
-            and "${input:token}" not in text
-        ):
-            print(_HEADER, file=sys.stderr)  # noqa: T201
         if held := [name for name in settings.secrets() if name in text]:
             left_out = f"The entry holds no password or key: set {', '.join(held)} where the host finds it"
             print(left_out + (", or write it in place of ***." if "***" in text else "."), file=sys.stderr)  # noqa: T201

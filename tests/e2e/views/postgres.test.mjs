@@ -68,7 +68,7 @@ test("a plan says where the cost is", async () => {
   const { view, number } = await host.show("explain_query", { sql: "SELECT * FROM shop.sale WHERE price < 1.5 ORDER BY at LIMIT 3" });
   const scan = view.locator("li.costly", { hasText: "Seq Scan on sale" }).last();
   await scan.getByText(/⚠ \d+ % of the cost/).waitFor();
-  await scan.getByText("filter: (price < 1.5)").waitFor();
+  await scan.getByText("filter: (sale.price < 1.5)").waitFor();
   await scan.getByText(/^cost [\d,]+$/).waitFor();
   assert.deepEqual(await host.violations(number), []);
   const cheap = await host.show("explain_query", { sql: "SELECT * FROM shop.sale WHERE id = $1", parameters: [10] });

@@ -130,17 +130,15 @@ function numbered(hunk: { oldStart: number; newStart: number; lines: string[] })
     if (sign === "\\") return { sign, text: text.trim(), old: null, new: null };
     return { sign, text, old: sign === "+" ? null : old++, new: sign === "-" ? null : fresh++ };
   });
-  // A run of removed lines before as many added ones: line by line replaced.
+  // A run of removed lines before added ones: replaced line by line from the first on, as far as they resemble each other.
   for (let at = 0; at < lines.length; at++) {
     let removed = at;
     while (lines[removed]?.sign === "-") removed++;
     let added = removed;
     while (lines[added]?.sign === "+") added++;
-    if (removed > at && added - removed === removed - at) {
-      for (let number = 0; number < removed - at; number++) {
-        lines[at + number]!.other = lines[removed + number]!.text;
-        lines[removed + number]!.other = lines[at + number]!.text;
-      }
+    for (let number = 0; number < Math.min(removed - at, added - removed); number++) {
+      lines[at + number]!.other = lines[removed + number]!.text;
+      lines[removed + number]!.other = lines[at + number]!.text;
     }
     at = Math.max(at, added - 1);
   }

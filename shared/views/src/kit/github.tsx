@@ -10,12 +10,16 @@ import { Markdown } from "./markdown";
 import type { Call } from "./mount";
 import { plain, Text } from "./text";
 
-const SIGNS: Record<string, string> = { open: "◉", merged: "✔", closed: "✕", draft: "◌" };
+const SIGNS: Record<string, ComponentChildren> = {
+  open: <svg class="ring" width="14" height="14" viewBox="0 0 16 16"><circle cx="8" cy="8" r="6.6" /><circle cx="8" cy="8" r="1" /></svg>, merged: "✔", closed: "✕", draft: "◌",
+};
 
-export function State({ item }: { item: Row }) {
+/** `brief`: no word where an item is open, as most are in a list. */
+export function State({ item, brief }: { item: Row; brief?: boolean }) {
   const state = item["merged"] === true ? "merged" : item["draft"] === true ? "draft" : text(item["state"]);
   const kind = state === "open" ? "good" : state === "merged" ? "merged" : "";
-  return <span class={`badge ${kind}`}>{SIGNS[state] && <span aria-hidden="true">{SIGNS[state]} </span>}<Text value={plain(state, 20)} /></span>;
+  const short = brief && state === "open";
+  return <span class={short ? "more" : `badge ${kind}`}>{SIGNS[state] && <span aria-hidden="true">{SIGNS[state]} </span>}<span class={short ? "unseen" : ""}><Text value={plain(state, 20)} /></span></span>;
 }
 
 /** The colours of the repository's labels, once they are known. */

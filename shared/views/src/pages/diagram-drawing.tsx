@@ -9,7 +9,7 @@ import { mermaid, svg } from "./diagram-export";
 import type { Table } from "./diagram-schema";
 
 const LINE = 18, HEAD = 28, LETTER = 7.2, MOST_LINES = 14, LONGEST = 26;
-const HIGHEST = 460, SMALLEST = 0.1, LARGEST = 3;
+const HIGHEST = 620, SMALLEST = 0.1, LARGEST = 3;
 
 interface Box {
   table: Table;

@@ -136,7 +136,7 @@ function when(value: unknown, zone: string): string {
 
 function Alerts({ alerts, zone, onOpen }: { alerts: Row; zone: string; onOpen: () => void }) {
   const found = list(alerts["alerts"]) as Row[];
-  if (!found.length) return <p class="quiet"><Text value={plain(text(alerts["explanation"]), 300)} /></p>;
+  if (!found.length) return <p class="quiet">Alerts: <Text value={plain(text(alerts["explanation"]), 300)} /></p>;
   return (
     <ul class="alerts" aria-label="Alerts">
       {found.map((alert, number) => (

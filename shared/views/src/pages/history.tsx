@@ -94,6 +94,9 @@ function History(call: Call) {
                 <code class="quiet"><Text value={plain(id, 12)} /></code>
               </div>
               {open?.id === id && open.result && (
+                <svg class="through" width={width} aria-hidden="true">{row.open.map((lane) => <path class={colour(lane)} d={`M${x(lane)} 0V99999`} />)}</svg>
+              )}
+              {open?.id === id && open.result && (
                 <div class="opened" style={{ marginInlineStart: `${width}px` }}>
                   <ChangeView key={id} host={call.host} input={{ ...repo, rev: id }} result={open.result} say={call.say} />
                 </div>

@@ -56,16 +56,16 @@ function Issues(call: Call) {
           return (
             <li key={number}>
               <div class="line">
-                <State item={item} />
+                <State item={item} brief />
                 <h2><button type="button" class="plain" aria-expanded={open?.number === number} onClick={() => show(number)}>
                   <span class="number">#{number}</span> <Text value={plain(text(item["title"]), 300)} />
                 </button></h2>
                 <Labels item={item} />
+                {Number(item["comments"]) > 0 && <span class="bar end quiet">{item["comments"]} {item["comments"] === 1 ? "comment" : "comments"}</span>}
               </div>
-              <div class="quiet">
+              <div class="quiet about">
                 <Who item={item} />
                 {item["updated_at"] ? <>, updated <Ago value={item["updated_at"]} /></> : ""}
-                {Number(item["comments"]) > 0 && `, ${item["comments"]} ${item["comments"] === 1 ? "comment" : "comments"}`}
                 {item["head"] !== undefined && <>, <code><Text value={plain(text(item["head"]), 80)} /></code> into <code><Text value={plain(text(item["base"]), 80)} /></code></>}
               </div>
               {open?.number === number && open.data && (
