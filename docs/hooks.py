@@ -47,7 +47,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     hosts = sorted(f"hosts/{page.name}" for page in (ROOT / "docs/hosts").glob("*.md") if page.stem != "README")
     (servers, servers_zh), (hosts, hosts_zh) = (_by_language(pages) for pages in (servers, hosts))
     decisions = sorted(f"decisions/{page.name}" for page in (ROOT / "docs/decisions").glob("*.md"))
-    pages = sorted(page.name for page in (ROOT / "docs").glob("*.md") if page.name != "README.md")
+    pages = sorted(page.name for page in (ROOT / "docs").glob("*.md") if page.name not in ("README.md", LANDING.name))
     own = ["contributing.md", "conduct.md", "house.md", "package.md", "example.md", "changelog.md"]
     config.nav = [
         {"Start": "README.md"},
@@ -71,6 +71,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         # The site names a page by its heading if nothing stands before it.
         text = re.sub(r"^<!--.*?-->\s+", "", (ROOT / source).read_text("utf-8"))
         text = relinked(text, source, target, str(config.repo_url))
+        # Pictures in HTML are beside the page's folder.
+        text = re.sub(r'((?:src|srcset)=")docs/', r"\1../", text)
         files.append(File.generated(config, target, content=text))
     return files
 
