@@ -120,6 +120,19 @@ async def test_a_file_a_glob_and_what_is_not_there_yet(tmp_path: Path) -> None:
         }
 
 
+async def test_what_is_named_later_is_said_to_be_new(tmp_path: Path) -> None:
+    put(tmp_path / "a", "1")
+    put(tmp_path / "b", "1")
+    async with serving(tmp_path) as client:
+        following = Following(client)
+        await following.begin("a")
+        put(tmp_path / "b", "2")
+        said = await following.news(uris=["a", "b"])
+        assert said.startswith("[no changes; followed from now on, unlike before: b; next since=")
+        put(tmp_path / "b", "3")
+        assert "changed" in (said := await following.news(uris=["a", "b"])) and "unlike before" not in said
+
+
 async def test_what_is_left_out_is_not_told(tmp_path: Path) -> None:
     put(tmp_path / ".gitignore", "ignored\n")
     async with serving(tmp_path) as client:

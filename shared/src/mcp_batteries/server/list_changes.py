@@ -36,6 +36,7 @@ class Changes:
         total: of how many this is a page; those before it were on pages before.
         first: the number of the first one, from 1.
         following: what is followed from now on, in the first answer.
+        added: what is followed from now on besides.
         cut: true if there were more, which are forgotten.
     """
 
@@ -44,6 +45,7 @@ class Changes:
     total: int = 0
     first: int = 1
     following: Sequence[str] = ()
+    added: Sequence[str] = ()
     cut: bool = False
 
     def text(self) -> str:
@@ -58,6 +60,8 @@ class Changes:
             said = f"changes {self.first:,} to {last:,} of {self.total:,}"
         if self.cut:
             said += ", and older ones that are forgotten: read again what you follow"
+        if self.added:
+            said += f"; followed from now on, unlike before: {', '.join(self.added[:20])}"
         return "\n".join([f"[{said}; next {again}]", *self.lines])
 
 
@@ -127,6 +131,7 @@ class ChangeTools:
             lines,
             len(found),
             shown + 1,
+            added=following,
             cut=journal.is_cut(follower.topics, after),
         )
 
