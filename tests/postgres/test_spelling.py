@@ -49,10 +49,21 @@ TYPOS = {
     "SHOW TABLES": "`list_objects` and `get_table`",
     "PRAGMA table_info(customers)": "`list_objects` and `get_table`",
     "SELECT 1; SELECT * FROM custmers": "Did you mean `customers`?",
+    "BEGIN": "one transaction", "SET statement_timeout = 0": "No setting outlives a call",
+    "COPY customers TO STDOUT": "`copy_to_file`", "DECLARE c CURSOR FOR SELECT 1": "Send the query itself",
+    "PREPARE x AS SELECT 1": "`parameters`", "DO 'BEGIN END'": "`--admin`",
+    "REFRESH MATERIALIZED VIEW x": "`edit_schema`",
+    "SELECT 1 \\gx": "psql's commands", "EXPLAIN QUERY PLAN SELECT 1": "without QUERY PLAN",
+    "SELECT * INTO x FROM customers": "CREATE TABLE name AS", "SELECT * FROM customers JOIN orders o": "ON condition",
+    "SELECT * FROM customers WHERE id = ?": "$1, $2", "SELECT * FROM customers WHERE id = $id": "$1, $2",
+    "SELECT\u00a01": "plain ones", "SELECT \u2018a\u2019": "quotes are straight",
+    "SELECT sum(name) FROM customers": "`sum` takes other types",
 }  # fmt: skip
 RIGHT = (
     "SELECT '`' || 'TOP 5' || 'LIMIT 1, 2' AS \"MINUS\"", "SELECT ARRAY[[1,2],[3,4]] && ARRAY[[1,2]]",
-    "SELECT name ILIKE 'b%' FROM customers", "SELECT extract(year FROM now())::int > 2000",
+    "SELECT name ILIKE 'b%' FROM customers", "\ufeffSELECT 1", "BEGIN READ ONLY; SELECT 1; COMMIT;",
+    "START TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SELECT 1; SELECT 2; END",
+    "SELECT '{\"a\": 1}'::jsonb ? 'a', '\u2018'", "SELECT extract(year FROM now())::int > 2000",
 )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ __all__ = ["Hits", "Results", "RowPage", "bare_sql", "compact", "count", "one_li
 
 def bare_sql(text: str) -> str:
     """`text` out of the fence that models put round code, and with one semicolon where several end it."""
+    text = text.strip("\ufeff\u200b")
     inner = text.strip()
     first, _, rest = inner.partition("\n")
     if rest.endswith("```") and first.startswith("```") and (not first[3:].strip() or first[3:].strip().isalnum()):

@@ -24,6 +24,7 @@ from mcp_postgres.engine.closed_world import GATE
 from mcp_postgres.engine.connections import Opening, Session
 from mcp_postgres.engine.errors import problem
 from mcp_postgres.engine.role import Role
+from mcp_postgres.engine.spelling import word_for
 from mcp_postgres.policy import ReadStatement
 
 __all__ = ["Limits", "admit", "columns_of", "judge", "opening", "own_names", "their_names"]
@@ -43,7 +44,7 @@ _DEBUG = "SELECT set_config('search_path', $1, true), " + ", ".join(
 _QUERY = re.compile(r"(?:\( ?)?\{QUERY [^{]*:utilityStmt <>")
 """How the tree of a query begins; PREPARE itself has one too, which is not analysed."""
 _PARSED = ", set_config('debug_print_parse', 'on', true)"
-_OTHER_PARAMETERS = re.compile(r'at or near "[:%?]')
+_OTHER_PARAMETERS = re.compile(r'at or near "[:%?{$]')
 _READING = ("SELECT", "WITH", "VALUES", "TABLE", "EXPLAIN", "SHOW")
 _WRITING = ("INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE")
 _DEFINING = ("CREATE", "ALTER", "DROP", "COMMENT", "GRANT", "REVOKE", "REINDEX", "VACUUM", "ANALYZE")
@@ -157,7 +158,8 @@ async def judge(
     session.notices.clear()
     await world.look(session, gate)
     if not trees:
-        raise Refused("PostgreSQL did not show what `sql` would run.", "The operator can give the server another role.")
+        way = word_for(statement.sql) or "The operator can give the server another role."
+        raise Refused("PostgreSQL did not show what `sql` would run.", way)
     masked = world.part.outputs(parsed) if world.part.part else frozenset[int]()
     found = world.harm(trees, sequences=sequences, planned=planned)
     if found is None:

@@ -49,7 +49,35 @@ _FUNCTIONS = {
     "object_id": "to_regclass('schema.name')", "char_index": "strpos(text, part)", "replicate": "repeat(text, times)",
     "explode": "unnest(array)", "any_value": "min(value)", "total": "sum(value)",
 }  # fmt: skip
+_COMMANDS = {
+    **dict.fromkeys(
+        ("begin", "start", "commit", "end", "rollback", "savepoint", "release", "abort"),
+        "Leave it away: the statements of one call are one transaction.",
+    ),
+    **dict.fromkeys(("set", "reset"), "No setting outlives a call: leave it away, and name tables with their schemas."),
+    "copy": "`copy_to_file` and `copy_from_file` do that, where they are offered; rows come by SELECT.",
+    **dict.fromkeys(("declare", "fetch", "close", "move"), "Send the query itself: a long answer has a `cursor`."),
+    **dict.fromkeys(("prepare", "execute", "deallocate"), "Send the statement itself, with `parameters` for $1, $2."),
+    **dict.fromkeys(("do", "call"), "`edit_schema` runs it, if the operator started the server with `--admin`."),
+    **dict.fromkeys(("listen", "notify", "unlisten"), "Clients hear of changes by subscribing to resources."),
+    "lock": "Leave it away: what a change needs is locked for it.",
+    **dict.fromkeys(
+        ("create", "alter", "drop", "comment", "grant", "revoke", "refresh", "vacuum", "analyze", "reindex"),
+        "`edit_schema` does that, if the operator started the server with `--ddl`.",
+    ),
+}  # fmt: skip
+"""What no query and no change of rows begins with, and the way on."""
 _WORDS = (
+    (r"[^\s\\]\s*\\(?:gx?|G|crosstabview)\b", "a statement ends with `;`, and psql's commands are not taken"),
+    (r"\bEXPLAIN\s+QUERY\s+PLAN\b", "EXPLAIN, without QUERY PLAN"),
+    (r"\bSELECT\b[^;]*\bINTO\b", "CREATE TABLE name AS SELECT ..., by `edit_schema`"),
+    (r"\bDELETE\b[^;]*\bLIMIT\b|\bUPDATE\b[^;]*\bLIMIT\b", "WHERE key IN (SELECT key FROM ... LIMIT 10)"),
+    (r"\bUPDATE\b[^;]*\bJOIN\b[^;]*\bSET\b", "UPDATE table SET column = ... FROM other WHERE table.id = other.id"),
+    (r"\bINSERT\s+INTO\s+[\w.]+\s+SET\b", "INSERT INTO table (column) VALUES (...)"),
+    (r"\bJOIN\s+[\w.\"]+(?:\s+(?:AS\s+)?\w+)?\s*;?\s*\Z", "JOIN ... ON condition, or CROSS JOIN"),
+    (r"[=<>(,]\s*\?\s*(?:[,);]|\Z|\s(?:AND|OR|ORDER|LIMIT|GROUP)\b)|\bLIMIT\s+\?", "parameters are $1, $2 and so on"),
+    ("[\u00a0\u2007\u202f\u200b]", "spaces are plain ones; there is another kind of blank in the statement"),
+    ("[\u2018\u2019\u201c\u201d]", "quotes are straight: 'text', and \"name\""),
     (r"\bTOP\s*\(?\s*\d+", "LIMIT stands at the end: ORDER BY ... LIMIT 10"),
     (r"`", 'names are quoted "so", by double quotes, and only where they need it'),
     (r"\[\s*[A-Za-z_][\w ]*\]", 'names are quoted "so", by double quotes, and only where they need it'),
@@ -101,6 +129,9 @@ SELECT coalesce(json_agg(x), '[]')::text FROM (SELECT DISTINCT p.proname AS name
 
 def word_for(sql: str, *, name: str = "", kind: str = "") -> str:
     """PostgreSQL's word for another dialect's in `sql`, or for `name`; empty where none is known."""
+    first = re.match(r"[\s;]*(\w+)", _bare(sql))
+    if first and not name and first[1].lower() in _COMMANDS:
+        return _COMMANDS[first[1].lower()]
     plain = name.rpartition(".")[2].lower()
     known = _TYPES.get(plain) if kind == "type" else _FUNCTIONS.get(plain) if kind == "function" else None
     if known:
@@ -135,6 +166,8 @@ async def meant(session: Session, missing: Missing, sql: str) -> str:
     names = await as_json(session, query, *([sql] if missing.kind == "column" else []))
     wanted = missing.name.rpartition(".")[2].strip('"').lower()
     spelled = {str(item["name"]).strip('"').lower(): str(item["spelled"]) for item in names}
+    if missing.kind == "function" and wanted in spelled:
+        return f"`{wanted}` takes other types: a cast is `value::type`."
     near: list[str] = difflib.get_close_matches(wanted, list(spelled), n=3, cutoff=0.7)
     same = [name for name in spelled if _plain(name) == _plain(wanted)]
     if found := list(dict.fromkeys([*same, *near]))[:3]:

@@ -178,8 +178,11 @@ class Policy(sql.Policy[Table, Request]):
             return replace(wanted, role=self._role()) if isinstance(wanted, NextPage) else wanted
         whole = self.read(database, sql)
         parts = split(whole.sql)
+        if len(parts) > 2 and len(inner := _unwrapped(parts)) == 1 and inner != parts:
+            return self.read(database, inner[0], parameters)
         if len(parts) < 2:
             return self.read(database, sql, parameters)
+        parts = _unwrapped(parts)
         if len(parts) > MAX_STATEMENTS:
             raise TooLarge(f"`sql` has {len(parts)} statements, the limit is {MAX_STATEMENTS}.", "Send some at a time.")
         return Reads(whole.database, whole.sql, (), self._parts(whole, parts, parameters))
@@ -263,7 +266,8 @@ class Policy(sql.Policy[Table, Request]):
                 return next(word for word, kind in _OF_DATABASE.items() if kind is type(request))
 
 
-_BEGIN = re.compile(r"BEGIN(?:\s+(?:WORK|TRANSACTION))?|START\s+TRANSACTION", re.I)
+_MODES = r"(?:[\s,]+(?:READ\s+ONLY|READ\s+WRITE|(?:NOT\s+)?DEFERRABLE|ISOLATION\s+LEVEL(?:\s+\w+){1,2}?))*"
+_BEGIN = re.compile(rf"(?:BEGIN(?:\s+(?:WORK|TRANSACTION))?|START\s+TRANSACTION){_MODES}", re.I)
 _END = re.compile(r"(?:COMMIT|END)(?:\s+(?:WORK|TRANSACTION))?", re.I)
 
 
