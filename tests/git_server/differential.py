@@ -220,6 +220,9 @@ class Asker:
             )
             found = re.search(r"; (\d+) in conflict:", self.head)
             self.same("in conflict", [int(found[1]) if found else 0], [len(set(conflicts))])
+        alone = await self.pages("read_diff", **arguments, files_only=True)
+        listed = None if ours is None or alone is None else [line for line in alone if line not in ours]
+        self.same(f"files of diff {arguments}", listed, None if ours is None else [])
         self.same(f"diff {arguments}", None if ours is None else _changed(ours), None if said is None else _patch(said))
 
     async def blame(self) -> None:

@@ -1,10 +1,11 @@
-"""A share of `git_server.differential` and of `git_server.twins`: what the server says and does, git says and does."""
+"""A share of `differential`, `twins` and `storms`: the server says and does what git does, and tells all of it."""
 
 import sys
+from pathlib import Path
 
 import pytest
 
-from git_server import differential, twins
+from git_server import differential, storms, twins
 from thinning import some
 
 pytestmark = [
@@ -23,3 +24,9 @@ async def test_what_is_said_is_what_git_says(number: int) -> None:
 async def test_what_is_done_is_what_git_does_and_can_be_undone(seed: int) -> None:
     tally, differences = await twins.differences(10, seed)
     assert tally["acts"] > 5 and differences == []
+
+
+@pytest.mark.parametrize("seed", some(range(4), 3))
+async def test_what_others_do_is_told_once_and_nothing_else(seed: int, tmp_path: Path) -> None:
+    tally, wrong = await storms.storm(tmp_path, 15, seed)
+    assert tally["due"] > 5 and wrong == []

@@ -62,13 +62,14 @@ async def test_the_state_and_the_history(tmp_path: Path) -> None:
         assert status[0] == f"[main {made.git('rev-parse', 'HEAD')[:9]}; 1 staged, 1 changed, 1 untracked; 1 stash]"
         assert status[1:] == ["M  docs/guide.md", " M notes.txt", "?? new.txt"]
         rows = (await asking("list_commits")).splitlines()
-        assert rows[0] == "[commits 1-4 of HEAD]"
-        assert rows[1] == f"{head} 2026-01-31 Ada Lovelace: (*main) Merge branch 'side'"
+        assert rows[0] == "[commits 1-4 of HEAD; all of 2026-01-31; all by Ada Lovelace]"
+        assert rows[1] == f"{head} (*main) Merge branch 'side'"
+        assert f"{head} 2026-01-31 Ada Lovelace: (*main) Merge" in await asking("list_commits", limit=1)
         assert [len(await asking("list_commits", **words)) > 40 for words in ({"author": "ada"}, {"message": "SIDE"})]
         assert (await asking("list_commits", author="grace")).startswith("[no commits")
         assert "Change a note" in await asking("list_commits", text="two", path="notes.txt")
         assert (await asking("list_commits", text="^side$", regex=True)).count("\n") == 2
-        assert (await asking("list_commits", rev="v1..HEAD")).startswith("[commits 1-3 of v1..HEAD]")
+        assert (await asking("list_commits", rev="v1..HEAD")).startswith("[commits 1-3 of v1..HEAD;")
         assert (await asking("list_commits", since="2026-02-01")).startswith("[no commits")
         drawn = (await asking("list_commits", graph=True)).splitlines()
         assert drawn[1].startswith("*   ") and "|\\" in drawn[2]
@@ -187,6 +188,8 @@ async def test_a_large_change_is_read_page_by_page(tmp_path: Path) -> None:
     async with serving(made.path) as asking:
         pages = await all_pages(asking, "read_diff", rev="HEAD")
         assert max(len(page.encode()) for page in pages) < 11_000 and len(pages) > 10
+        [files] = await all_pages(asking, "read_diff", rev="HEAD", files_only=True)
+        assert files.count("\n+30 -30 d") == 150 and "@@" not in files
         assert "150 files" not in pages[0] and "[HEAD; 153 files, +" in pages[0]
         text = "\n".join(page.partition("\n")[2] for page in pages)
         patch = re.sub(r"(?m)^(diff --git|index) .*\n", "", made.git("show", "--format=", "HEAD"))

@@ -43,12 +43,14 @@ class Compared:
         revision: a commit with the one before it, or a range; None for what is not committed.
         part: of what is not committed.
         context: unchanged lines around each change.
+        files_only: whether the patch is left out.
     """
 
     revision: Revision | Range | None
     part: Part
     place: Place
     context: int = 3
+    files_only: bool = False
 
     @property
     def title(self) -> str:
@@ -160,7 +162,7 @@ class _Page:
         place = self._compared.place.path
         at = ["--", *([place] if place else [])]
         patch = [*words, f"--unified={self._compared.context}", "--patch"]
-        together = is_first and self._compared.revision is not None
+        together = is_first and self._compared.revision is not None and not self._compared.files_only
         counts = [*(patch if together else words), "--numstat", "-z", *at]
         with self._git.pieces(self._repository, counts, self._stop) as pieces:
             reader = _Reader(pieces)
@@ -171,6 +173,9 @@ class _Page:
                 raise Invalid("What the `cursor` goes on with is gone.", "Call again without `cursor`.")
             if is_first:
                 self._list()
+            if self._compared.files_only:
+                self.index = len(self.files)
+                return
             if together and not self.cut:
                 if not self._take(reader, len(self.files)):
                     self.index, self.offset = len(self.files), 0
@@ -218,8 +223,9 @@ class _Page:
 
     def _list(self) -> None:
         self.parts["files"] = len(self.lines)
-        self.lines += [file.line for file in self.files[:_MOST_LISTED]]
-        more = len(self.files) - _MOST_LISTED
+        most = _MOST_FILES if self._compared.files_only else _MOST_LISTED
+        self.lines += [file.line for file in self.files[:most]]
+        more = len(self.files) - most
         self.lines += [*([f"… and {more:,} more files"] if more > 0 else []), *([""] if self.files else [])]
         self.parts["patch"] = len(self.lines)
         self._room -= sum(len(line.encode("utf-8", "replace")) + 1 for line in self.lines)

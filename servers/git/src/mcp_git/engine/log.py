@@ -79,7 +79,7 @@ def log(git: Git, repository: Repository, wanted: Wanted, limit: int, cursor: st
     # Of commits that git finds by their changes it skips those it has not looked at yet.
     ahead = skip if wanted.text else 0
     words = ["log", f"--format={_FORMAT}", f"--max-count={ahead + limit + 1}", f"--skip={skip - ahead}", *wanted.words]
-    rows: list[str] = []
+    drawn: list[tuple[str, list[str]]] = []
     seen: list[list[str]] = []
     found = -ahead
     try:
@@ -95,7 +95,7 @@ def log(git: Git, repository: Repository, wanted: Wanted, limit: int, cursor: st
                 if ahead and found < 1:
                     continue
                 parts = fields.split("\0", 5)
-                rows.append(_row(graph, parts) if mark else clip(graph.rstrip(), _ROW))
+                drawn.append((graph, parts))
                 if len(parts) == 6:
                     name, date, author, refs, parents, subject = parts
                     seen.append([name, parents, date, clip(author, 40), clip(refs, 200), clip(subject, 200)])
@@ -109,20 +109,26 @@ def log(git: Git, repository: Repository, wanted: Wanted, limit: int, cursor: st
     first, last = skip + 1, skip + min(found, limit)
     what = f"commits {first:,}-{last:,}" if found else "no more commits" if skip else "no commits"
     where = "all branches" if wanted.every else one_line(wanted.revision.text)
-    drawn = wanted.graph or not (path or set(wanted.words) - {"--all"})
-    shown: dict[str, Any] = {"commits": seen, "drawn": drawn}
+    linear = not (path or set(wanted.words) - {"--all"})
+    shown: dict[str, Any] = {"commits": seen, "drawn": wanted.graph or linear}
     if wanted.begins_at_its_tip and wanted.revision.text == "HEAD" and not skip:
         shown["uri"] = repository.uri("log")
-    return Answer([f"{what} of {where}" + (f", {wanted.place.display}" if path else "")], rows, more, shown)
+    facts = [f"{what} of {where}" + (f", {wanted.place.display}" if path else "")]
+    # What all commits have alike is told once.
+    dates, authors = ({commit[at] for commit in seen} if len(seen) > 1 else set[str]() for at in (2, 3))
+    facts += [f"all of {date}" for date in dates if len(dates) == 1]
+    facts += [f"all by {one_line(author)}" for author in authors if len(authors) == 1]
+    rows = [_row(graph, parts, len(dates) != 1, len(authors) != 1) for graph, parts in drawn]
+    return Answer(facts, rows, more, shown)
 
 
-def _row(drawn: str, fields: Sequence[str]) -> str:
+def _row(drawn: str, fields: Sequence[str], dated: bool = True, signed: bool = True) -> str:
     if len(fields) != 6:
         return clip(drawn.rstrip(), _ROW)
     name, date, author, refs, _, subject = fields
     marks = f"({refs.replace('HEAD -> ', '*')}) " if refs else ""
-    author = clip(author, _AUTHOR)
-    return clip(one_line(f"{drawn}{name} {date} {author}: {marks}{subject}"), _ROW)
+    who = " ".join([date] * dated + [clip(author, _AUTHOR)] * signed)
+    return clip(one_line(f"{drawn}{name} {who}{': ' * bool(who)}{marks}{subject}"), _ROW)
 
 
 def head(git: Git, repository: Repository, stop: Stop) -> Answer:

@@ -79,6 +79,7 @@ class ReadTools:
         only: Annotated[Part, Field(description="Which uncommitted changes.")] = "all",
         path: FilePath = "",
         context: Annotated[int, Field(ge=0, le=100)] = 3,
+        files_only: bool = False,
         cursor: Cursor = None,
     ) -> Answer:
         """Read the changes of `rev`, or the uncommitted ones without it: files with counts, then the patch in pages.
@@ -88,7 +89,7 @@ class ReadTools:
         if rev is not None and only != "all":
             raise Invalid("`only` is about what is not committed, `rev` about what is.", "Leave one of them out.")
         revision = None if rev is None else self.policy.range(rev)
-        compared = Compared(revision, only, self.policy.place(path), context)
+        compared = Compared(revision, only, self.policy.place(path), context, files_only)
         return await self.engine.diff(self.policy.repository(repo), compared, cursor)
 
     @tool("Get blame", effect="read", seconds=LONGEST, adapt=_adapt)
