@@ -243,6 +243,10 @@ def test_a_served_folder_that_was_deleted_and_made_anew_is_served_again(here: Gr
         here.root.rename(here.root.parent / "moved")  # and what was made anew is as well guarded
         with pytest.raises(Unavailable, match="restart the server"):
             read(here, "new.txt")
+        here.root.mkdir()
+        with pytest.raises(Unavailable, match="restart the server"):
+            read(here, "new.txt")
+        here.root.rmdir()
         (here.root.parent / "moved").rename(here.root)
     assert len(os.listdir(descriptors)) <= before
 

@@ -23,6 +23,7 @@ from mcp_postgres.policy import (
     SchemaOf,
     TableOf,
     part_of,
+    table_uri,
 )
 from mcp_postgres.settings import Settings
 
@@ -36,6 +37,11 @@ def policy(*arguments: str, **environment: str) -> Policy:
 @pytest.fixture
 def served() -> Policy:
     return policy("app=postgresql://h/db")
+
+
+def test_the_uri_of_a_table_is_one_that_can_be_read(served: Policy) -> None:
+    uri = table_uri(served.database("app"), "a/b", "c d")
+    assert uri == "postgres://app/a%2Fb/c%20d" and isinstance(served.readable(uri).request, RowsOf)
 
 
 @pytest.mark.parametrize("name", ["PGHOST", "PGSERVICE", "PGDATABASE"])
