@@ -293,7 +293,7 @@ class Asker:
             self.same(
                 f"file {rev}:{path!r}",
                 None if ours is None else _full([line[:60] for line in ours]),
-                theirs and _full(theirs),
+                None if theirs is None else _full(theirs),
             )
         recursive = self.chance.random() < 0.5
         above = "" if self.chance.random() < 0.6 else os.path.dirname(path)

@@ -285,7 +285,7 @@ def _brought_back(state: Mapping[str, Any], answer: str, marked: Collection[byte
     if "not that they were in conflict" in answer:
         kept = {name: kept[name] for name in ("files", "refs", "HEAD", "config")}
     if "not brought back by an undo" in answer:
-        del kept["doing"]
+        kept.pop("doing", None)
     # Line ends are those that git would write.
     kept["files"] = {name: (mode, data.replace(b"\r\n", b"\n")) for name, (mode, data) in kept["files"].items()}
     # What was meant to be added can't be meant again: it is untracked then.
