@@ -222,12 +222,19 @@ function Hunks({ hunks, language }: { hunks: FileDiff["hunks"]; language: string
       <thead class="unseen"><tr><th scope="col">Old line</th><th scope="col">New line</th><th scope="col">Change</th><th scope="col">Text</th></tr></thead>
       {shown.map((hunk, number) => (
         <tbody key={number}>
-          {number > 0 && <tr class="gap"><td colSpan={4}>line {hunk.from}</td></tr>}
+          {number > 0 && <tr class="gap"><td colSpan={4}>{between(hunks[number - 1]!, hunk)}</td></tr>}
           {hunk.lines.map((line, index) => <Row key={index} line={line} />)}
         </tbody>
       ))}
     </table>
   );
+}
+
+/** What stands between two hunks. */
+function between(before: FileDiff["hunks"][number], hunk: FileDiff["hunks"][number]): string {
+  const last = before.lines.findLast((line) => line.old !== null)?.old, first = hunk.lines.find((line) => line.old !== null)?.old;
+  const left = first && last ? first - last - 1 : 0;
+  return left > 0 ? `${left.toLocaleString("en")} unchanged ${left === 1 ? "line" : "lines"}` : `line ${hunk.from}`;
 }
 
 const WORDS: Record<string, string> = { "+": "added", "-": "removed", " ": "", "\\": "" };

@@ -41,8 +41,8 @@ function Pull(call: Call) {
         {counted(item["commits"], "commit")}, <span class="more">+{Number(item["additions"])}</span> <span class="fewer">−{Number(item["deletions"])}</span> in {counted(item["changed_files"], "file")}, updated <Ago value={item["updated_at"]} />
       </p>
       {list(item["labels"]).length > 0 && <p class="bar labels"><Labels item={item} /></p>}
-      {text(item["body"]) && <div class="body" tabIndex={0} role="region" aria-label="Description"><Markdown text={text(item["body"])} call={call} /></div>}
       {item["state"] === "open" && <Merge item={item} checks={checks.pages.flat()} reviews={reviews.pages.flat()} />}
+      {text(item["body"]) && <div class="body" tabIndex={0} role="region" aria-label="Description"><Markdown text={text(item["body"])} call={call} /></div>}
       <div role="tablist" aria-label="Parts" ref={tabs} onKeyDown={key}>
         {TABS.map((name) => (
           <button key={name} type="button" role="tab" id={`tab-${name}`} aria-selected={tab === name} aria-controls={tab === name ? "panel" : undefined}

@@ -141,7 +141,7 @@ function Grid({ call, first }: { call: Call; first: Page }) {
         return false;
       }
       setPages((pages) => [...pages, page]);
-      call.say(`${page.rows.length.toLocaleString("en")} more rows.`);
+      call.say(`${page.rows.length.toLocaleString("en")} more rows loaded.`);
       return true;
     } catch (error) {
       call.say((error as Error).message);
@@ -183,6 +183,7 @@ function Grid({ call, first }: { call: Call; first: Page }) {
           table.setPageIndex(0);
         }} />
       )}
+      {counting && cursor && <p class="quiet">Counted among the {count} rows loaded so far; GROUP BY counts them all.</p>}
       {choosing && (
         <fieldset class="choices">
           <legend class="unseen">Columns to show</legend>

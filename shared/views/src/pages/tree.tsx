@@ -96,10 +96,11 @@ function Tree(call: Call) {
     const named = (entry: Entry) => entry.name.toLowerCase().includes(wanted.toLowerCase());
     // A folder stays for what is known to be in it.
     const shown = (entry: Entry): boolean => !wanted || named(entry) || !!folders[entry.path]?.entries.some(shown);
+    // One scale for all bars; a folder below cannot be larger than its own at the root.
+    const largest = Math.max(1, ...(folders[root]?.entries ?? []).map((entry) => sizeOf(entry, folders) ?? 0));
     const walk = (path: string, level: number) => {
       const folder = folders[path];
       if (!folder) return;
-      const largest = Math.max(1, ...folder.entries.map((entry) => sizeOf(entry, folders) ?? 0));
       // Folders first where names order them; by size and time the server's order is what was asked for.
       const entries = sort === "name" ? [...folder.entries].sort((one, other) => Number(other.folder) - Number(one.folder)) : folder.entries;
       for (const entry of entries) {
