@@ -1,6 +1,7 @@
 """What a role that could do harm is held to: no code of other roles, nothing left behind; a sample of `prove_gate`."""
 
 import itertools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,22 @@ async def test_a_sequence_is_not_advanced_by_reading() -> None:
     base = make("CREATE SEQUENCE counted")
     said = await asked(base, "postgres", "SELECT nextval('counted')")
     assert "`nextval()` may do more than read" in said[0]
+
+
+@pytest.mark.anyio
+async def test_no_function_looks_into_tables_by_their_names() -> None:
+    base = make()
+    functions = base.rows("SELECT proname, pronargs FROM pg_proc WHERE proname ~ '_to_xml'")
+    assert len(functions) >= 14
+    calls = [f"SELECT {name}({', '.join(['NULL'] * count)})" for name, count in functions]
+    for (name, _), said in zip(functions, await asked(base, "postgres", *calls), strict=True):
+        assert f"`{name}()` may do more than read" in said, said
+
+
+@pytest.mark.anyio
+async def test_a_statement_that_is_not_shown_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_postgres.engine.admission._QUERY", re.compile("written in another way"))
+    assert "did not show what `sql` would run" in (await asked(make(), "postgres", "SELECT 1"))[0]
 
 
 @pytest.mark.anyio

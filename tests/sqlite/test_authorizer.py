@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mcp_sqlite.worker.authorizer import SCHEMA_CHANGE, Authorizer, Mode, apply_limits, joined_closed
+from mcp_sqlite.worker.part import ServedPart
 
 TABLES = """
 CREATE TABLE t (a, b); CREATE TABLE u (a); CREATE INDEX i ON t (a); CREATE VIEW v AS SELECT a FROM t;
@@ -149,6 +150,8 @@ def test_what_is_read_is_noted_until_the_next_statement() -> None:
         ("DROP_TRIGGER", "drop the trigger"), ("DROP_VIEW", "drop the view"), ("REINDEX", "rebuild the index"),
         ("ANALYZE", "gather statistics of"), ("DROP_VTABLE", "drop the virtual table"), ("ATTACH", "attach the file"),
         ("CREATE_TEMP_INDEX", "create the temporary index"), ("DETACH", "detach"),
+        ("CREATE_TEMP_TABLE", "create the temporary table"), ("CREATE_TEMP_VIEW", "create the temporary view"),
+        ("CREATE_TEMP_TRIGGER", "create the temporary trigger"),
     ],
 )  # fmt: skip
 def test_a_refusal_has_a_verb_and_a_name(action: str, verb: str) -> None:
@@ -161,6 +164,17 @@ def test_a_refusal_has_a_verb_and_a_name(action: str, verb: str) -> None:
     temporary = Authorizer()
     temporary.begin(Mode.SCHEMA)
     assert temporary(getattr(sqlite3, f"SQLITE_{action}"), "x", None, "temp", None) == sqlite3.SQLITE_DENY
+
+
+def test_pragmas_tell_of_a_part_only_by_names_that_are_looked_up() -> None:
+    authorizer = Authorizer()
+    authorizer.part = ServedPart(["t"], [], [])
+    authorizer.begin(Mode.READ)
+    for name in ("foreign_key_list", "index_info", "index_list", "index_xinfo", "integrity_check", "table_list"):
+        for schema in (None, "main"):
+            looked_up = schema is None and name in ("foreign_key_list", "index_list")
+            answer = authorizer(sqlite3.SQLITE_PRAGMA, name, "other", schema, None)
+            assert answer == (sqlite3.SQLITE_OK if looked_up else sqlite3.SQLITE_DENY), (name, schema)
 
 
 def test_the_table_of_tables_is_the_schema() -> None:

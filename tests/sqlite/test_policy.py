@@ -21,9 +21,11 @@ def policy(*arguments: object) -> Policy:
 
 def test_what_cannot_be_served_stops_the_start(tmp_path: Path) -> None:
     (tmp_path / "text.db").write_text("this is no database at all", "utf-8")
-    for arguments in ([], [tmp_path / "missing.db"], [tmp_path / "text.db"], [tmp_path]):
+    for arguments in ([], [tmp_path / "missing.db"], [tmp_path / "text.db"]):
         with pytest.raises(Unavailable):
             policy(*arguments)
+    with pytest.raises(Unavailable, match="is not a file"):
+        policy(tmp_path)
     assert not (tmp_path / "missing.db").exists()
     assert list(policy("--create", tmp_path / "new.db").databases) == ["new"]
     with pytest.raises(Unavailable):

@@ -268,6 +268,11 @@ async def test_languages_are_asked_where_they_may_help_only() -> None:
         await geocoder(asked, hit("Ur", 60_000)).place("Ur, Atlantis")
     assert ("Ur", None) in asked and ("Ur", "de") not in asked
     asked.clear()
+    at_sea = hit("Ur", 3000), hit("Ur", 2000)
+    with pytest.raises(NotFound):
+        await geocoder(asked, *at_sea, hit("Ur", 1000, country_code="IT")).place("Ur, Atlantis")
+    assert ("Ur", "it") in asked and ("Ur", "de") not in asked
+    asked.clear()
     with pytest.raises(NotFound):
         await geocoder(asked).place("Nowhere, Atlantis")
     assert ("Nowhere", "de") in asked

@@ -195,7 +195,7 @@ def _stranger(role: Role, why: str) -> Refused:
 
 def _refusal(error: psycopg.Error, database: str, before: int, sql: str) -> Problem:
     primary = error.diag.message_primary or ""
-    if error.sqlstate == "42601" and "multiple commands" not in primary:
+    if error.sqlstate == "42601":
         found = problem(error, database, before=before)
         if _OTHER_PARAMETERS.search(primary):
             return Invalid(found.what, "Parameters are written $1, $2 and so on.")
@@ -210,7 +210,7 @@ def _refusal(error: psycopg.Error, database: str, before: int, sql: str) -> Prob
                 way = f"`{tool}` does that, if the operator started the server with `{flag}`."
                 return Invalid(f"The statement would do more than read: {verb}.", way)
             return Invalid(found.what, way)
-        return Invalid(found.what, found.fix)
+        return found
     if "data-modifying" in primary:
         return Refused(
             f"It would do more than read: {quote(primary)}.", "`write_rows` changes rows, where it is offered."

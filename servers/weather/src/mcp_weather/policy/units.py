@@ -47,7 +47,7 @@ def units(text: str | None, default: Units) -> Units:
     if text is None:
         return default
     system: System = default.system if isinstance(default, OwnUnits) else default
-    own = dict(default.own) if isinstance(default, OwnUnits) else dict[str, str]()
+    own: dict[str, str] = dict(default.own) if isinstance(default, OwnUnits) else {}
     for part in filter(None, (item.strip().casefold() for item in text.split(","))):
         quantity, _, unit = (word.strip() for word in part.partition("="))
         if part in _ALONE:
