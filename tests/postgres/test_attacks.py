@@ -171,6 +171,8 @@ async def test_a_change_is_sent_to_the_tool_that_makes_it() -> None:
         said = text_of(await wire.call("query_rows", sql="WITH d AS (DELETE FROM u RETURNING *) SELECT * FROM d"))
         assert "more than read" in said and "`write_rows` changes rows" in said, said
         said = text_of(await wire.call("query_rows", sql="CALL proc()"))
+        assert "`edit_schema` runs it" in said and "`--admin`" in said, said
+        said = text_of(await wire.call("query_rows", sql="CHECKPOINT"))
         assert "queries only: SELECT, WITH, VALUES, TABLE, EXPLAIN, SHOW." in said, said
 
 
