@@ -49,4 +49,5 @@ def test_all_servers_describe_an_argument_in_the_same_words(argument: str) -> No
             if found := tool["inputSchema"].get("properties", {}).get(argument):
                 described.setdefault(path.stem, set()).add(found.get("description"))
     assert all(len(words) == 1 for words in described.values()), described
-    assert len(set[str | None]().union(*described.values()) - {None}) == 1, described
+    assert described
+    assert len(set[str | None]().union(*described.values()) - {None}) <= 1, described

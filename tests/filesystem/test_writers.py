@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from filesystem.places import Ground, Told, ground, stop
-from mcp_batteries.errors import Conflict, Refused, Unavailable
+from mcp_batteries.errors import Conflict, Invalid, Refused, Unavailable
 from mcp_fs.engine.files import copying, locks, tree
 from mcp_fs.engine.files.edit import Replacement, replace
 from mcp_fs.engine.files.handles import resolve
@@ -110,7 +110,10 @@ def test_the_next_step_is_one_the_tool_can_take(here: Ground) -> None:
     (here.root / "full" / "x").write_text("x")
     with pytest.raises(Conflict, match="Set `overwrite`"):
         copying.copy(here.readable("f"), here.writable("g"), overwrite=False, stop=stop())
+    (here.root / "other").mkdir()
     with pytest.raises(Conflict, match="such as `full/NAME`"):
+        copying.copy(here.readable("other"), here.writable("full"), overwrite=True, stop=stop())
+    with pytest.raises(Invalid, match="`full` and `full` are one folder; nothing was copied"):
         copying.copy(here.readable("full"), here.writable("full"), overwrite=True, stop=stop())
     with pytest.raises(Conflict, match="`f` is a file; nothing can be made below it"):
         write_file(here.writable("f/new"), "", overwrite=False, stop=stop())

@@ -57,7 +57,8 @@ def copy(source: Readable, target: Writable, *, overwrite: bool, stop: Stop, ste
         if (there := status_at(end)) is not None:
             if os.path.samestat(found, there):
                 both = f"{quote(source.display)} and {quote(target.display)}"
-                raise Invalid(f"{both} are one file; nothing was copied.", "Choose another name.")
+                what = "folder" if stat.S_ISDIR(found.st_mode) else "file"
+                raise Invalid(f"{both} are one {what}; nothing was copied.", "Choose another name.")
             if not (is_file and overwrite) or stat.S_ISDIR(there.st_mode):
                 raise taken(target, there, "nothing was copied", overwrite=not is_file)
         if is_file:
