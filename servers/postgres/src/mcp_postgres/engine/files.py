@@ -215,9 +215,9 @@ def _records(value: Any, fields: Sequence[str], where: str) -> Any:
     """JSON's objects as PostgreSQL writes the rows of a composite type."""
     if isinstance(value, list):
         return [_records(item, fields, where) for item in cast("list[Any]", value)]
-    if isinstance(value, dict) and value.keys() <= {*fields}:
+    if isinstance(value, dict):
         given = cast("dict[str, Any]", value)
-        return as_record([given.get(name) for name in fields], where)
+        return as_record([given.get(name) for name in fields], where) if given.keys() <= {*fields} else given
     return value
 
 
