@@ -36,11 +36,15 @@ def is_in_archive(place: Readable) -> bool:
 
 def below_file(place: Readable) -> str:
     """The next move where a folder was wanted and a file stands at `place` or above it."""
+    return _archived(place) or "Files are read with `read_text`."
+
+
+def _archived(place: Readable) -> str | None:
     for above in (place, *_above(place)):
-        if is_archive(above.name) and above.name in (_names(above.parent) or ()):
+        if is_archive(above.name) and above.name in (_names(above.parent) or ()) and _names(above) is None:
             inside = "/".join(place.parts[len(above.parts) :]) or "NAME"
             return f"What is in an archive is read by `read_text` as {quote(f'{above.display}!/{inside}')}."
-    return "Files are read with `read_text`."
+    return None
 
 
 def advice(place: Readable) -> str:
@@ -56,6 +60,9 @@ def advice(place: Readable) -> str:
     if any(character in place.name for character in "*?"):
         return "A path is no glob; `find_files` and `search_text` take one as `glob`."
     if names is None:
+        # Windows does not tell what lies below a file from what is not there.
+        if archived := _archived(place):
+            return archived
         above = next((above for above in _above(place) if _names(above) is not None), place.policy.top(place.root))
         return (
             f"The nearest folder that does is {quote(above.display)}; `find_files` finds {quote(place.name)} anywhere."
