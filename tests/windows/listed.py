@@ -55,10 +55,11 @@ _REQUESTS = "requests meet the same checks on every system; both transports and 
 _SERVICES = "asks an imitation of the services in the same process: no file, no pipe and no program is involved"
 _VIEWS = "pages and their cost are the same on every system"
 _LINES = "lines meet the same parser on every system; over two hundred of them come through a pipe here"
+_LISTS = "what a server says of itself is the same on every system; the rest of the contract starts each one here"
 _STARTS = "starts each server often to read what the contract reads, too"
 SAME: dict[str, tuple[int, str]] = {
     **{
-        f"sqlite/test_{name}.py*": (6, _SQLITE)
+        f"sqlite/test_{name}.py*": (12, _SQLITE)
         for name in (
             "across", "advice", "attacks", "doors", "endless", "guidance", "mistakes", "pages", "queries", "resources",
             "several", "vectors", "virtual",
@@ -66,9 +67,9 @@ SAME: dict[str, tuple[int, str]] = {
     },
     "sqlite/test_part.py::*proof*": (0, _SQLITE),
     **{f"postgres/test_{name}.py*": (1, "") for name in ("policy", "spelling", "urls")},
-    "postgres/*": (8, _POSTGRES),
+    "postgres/*": (12, _POSTGRES),
     **{f"github_server/test_{name}.py*": (1, "") for name in ("logs", "policy", "settings", "text", "tokens")},
-    "github_server/*": (6, _GITHUB),
+    "github_server/*": (12, _GITHUB),
     "e2e/test_bad_input_http.py*": (12, _HTTP),
     "e2e/test_bad_input_stdio.py::test_bad_line*": (3, _LINES),
     "e2e/test_front.py::test_another_configuration_is_not_answered": (0, _STARTS),
@@ -86,7 +87,8 @@ SAME: dict[str, tuple[int, str]] = {
     "shared/test_views.py*": (8, _VIEWS),
     "weather/test_changes.py*": (2, _SERVICES),
     "weather/test_policy.py*": (1, ""),
-    "weather/*": (4, _SERVICES),
+    "weather/*": (6, _SERVICES),
+    "contract/*": (2, _LISTS),
     "e2e/test_front.py::test_the_front_says_what_the_server_says*": (4, _STARTS),
 }  # fmt: skip
 """What no system can change: a pattern of test names (the first that fits counts), of how many of them one runs here
