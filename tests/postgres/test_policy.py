@@ -184,6 +184,19 @@ def test_several_statements_have_each_its_values(served: Policy) -> None:
     assert isinstance(served.page(None, None, None, "x"), NextPage)
 
 
+def test_a_query_alone_in_a_transaction_is_one_query(served: Policy) -> None:
+    alone = served.page(None, "BEGIN; SELECT $1; COMMIT", [1], None)
+    assert isinstance(alone, ReadStatement) and not isinstance(alone, Reads)
+    assert (alone.sql, alone.parameters) == ("SELECT $1", ("1",))
+    several = served.page(None, "BEGIN; SELECT 1; SELECT 2; COMMIT", None, None)
+    assert isinstance(several, Reads) and [part.sql for part in several.parts] == ["SELECT 1", "SELECT 2"]
+
+
+@pytest.mark.parametrize(("gates", "make"), [(["--write"], False), (["--write", "--ddl"], True)])
+def test_an_import_makes_a_table_where_rows_and_schema_are_open(gates: list[str], make: bool) -> None:
+    assert policy(*gates, "app=postgresql://h/db").import_table(None, "t").make is make
+
+
 def test_a_list_is_of_a_schema_or_of_what_a_name_is_part_of(served: Policy) -> None:
     for schema, name in (("shop", None), (None, "t"), ("shop", "t")):
         listing = served.listing(None, "table", schema, name, None)

@@ -178,11 +178,11 @@ class Policy(sql.Policy[Table, Request]):
             return replace(wanted, role=self._role()) if isinstance(wanted, NextPage) else wanted
         whole = self.read(database, sql)
         parts = split(whole.sql)
-        if len(parts) > 2 and len(inner := _unwrapped(parts)) == 1 and inner != parts:
-            return self.read(database, inner[0], parameters)
         if len(parts) < 2:
             return self.read(database, sql, parameters)
         parts = _unwrapped(parts)
+        if len(parts) == 1:
+            return self.read(database, parts[0], parameters)
         if len(parts) > MAX_STATEMENTS:
             raise TooLarge(f"`sql` has {len(parts)} statements, the limit is {MAX_STATEMENTS}.", "Send some at a time.")
         return Reads(whole.database, whole.sql, (), self._parts(whole, parts, parameters))
