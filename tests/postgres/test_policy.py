@@ -179,6 +179,8 @@ def test_several_statements_have_each_its_values(served: Policy) -> None:
     assert isinstance(one, ReadStatement) and one.parameters == ("a",)
     two = served.page(None, "SELECT 1; SELECT 2", None, None)
     assert isinstance(two, Reads) and len(two.parts) == 2
+    most = served.page(None, "SELECT 1;" * MAX_STATEMENTS, None, None)
+    assert isinstance(most, Reads) and len(most.parts) == MAX_STATEMENTS
     with pytest.raises(TooLarge):
         served.page(None, "SELECT 1;" * (MAX_STATEMENTS + 1), None, None)
     assert isinstance(served.page(None, None, None, "x"), NextPage)
