@@ -32,6 +32,7 @@ LISTED: dict[str, str] = {
     "postgres/test_demo.py*": NO_POSTGRES,
     "postgres/test_addresses.py::test_a_password_that_changes_is_found_in_its_file?pgpass?": _NO_STAT,
     "postgres/test_addresses.py::test_a_service_that_moves_is_followed*": _NO_STAT,
+    "postgres/test_tls.py::test_a_server_whose_private_authority_is_known_is_believed": _NO_STAT,
     "filesystem/test_windows.py::test_a_name_gets_the_letter_case_it_is_moved_to": _SAME_NAME,
     "filesystem/test_windows.py::test_a_long_path_is_written_listed_and_read": _LONG_PATHS,
 }
@@ -73,6 +74,7 @@ SAME: dict[str, tuple[int, str]] = {
     "e2e/test_bad_input_http.py*": (12, _HTTP),
     "e2e/test_bad_input_stdio.py::test_bad_line*": (3, _LINES),
     "e2e/test_front.py::test_another_configuration_is_not_answered": (0, _STARTS),
+    "e2e/test_run.py*": (2, _STARTS),
     "e2e/test_traffic_http.py*": (2, _REQUESTS),
     "filesystem/test_documents.py::test_damaged*": (8, _DOCUMENTS),
     "filesystem/test_documents.py::test_a_file_made_to_do_harm*": (8, _DOCUMENTS),
