@@ -26,6 +26,8 @@ from rich.table import Table
 
 sys.path[:0] = [str(Path(__file__).parents[1])]
 
+from driver import memory  # noqa: E402
+
 from e2e import npm  # noqa: E402
 from e2e.serving import TRANSPORTS, connected  # noqa: E402
 from mcp_batteries.testing.wire import MODERN, StdioWire  # noqa: E402
@@ -91,22 +93,6 @@ def everybody() -> list[Peer]:
     pro += ["--access-mode", "restricted"]
     found.append(Peer("postgres-mcp 0.3.0", lambda base: [*pro, base.url()], "execute_sql"))
     return found
-
-
-def tree(pid: int) -> list[int]:
-    # Of every thread: uvx starts its program from another than its first.
-    children = [child for file in Path(f"/proc/{pid}/task").glob("*/children") for child in file.read_text().split()]
-    return [pid, *(item for child in children for item in tree(int(child)))]
-
-
-def memory(pid: int) -> float:
-    """MB that the process and its children take, what they share counted once."""
-    total = 0
-    for item in tree(pid):
-        for line in Path(f"/proc/{item}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                total += int(line.split()[1])
-    return total / 1024
 
 
 @asynccontextmanager

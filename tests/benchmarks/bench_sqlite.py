@@ -24,6 +24,8 @@ from rich.table import Table
 
 sys.path[:0] = [str(Path(__file__).parents[1])]
 
+from driver import memory, processes  # noqa: E402
+
 from e2e import npm  # noqa: E402
 from e2e.serving import TRANSPORTS, connected  # noqa: E402
 from mcp_batteries.testing.wire import MODERN, StdioWire  # noqa: E402
@@ -67,21 +69,6 @@ def make(path: Path, journal: str = "delete") -> None:
         rows = ((n, f"name {n}", n * 1.25, "some words about it") for n in range(1, ROWS + 1))
         connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)
         connection.commit()
-
-
-def tree(pid: int) -> list[int]:
-    below = [int(w) for task in Path(f"/proc/{pid}/task").iterdir() for w in (task / "children").read_text().split()]
-    return [pid, *(item for child in below for item in tree(child))]
-
-
-def memory(pid: int) -> float:
-    """Proportional set size of the process and everything below it, in MB."""
-    total = 0
-    for item in tree(pid):
-        for line in Path(f"/proc/{item}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                total += int(line.split()[1])
-    return total / 1024
 
 
 @asynccontextmanager
@@ -162,7 +149,7 @@ LIMIT = 2
 
 def running(pid: int) -> bool:
     """Whether a process below `pid` is on a processor."""
-    for item in tree(pid)[1:]:
+    for item in processes(pid)[1:]:
         try:
             if Path(f"/proc/{item}/stat").read_text().rpartition(")")[2].split()[0] == "R":
                 return True

@@ -26,7 +26,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 import data  # noqa: E402
 from bench_http import load, started  # noqa: E402
-from driver import LEGACY, MODERN, Failed, Server, middle  # noqa: E402
+from driver import LEGACY, MODERN, Failed, Server, middle, processes  # noqa: E402
 from notices import follow, quiet  # noqa: E402
 
 from e2e.services import serving  # noqa: E402
@@ -191,8 +191,7 @@ async def _announced(size: int) -> Figures:
 
 def _spent(pid: int) -> float:
     """Processor seconds of a process and those it started, as far as they live."""
-    children = [child for file in Path(f"/proc/{pid}/task").glob("*/children") for child in file.read_text().split()]
-    return time.clock_gettime(~pid << 3 | 2) + sum(_spent(int(child)) for child in children)
+    return sum(time.clock_gettime(~item << 3 | 2) for item in processes(pid))
 
 
 def _memory(pid: int) -> float:

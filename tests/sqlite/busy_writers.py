@@ -17,6 +17,7 @@ from pathlib import Path
 
 import anyio
 
+from mcp_batteries.subscriptions.hub import REST_SECONDS
 from mcp_batteries.testing.wire import StdioWire
 from sqlite.serving import commit, served
 
@@ -94,6 +95,7 @@ async def beside(
 async def _told(wire: StdioWire, path: Path, number: int) -> float:
     while not await wire.silent("notifications/resources/updated"):
         wire.messages.clear()
+    await anyio.sleep(2 * REST_SECONDS)  # what follows a notice sooner is told at the end of the hub's rest
     wire.messages.clear()
     await commit(path, f"PRAGMA synchronous = off; UPDATE t0 SET x = 'told {number}' WHERE id = 1")
     committed = time.monotonic()
