@@ -64,13 +64,13 @@ class Broker:
 
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance
-        self.connections: set[Connection] = set()
+        self.connections: dict[Connection, None] = {}
         self.frozen_until = 0.0
         self.down_until = 0.0
         self.loses = self.doubles = self.reorders = 0.0
 
     def accept(self, message: bytes) -> None:
-        for connection in sorted(self.connections, key=lambda each: each.number):
+        for connection in list(self.connections):
             if self.chance.random() < self.loses:
                 continue
             for _ in range(1 + (self.chance.random() < self.doubles)):
@@ -112,11 +112,7 @@ class Pipe:
 
 
 class Connection:
-    numbers = 0
-
     def __init__(self, link: SimulatedLink, receive: Callable[[bytes], None]) -> None:
-        Connection.numbers += 1
-        self.number = Connection.numbers
         self.link, self.broker = link, link.broker
         self.lost = anyio.Event()
         self.acknowledged: dict[bytes, anyio.Event] = {}
@@ -124,7 +120,7 @@ class Connection:
         self.down = Pipe(self._down_clear, receive)
         self.replies = Pipe(self._down_clear, self._confirmed)
         self.open = True
-        self.broker.connections.add(self)
+        self.broker.connections[self] = None
 
     def _up_clear(self) -> float:
         return max(self.link.parted_until, self.link.frozen_until, self.broker.frozen_until)
@@ -146,7 +142,7 @@ class Connection:
     def close(self, *, told: bool = True) -> None:
         """The broker's end is gone; the replica hears of it unless its network is away or `told` is false."""
         self.open = False
-        self.broker.connections.discard(self)
+        self.broker.connections.pop(self, None)
         self.down.broken = self.replies.broken = True
         if told and self.link.parted_until <= anyio.current_time():
             self.lost.set()
@@ -225,6 +221,8 @@ class Listener:
     since: dict[str, float] = field(default_factory=dict)
     debts: dict[str, float] = field(default_factory=dict)
     """URI to the moment after which it must be told."""
+    own_seconds: float = 0.0
+    """What it has taken to read since the faults ended."""
 
 
 @dataclass(eq=False)
@@ -286,7 +284,9 @@ class World:
                 self.failure = self.broken(f"{replica.name} tells of {event.uri} to who did not ask")
             told = anyio.current_time()
             if self.chance.random() < 0.1:
-                await anyio.sleep(self.chance.choice((0.01, 0.3)))
+                seconds = self.chance.choice((0.01, 0.3))
+                await anyio.sleep(seconds)
+                listener.own_seconds += seconds
             if listener.debts.get(event.uri, math.inf) <= told:
                 del listener.debts[event.uri]
 

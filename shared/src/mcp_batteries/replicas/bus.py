@@ -46,7 +46,8 @@ _IDLE_BEATS = 10
 _BUSY_BEATS = 30
 """Beats that follow what was announced last."""
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 0.5
-"""Seconds between two tries to connect: less than the two within which subscriptions are to recover."""
+"""Seconds between the beginnings of two tries to connect, or a little after one that took longer: all in all less than
+the two within which subscriptions are to recover."""
 _GATHER_SECONDS = 0.1
 """From the first sign that something was lost until all look again: after a new link the signs come from everybody."""
 _MOST_UNSENT = 10_000
@@ -133,13 +134,14 @@ class RemoteBus(InMemorySubscriptionBus):
     async def _reconnect(self) -> None:
         wait = _FIRST_WAIT
         while True:
+            begun = anyio.current_time()
             reason = await self._use_link()
             if self.connected or not self._missed_before:
                 # Not the words of the library: they may hold the URL, and with it a password.
                 _log.warning("the bus is not there, this replica tells its own subscribers alone: %s", reason)
             wait = _FIRST_WAIT if self.connected else min(2 * wait, _LONGEST_WAIT)
             self._missed_before, self.connected = True, False
-            await anyio.sleep(wait)
+            await anyio.sleep(max(_FIRST_WAIT, begun + wait - anyio.current_time()))
 
     async def _use_link(self) -> str:
         """Connect, and use the link until it is lost; why it is."""

@@ -37,7 +37,7 @@ class Subscribers:
         self._sources = [Watched(source) for source in sources]
         self._missing = missing
         self._topics: dict[tuple[Watched | None, Hashable], Topic] = {}
-        self._subscribers: set[Subscriber] = set()
+        self._subscribers: dict[Subscriber, None] = {}
         self._resting: deque[tuple[float, Topic]] = deque()
         self._rest_wake = anyio.Event()
         self._turn = anyio.Lock()
@@ -84,12 +84,12 @@ class Subscribers:
 
     def attend(self, subscriber: Subscriber) -> None:
         """Pump `subscriber` in the background until `dismiss`."""
-        self._subscribers.add(subscriber)
+        self._subscribers[subscriber] = None
         if self._tasks is not None:
             self._tasks.start_soon(self._pump, subscriber)
 
     def dismiss(self, subscriber: Subscriber) -> None:
-        self._subscribers.discard(subscriber)
+        self._subscribers.pop(subscriber, None)
         subscriber.stop()
         self.unsubscribe_all(subscriber)
 
@@ -162,13 +162,13 @@ class Subscribers:
             if watched is not None:
                 watched.touch(key)
         events = topic.audience.setdefault(subscriber, ())
-        subscriber.topics.add(topic)
+        subscriber.topics[topic] = None
         if event is not None and event not in events:
             topic.audience[subscriber] = (*events, event)
         return topic
 
     def _remove(self, subscriber: Subscriber, topic: Topic) -> None:
-        subscriber.topics.discard(topic)
+        subscriber.topics.pop(topic, None)
         del topic.audience[subscriber]
         if not topic.audience:
             del self._topics[topic.watched, topic.key]

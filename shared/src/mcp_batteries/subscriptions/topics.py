@@ -66,7 +66,7 @@ class Subscriber:
     """
 
     def __init__(self, send: Callable[[ServerEvent], Awaitable[None]], *, echo: float = 0.0) -> None:
-        self.topics: set[Topic] = set()
+        self.topics: dict[Topic, None] = {}
         self.uris: dict[str, Topic] = {}
         self._send, self._echo = send, echo
         self._pending: dict[ServerEvent, None] = {}
