@@ -86,11 +86,10 @@ def test_the_end_may_come_in_the_middle_of_the_start(sign: str, scratch: Path) -
     assert str(folder) not in left
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's word that a parent died (prctl) is Linux's")
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX watches")
 def test_it_dies_with_its_process_however_that_dies(scratch: Path) -> None:
     cluster = Cluster()
     server = cluster.pid
     os.kill(cluster._process.pid, signal.SIGKILL)
-    until(lambda: not runs(server))
+    until(lambda: not runs(server) and list(scratch.iterdir()) == [])
     cluster.close()
-    assert list(scratch.iterdir()) == []

@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
+import pytest
 from anyio.abc import TaskStatus
 from mcp.client import Client
 from mcp.server.mcpserver import MCPServer
@@ -17,6 +18,16 @@ from mcp_batteries.subscriptions.hub import Hub
 
 SECONDS = 10
 ERAS = ["legacy", "2026-07-28"]
+MARKS = [
+    pytest.mark.anyio,
+    # The legacy verbs of the SDK's client, on purpose.
+    pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
+]
+
+
+@pytest.fixture(name="era", params=ERAS)
+def each_era(request: pytest.FixtureRequest) -> str:
+    return request.param
 
 
 class Script:

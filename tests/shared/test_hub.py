@@ -22,18 +22,10 @@ from mcp_batteries.protocol import RESOURCE_NOT_FOUND
 from mcp_batteries.sdk import lowlevel
 from mcp_batteries.subscriptions import hub as module
 from mcp_batteries.subscriptions.hub import Hub
-from shared.hearing import ERAS, SECONDS, Inbox, Script, listener, serve
+from shared.hearing import MARKS, SECONDS, Inbox, Script, listener, serve
+from shared.hearing import each_era as each_era
 
-pytestmark = [
-    pytest.mark.anyio,
-    # The legacy verbs of the SDK's client, on purpose.
-    pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
-]
-
-
-@pytest.fixture(params=ERAS)
-def era(request: pytest.FixtureRequest) -> str:
-    return request.param
+pytestmark = MARKS
 
 
 async def test_a_change_reaches_who_asked_and_nobody_else(era: str) -> None:

@@ -12,18 +12,10 @@ from mcp_types import INVALID_PARAMS
 
 from mcp_batteries.subscriptions import hub as module
 from mcp_batteries.subscriptions.topics import Subscriber
-from shared.hearing import ERAS, SECONDS, Script, listener, serve
+from shared.hearing import MARKS, SECONDS, Script, listener, serve
+from shared.hearing import each_era as each_era
 
-pytestmark = [
-    pytest.mark.anyio,
-    # The legacy verbs of the SDK's client, on purpose.
-    pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
-]
-
-
-@pytest.fixture(params=ERAS)
-def era(request: pytest.FixtureRequest) -> str:
-    return request.param
+pytestmark = MARKS
 
 
 async def test_a_burst_is_a_handful_of_notices_and_the_last_is_the_last() -> None:

@@ -36,7 +36,8 @@ KEYS = {
 
 def places(tmp_path: Path, platform: str = "linux") -> Places:
     home = tmp_path / "home"
-    return Places(home, platform, home / ".config", home / "AppData" / "Roaming", tmp_path / "notes")
+    data = home / "AppData"
+    return Places(home, platform, home / ".config", data / "Roaming", data / "Local", tmp_path / "notes")
 
 
 def parsed(host: str, text: str) -> dict[str, Any]:
@@ -83,13 +84,13 @@ def test_a_file_that_is_not_there_is_made_and_goes_again(host: str, platform: st
 
 
 @pytest.mark.parametrize("host", HOSTS)
-@pytest.mark.parametrize("style", ["as it is", "empty members", "no members", "empty"])
+@pytest.mark.parametrize("style", ["as it is", "with a mark", "empty members", "no members", "empty"])
 def test_what_is_there_stays_and_the_same_bytes_come_back(host: str, style: str, tmp_path: Path) -> None:
     where = places(tmp_path)
     path = where.file(host)
     path.parent.mkdir(parents=True)
-    before = existing(host).encode()
-    if style != "as it is":
+    before = existing(host).encode("utf-8-sig" if style == "with a mark" else "utf-8")
+    if style not in ("as it is", "with a mark"):
         key = KEYS.get(host, "mcpServers")
         text = {"empty members": f'{{"{key}": {{}}}}', "no members": "{}", "empty": ""}[style]
         text = {"codex": "", "goose": "extensions:\n" if style == "empty members" else ""}.get(host, text)
@@ -98,13 +99,28 @@ def test_what_is_there_stays_and_the_same_bytes_come_back(host: str, style: str,
     path.chmod(0o640)
     said = install(host, settings(), where)
     written = path.read_bytes()
-    found = parsed(host, written.decode())
+    found = parsed(host, written.decode("utf-8-sig"))
+    assert written.count("\ufeff".encode()) == before.count("\ufeff".encode())
     servers = found[KEYS.get(host, "mcpServers")]
-    assert "fs" in servers and (style != "as it is" or ("other" in servers and b"mine" in written))
+    assert "fs" in servers and (b"mine" not in before or ("other" in servers and b"mine" in written))
     assert (path.stat().st_mode & 0o777) in (0o640, 0o666)
     assert Path(said.partition("The file as it was: ")[2].partition(".\n")[0]).read_bytes() == before
     uninstall(host, settings(), where)
     assert path.read_bytes() == before
+
+
+def test_what_windows_installed_as_a_package_reads_another_file(tmp_path: Path) -> None:
+    where = places(tmp_path, "win32")
+    plain = where.file("claude-desktop")
+    (package := where.local / "Packages" / "Claude_pzs8sxrjxfjjc").mkdir(parents=True)
+    install("claude-desktop", settings(), where)
+    (file,) = package.rglob("claude_desktop_config.json")
+    assert file == where.file("claude-desktop") != plain and not plain.exists()
+    package.rename(package.with_name("Other_pzs8sxrjxfjjc"))
+    assert where.file("claude-desktop") == plain
+    (moved := package.with_name("Other_pzs8sxrjxfjjc")).rename(package)
+    assert not moved.exists() and str(file) in uninstall("claude-desktop", settings(), where)
+    assert not file.exists()
 
 
 @pytest.mark.parametrize("host", HOSTS)

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from mcp_batteries.errors import Problem, Refused
 from mcp_batteries.subscriptions.file_watcher import FileWatcher
+from mcp_fs.engine.marks import is_hidden
 from mcp_fs.engine.names import may_have_another_spelling
 from mcp_fs.engine.service import Engine
-from mcp_fs.paths import for_system
+from mcp_fs.paths import file_uri, for_system
 from mcp_fs.policy import Policy
 from mcp_fs.settings import Settings
 
@@ -62,17 +63,27 @@ class _Watched:
 def demonstration(settings: Settings) -> tuple[str, Callable[[], None]] | None:
     """For `--check`: setting a folder's times to what they are changes nothing a person sees, and is noticed.
 
-    Windows has no time of that change itself: there the folder gets the next time that NTFS can tell, 100 ns on.
+    Windows has no time of that change itself: there the folder gets the next time that NTFS can tell, 100 ns on. And it
+    tells at once of what is in a watched folder, not of that folder: a folder in the served one shows what users see.
     """
-    root = Policy(settings).roots[0]
-    times = os.stat(root.path)
+    path = Policy(settings).roots[0].path
+    if sys.platform == "win32":
+        path = _folder_in(path) or path
+    times = os.stat(path)
     step = 100 if sys.platform == "win32" else 0
 
     def touch() -> None:
-        os.utime(root.path, ns=(times.st_atime_ns, times.st_mtime_ns + step))
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns + step))
 
     try:
-        os.utime(root.path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
     except PermissionError:
         return None
-    return root.uri, touch
+    return file_uri(path), touch
+
+
+def _folder_in(path: str) -> str | None:
+    """A folder that people see and that is no link or junction."""
+    with os.scandir(path) as entries:
+        found = (entry.path for entry in entries if not is_hidden(entry) and entry.is_dir(follow_symlinks=False))
+        return next((folder for folder in found if os.path.realpath(folder) == folder), None)

@@ -50,6 +50,9 @@ _RESTART = {
     "continue": "reload the window; it works in agent mode",
 }
 
+_MARK = "\ufeff"
+"""What some editors on Windows put before a file in UTF-8; it stays there."""
+
 
 @dataclass(frozen=True)
 class Places:
@@ -57,7 +60,7 @@ class Places:
 
     Attributes:
         platform: as `sys.platform` says it.
-        roaming: `%APPDATA%` on Windows.
+        roaming, local: `%APPDATA%` and `%LOCALAPPDATA%` on Windows.
         notes: the folder for what was installed.
     """
 
@@ -65,6 +68,7 @@ class Places:
     platform: str
     config: Path
     roaming: Path
+    local: Path
     notes: Path
 
     @classmethod
@@ -76,6 +80,7 @@ class Places:
             sys.platform,
             Path(environment.get("XDG_CONFIG_HOME") or home / ".config"),
             Path(environment.get("APPDATA") or home / "AppData" / "Roaming"),
+            Path(environment.get("LOCALAPPDATA") or home / "AppData" / "Local"),
             user_data_path("mcp-batteries", appauthor=False) / "installed",
         )
 
@@ -86,6 +91,13 @@ class Places:
         if self.platform == "darwin":
             return self.home.joinpath("Library", "Application Support", *names)
         return self.config.joinpath(*names)
+
+    def _packaged(self, package: str) -> Path | None:
+        """Where Windows keeps what a program that was installed as a package (MSIX) takes for `%APPDATA%\\NAME`."""
+        if self.platform != "win32":
+            return None
+        found = sorted(self.local.glob(f"Packages/{package}"))
+        return found[0] / "LocalCache" / "Roaming" / package.partition("_")[0] if found else None
 
     def file(self, host: str) -> Path:
         """The configuration file of `host` for this user.
@@ -98,7 +110,7 @@ class Places:
             case "vscode":
                 return self.application("Code", "User", "mcp.json")
             case "claude-desktop":
-                return self.application("Claude", "claude_desktop_config.json")
+                return (self._packaged("Claude_*") or self.application("Claude")) / "claude_desktop_config.json"
             case "claude-code":
                 return self.home / ".claude.json"
             case "cursor":
@@ -156,7 +168,7 @@ def install(host: str, settings: Settings, places: Places) -> str:
     path = _real(places.file(host))
     note = _note(host, settings, places)
     if note.exists():
-        _take_out(note, path)
+        _take_out(note)
     before = _read(path)
     held = before or ""
     pieces = list(_pieces(host, name, held, text, path)) if held.strip() else [_Piece(len(held), text + "\n")]
@@ -202,9 +214,7 @@ def uninstall(host: str, settings: Settings, places: Places) -> str:
             f"{settings.COMMAND} --install {host} has written nothing here.",
             f"Remove the entry from {places.file(host)} by hand.",
         )
-    path = _real(places.file(host))
-    _take_out(note, path)
-    return f"Took the entry out of {path}."
+    return f"Took the entry out of {_take_out(note)}."
 
 
 class _Piece(NamedTuple):
@@ -217,8 +227,10 @@ def _note(host: str, settings: Settings, places: Places) -> Path:
     return places.notes / f"{settings.COMMAND}.{host}.json"
 
 
-def _take_out(note: Path, path: Path) -> None:
+def _take_out(note: Path) -> Path:
+    """The file out of which what `note` tells of was taken; the host's may be another one by now."""
     told = cast("dict[str, Any]", json.loads(note.read_text("utf-8")))
+    path = Path(told["file"])
     now = _read(path)
     # The same as before: the file was not written, or somebody else took the entry out.
     if now is not None and now != _read(note.with_suffix(".backup")):
@@ -237,6 +249,7 @@ def _take_out(note: Path, path: Path) -> None:
             path.unlink()
     note.unlink()
     note.with_suffix(".backup").unlink(missing_ok=True)
+    return path
 
 
 def _pieces(host: str, name: str, before: str, text: str, path: Path) -> Iterator[_Piece]:
@@ -287,7 +300,7 @@ def _indented(value: Any, depth: int) -> str:
 class _Json:
     """JSON with comments and trailing commas, as hosts write it: where its outermost members begin."""
 
-    _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|[{}\[\]:,]|[^\s{}\[\]:,"/]+', re.DOTALL)
+    _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|[{}\[\]:,\ufeff]|[^\s{}\[\]:,"/\ufeff]+', re.DOTALL)
 
     def __init__(self, text: str, path: Path) -> None:
         self.members: dict[str, int] = {}
@@ -298,7 +311,7 @@ class _Json:
         depth, key = 0, ""
         for found in self._TOKEN.finditer(text):
             token = found[0]
-            if token.startswith(("//", "/*")):
+            if token.startswith(("//", "/*")) or token == _MARK:
                 continue
             if token in "}]" and plain and plain[-1] == ",":
                 plain.pop()
@@ -324,9 +337,9 @@ class _Json:
 
 def _in_yaml(name: str, before: str, text: str, path: Path) -> _Piece:
     lines = text.split("\n")
-    head = re.search(r"^extensions:[ \t]*(#[^\n]*)?\n", before, re.MULTILINE)
+    head = re.search(r"^\ufeff?extensions:[ \t]*(#[^\n]*)?\n", before, re.MULTILINE)
     if head is None:
-        if re.search(r"^extensions:", before, re.MULTILINE):
+        if re.search(r"^\ufeff?extensions:", before, re.MULTILINE):
             raise Unavailable(
                 f"{path} lists its extensions on one line.", "Give each a line of its own, then try again."
             )
@@ -356,7 +369,7 @@ def _check(host: str, name: str, after: str, path: Path) -> None:
 
 def _toml(text: str, path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(text)
+        return tomllib.loads(text.removeprefix(_MARK))
     except tomllib.TOMLDecodeError as error:
         raise Unavailable(f"{path} cannot be understood: {error}.", "Mend the file, then try again.") from None
 

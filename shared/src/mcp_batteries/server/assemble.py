@@ -40,7 +40,7 @@ from mcp_batteries.server.own_settings import OwnSettings
 from mcp_batteries.server.skills import SkillsExtension, SkillSource
 from mcp_batteries.server.tool import Consent, Explain, StrictTool, strict_tool
 from mcp_batteries.server.verifier import Verifier
-from mcp_batteries.settings import Settings
+from mcp_batteries.settings import Settings, open_text
 from mcp_batteries.subscriptions.hub import Hub, Source
 
 __all__ = ["Assembled", "ServerSettings", "assemble"]
@@ -332,7 +332,7 @@ def _state_security(path: str | None) -> RequestStateSecurity | None:
     if path is None:
         return None  # The SDK makes a key of this process's own.
     try:
-        with open(path, encoding="utf-8") as file:
+        with open_text(path) as file:
             keys = [line.strip() for line in file if line.strip() and not line.startswith("#")]
         return RequestStateSecurity(keys=keys)
     except OSError as problem:

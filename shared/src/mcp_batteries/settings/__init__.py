@@ -22,6 +22,7 @@ from mcp_batteries.settings.declared import (
     variable,
 )
 from mcp_batteries.settings.paths import absolute
+from mcp_batteries.settings.text_files import open_text
 
 __all__ = [
     "SETTINGS_URI",
@@ -35,6 +36,7 @@ __all__ = [
     "file_variable",
     "load",
     "masked",
+    "open_text",
     "passwords",
     "variable",
 ]

@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 
 from mcp_batteries.errors import reason
 from mcp_batteries.settings.declared import Positional, Secret, Settings, Short, file_variable, variable
+from mcp_batteries.settings.text_files import open_text
 
 __all__ = ["load"]
 
@@ -162,7 +163,7 @@ def _secrets_in_files(kind: type[Settings]) -> dict[str, str | list[str]]:
     for name in _secret_settings(kind):
         if path := os.environ.get(file_variable(kind, name)):
             try:
-                with open(path, encoding="utf-8") as file:
+                with open_text(path) as file:
                     text = file.read().strip()
             except (OSError, UnicodeDecodeError) as problem:
                 why = reason(problem) if isinstance(problem, OSError) else "it is not UTF-8"

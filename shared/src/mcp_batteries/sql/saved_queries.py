@@ -22,6 +22,7 @@ from keyword import iskeyword
 from typing import Any, Literal, cast
 
 from mcp_batteries.errors import Invalid, Problem, quote
+from mcp_batteries.settings import open_text
 
 __all__ = ["Parameter", "SavedQueries", "SavedQuery", "parse"]
 
@@ -175,7 +176,7 @@ class SavedQueries:
                 self._complain(path, "Its name is another one's: rename the file.")
                 continue
             try:
-                with open(path, encoding="utf-8") as file:  # noqa: ASYNC230 - small local files, rarely
+                with open_text(path) as file:  # small local files, rarely
                     query = parse(name, file.read(_MOST_BYTES))
                 await self._compile(query)
                 now[name] = query

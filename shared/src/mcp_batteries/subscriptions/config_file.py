@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from typing import Any, Generic, TypeVar
 
 from mcp_batteries.errors import reason
+from mcp_batteries.settings import open_text
 
 __all__ = ["ConfigFile"]
 
@@ -42,8 +43,8 @@ class ConfigFile(ABC, Generic[T]):
             return False
         before = (self._found, self.problem)
         try:
-            with open(self.path, "rb") as file:
-                self._found, self.problem = self.entries(tomllib.load(file)), None
+            with open_text(self.path) as file:
+                self._found, self.problem = self.entries(tomllib.loads(file.read())), None
         except FileNotFoundError:
             self.problem = "it does not exist."
         except OSError as error:

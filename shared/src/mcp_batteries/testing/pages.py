@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import ntpath
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, get_args
@@ -81,12 +82,15 @@ _HELPS = {
         """\
 1. **The file** is `~/Library/Application Support/Claude/claude_desktop_config.json` on macOS and
    `%APPDATA%\\Claude\\claude_desktop_config.json` on Windows. Settings, Developer, Edit Config makes
-   it and shows where it is.""",
+   it and shows where it is. Installed on Windows since February 2026, Claude Desktop is a package, which reads
+   `%LOCALAPPDATA%\\Packages\\Claude_pzs8sxrjxfjjc\\LocalCache\\Roaming\\Claude\\claude_desktop_config.json`
+   instead: where a folder `Claude_…` is in `Packages`, that is the file.""",
         """\
 2. **Merge.** In an empty file paste the whole entry. If `mcpServers` is there already, copy only what stands inside the
    entry's own `mcpServers`, and put a comma between it and its neighbour.""",
         """\
-3. **Absolute paths.** Claude Desktop does not have your shell's path: in place of `uvx` write what `which uvx` prints.\
+3. **Absolute paths.** Claude Desktop does not have your shell's path: in place of `uvx` write what `which uvx`
+   prints, on Windows `where.exe uvx`.\
 """,
         """\
 4. **Restart.** Quit Claude Desktop, also from its tray icon or menu bar, and open it again. The server's tools are
@@ -99,6 +103,10 @@ _HELPS = {
     ),
 }
 """What else is worth knowing about a host, in lines."""
+
+
+_PATH = re.compile(r"[\w%.]*\\[\w%.\\]*\w", re.ASCII)
+"""A path on Windows in a sentence."""
 
 
 class _Way(NamedTuple):
@@ -187,7 +195,7 @@ the other servers differ in the name and the arguments, as on each host's own pa
         "",
     ]
     for host in get_args(Host):
-        there = language.say(place(host, windows=True)).replace("\\", "\\\\")
+        there = _PATH.sub(r"`\g<0>`", language.say(place(host, windows=True)))
         lines += [f"## [{TITLES[host]}]({host}{language.suffix}.md)", ""]
         lines += [language.say("The entry goes into {place}.", place=there), ""]
         lines += _fenced(FENCES.get(host, "json"), starting(host, server.name, words))

@@ -13,10 +13,10 @@ import logging
 import os
 from collections.abc import Hashable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 
 from mcp_batteries.errors import Problem, Unavailable
+from mcp_batteries.settings import open_text
 from mcp_github.policy import Policy
 
 __all__ = ["Hint", "Inbox"]
@@ -143,8 +143,11 @@ def _in(payload: Any, *names: str) -> Any:
 
 
 def _secret(file: str | None) -> bytes:
+    text = os.environ.get(_VARIABLE, "")
     try:
-        text = Path(file).read_text("utf-8") if file else os.environ.get(_VARIABLE, "")
+        if file:
+            with open_text(file) as opened:
+                text = opened.read()
     except (OSError, UnicodeDecodeError):
         raise Unavailable("The file of `--inbox-secret-file` cannot be read.") from None
     if not text.strip():

@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol
 from mcp_batteries.errors import Problem, Refused, Unavailable
 from mcp_batteries.executables import NO_WINDOW, find_executable
 from mcp_batteries.limits import in_thread
+from mcp_batteries.settings import open_text
 from mcp_github.engine.login import DeviceLogin
 from mcp_github.engine.response import VERSION
 from mcp_github.policy import ApiUrl
@@ -211,7 +212,7 @@ class Credentials:
 
 def _read(path: str, what: str) -> str:
     try:
-        with open(path, encoding="utf-8") as file:
+        with open_text(path) as file:
             text = file.read().strip()
     except (OSError, UnicodeDecodeError):
         text = ""

@@ -1,8 +1,9 @@
 """A PostgreSQL of our own in a private folder, run by a small process of its own.
 
 The process makes the cluster, starts it, and stops it and removes the folder when its standard input ends, also in the
-middle of the start. Its input ends with the process that started it, however that ends. PostgreSQL refuses to run as
-root, so a root's cluster belongs to `nobody`. It needs the standard library only: run it as a script.
+middle of the start. Its input ends with the process that started it, however that ends; should it be killed itself, a
+shell that waits for its end does the same. PostgreSQL refuses to run as root, so a root's cluster belongs to `nobody`.
+It needs the standard library only: run it as a script.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from typing import Any
 
 __all__ = ["free_port", "keep"]
@@ -24,6 +24,14 @@ __all__ = ["free_port", "keep"]
 _SECONDS = 120
 _QUICK = ["-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off", "-c", "max_wal_size=256MB"]
 
+# Who is killed and waited for by nobody stays a number: five seconds, then the folder goes all the same.
+_GUARD = """
+read -r _
+kill -QUIT "$0"
+tries=50
+while [ $tries -gt 0 ] && kill -0 "$0"; do sleep 0.1; tries=$((tries - 1)); done
+rm -rf "$1"
+"""
 
 _ended = threading.Event()
 """Standard input has ended: nobody wants the cluster any more."""
@@ -44,7 +52,7 @@ def keep(folder: str, programs: str, password: str, script: str, options: list[s
         options: more of `postgres`.
     """
     data = os.path.join(folder, "data")
-    server = None
+    server = guard = None
     threading.Thread(target=_await_end, daemon=True).start()
     try:
         as_whom, programs = _as_whom(folder, programs)
@@ -61,9 +69,9 @@ def keep(folder: str, programs: str, password: str, script: str, options: list[s
         with open(os.path.join(folder, "log"), "wb") as log:
             server = subprocess.Popen(
                 [*command, *private, *_QUICK, *options], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder,
-                preexec_fn=_ends_with_parent(),
                 **as_whom,
             )  # fmt: skip
+        guard = _guard(server, folder)
         _until_ready(server, data)
         environment = {**os.environ, "PGPASSWORD": password}
         ask = ["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", str(port), "-U", "postgres"]
@@ -76,6 +84,9 @@ def keep(folder: str, programs: str, password: str, script: str, options: list[s
         _tell({"error": str(error)[:2000]})
         return 1
     finally:
+        if guard is not None:
+            guard.kill()
+            guard.wait()
         if server is not None:
             _stop(server)
         shutil.rmtree(folder, ignore_errors=True)
@@ -93,15 +104,14 @@ def _await_end() -> None:
             os.killpg(child.pid, signal.SIGKILL) if os.name == "posix" else child.kill()
 
 
-def _ends_with_parent() -> Callable[[], None] | None:
-    """What a child calls so that the kernel stops it when this process is killed (prctl(2), PR_SET_PDEATHSIG)."""
-    if sys.platform != "linux":
+def _guard(server: subprocess.Popen[Any], folder: str) -> subprocess.Popen[bytes] | None:
+    """What stops the server and removes the folder once this process has been killed: then its input ends."""
+    if os.name != "posix":
         return None
-    import ctypes
-
-    # Looked up here: the child is another user already, who may not read our libraries.
-    prctl = ctypes.CDLL(None).prctl
-    return lambda: prctl(1, int(signal.SIGQUIT))
+    return subprocess.Popen(
+        ["/bin/sh", "-c", _GUARD, str(server.pid), folder], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL, cwd="/", start_new_session=True,
+    )  # fmt: skip
 
 
 def _as_whom(folder: str, programs: str) -> tuple[dict[str, Any], str]:

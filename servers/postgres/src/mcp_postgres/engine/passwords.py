@@ -20,6 +20,7 @@ from psycopg import pq
 
 from mcp_batteries.errors import Unavailable, reason
 from mcp_batteries.executables import NO_WINDOW
+from mcp_batteries.settings import open_text
 
 __all__ = ["Passwords"]
 
@@ -93,7 +94,7 @@ def _failed(why: str) -> Unavailable:
 
 def _written(file: str) -> str:
     try:
-        with open(file, encoding="utf-8") as opened:
+        with open_text(file) as opened:
             return opened.read().strip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
         why = reason(error) if isinstance(error, OSError) else str(error)

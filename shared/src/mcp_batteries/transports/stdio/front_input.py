@@ -72,7 +72,8 @@ else:
             """What has come, b"" at the end; None if nothing has, with `wait` it is waited for."""
             while True:
                 ready = dict(self._poll.poll(_LOOK_SECONDS * 1000 if wait else 0))
-                if ready.get(1) or os.getppid() != self._parent:
+                # macOS answers with POLLNVAL for a terminal and for /dev/null, which are read all the same.
+                if ready.get(1, 0) & (select.POLLERR | select.POLLHUP) or os.getppid() != self._parent:
                     os._exit(0)
                 if 0 in ready:
                     return os.read(0, _CHUNK)

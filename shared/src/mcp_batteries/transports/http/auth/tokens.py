@@ -23,6 +23,7 @@ from datetime import UTC, date, datetime, timedelta
 from mcp.server.auth.provider import AccessToken
 
 from mcp_batteries.errors import Invalid, Unavailable, quote, reason
+from mcp_batteries.settings import open_text
 from mcp_batteries.subscriptions.file_watcher import follow_file
 
 __all__ = ["Tokens", "new_token"]
@@ -122,7 +123,7 @@ class Tokens:
     def _load(self) -> None:
         entries = list(self._given)
         if self._path is not None:
-            with open(self._path, encoding="utf-8", errors="replace") as file:
+            with open_text(self._path, errors="replace") as file:
                 entries += _read(file)
         self._entries = entries
 
