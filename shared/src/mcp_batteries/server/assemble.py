@@ -37,6 +37,7 @@ from mcp_batteries.server.introduction import introduce
 from mcp_batteries.server.list_changes import Following, change_tools
 from mcp_batteries.server.origins import Origins
 from mcp_batteries.server.own_settings import OwnSettings
+from mcp_batteries.server.revisions import in_its_revision
 from mcp_batteries.server.skills import SkillsExtension, SkillSource
 from mcp_batteries.server.tool import Consent, Explain, StrictTool, strict_tool
 from mcp_batteries.server.verifier import Verifier
@@ -294,7 +295,12 @@ def assemble(
             tools=list[Tool](tools),
             subscriptions=hub.bus,
             request_state_security=_state_security(settings.state_key_file),
-            middleware=[*([several.passing] if CALL_TOOLS in names else []), *([audit] if audit else []), *middleware],
+            middleware=[
+                in_its_revision,
+                *([several.passing] if CALL_TOOLS in names else []),
+                *([audit] if audit else []),
+                *middleware,
+            ],
             extensions=[*([Apps()] if catalog.views else []), *([SkillsExtension(skills)] if skills else [])],
             cache_hints={method: _LASTING for method in _FIXED if not (tools_change and method == "tools/list")},
             lifespan=_lifespan([*([audit] if audit else []), *opens], hub),
