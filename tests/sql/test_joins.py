@@ -15,8 +15,7 @@ def test_the_shortest_way_is_told_as_sql() -> None:
     ]  # fmt: skip
     assert joins(keys, "customers") == [
         "items: JOIN orders ON orders.customer_id = customers.id JOIN items ON items.order_id = orders.id",
-        "products: JOIN orders ON orders.customer_id = customers.id JOIN items ON items.order_id = orders.id "
-        "JOIN products ON items.product_id = products.id",
+        "products: as to items, then JOIN products ON items.product_id = products.id",
     ]
     # What is joined directly is told with the table itself.
     assert [line.partition(":")[0] for line in joins(keys, "items")] == ["customers", "makers", "cities"]

@@ -103,10 +103,10 @@ async def test_tables_tell_how_they_are_joined(shop: Path) -> None:
         said = text_of(await wire.call("get_table", table="customers")).partition("joined through others:\n")[2]
         to_items = "JOIN orders ON orders.customer_id = customers.id JOIN items ON items.order_id = orders.id"
         assert said.startswith(
-            f"- items: {to_items}\n- products: {to_items} "
+            f"- items: {to_items}\n- products: as to items, then "
             "JOIN products ON items.product_id = products.id /* by name */\ndefinition:"
         )
-        way = said.splitlines()[1].partition(": ")[2]
+        way = f"{to_items} {said.splitlines()[1].partition('then ')[2]}"
         assert not (await wire.call("query_rows", sql=f"SELECT products.* FROM customers {way}")).get("isError")
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-__all__ = ["new_file", "served_file"]
+__all__ = ["Fails", "new_file", "served_file"]
 
 _NEW_MEANS_NEW = sys.platform != "win32"
 """Whether O_EXCL refuses a link that leads to nothing, as POSIX asks; Windows makes the file it leads to."""

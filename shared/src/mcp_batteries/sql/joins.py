@@ -74,7 +74,8 @@ def joins(
 ) -> list[str]:
     """For tables that `table` is joined with only through others: the shortest way there, as SQL.
 
-    Where several keys join the same two tables, the others follow the first as a comment.
+    A way that goes on behind one of these tables says so, instead of repeating it. Where several keys join the same two
+    tables, the others follow the first as a comment.
 
     Args:
         spelled: names as SQL takes them; by default they are quoted where they need it.
@@ -92,6 +93,7 @@ def joins(
             # What the schema says comes before what names suggest.
             ways.insert(0 if key.sure and ways and ways[0].endswith("*/") else len(ways), on)
     ways_to: dict[str, list[str]] = {table: []}
+    behind: dict[str, str] = {}
     front = [table]
     for _ in range(steps):
         following: list[str] = []
@@ -100,9 +102,14 @@ def joins(
                 if there not in ways_to:
                     also = f" /* or {'; '.join(way.removesuffix(' /* by name */') for way in ways[1:])} */"
                     ways_to[there] = [*ways_to[here], f"JOIN {spell(there)} ON {ways[0]}{also if ways[1:] else ''}"]
+                    behind[there] = here
                     following.append(there)
         front = following
-    return [f"{name}: {' '.join(way)}" for name, way in ways_to.items() if len(way) > 1][:_LINES]
+    return [
+        f"{name}: {' '.join(way)}" if len(way) == 2 else f"{name}: as to {behind[name]}, then {way[-1]}"
+        for name, way in ways_to.items()
+        if len(way) > 1
+    ][:_LINES]
 
 
 def _quoted(name: str) -> str:

@@ -198,7 +198,8 @@ class _Work:
         if self.reshapes:
             await session.simple("ROLLBACK TO SAVEPOINT mcp_before")
             back += await self.effects.back(objects)
-        if any(step.rows for step in steps):
+        only_tried = isinstance(self.wanted, Writes) and self.wanted.role is not None
+        if not only_tried and any(step.rows and step.what != "SELECT" for step in steps):
             back.append("-- rows: no statement brings back what was there; copy the table before, or use a backup")
         await session.simple("ROLLBACK")
         return Change(steps, dry_run, told, samples, findings, back)

@@ -7,15 +7,16 @@ STDIN`. A query is admitted as every query is, and only then stands inside of CO
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import aclosing, closing
 from typing import Any, BinaryIO, cast
 
 import psycopg
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable, quote, reason
-from mcp_batteries.limits import in_thread
+from mcp_batteries.limits import Stop, in_thread
 from mcp_batteries.sql.files import new_file, served_file
+from mcp_batteries.sql.records import csv_records, csv_texts, json_records
 from mcp_postgres.engine.admission import Limits, admit, judge, opening, own_names
 from mcp_postgres.engine.catalog import as_json, find_table
 from mcp_postgres.engine.cells import MASK, Column
@@ -24,7 +25,7 @@ from mcp_postgres.engine.connections import Connections, Session
 from mcp_postgres.engine.errors import Missing, placed, problem
 from mcp_postgres.engine.pages import rows_of
 from mcp_postgres.engine.parquet import parquet_records, types_of, write_parquet
-from mcp_postgres.engine.records import LOOKED_AT, created, csv_records, json_records
+from mcp_postgres.engine.records import column_name, created, loaded
 from mcp_postgres.models import Export, Import
 from mcp_postgres.policy import ImportTable, NewFile, ReadStatement, ServedFile, of_ours
 from mcp_postgres.split import split
@@ -34,7 +35,8 @@ __all__ = ["export_rows", "import_rows"]
 
 _MOST = 1_000_000_000
 """Bytes of an export."""
-_CHUNK = 1 << 18
+_ENDS = {"\\.": '"\\."'}
+"""What PostgreSQL before version 18 takes for the end of the records, and how it is a text."""
 _BATCH = 500
 """Records that are read at once."""
 _AS_CSV = "COPY (\n{sql}\n) TO STDOUT (FORMAT csv, HEADER, ENCODING 'UTF8')"
@@ -45,7 +47,8 @@ _AS_JSON = (
 )
 _COLUMNS = """
 SELECT coalesce(json_agg(json_build_object('name', a.attname, 'spelled', quote_ident(a.attname), 'category',
-    t.typcategory, 'json', t.oid IN (114, 3802), 'needed', a.attnotnull, 'fields', (SELECT json_agg(f.attname ORDER BY
+    t.typcategory, 'never_empty', t.typcategory IN ('N', 'B', 'D', 'T') OR t.oid IN (114, 2950, 3802),
+    'json', t.oid IN (114, 3802), 'needed', a.attnotnull, 'fields', (SELECT json_agg(f.attname ORDER BY
         f.attnum) FROM pg_attribute f JOIN pg_type r ON r.typrelid = f.attrelid WHERE r.oid IN (t.oid, t.typelem)
         AND r.typtype = 'c' AND f.attnum > 0 AND NOT f.attisdropped)) ORDER BY a.attnum), '[]')::text
 FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
@@ -109,15 +112,12 @@ async def import_rows(
         Problem: the file can't be read, or its records don't fit; nothing is changed then.
     """
     is_csv, is_parquet = (file.name.lower().endswith(ending) for ending in (".csv", ".parquet"))
-    records_of = csv_records if is_csv else parquet_records if is_parquet else json_records
     types: list[str | None] = []
+    fields: list[Any] | None = None
     first, role, name = opening(limits, write=True), table.database.role, table.database.name
     with served_file(file.folder, file.name, _fails, reason) as raw:
-        looked = await in_thread(lambda stop: _first(records_of, raw))
-        if is_parquet and table.make:
-            types = await in_thread(lambda stop: types_of(raw))
-    if not looked:
-        raise Invalid(f"{quote(file.name)} has no records.", "The first line of a .csv names the columns.")
+        if not await in_thread(lambda stop: _first(raw, file)):
+            raise Invalid(f"{quote(file.name)} has no records.", "The first line of a .csv names the columns.")
     async with connections.session(first, seconds=limits.seconds, role=role) as session:
         mark = await session.value(MARK) or ""
         made: str | None = None
@@ -128,7 +128,12 @@ async def import_rows(
                 way = "With `--write` and `--ddl` a new one can be made of the file."
                 raise NotFound(missing.what, f"{missing.fix} {way}") from None
             spelled = ".".join(_quoted(part) for part in (table.schema or "public", table.name))
-            made = created(spelled, looked[0], looked[1:], typed=not is_csv, types=types)
+            with served_file(file.folder, file.name, _fails, reason) as raw:
+                if is_parquet:
+                    types = await in_thread(lambda stop: types_of(raw))
+                fields, made = await in_thread(
+                    lambda stop: _guessed(spelled, raw, file, stop, typed=not is_csv, types=types)
+                )
             try:
                 await session.together((made, ()))
             except psycopg.Error as error:
@@ -136,7 +141,10 @@ async def import_rows(
             found = await find_table(session, table)
         if found["kind"] not in ("table", "partitioned table"):
             raise Refused(f"{quote(table.name)} is a {found['kind']}.", "Rows are copied into tables.")
-        columns = _matched(table, await as_json(session, _COLUMNS, found["oid"]), looked[0])
+        if fields is None:
+            with served_file(file.folder, file.name, _fails, reason) as raw:
+                fields = await in_thread(lambda stop: _first(raw, file))
+        columns = _matched(table, await as_json(session, _COLUMNS, found["oid"]), fields)
         names = ", ".join(column["spelled"] for column in columns)
         try:
             # What hangs on the table runs as for any other change.
@@ -150,7 +158,8 @@ async def import_rows(
                     count = await _copy_csv(session, target, raw, columns)
                 else:
                     # Parquet has JSON as text, where JSON has texts.
-                    count = await _copy_records(session, target, records_of(raw), columns, spelled=is_parquet)
+                    records = _records_of(raw, file, fields)
+                    count = await _copy_records(session, target, records, columns, spelled=is_parquet)
             await session.simple(DEFERRED)
             await own_names(session)
             if made is None and (touched := await session.value(TOUCHED, mark)):
@@ -166,23 +175,55 @@ async def import_rows(
     return Import(found["spelled"], [column["name"] for column in columns], count, dry_run, made)
 
 
-def _first(records_of: Callable[[BinaryIO], Generator[list[Any]]], raw: BinaryIO) -> list[list[Any]]:
-    """The names, and the records that types are guessed from."""
-    with closing(records_of(raw)) as records:
-        return list(itertools.islice(records, LOOKED_AT + 1))
+def _records_of(
+    raw: BinaryIO, file: ServedFile, fields: list[Any] | None = None, *, grows: bool = False
+) -> Generator[list[Any]]:
+    if file.name.lower().endswith(".csv"):
+        return csv_records(raw, _fails)
+    if file.name.lower().endswith(".parquet"):
+        return parquet_records(raw)
+    return json_records(raw, _fails, loaded, fields, grows=grows)
+
+
+def _first(raw: BinaryIO, file: ServedFile) -> list[Any]:
+    """The names of the fields."""
+    with closing(_records_of(raw, file)) as records:
+        return next(records, list[Any]())
+
+
+def _guessed(
+    table: str, raw: BinaryIO, file: ServedFile, stop: Stop, *, typed: bool, types: Sequence[str | None]
+) -> tuple[list[Any], str]:
+    def polled() -> Generator[list[Any]]:
+        for number, record in enumerate(records):
+            if not number % _BATCH:
+                stop.check()
+            yield record
+
+    with closing(_records_of(raw, file, grows=True)) as records:
+        return created(table, polled(), typed=typed, types=types)
 
 
 async def _copy_csv(session: Session, target: str, raw: BinaryIO, columns: Sequence[dict[str, Any]]) -> int:
-    """The file as it is: PostgreSQL reads it. An empty field is NULL, but text where the column takes no NULL."""
-    texts = [column["spelled"] for column in columns if column["needed"] and column["category"] == "S"]
-    force = f", FORCE_NOT_NULL ({', '.join(texts)})" if texts else ""
-    cursor = session.cursor()
-    if raw.read(3) != b"\xef\xbb\xbf":
-        raw.seek(0)
-    sql = f"COPY {target} (FORMAT csv, HEADER, ENCODING 'UTF8'{force})"
-    async with cursor.copy(sql.encode()) as copy:
-        while block := await in_thread(lambda stop: raw.read(_CHUNK)):
-            await copy.write(block)
+    """An empty field is NULL, but text where the column takes no NULL; an empty text is NULL where no type has one."""
+    options = ["FORMAT csv", "HEADER", "ENCODING 'UTF8'"]
+    for option, names in (
+        ("FORCE_NOT_NULL", [column["spelled"] for column in columns if column["needed"] and column["category"] == "S"]),
+        ("FORCE_NULL", [column["spelled"] for column in columns if column["never_empty"]]),
+    ):
+        options += [f"{option} ({', '.join(names)})"] if names else []
+    cursor, sent = session.cursor(), 0
+    with closing(csv_texts(raw, _fails)) as records:
+        async with cursor.copy(f"COPY {target} ({', '.join(options)})".encode()) as copy:
+            while batch := await in_thread(lambda stop: list(itertools.islice(records, _BATCH))):
+                sent += len(batch)
+                # PostgreSQL wants all lines to end as the first does.
+                await copy.write("".join(f"{_ENDS.get(text, text)}\n" for _, text in batch).encode())
+    if cursor.rowcount != sent - 1:  # PostgreSQL before 18 takes a line of two characters for the end
+        raise Invalid(
+            f"PostgreSQL reads {cursor.rowcount:,} of {sent - 1:,} records.",
+            "A line that is `\\.` ends them: change it.",
+        )
     return cursor.rowcount
 
 
@@ -228,7 +269,7 @@ def _matched(table: ImportTable, columns: Sequence[dict[str, Any]], fields: Sequ
     found: list[dict[str, Any]] = []
     for field in fields:
         word = str(field)
-        column = exact.get(word) or exact.get(word.strip()) or known.get(word.strip().lower())
+        column = exact.get(word) or exact.get(column_name(word)) or known.get(word.strip().lower())
         if column is None:
             listed = ", ".join(quote(column["name"]) for column in columns[:50])
             raise Invalid(f"{quote(table.name)} has no column {quote(word)}.", f"It has: {listed}.")
@@ -242,7 +283,10 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-_KINDS = {"conflict": Conflict, "not_found": NotFound, "refused": Refused, "unavailable": Unavailable}
+_KINDS = {
+    "conflict": Conflict, "invalid": Invalid, "not_found": NotFound, "refused": Refused, "too_large": TooLarge,
+    "unavailable": Unavailable,
+}  # fmt: skip
 
 
 def _fails(kind: str, what: str, fix: str) -> Problem:

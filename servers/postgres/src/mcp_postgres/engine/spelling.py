@@ -54,7 +54,11 @@ _COMMANDS = {
         ("begin", "start", "commit", "end", "rollback", "savepoint", "release", "abort"),
         "Leave it away: the statements of one call are one transaction.",
     ),
-    **dict.fromkeys(("set", "reset"), "No setting outlives a call: leave it away, and name tables with their schemas."),
+    **dict.fromkeys(
+        ("set", "reset"),
+        "No setting outlives a call: name tables with their schemas. What a policy reads is set in the same call, by "
+        "`SELECT set_config('app.user', '7', true);`.",
+    ),
     "copy": "`copy_to_file` and `copy_from_file` do that, where they are offered; rows come by SELECT.",
     **dict.fromkeys(("declare", "fetch", "close", "move"), "Send the query itself: a long answer has a `cursor`."),
     **dict.fromkeys(("prepare", "execute", "deallocate"), "Send the statement itself, with `parameters` for $1, $2."),

@@ -10,13 +10,14 @@ import sqlite3
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 from mcp_batteries.sql.files import new_file, served_file
+from mcp_batteries.sql.records import csv_records, json_records
 from mcp_sqlite.worker.authorizer import Mode
 from mcp_sqlite.worker.cells import Failure, NotUtf8, parameters, real, record
 from mcp_sqlite.worker.change import transaction
-from mcp_sqlite.worker.connections import Connections
+from mcp_sqlite.worker.connections import Connections, Database
 from mcp_sqlite.worker.errors import explained, reason
 from mcp_sqlite.worker.guess import created
 from mcp_sqlite.worker.parquet import read_parquet, types_of, write_parquet
@@ -26,8 +27,6 @@ from mcp_sqlite.worker.statements import execute, rows_of
 __all__ = ["back_up", "export_rows", "import_rows"]
 
 _PAGES = 256
-_LINE = 64_000_000
-"""Bytes of a line, a field or a JSON array that are read at once."""
 
 
 def export_rows(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
@@ -96,9 +95,9 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
     convert, an empty field as NULL where the column takes it, from Parquet as each column's type has it.
     """
     database = connections.writer(request["path"])
-    is_csv = _ends(request, ".csv")
-    records_of = _csv if is_csv else read_parquet if _ends(request, ".parquet") else _json
+    is_csv, is_parquet = _ends(request, ".csv"), _ends(request, ".parquet")
     made: str | None = None
+    fields: list[Any] | None = None
     try:
         table = name_of(database, request["table"])
     except Failure as failure:
@@ -107,18 +106,16 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
             raise Failure(failure.kind, failure.what, f"{failure.fix} {way}") from None
         table = request["table"]
         with _opened(request) as file:
-            types = types_of(file) if records_of is read_parquet else []
-            made = created(table, records_of(file), typed=not is_csv, types=types)
+            types = types_of(file) if is_parquet else []
+            looked = _polled(database, _records(request, file, grows=True))
+            fields, made = created(table, looked, typed=not is_csv, types=types)
     count = 0
     columns: list[str] = []
 
     def values(records: Iterator[list[Any]]) -> Iterator[list[Any]]:
         nonlocal count
-        for item in records:
-            count += 1
-            if not count % 256:
-                database.interrupt.check()
-            yield parameters(item)  # pyright: ignore[reportReturnType]
+        for count, item in enumerate(_polled(database, records), 1):  # noqa: B007
+            yield parameters(item if is_csv or is_parquet else [_stored(value, made is not None) for value in item])  # pyright: ignore[reportReturnType]
 
     with _opened(request) as file, transaction(database, keep=not request["dry_run"]):
         if made is not None:
@@ -128,9 +125,8 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
         known = {str(row[1]).lower(): str(row[1]) for row in info}
         needed = {str(row[1]) for row in info if row[3]}
         database.authorizer.shadows = shadows(database)
-        records = records_of(file)
-        names = [str(word) if made is None else str(word).strip() for word in next(records, list[str]())]
-        columns = [_column(table, known, name) for name in names]
+        records = _records(request, file, fields)
+        columns = [_column(table, known, name) for name in next(records, list[Any]())]
         if len(set(columns)) < len(columns):
             raise Failure("invalid", "Two fields have the same name.", "Give each column once.")
         if is_csv:
@@ -154,11 +150,28 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
 
 
 def _column(table: str, known: dict[str, str], word: Any) -> str:
-    name = known.get(str(word).lower())
+    name = known.get(str(word).lower()) or known.get(str(word).strip().lower())
     if name is None:
         listed = ", ".join(f"`{name}`" for name in list(known.values())[:50])
         raise Failure("invalid", f"`{table}` has no column `{str(word)[:100]}`.", f"It has: {listed}.")
     return name
+
+
+def _records(
+    request: dict[str, Any], file: BinaryIO, fields: list[Any] | None = None, *, grows: bool = False
+) -> Iterator[list[Any]]:
+    if _ends(request, ".csv"):
+        return csv_records(file, Failure)
+    if _ends(request, ".parquet"):
+        return read_parquet(file)
+    return json_records(file, Failure, _loaded, fields, grows=grows)
+
+
+def _polled(database: Database, records: Iterator[list[Any]]) -> Iterator[list[Any]]:
+    for number, item in enumerate(records):
+        if not number % 256:
+            database.interrupt.check()
+        yield item
 
 
 def _opened(request: dict[str, Any]) -> AbstractContextManager[BinaryIO]:
@@ -169,86 +182,13 @@ def _new(request: dict[str, Any]) -> AbstractContextManager[BinaryIO]:
     return new_file(request["folder"], request["name"], Failure, reason)
 
 
-def _csv(raw: BinaryIO) -> Iterator[list[Any]]:
-    """The header, then the records."""
-    csv.field_size_limit(_LINE)
-    header: list[str] | None = None
-    number = 0
-    try:
-        for row in csv.reader(io.TextIOWrapper(raw, encoding="utf-8-sig", newline=""), strict=True):
-            if header is None:
-                header = row
-            elif len(row) != len(header):
-                raise Failure("invalid", f"Record {number} has {len(row)} fields, the header {len(header)}.", "")
-            yield row
-            number += 1
-    except (ValueError, csv.Error) as error:
-        raise _unreadable(number, error) from None
-
-
 def _nulls(records: Iterator[list[Any]], optional: list[bool]) -> Iterator[list[Any]]:
     for row in records:
         yield [None if not field and may else field for field, may in zip(row, optional, strict=True)]
 
 
-def _json(raw: BinaryIO) -> Iterator[list[Any]]:
-    """The fields' names, then the values: of an array or lines of objects, or of lines of arrays behind the names."""
-    columns: list[Any] | None = None
-    number = 0
-    try:
-        for item in _documents(raw):
-            number += 1
-            if isinstance(item, dict):
-                fields = cast("dict[str, Any]", item)
-                if columns is None:
-                    columns = list(fields)
-                    yield columns
-                if list(fields) != columns:
-                    raise Failure("invalid", f"Record {number} has other fields than the first.", "Give all the same.")
-                yield list(fields.values())
-            elif isinstance(item, list):
-                values = cast("list[Any]", item)
-                columns = values if columns is None else columns
-                if len(values) != len(columns):
-                    raise Failure("invalid", f"Line {number} has {len(values)} values, the first {len(columns)}.", "")
-                yield values
-            else:
-                raise Failure("invalid", f"Record {number} is no object.", "Give an array, or lines, of objects.")
-    except (ValueError, RecursionError) as error:
-        raise _unreadable(number, error) from None
-
-
-def _documents(raw: BinaryIO) -> Iterator[Any]:
-    """The elements of one array of objects, read whole, or the documents of each line."""
-    if raw.read(3) != b"\xef\xbb\xbf":
-        raw.seek(0)
-    line = raw.readline(_LINE)
-    if line.lstrip()[:1] == b"[" and not _is_whole(line):
-        line += raw.read(_LINE - len(line) + 1)
-        if len(line) > _LINE:
-            raise Failure(
-                "too_large", f"A JSON array may have {_LINE:,} bytes.", "Write an object per line, as .jsonl."
-            )
-        yield from json.loads(line, parse_constant=_constant)
-        return
-    first = json.loads(line, parse_constant=_constant) if line.strip() else None
-    if isinstance(first, list) and all(isinstance(item, dict) for item in cast("list[Any]", first)):
-        yield from cast("list[Any]", first)
-    elif first is not None:
-        yield first
-    while line := raw.readline(_LINE):
-        if len(line) >= _LINE:
-            raise Failure("too_large", f"A line may have {_LINE:,} bytes.", "")
-        if line.strip():
-            yield json.loads(line, parse_constant=_constant)
-
-
-def _is_whole(line: bytes) -> bool:
-    try:
-        json.loads(line)
-    except ValueError:
-        return False
-    return True
+def _loaded(text: str) -> Any:
+    return json.loads(text, parse_constant=_constant)
 
 
 def _constant(word: str) -> float:
@@ -257,9 +197,17 @@ def _constant(word: str) -> float:
     return float(word)
 
 
-def _unreadable(number: int, error: Exception) -> Failure:
-    said = str(error) or type(error).__name__
-    return Failure("invalid", f"Behind record {number} the file can't be read: {said[:200]}.", "")
+def _stored(value: Any, is_new: bool) -> Any:
+    """A JSON value as a table takes it: objects and arrays as text, in a new one integers beyond 64 bits too."""
+    match value:
+        case {"base64": str()}:
+            return value
+        case dict() | list():
+            return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        case int() if is_new and not -(2**63) <= value < 2**63:
+            return str(value)
+        case _:
+            return value
 
 
 def back_up(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:

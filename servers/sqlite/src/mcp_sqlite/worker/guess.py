@@ -1,27 +1,30 @@
-"""The table that a file of records would fill: its columns, with types guessed from the first records."""
+"""The table that a file of records would fill: its columns, of types that keep every value."""
 
 from __future__ import annotations
 
-import itertools
+import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
+from mcp_batteries.sql.records import kinds_of
 from mcp_sqlite.worker.cells import Failure
 from mcp_sqlite.worker.schema import quoted
 
 __all__ = ["created"]
 
-_LOOKED_AT = 1000
-"""Records that types are guessed from."""
 _MOST_COLUMNS = 500
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 """Without leading zeros: those are codes, and would be lost."""
 _REAL = re.compile(r"-?(?:0|[1-9][0-9]*)\.[0-9]+(?:[eE][-+]?[0-9]+)?")
+_EXACT = 15
+"""Digits that a real keeps, whatever they are."""
 
 
-def created(table: str, records: Iterator[list[Any]], *, typed: bool, types: Sequence[str] = ()) -> str:
-    """The CREATE TABLE for `records`, the names of the fields first.
+def created(
+    table: str, records: Iterator[list[Any]], *, typed: bool, types: Sequence[str] = ()
+) -> tuple[list[Any], str]:
+    """The fields of `records`, whose names come first, and the CREATE TABLE for them.
 
     Args:
         typed: whether a text is a text, and not what a format without types makes of a number.
@@ -30,40 +33,62 @@ def created(table: str, records: Iterator[list[Any]], *, typed: bool, types: Seq
     Raises:
         Failure: the fields have no usable names.
     """
-    names = [str(name).strip() for name in next(records, list[Any]())]
-    if not names or len(names) > _MOST_COLUMNS or len({name.casefold() for name in names}) < len(names) or "" in names:
+    if types:
+        fields, kinds = next(records, list[Any]()), []
+    else:
+        fields, kinds = kinds_of(records, _kind if typed else _kind_of_text)
+    names = [str(name).strip() for name in fields]
+    if (
+        not names
+        or len(names) > _MOST_COLUMNS
+        or len({name.casefold() for name in names}) < len(names)
+        or any(not name or "\0" in name for name in names)
+    ):
         raise Failure(
             "invalid",
             "The fields can't name the columns of a new table.",
             f"Give each a name of its own, {_MOST_COLUMNS} at most.",
         )
-    if not types:
-        seen = list(itertools.islice(records, _LOOKED_AT))
-        types = [_type([row[number] for row in seen], typed=typed) for number in range(len(names))]
+    types = types or [_type(seen, typed=typed) for seen in kinds]
     columns = [f"    {quoted(name)} {kind}".rstrip() for name, kind in zip(names, types, strict=True)]
-    return f"CREATE TABLE {quoted(table)} (\n" + ",\n".join(columns) + "\n)"
+    return fields, f"CREATE TABLE {quoted(table)} (\n" + ",\n".join(columns) + "\n)"
 
 
-def _type(values: Sequence[Any], *, typed: bool) -> str:
-    kinds = {_kind(value, typed=typed) for value in values} - {""}
-    if kinds <= {"INTEGER"}:
+def _type(kinds: Collection[str], *, typed: bool) -> str:
+    """The type of a column for values of these kinds; none where each value has to stay as it is."""
+    kinds = {*kinds} - {""}
+    if kinds <= {"INTEGER", "LONG"}:
         return "INTEGER" if kinds else "TEXT"
     if kinds <= {"INTEGER", "REAL"}:
         return "REAL"
-    return kinds.pop() if len(kinds) == 1 else "" if "BLOB" in kinds else "TEXT"
+    return "" if typed and len(kinds) > 1 else "BLOB" if kinds == {"BLOB"} else "TEXT"
 
 
-def _kind(value: Any, *, typed: bool) -> str:
+def _kind_of_text(value: str) -> str:
+    """`LONG` is an integer that a real does not keep."""
+    if not value:
+        return ""
+    if _INTEGER.fullmatch(value):
+        return "INTEGER" if len(value.lstrip("-")) <= _EXACT else "LONG"
+    if _REAL.fullmatch(value):
+        digits = value.lower().partition("e")[0].lstrip("-0.").replace(".", "")
+        return "REAL" if len(digits) <= _EXACT and (not digits or _is_usual(float(value))) else "TEXT"
+    return "TEXT"
+
+
+def _is_usual(value: float) -> bool:
+    return math.isfinite(value) and abs(value) > 1e-300
+
+
+def _kind(value: Any) -> str:
     match value:
-        case None | "":
+        case None:
             return ""
         case bool() | int():
-            return "INTEGER"
+            return "INTEGER" if abs(value) <= 10**_EXACT else "LONG" if -(2**63) <= value < 2**63 else "TEXT"
         case float():
             return "REAL"
-        case str() if not typed:
-            return "INTEGER" if _INTEGER.fullmatch(value) else "REAL" if _REAL.fullmatch(value) else "TEXT"
-        case str():
-            return "TEXT"
-        case _:
+        case {"base64": str()}:
             return "BLOB"
+        case _:
+            return "TEXT"
