@@ -20,7 +20,7 @@ __all__ = ["Wanted", "head", "log", "reflog"]
 _ROW = 89
 """Bytes of a row, without its line end."""
 _AUTHOR = 12
-_FORMAT = "%x01%H%x00%h%x00%cs%x00%aN%x00%D%x00%p%x00%s"
+_FORMAT = "%x01%H%x00%h%x00%cs%x00%aN%x00%D%x00%P%x00%s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +81,7 @@ def log(git: Git, repository: Repository, wanted: Wanted, limit: int, cursor: st
     words = ["log", f"--format={_FORMAT}", f"--max-count={ahead + limit + 1}", f"--skip={skip - ahead}", *wanted.words]
     drawn: list[tuple[str, list[str]]] = []
     seen: list[list[str]] = []
+    names: dict[str, str] = {}
     found = -ahead
     try:
         with git.pieces(repository, [*words, *(tips or starts), "--", *path], stop) as pieces:
@@ -90,14 +91,14 @@ def log(git: Git, repository: Repository, wanted: Wanted, limit: int, cursor: st
                 oid, _, fields = fields.partition("\0")
                 if found == 1 and not tips and wanted.begins_at_its_tip:
                     tips = [oid]
-                if found > limit:
-                    break
-                if ahead and found < 1:
+                # To the end, which is near: git that is left before it has to be killed.
+                if found > limit or (ahead and found < 1):
                     continue
                 parts = fields.split("\0", 5)
                 drawn.append((graph, parts))
                 if len(parts) == 6:
                     name, date, author, refs, parents, subject = parts
+                    names[oid] = name
                     seen.append([name, parents, date, clip(author, 40), clip(refs, 200), clip(subject, 200)])
         more = None
         if found > limit:
@@ -105,6 +106,9 @@ def log(git: Git, repository: Repository, wanted: Wanted, limit: int, cursor: st
             more = Cursor.encode("log", [skip + limit, 0, tips], wanted.scope)
     except Failed as failure:
         raise explained(failure, git, repository, wanted.revision, stop) from None
+    for commit in seen:
+        # Git takes long to shorten a hash, and has most of these before it.
+        commit[1] = " ".join(names.get(oid) or oid[: len(commit[0])] for oid in commit[1].split())
     found = max(found, 0)
     first, last = skip + 1, skip + min(found, limit)
     what = f"commits {first:,}-{last:,}" if found else "no more commits" if skip else "no commits"

@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Generator
 from contextlib import suppress
@@ -15,7 +16,7 @@ from typing import IO
 
 from mcp_batteries.limits import Stop
 
-__all__ = ["Pipe", "end", "limit_memory"]
+__all__ = ["Pipe", "end", "limit_memory", "unnamed"]
 
 _PIECE = 64 * 1024
 _MOST_PIECES = 16
@@ -95,6 +96,13 @@ class _Ahead:
     def leave(self) -> None:
         self._left = True
         self._room.release()
+
+
+def unnamed(folder: str) -> IO[bytes]:
+    """A file without a name: in memory, where the system can, else in `folder`."""
+    if sys.platform == "linux" and hasattr(os, "memfd_create"):
+        return open(os.memfd_create("mcp-git"), "r+b", buffering=0)
+    return tempfile.TemporaryFile(dir=folder)
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

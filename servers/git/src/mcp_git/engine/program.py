@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import tempfile
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from mcp_batteries.executables import NO_WINDOW
 from mcp_batteries.limits import Stop
 from mcp_git import config
 from mcp_git.engine.installed import Failed, Installed
-from mcp_git.engine.process import Pipe, end, limit_memory
+from mcp_git.engine.process import Pipe, end, limit_memory, unnamed
 from mcp_git.engine.shadows import Shadow, Shadows
 from mcp_git.layout import Layout
 from mcp_git.policy import Policy, Repository
@@ -166,9 +165,9 @@ class Git:
     ) -> Generator[tuple[Generator[bytes], Callable[[], str]]]:
         scratch = self.installed.scratch
         with ExitStack() as files:
-            said, reads = files.enter_context(tempfile.TemporaryFile(dir=scratch)), None
+            said, reads = files.enter_context(unnamed(scratch)), None
             if given:
-                reads = files.enter_context(tempfile.TemporaryFile(dir=scratch))
+                reads = files.enter_context(unnamed(scratch))
                 reads.write(given)
                 reads.seek(0)
             process = subprocess.Popen(
@@ -178,7 +177,10 @@ class Git:
                 stdin=reads or subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=said,
-                start_new_session=True,
+                bufsize=0,
+                # A session of its own has no terminal where somebody could be asked; a group is made sooner.
+                start_new_session=hears is not None,
+                process_group=None if hears else 0,
                 creationflags=NO_WINDOW,
             )
             assert process.stdout is not None

@@ -38,6 +38,8 @@ def lines_of(output: Output) -> list[str]:
 
 def clip(text: str, most: int) -> str:
     """`text`, cut to `most` bytes of UTF-8."""
+    if len(text) <= most and text.isascii():
+        return text
     return text if head(text, most) == text else head(text, most - 3) + "…"
 
 
