@@ -41,7 +41,7 @@ class Asker:
         self.made, self.asking, self.chance = made, asking, chance
         self.questions = 0
         self.differences: list[str] = []
-        self.bare = not (made.path / ".git").exists()
+        self.bare = self.plain("rev-parse", "--is-bare-repository") == b"true\n"
 
     # What both say
 
@@ -230,7 +230,10 @@ class Asker:
         path = self.path(rev or "HEAD")
         said = self.plain("--literal-pathspecs", "blame", "--line-porcelain", *([rev] if rev else []), "--", path)
         given = {"rev": rev} if rev else {}
-        ours = await self.pages("get_blame", path=shown(os.fsencode(path)), end_line=5000, **given)
+        named = shown(os.fsencode(path))
+        ours = await self.pages("get_blame", path=named, end_line=5000, **given)
+        while ours and (more := re.search(r"for more, start_line=(\d+)", self.head)):
+            ours += await self.pages("get_blame", path=named, start_line=int(more[1]), end_line=5000, **given) or []
         theirs: list[tuple[str, str]] | None = None
         if said is not None:
             heads = re.finditer(rb"(?ms)^([0-9a-f]{40,}) \d+ (\d+)(?: \d+)?\n.*?^\t([^\n]*)\n", said)
@@ -352,6 +355,8 @@ class Asker:
         one, other = self.revision(), self.revision()
         said = self.plain("merge-base", "--all", one, other)
         counts = self.plain("rev-list", "--left-right", "--count", f"{one}...{other}", "--")
+        if not all(self.plain("rev-parse", "--verify", f"{each}^{{commit}}") for each in (one, other)):
+            counts = None  # Git finds nothing between some things that are no commits.
         ours = await self.pages("get_merge_base", one=one, other=other)
         if counts is None:
             self.same(f"merge base {one} {other}", ours, None)
@@ -466,22 +471,26 @@ def _line(line: bytes) -> str:
     return line.decode("utf-8", "replace").rstrip("\r")[:60]
 
 
-def _patch(said: bytes) -> list[str]:
+def _patch(said: bytes) -> list[bytes]:
     lines = said.decode("utf-8", "replace").removesuffix("\n").split("\n")
     return [
-        line[:_LONG]
+        _cut(line)
         for line in lines
         if line and not re.match(r"diff --git |index |Binary files |\* Unmerged path ", line)
     ]
 
 
-def _changed(ours: list[str]) -> list[str]:
+def _changed(ours: list[str]) -> list[bytes]:
     """The patch of an answer, without the message, the list of files and what stands for binary ones."""
     first = next((at for at, line in enumerate(ours) if re.match(r"(?:binary|\+\d+ -\d+) ", line)), len(ours))
     rest = ours[first:]
     begin = rest.index("") + 1 if "" in rest else len(rest)
     lines = [re.sub(r" \[[\d,]+ bytes\]$", "", line) for line in rest[begin:]]
-    return [line[:_LONG] for line in lines if line and not re.match(r"binary |Binary files |index ", line)]
+    return [_cut(line) for line in lines if line and not re.match(r"binary |Binary files |index ", line)]
+
+
+def _cut(line: str) -> bytes:
+    return line.encode("utf-8", "replace")[:_LONG]
 
 
 def _short(what: Any) -> str:

@@ -206,6 +206,55 @@ def stash(made: Planted) -> None:
     made.tried("stash", "push", "--quiet", *untracked, *(["--message", "set aside"] * (made.chance.random() < 0.5)))
 
 
+def unrelated(made: Planted) -> None:
+    """A history of its own, brought in."""
+    name = f"apart{made.chance.randrange(9)}"
+    at = made.branches()
+    if name in at or not made.tried("switch", "--quiet", "--orphan", name):
+        return
+    made.write(f"{name}.txt", f"{name}\n")
+    made.tried("add", "--all")
+    made.tried("commit", "--quiet", "--message", "A beginning")
+    made.tried("switch", "--quiet", made.chance.choice(at or [name]))
+    if not made.tried("merge", "--quiet", "--no-edit", "--allow-unrelated-histories", name):
+        made.tried("merge", "--abort")
+
+
+def octopus(made: Planted) -> None:
+    """Three branches that agree, merged at once."""
+    names = [f"arm{made.chance.randrange(99)}" for _ in range(3)]
+    for name in names:
+        made.tried("branch", name)
+    for name in names:
+        made.tried("switch", "--quiet", name)
+        made.write(f"{name}.txt", f"{name}\n")
+        made.tried("add", "--all")
+        made.tried("commit", "--quiet", "--message", name)
+    made.tried("switch", "--quiet", made.chance.choice(names))
+    made.tried("merge", "--quiet", "--no-edit", *names)
+
+
+def large(made: Planted) -> None:
+    """Files of many lines, or of a long one."""
+    word = made.chance.choice(["x", "needle ", "\u00e9", "\r"])
+    end = made.chance.choice(["\n", "", "\n\n"])
+    made.write("large.txt", f"{word * made.chance.randrange(1, 60)}\n" * made.chance.randrange(1, 3000) + end)
+    made.write("long.txt", word * made.chance.randrange(1, 90_000) + end)
+    commit(made)
+
+
+def any_bytes(made: Planted) -> None:
+    """Names of bytes by chance."""
+    for _ in range(3):
+        name = bytes(made.chance.choice([*range(1, 47), *range(48, 256)]) for _ in range(made.chance.randrange(1, 9)))
+        try:
+            with open(made.at(name), "wb") as file:
+                file.write(text(made.chance))
+        except OSError:
+            continue
+    commit(made)
+
+
 def attributes(made: Planted) -> None:
     made.write(".gitattributes", made.chance.choice(_ATTRIBUTES))
     commit(made)
@@ -239,7 +288,7 @@ def remote(made: Planted) -> None:
 
 
 GROWTH = [commit, commit, commit, commit, branch, branch, go, go, merge, merge, tag, note, replace, submodule, stash,
-          attributes, people, ignore, pick, back, remote]  # fmt: skip
+          attributes, people, ignore, pick, back, remote, unrelated, octopus, large, any_bytes]  # fmt: skip
 
 
 # How it is left
@@ -368,9 +417,33 @@ def bisecting(made: Planted) -> None:
     made.tried("bisect", "start", "HEAD", "HEAD~3")
 
 
+def editing(made: Planted) -> None:
+    """In the middle of a rebase, at a step that was to be edited, perhaps with more begun inside of it."""
+    _sides(made)
+    made.tried("-c", "sequence.editor=sed -i s/^pick/edit/", "rebase", "-i", "ours~1")
+    if made.chance.random() < 0.5:
+        edit(made)
+    if made.chance.random() < 0.3:
+        made.tried("cherry-pick", "theirs")
+    if made.chance.random() < 0.2:
+        made.tried("bisect", "start", "HEAD", "HEAD~1")
+
+
+def inside_submodules(made: Planted) -> None:
+    """What is under a submodule differs."""
+    clean(made)
+    for inner in sorted(made.path.glob("sub[0-9]")):
+        if (inner / ".git").exists():
+            Made(inner).write(made.chance.choice(["in.txt", "new.txt"]), f"{made.clock}\n")
+            if made.chance.random() < 0.5:
+                Made(inner).commit("ahead")
+    if made.chance.random() < 0.3:
+        dirty(made)
+
+
 ENDS: Sequence[Callable[[Planted], None]] = [
     clean, dirty, dirty, flags, detached, orphan, merging, rebasing, picking, picked_one_of_several, reverting, mailing,
-    popping, bisecting,
+    popping, bisecting, editing, inside_submodules,
 ]  # fmt: skip
 
 
@@ -416,6 +489,13 @@ def shallow(made: Planted) -> Planted:
     return _as(Path(f"{made.path}-shallow"), made, edit)
 
 
+def bare_by_configuration(made: Planted) -> Planted:
+    """With work trees beside it alone, as some keep them."""
+    made = worktree(made)
+    made.git("config", "core.bare", "true")
+    return made
+
+
 def partial(made: Planted) -> Planted:
     made.git("config", "uploadpack.allowFilter", "true")
     made.tried("clone", "--quiet", "--filter=blob:none", f"file://{made.path}", f"{made.path}-partial")
@@ -428,7 +508,7 @@ def bare(made: Planted) -> Planted:
 
 
 FORMS: Sequence[Callable[[Planted], Planted]] = [
-    whole, whole, whole, packed, grafted, sparse, worktree, worktree, shallow, partial, bare,
+    whole, whole, whole, packed, grafted, sparse, worktree, worktree, bare_by_configuration, shallow, partial, bare,
 ]  # fmt: skip
 
 

@@ -162,6 +162,26 @@ async def test_every_kind_is_read_and_left_as_it_was(kind: Callable[[Path], Made
     assert contents(tmp_path) == before
 
 
+async def test_the_configuration_says_where_the_work_tree_is(tmp_path: Path) -> None:
+    made = usual(tmp_path)
+    made.git("worktree", "add", "--quiet", str(tmp_path / "beside"))
+    async with serving("--write", made.path) as asking, serving(tmp_path / "beside") as beside:
+        for key, value, here in (
+            ("worktree", "../../app", True),
+            ("worktree", str(tmp_path), False),
+            ("bare", "yes", False),
+        ):
+            made.git("config", f"core.{key}", value)
+            said = await asking("get_status")
+            assert ("1 changed" in said, "bare repository by `core.bare`" in said) == (here, not here)
+            assert ("one" in await asking("read_diff")) is here and "second" in await asking("list_commits")
+            assert "; clean]" in await beside("get_status")
+            if not here:
+                assert "no work tree" in await asking("run_restore", paths=["notes.txt"])
+            made.git("config", "--unset-all", f"core.{key}")
+    assert (made.path / "notes.txt").read_text("utf-8") == "one\ntwo\nthree\n"
+
+
 CONFLICTS: dict[str, tuple[dict[str, str | None], dict[str, str | None]]] = {
     "UU": ({"a.txt": "ours\n"}, {"a.txt": "theirs\n"}),
     "AA": ({"new.txt": "ours\n"}, {"new.txt": "theirs\n"}),

@@ -27,7 +27,7 @@ import anyio
 
 from git_server.made import GIT
 from git_server.serving import Asking, serving
-from git_server.states import ENDS, FORMS, Planted, bare, edit, partial, plant, shallow
+from git_server.states import ENDS, FORMS, Planted, bare, bare_by_configuration, edit, partial, plant, shallow
 from git_server.test_writes import calls_back
 from mcp_git.engine import installed
 from mcp_git.names import shown
@@ -35,7 +35,7 @@ from mcp_git.names import shown
 _DATE = "1800000000 +0000"
 _LASTING = {"COMMIT_EDITMSG", "ORIG_HEAD", "index", "AUTO_MERGE", "FETCH_HEAD"}
 _IN_ANY = [end for end in ENDS if end.__name__ not in ("bisecting",)]
-_WRITABLE = [form for form in FORMS if form not in (bare, shallow, partial)]
+_WRITABLE = [form for form in FORMS if form not in (bare, bare_by_configuration, shallow, partial)]
 
 
 class Twins:
@@ -291,7 +291,11 @@ def _brought_back(state: Mapping[str, Any], answer: str, marked: Collection[byte
     # What was meant to be added can't be meant again: it is untracked then.
     for name in map(os.fsdecode, marked):
         kept["files"].pop(name, None)
-    meant = [*marked] + [item.split(b" ", 8)[8] for item in state["changes"].split(b"\0") if item.startswith(b"1 .A ")]
+    meant = [*marked] + [
+        item.split(b" ", 8)[8]
+        for item in state["changes"].split(b"\0")
+        if re.match(rb"1 \.A |1 \.D N\.\.\. \d+ \d+ 0+ (\w+) \1 intended", item)
+    ]
     for name in {"index", "changes"} & kept.keys():
         items = (
             item

@@ -8,7 +8,7 @@ from mcp_git.engine.program import Failed, Git
 from mcp_git.engine.runs import clip, explained, items
 from mcp_git.models import Answer
 from mcp_git.names import one_line
-from mcp_git.policy import Place, Repository, Revision
+from mcp_git.policy import HEAD, Place, Repository, Revision
 
 __all__ = ["blame"]
 
@@ -26,6 +26,9 @@ def blame(
     """
     if not place.path:
         raise Invalid("`path` names a folder.", "Name a file; `list_files` has them.")
+    layout = git.layout(repository)
+    if revision is None and layout.work_tree is None:
+        revision = HEAD
     rev = [revision.text] if revision else []
     words = ["blame", "--porcelain", f"-L{first},{last}", *rev, "--", place.path]
     lines: list[str] = []
@@ -33,7 +36,7 @@ def blame(
     room, number, oid, before = DEFAULT_PAGE_BYTES, first - 1, "", ""
     following: int | None = None
     try:
-        with git.pieces(repository, words, stop) as pieces:
+        with git.pieces(repository, words, stop, layout=layout) as pieces:
             for item in items(pieces, b"\n"):
                 if not item.startswith(b"\t"):
                     key, _, value = item.decode("utf-8", "replace").partition(" ")

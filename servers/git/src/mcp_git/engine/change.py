@@ -74,7 +74,7 @@ class Changes:
         """
         repository = changeable.repository
         with self._turns.setdefault(repository.name, threading.Lock()):
-            layout = self._policy.layout(repository, changes=True)
+            layout = self._git.layout(repository, changes=True)
             if layout.work_tree is None:
                 raise Refused("A bare repository has no work tree, so it is only read.", "Serve a clone of it.")
             change = prepare(repository, stop)

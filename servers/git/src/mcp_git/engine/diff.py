@@ -88,7 +88,7 @@ def diff(
     begin, _ = position("diff", cursor, scope)
     page = _Page(git, repository, compared, stop)
     try:
-        words = _words(git, policy, repository, compared, stop)
+        words = _words(git, repository, compared, stop)
         try:
             page.make(words, cursor is None, begin)
         except Failed:
@@ -274,7 +274,7 @@ class _Reader:
         return item
 
 
-def _words(git: Git, policy: Policy, repository: Repository, compared: Compared, stop: Stop) -> list[str]:
+def _words(git: Git, repository: Repository, compared: Compared, stop: Stop) -> list[str]:
     """The command that compares, to which the form of its answer is added."""
     match compared.revision:
         case Range(start=start, dots="..", end=end):
@@ -289,7 +289,7 @@ def _words(git: Git, policy: Policy, repository: Repository, compared: Compared,
             return ["show", *_OPTIONS, _HEAD, text + "^{commit}"]
         case None:
             pass
-    if policy.layout(repository).work_tree is None:
+    if git.layout(repository).work_tree is None:
         raise NotFound("A bare repository has no work tree, so nothing in it is `uncommitted`.", "Name a `rev`.")
     if compared.part == "unstaged":
         return ["diff", *_OPTIONS]

@@ -9,19 +9,17 @@ from mcp_batteries.limits import Stop
 from mcp_git.engine.program import Failed, Git
 from mcp_git.engine.runs import items
 from mcp_git.layout import Layout
-from mcp_git.policy import Policy, Repository
+from mcp_git.policy import Repository
 
 __all__ = ["folders_of"]
 
 _MOST = 50_000
 
 
-def folders_of(
-    git: Git, policy: Policy, repository: Repository, work_tree: bool, stop: Stop
-) -> tuple[Layout, set[str]]:
+def folders_of(git: Git, repository: Repository, work_tree: bool, stop: Stop) -> tuple[Layout, set[str]]:
     """The git directory's folders that hold refs and what is under way; with `work_tree` those of files that are not
     ignored as well."""
-    layout = policy.layout(repository)
+    layout = git.layout(repository)
     found = {layout.git_dir, layout.common_dir}
     for part in {layout.git_dir, layout.common_dir}:
         found.update(_below(os.path.join(part, "refs"), stop))

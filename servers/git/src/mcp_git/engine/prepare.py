@@ -96,7 +96,7 @@ class Prepare:
 
     def step(self, action: str) -> Change:
         """Continue, skip or abort what is under way."""
-        layout = self.policy.layout(self.repository)
+        layout = self.git.layout(self.repository)
         doing = under_way(self.git, self.repository, layout, self.stop)
         if not doing or doing[0].startswith("bisect"):
             raise Conflict("Nothing is `under way` in this repository.", "`get_status` has its state.")

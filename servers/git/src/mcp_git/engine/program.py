@@ -52,6 +52,18 @@ class Git:
         self.installed = Installed(policy)
         self._shadows = Shadows(self.installed)
 
+    def layout(self, repository: Repository, *, changes: bool = False) -> Layout:
+        """Where the parts of a repository are now, looked at before each run.
+
+        Args:
+            changes: whether git will write, for which more is looked at.
+
+        Raises:
+            Refused: something leads out of it.
+            NotFound: it is not a repository now.
+        """
+        return self._shadows.settled(self._policy.layout(repository, changes=changes))
+
     def run(
         self,
         repository: Repository,
@@ -114,7 +126,7 @@ class Git:
         Raises:
             Failed: it ended otherwise than `fine`, and was read to its end.
         """
-        layout = layout or self._policy.layout(repository, changes=changes)
+        layout = layout or self.layout(repository, changes=changes)
         shadow, environment = self._shadows.environment(layout)
         if beside:
             environment |= {"GIT_INDEX_FILE": f"{beside}/index", "GIT_OBJECT_DIRECTORY": f"{beside}/objects"}
@@ -144,7 +156,7 @@ class Git:
         Raises:
             Failed: it ended otherwise than `fine`.
         """
-        layout = self._policy.layout(repository, changes=True)
+        layout = self.layout(repository, changes=True)
         shadow, environment = self._shadows.environment(layout)
         environment |= self.installed.afar(protocol, entries)
         with self._started(layout, shadow, words, environment, stop, b"", fine, hears) as (pieces, said):
@@ -216,12 +228,12 @@ class Git:
 
     def configure(self, repository: Repository, words: Sequence[str]) -> None:
         """Change the repository's own configuration, which git otherwise neither reads nor writes here."""
-        layout = self._policy.layout(repository, changes=True)
+        layout = self.layout(repository, changes=True)
         self.installed.plain(["config", "--file", f"{layout.common_dir}/config", *words])
 
     def own_entries(self, repository: Repository, start: str) -> Sequence[config.Entry]:
         """What the repository's own configuration has below `start`, by the rest of the key; git is told none of it."""
-        layout = self._policy.layout(repository, changes=True)
+        layout = self.layout(repository, changes=True)
         listed = self.installed.plain(
             ["config", "--file", f"{layout.common_dir}/config", "--no-includes", "--list", "-z"]
         )
@@ -241,7 +253,7 @@ class Git:
         return " ".join([*given, shlex.quote(self.installed.program), program])
 
     def _shadow(self, repository: Repository) -> Shadow:
-        return self._shadows.environment(self._policy.layout(repository))[0]
+        return self._shadows.environment(self.layout(repository))[0]
 
 
 def _without(said: bytes, shadow: Shadow, layout: Layout, scratch: str) -> str:

@@ -51,7 +51,7 @@ def list_refs(
         case "remotes":
             rows = _remotes(git, repository)[skip:]
         case "worktrees":
-            rows = _worktrees(git, policy, repository, stop)[skip:]
+            rows = _worktrees(git, repository, stop)[skip:]
         case "stashes":
             there = git.run(repository, ["rev-parse", "--verify", "--quiet", "refs/stash"], stop, fine=(0, 1)).out
             rows = reflog(git, repository, policy.ref("stash"), limit + 1, skip, stop) if there else []
@@ -94,8 +94,8 @@ def _remotes(git: Git, repository: Repository) -> list[str]:
     return rows
 
 
-def _worktrees(git: Git, policy: Policy, repository: Repository, stop: Stop) -> list[str]:
-    layout = policy.layout(repository)
+def _worktrees(git: Git, repository: Repository, stop: Stop) -> list[str]:
+    layout = git.layout(repository)
     main = os.path.dirname(layout.common_dir) if os.path.basename(layout.common_dir) == ".git" else layout.common_dir
 
     def at(place: str, name: str) -> str:

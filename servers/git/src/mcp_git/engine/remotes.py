@@ -166,7 +166,7 @@ class Remotes:
                 "This is a partial clone, for which git asks its remote for one object after the other.",
                 "Use `git` itself to fetch and push.",
             )
-        layout = self._policy.layout(repository, changes=True)
+        layout = self._git.layout(repository, changes=True)
         entries = self._git.configuration(repository)
         return self._policy.remote(name, layout, entries, self._git.installed.users, push=push)
 

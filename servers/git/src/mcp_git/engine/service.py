@@ -60,9 +60,7 @@ class Engine:
 
     async def status(self, repository: Repository, place: Place, limit: int) -> Answer:
         """The state of the work tree."""
-        return await self._run(
-            lambda stop: status(self.git, self._policy, repository, place, limit, stop), "The status"
-        )
+        return await self._run(lambda stop: status(self.git, repository, place, limit, stop), "The status")
 
     async def head(self, repository: Repository) -> Answer:
         """The branch and the commit that HEAD is."""
@@ -82,8 +80,6 @@ class Engine:
         self, repository: Repository, place: Place, revision: Revision | None, first: int, last: int
     ) -> Answer:
         """Who changed lines of a file."""
-        if revision is None and self._policy.layout(repository).work_tree is None:
-            revision = self._policy.revision("HEAD")
         return await self._run(
             lambda stop: blame(self.git, repository, place, revision, first, last, stop), "The blame"
         )
@@ -198,9 +194,7 @@ class Engine:
 
     async def folders(self, repository: Repository, work_tree: bool) -> tuple[Layout, set[str]]:
         """Where to watch for changes."""
-        return await self._run(
-            lambda stop: folders_of(self.git, self._policy, repository, work_tree, stop), "Looking for folders"
-        )
+        return await self._run(lambda stop: folders_of(self.git, repository, work_tree, stop), "Looking for folders")
 
     async def names(self, repository: Repository, start: str) -> Sequence[str]:
         """Branches and tags that begin with `start`."""

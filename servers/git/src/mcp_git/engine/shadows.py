@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from mcp_batteries.errors import Refused, Unavailable
 from mcp_batteries.executables import NO_WINDOW
@@ -39,6 +40,7 @@ class Shadow:
     Attributes:
         entries: what git is told of the repository's configuration.
         partial: whether objects are missing that its remote is to be asked for.
+        has_work_tree: whether the folder that is served is the work tree, as its configuration has it.
     """
 
     def __init__(self, folder: str) -> None:
@@ -47,6 +49,7 @@ class Shadow:
         self.configured: tuple[_Signature | None, _Signature | None] | None = None
         self.entries: Sequence[config.Entry] = ()
         self.partial = False
+        self.has_work_tree = True
         self.index: _Signature | None = None
 
 
@@ -58,6 +61,28 @@ class Shadows:
         self._shadows: dict[Layout, Shadow] = {}
         self._turn = threading.Lock()
 
+    def settled(self, layout: Layout) -> Layout:
+        """The layout as the repository's configuration has it, which may say that it is bare.
+
+        Raises:
+            Unavailable, Refused: as `environment`.
+        """
+        if not layout.work_tree:
+            return layout
+        shadow = self._of(layout)
+        with shadow.turn:
+            self._configure(shadow, layout)
+        return layout if shadow.has_work_tree else replace(layout, work_tree=None)
+
+    def _of(self, layout: Layout) -> Shadow:
+        with self._turn:
+            shadow = self._shadows.get(layout)
+            if shadow is None:
+                folder = os.path.join(self._installed.scratch, str(len(self._shadows)))
+                os.mkdir(folder)
+                shadow = self._shadows[layout] = Shadow(folder)
+            return shadow
+
     def environment(self, layout: Layout) -> tuple[Shadow, dict[str, str]]:
         """What git is to find in its environment to work on a repository.
 
@@ -66,11 +91,7 @@ class Shadows:
             Refused: its configuration or its index is not to be given to git.
         """
         program = self._installed.program
-        with self._turn:
-            shadow = self._shadows.get(layout)
-            if shadow is None:
-                folder = os.path.join(self._installed.scratch, str(len(self._shadows)))
-                shadow = self._shadows[layout] = Shadow(folder)
+        shadow = self._of(layout)
         environment = {
             **self._installed.common,
             "GIT_DIR": layout.git_dir,
@@ -89,8 +110,6 @@ class Shadows:
         return shadow, environment
 
     def _link(self, shadow: Shadow, layout: Layout) -> None:
-        if not os.path.isdir(shadow.folder):
-            os.mkdir(shadow.folder)
         for name in ("refs", "logs", "info", "packed-refs", "reftable", "worktrees", "HEAD"):
             target, place = f"{layout.common_dir}{os.sep}{name}", f"{shadow.folder}{os.sep}{name}"
             if sys.platform == "win32":
@@ -111,6 +130,7 @@ class Shadows:
                 "This repository keeps its refs in a reftable, which this `git` does not know.",
                 "The operator can install git 2.45 or newer, or run `git refs migrate --ref-format=files`.",
             )
+        shadow.has_work_tree = _has_work_tree(dict(entries), layout)
         shadow.entries, shadow.partial = config.allowed(entries), config.is_partial(entries)
         bare = [("core.bare", "false" if layout.work_tree else "true")]
         text = config.written([*self._installed.own, *shadow.entries, *config.HARDENED.items(), *bare])
@@ -160,6 +180,15 @@ class Shadows:
                 "The `index` of this repository names files outside of it.", "`git read-tree HEAD` renews it."
             )
         shadow.index = now
+
+
+def _has_work_tree(entries: Mapping[str, str], layout: Layout) -> bool:
+    """Whether git itself would take the folder for the work tree."""
+    if layout.git_dir != layout.common_dir and entries.get("extensions.worktreeconfig", "").lower() not in _TRUE:
+        return True
+    named = entries.get("core.worktree")
+    is_elsewhere = named is not None and os.path.realpath(os.path.join(layout.git_dir, named)) != layout.work_tree
+    return not is_elsewhere and entries.get("core.bare", "").lower() not in _TRUE
 
 
 def _signature(path: str) -> _Signature | None:

@@ -13,7 +13,7 @@ from mcp_git.engine.runs import items
 from mcp_git.layout import Layout, small_file
 from mcp_git.models import Answer, counted
 from mcp_git.names import one_line, shown
-from mcp_git.policy import Place, Policy, Repository
+from mcp_git.policy import Place, Repository
 
 __all__ = ["State", "is_conflict", "look", "status", "under_way"]
 
@@ -97,12 +97,14 @@ def _letters(two: bytes) -> str:
     return two.decode("ascii", "replace").replace(".", " ")
 
 
-def status(git: Git, policy: Policy, repository: Repository, place: Place, limit: int, stop: Stop) -> Answer:
+def status(git: Git, repository: Repository, place: Place, limit: int, stop: Stop) -> Answer:
     """The state in one answer: each file, or from `limit` files on the folders with their numbers."""
-    layout = policy.layout(repository)
+    layout = git.layout(repository)
     if layout.work_tree is None:
         head = git.run(repository, ["symbolic-ref", "--short", "HEAD"], stop, fine=(0, 1, 128)).text.strip()
-        return Answer([f"bare repository, HEAD is {one_line(head) or 'detached'}", "there is no work tree"])
+        configured = " by `core.bare` or `core.worktree`" if layout.git_dir != repository.path else ""
+        where = f"bare repository{configured}, HEAD is {one_line(head) or 'detached'}"
+        return Answer([where, "there is no work tree here"])
     state = look(git, repository, stop, place, layout)
     facts = [state.branch, *under_way(git, repository, layout, stop)]
     numbers = _numbers(entry[0] for entry in state.entries)

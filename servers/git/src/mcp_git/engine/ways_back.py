@@ -99,6 +99,8 @@ class Before:
             return (
                 [*found, files + _NO_CONFLICT] if self.in_conflict else [*found, files, *[unstage] * bool(self.files)]
             )
+        if found and back == "mixed" and self.in_conflict:
+            return [found[0] + _NO_CONFLICT]
         return [*found, *([unstage] if self.index and back in ("keep", "mixed") else [])]
 
     def _reset(self, mode: str) -> str:

@@ -42,7 +42,7 @@ class Worktrees:
             Problem: git refused.
         """
         repository = changeable.repository
-        layout = self._policy.layout(repository, changes=True)
+        layout = self._git.layout(repository, changes=True)
         if layout.has_reftable:
             raise Refused("Where refs are in a reftable no worktree is made here.", "The user can: `git worktree add`.")
         ref = f"refs/heads/{branch.text}"
@@ -116,7 +116,7 @@ class Worktrees:
             Refused: it is locked, or holds submodules.
         """
         repository = linked.repository
-        layout = self._policy.layout(repository, changes=True)
+        layout = self._git.layout(repository, changes=True)
         if layout.git_dir == layout.common_dir or layout.work_tree is None:
             raise Refused(f"{quote(repository.name)} is a repository, not a worktree of one.", "It stays.")
         if (why := small_file(os.path.join(layout.git_dir, "locked"))) is not None:
@@ -134,7 +134,7 @@ class Worktrees:
             self._git.run(repository, words, stop, changes=True)
             lines.append(f"undo: {call('run_stash', action='pop', index=True, repo=repository.name)}")
         try:
-            shutil.rmtree(self._policy.layout(repository).work_tree or layout.work_tree)
+            shutil.rmtree(self._git.layout(repository).work_tree or layout.work_tree)
             shutil.rmtree(layout.git_dir)
         except OSError as error:
             raise Unavailable(f"It can't be removed: {reason(error)}.", "The user can remove the rest.") from None

@@ -41,6 +41,7 @@ from mcp_git.policy.revisions import (
 )
 
 __all__ = [
+    "HEAD",
     "KINDS",
     "Changeable",
     "Fetchable",
