@@ -157,7 +157,7 @@ class Round:
                     given = cast("Message", params).get("_meta")
                     if given is None or isinstance(given, dict):
                         params["_meta"] = {**wire.envelope(), **(given or {})}
-            musts = {message["id"] for message, must in made if must}
+            musts = {message["id"] for message, must in made if must and not _waits(message)}
             unit: Any = [message for message, _ in made] if several else made[0][0]
             # Bytes that are spoilt take the whole line with them.
             whole = all(must for _, must in made) or (several > 0 and dice.random() < 0.5)
@@ -191,7 +191,8 @@ async def over_stdio(case: Case, revision: str, seconds: float, dice: random.Ran
             if time.monotonic() > until:
                 break
             waiting: set[str] = set()
-            for _, musts, data in Round(maker, wire, dice).units:
+            units = Round(maker, wire, dice).units
+            for _, musts, data in units:
                 waiting |= musts
                 await wire.send_raw(data + b"\n")
                 judge.tally["sent"] += 1
@@ -208,7 +209,8 @@ async def over_stdio(case: Case, revision: str, seconds: float, dice: random.Ran
                     else:
                         waiting.discard(message["id"])
             if waiting:
-                raise Finding(f"no answer to {sorted(waiting)}")
+                lost = [data for _, musts, data in units if musts & waiting]
+                raise Finding(f"no answer to {sorted(waiting)} of {lost!r:.1000}")
             if wire.garbage:
                 raise Finding(f"no JSON: {wire.garbage[0][:500]!r}")
             for message in filter(is_question, [*wire.messages]):
@@ -323,6 +325,12 @@ async def fuzz(package: str, seconds: float, seed: int) -> list[str]:
                 log = judge.said()
                 print(f"FOUND {found[-1]}\n{log[max(0, log.find('Traceback')) :][:6000]}", flush=True)
     return found
+
+
+def _waits(message: Message) -> bool:
+    """Whether a call asks to be answered later than this program waits."""
+    seconds = cast("Message", message["params"].get("arguments") or {}).get("wait")
+    return isinstance(seconds, (int, float)) and seconds > SECONDS / 4
 
 
 def _is_sendable(letter: str) -> bool:

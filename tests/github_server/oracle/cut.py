@@ -103,10 +103,18 @@ class Cutter:
             # Some examples of lists show one item of it.
             listed = self.found(media.get("schema", {})).get("type") == "array"
             for example in media.get("examples", {}).values():
-                value = self.found(example).get("value")
+                value = self.whole_value(self.found(example).get("value"))
                 examples.append([value] if listed and isinstance(value, dict) else value)
         # Of several, the fullest: others show a media type or a plan.
         return shortened(max(examples, key=lambda value: len(json.dumps(value)), default=None))
+
+    def whole_value(self, value: Any) -> Any:
+        """The value of an example, some of which stand elsewhere."""
+        if isinstance(value, list):
+            return [self.whole_value(item) for item in value]
+        if isinstance(value, dict) and "$ref" in value:
+            return self.whole_value(self.found(value).get("value"))
+        return value
 
     def found(self, item: dict[str, Any]) -> dict[str, Any]:
         while "$ref" in item:
