@@ -30,15 +30,20 @@ def served(*folders: Path) -> Policy:
 
 
 def flat(answer: str) -> list[str]:
-    """The lines of a search's answer without the first one, those that stand below their path behind it."""
-    lines, path, told = answer.splitlines()[1:], "", list[str]()
+    """The lines of a search's answer without the first one, those that stand below their path or folder behind it."""
+    lines, folder, path, told = answer.splitlines()[1:], "", "", list[str]()
     for line, next_line in zip(lines, [*lines[1:], ""], strict=False):
         if below := re.match(r"\d+([:-])|\+$", line):
             told.append(f"{path}{below[1] or ':'}{line}")
-        elif re.match(r"\d+[:-]", next_line) and line != "--":
-            path = line
+            continue
+        if line.endswith("/") and next_line.startswith(" "):
+            folder = line
+            continue
+        whole = folder + line[1:] if line.startswith(" ") else line
+        if re.match(r"\d+[:-]", next_line) and line != "--":
+            path = whole
         else:
-            told.append(line)
+            told.append(whole)
     return told
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 import pytest
 
-from filesystem.reading import Grep, fill, on_linux, served
+from filesystem.reading import Grep, fill, flat, on_linux, served
 from mcp_batteries.errors import Invalid, Problem
 from mcp_batteries.limits import Stop, Stopped, in_thread
 from mcp_fs.engine import walk
@@ -292,6 +292,30 @@ def test_a_file_with_too_many_matches_says_so(tmp_path: Path, program: str | Non
     answer = search([served(tmp_path).readable(".")], Query("hit", max_per_file=2), None, Stop(), program).text()
     assert answer.splitlines()[1:] == ["a", "1:hit", "2:hit", "+", "b:1:hit"]
     assert "1 file has more, marked +" in answer.splitlines()[0]
+
+
+def test_a_folder_of_several_files_stands_once(tmp_path: Path, program: str | None) -> None:
+    fill(tmp_path, {f"package/of/{name}": "hit\n" for name in ("a", "b 1", "1:c", "+")} | {"package/d": "hit\nhit\n"})
+    start = served(tmp_path).readable(".")
+    whole = ["package/d:1:hit", "package/d:2:hit", *(f"package/of/{name}:1:hit" for name in ("+", "1:c", "a", "b 1"))]
+    answer = search([start], Query("hit"), None, Stop(), program).text()
+    assert flat(answer) == whole and answer.count("package/of/") == 1
+    found = find([start], "*", Stop()).text()
+    assert flat(found) == [*dict.fromkeys(line.rsplit(":", 2)[0] for line in whole)] and found.count("package/of") == 1
+
+
+@pytest.mark.parametrize("context", [0, 2])
+def test_the_last_matches_of_a_file(tmp_path: Path, grep: Grep, context: int) -> None:
+    lines = [f"{number} {'hit' if number % 7 in (1, 2, 4) else 'no'}" for number in range(1, 200)]
+    fill(tmp_path, {"log": "\n".join(lines), "other": "hit"})
+    every = [line for line in grep("hit", max_per_file=5000, path="log") if line.count(":")]
+    for most in (1, 2, 5, 80, 5000):
+        found = grep("hit", "log", last=True, max_per_file=most, limit=5000, context=context)
+        assert [line for line in found if re.match(r"log:\d", line)] == every[-most:]
+        if context and most == 1:
+            round_it = ["log-196-196 no", "log-197-197 hit", "log:198:198 hit", "log-199-199 no"]
+            assert found == [*round_it, "log:+"]
+    assert grep("hit", "log", last=True, limit=3) == [*every[-3:], "log:+"]
 
 
 @on_linux

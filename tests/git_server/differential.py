@@ -73,7 +73,7 @@ class Asker:
             lines += more
             found = re.search(r'cursor="([^"]+)"', head)
             if not found:
-                return lines
+                return _whole(lines)
             cursor = {"cursor": found[1]}
         raise AssertionError((tool, arguments, "has no last page"))
 
@@ -431,6 +431,19 @@ _RESOURCES: dict[str, tuple[str, dict[str, Any]]] = {
     "branches": ("list_refs", {"kind": "branches", "limit": 200}),
     "stash": ("list_refs", {"kind": "stashes", "limit": 200}),
 }
+
+
+def _whole(lines: list[str]) -> list[str]:
+    """`lines` with the paths that stand below their folder made whole."""
+    folder, whole = "", list[str]()
+    for line, next_line in zip(lines, [*lines[1:], ""], strict=False):
+        below = re.match(r" (\d+ )?(?=\S)", line)
+        if line.endswith("/") and re.match(r" (\d+ )?\S", next_line):
+            folder = line
+        else:
+            whole.append(f"{below[1] or ''}{folder}{line[below.end() :]}" if below and folder else line)
+            folder = folder if below else ""
+    return whole
 
 
 def _taken(kind: str, row: str) -> str:

@@ -291,7 +291,7 @@ async def test_a_schema_with_bad_intent_is_only_read(build: str, tmp_path: Path)
         assert (await wire.call("write_rows", sql="INSERT INTO u VALUES (2, 'x')"))["isError"]
         odd = "a]b`c\"d'e"
         said = text_of(await wire.call("get_table", table=odd, sample=3))
-        assert '["k"]' in said and "x]`\"'y: TEXT, primary key" in said
+        assert '["k"]' in said and "x]`\"'y" in said
         uri = f"sqlite://app/{quote(odd, safe='')}"
         for suffix in (
             "",

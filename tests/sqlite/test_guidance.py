@@ -86,8 +86,8 @@ async def test_tables_tell_keys_and_frequent_values(shop: Path) -> None:
         assert "- orders 0 rows: id (key), customer_id -> customers, title, placed\n" in said
         assert '- customers 60 rows: id (key), name, state ("active"|"gone")\n' in said
         described = text_of(await wire.call("get_table", table="customers"))
-        assert '- state: TEXT; values: "active" (40), "gone" (20)\n' in described
-        assert "- name: TEXT\n" in described and "- id: INTEGER, primary key\n" in described
+        assert 'frequent values:\n- state: "active" (40), "gone" (20)\n' in described
+        assert ";\nfrequent" in described and "- name" not in described and "columns:" not in described
 
 
 async def test_tables_tell_how_they_are_joined(shop: Path) -> None:
@@ -104,7 +104,7 @@ async def test_tables_tell_how_they_are_joined(shop: Path) -> None:
         to_items = "JOIN orders ON orders.customer_id = customers.id JOIN items ON items.order_id = orders.id"
         assert said.startswith(
             f"- items: {to_items}\n- products: as to items, then "
-            "JOIN products ON items.product_id = products.id /* by name */\ndefinition:"
+            "JOIN products ON items.product_id = products.id /* by name */\n"
         )
         way = f"{to_items} {said.splitlines()[1].partition('then ')[2]}"
         assert not (await wire.call("query_rows", sql=f"SELECT products.* FROM customers {way}")).get("isError")

@@ -112,7 +112,42 @@ class TableInfo:
     def text(self) -> str:
         found = self.found
         rows = "" if found["kind"] == "view" else f", {_rows(found)}"
-        lines = [one_line(f"{found['kind']} {found['name']}{rows}; {self.uri}"), "columns:"]
+        lines = [one_line(f"{found['kind']} {found['name']}{rows}; {self.uri}")]
+        lines += self._defined() if self._is_told_by_its_definition else self._columns()
+        keys = [f"- {k['table']}.{k['column']} -> {k['to'] or '(key)'}{_on(k)}" for k in found["referred_by"]]
+        lines += ["referred to by:", *map(one_line, keys)] if keys else []
+        keys = [f"- {line}" for line in self._joins()]
+        lines += ["joined through others:", *map(one_line, keys)] if keys else []
+        if found["indexes"]:
+            lines.append("indexes:")
+            for index in found["indexes"]:
+                facts = [word for word in ("unique", "partial") if index[word]]
+                words = f" {' '.join(facts)}" if facts else ""
+                lines.append(one_line(f"- {index['name']} ({', '.join(index['columns'])}){words}"))
+        if found["triggers"]:
+            lines += ["triggers:", *(f"- {name}: {sql}" for name, sql in found["triggers"])]
+        if found["kind"] == "vector":
+            lines.append(_NEAREST)
+        if found["sql"] and not self._is_told_by_its_definition:
+            lines += ["definition:", f"{found['sql']};"]
+        if "sample" in found:
+            lines += ["sample rows:", found["sample"].rstrip("\n")]
+        return clip("\n".join(lines), _LONGEST, f"the whole definition: {self.uri}/.schema")
+
+    @property
+    def _is_told_by_its_definition(self) -> bool:
+        """Whether its definition shows all columns, each in its line."""
+        columns: Sequence[_Json] = self.found["columns"]
+        shown = all(one_line(str(column["name"])) == column["name"] and not column["masked"] for column in columns)
+        return self.found["kind"] == "table" and bool(self.found["sql"]) and not self.found["broken"] and shown
+
+    def _defined(self) -> list[str]:
+        """The definition, and what it does not say of the columns."""
+        known = [one_line(f"- {c['name']}: {c['values']}") for c in self.found["columns"] if c.get("values")]
+        return [f"{self.found['sql']};", *["frequent values:"] * bool(known), *known]
+
+    def _columns(self) -> list[str]:
+        found, lines = self.found, ["columns:"]
         if found["broken"]:
             lines.append(f"- none: it can't be read: {found['broken']}")
         for column in found["columns"]:
@@ -132,25 +167,7 @@ class TableInfo:
             values = f"; values: {column['values']}" if column.get("values") else ""
             lines.append(one_line(f"- {column['name']}: {', '.join(facts)}{values}"))
         keys = [f"- {k['column']} -> {k['table']}.{k['to'] or '(key)'}{_on(k)}" for k in found["refers_to"]]
-        lines += ["refers to:", *map(one_line, keys)] if keys else []
-        keys = [f"- {k['table']}.{k['column']} -> {k['to'] or '(key)'}{_on(k)}" for k in found["referred_by"]]
-        lines += ["referred to by:", *map(one_line, keys)] if keys else []
-        keys = [f"- {line}" for line in self._joins()]
-        lines += ["joined through others:", *map(one_line, keys)] if keys else []
-        if found["indexes"]:
-            lines.append("indexes:")
-            for index in found["indexes"]:
-                facts = [word for word in ("unique", "partial") if index[word]]
-                words = f" {' '.join(facts)}" if facts else ""
-                lines.append(one_line(f"- {index['name']} ({', '.join(index['columns'])}){words}"))
-        if found["triggers"]:
-            lines += ["triggers:", *(f"- {name}: {sql}" for name, sql in found["triggers"])]
-        if found["kind"] == "vector":
-            lines.append(_NEAREST)
-        lines += ["definition:", f"{found['sql']};"] if found["sql"] else []
-        if "sample" in found:
-            lines += ["sample rows:", found["sample"].rstrip("\n")]
-        return clip("\n".join(lines), _LONGEST, f"the whole definition: {self.uri}/.schema")
+        return [*lines, *["refers to:"] * bool(keys), *map(one_line, keys)]
 
     def _joins(self) -> list[str]:
         primary: dict[str, str] = self.found["primary"]
@@ -194,8 +211,8 @@ class Plan:
         if self.scans:
             lines.append(f"Reads whole: {'; '.join(scan.removeprefix('SCAN ') for scan in self.scans)}.")
         if self.indexes:
-            lines += ["With these indexes the planner would use them:", *self.indexes]
-            lines += ["The plan then, tried on a copy of the schema and its statistics:", self.then]
+            lines += ["With these indexes:", *self.indexes]
+            lines += ["The plan then:", self.then]
         elif self.scans:
             lines.append(
                 f"None of the {self.tried} indexes that were tried would help: over what is compared and ordered by, "

@@ -8,8 +8,9 @@ list of objects.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Protocol, cast, runtime_checkable
 
 import pydantic_core
@@ -32,6 +33,8 @@ class Link:
 
 
 _LIKE_A_LINE = re.compile(r"\d+[:-]|\+$|--$")
+_LEAST_SAVED = 20
+"""Bytes that a folder must save to stand once; few paths read better whole."""
 _UNWRITABLE = (pydantic_core.PydanticSerializationError, UnicodeEncodeError)
 
 
@@ -75,11 +78,33 @@ class Lasting:
     public: bool = False
 
 
-def below(path: str, lines: Sequence[str]) -> list[str]:
-    """Numbered `lines` of what is at `path`, which costs as much as most of them and so stands once: before a single
-    line, else above all. A path that would read as such a line begins with `./`."""
-    name = f"./{path}" if lines and _LIKE_A_LINE.match(path) else path
-    return [f"{name}:{lines[0]}"] if len(lines) == 1 else [name, *lines]
+def below(found: Iterable[tuple[str, str, Sequence[str]]]) -> list[str]:
+    """Lines that name paths: what stands before each, the path, numbered lines of what is there.
+
+    What costs as much as all the rest stands once: a path before a single line, else above all of them; a folder above
+    the names of several files in turn, where a space begins each name. A path that would read as another line begins
+    with `./`.
+    """
+    lines: list[str] = []
+    for folder, rows in groupby(found, key=lambda row: _folder(row[1])):
+        together = list(rows)
+        saved = (len(folder) - 1) * len(together) - len(folder) - 1
+        if saved >= _LEAST_SAVED:
+            lines.append(folder)
+        for before, path, inside in together:
+            if saved >= _LEAST_SAVED:
+                name = f" {before}{path[len(folder) :]}"
+            elif not before and (path.startswith(" ") or (inside and _LIKE_A_LINE.match(path))):
+                name = f"./{path}"
+            else:
+                name = before + path
+            lines += [f"{name}:{inside[0]}"] if len(inside) == 1 else [name, *inside]
+    return lines
+
+
+def _folder(path: str) -> str:
+    """The folder that holds what is at `path`, with its slash; nothing at the top, or in quotes."""
+    return "" if path.startswith('"') else path[: path.rstrip("/").rfind("/") + 1]
 
 
 def to_call_result(value: Any) -> CallToolResult | dict[str, Any]:

@@ -41,10 +41,13 @@ const PAGE = 500;
 
 function parse(text: string): Folder {
   const [head = "", ...lines] = text.split("\n");
+  const above = /^\[(.*): [\d,]+ (of [\d,]+ )?entr/.exec(head)?.[1] ?? ".";
   const entries = lines.filter(Boolean).map((line): Entry => {
     const [shown = "", ...fields] = line.split("\t");
     const folder = shown.endsWith("/");
-    const path = folder && shown.length > 1 ? shown.slice(0, -1) : shown;
+    const name = folder && shown.length > 1 ? shown.slice(0, -1) : shown;
+    // Names stand below their folder's path; where text would not do they are URIs.
+    const path = above === "." || above === "served folders" || name.includes("/") ? name : `${above}/${name}`;
     const size = /^[\d,]+$/.test(fields[0] ?? "") ? Number(fields.shift()!.replaceAll(",", "")) : null;
     return { path, name: path.slice(path.lastIndexOf("/") + 1) || path, folder, size, modified: fields[0] ?? "", note: fields.slice(1).join(" ") };
   });

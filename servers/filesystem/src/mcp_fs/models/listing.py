@@ -57,7 +57,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class FolderPage(TextResult):
-    """A page of a folder's entries.
+    """A page of a folder's entries, which stand by their names below its path.
 
     Attributes:
         total: entries in the folder, left-out ones not counted.
@@ -87,7 +87,8 @@ class FolderPage(TextResult):
             head += f", {self.left_out:,} hidden or ignored left out"
         if self.cursor is not None:
             head += f'; continue with cursor="{self.cursor}"'
-        return "\n".join([f"[{head}]", *(entry.line() for entry in self.entries)])
+        above = f"{self.path}/"
+        return "\n".join([f"[{head}]", *(entry.line().removeprefix(above) for entry in self.entries)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,8 @@ class FoundFiles(TextResult):
         notes = list(self.notes)
         if self.cursor is not None:
             notes.append(f'continue with cursor="{self.cursor}"')
-        lines = [f"{path}\t{time}" if time else path for path, time in itertools.zip_longest(self.paths, self.times)]
+        named = itertools.zip_longest(self.paths, self.times)
+        lines = below(("", f"{path}\t{time}" if time else path, ()) for path, time in named)
         return "\n".join(["; ".join([f"[{head}", *notes]) + "]", *lines])
 
 
@@ -94,9 +95,8 @@ class Matches(TextResult):
         if self.cursor is not None:
             notes.append(f'more match: continue with cursor="{self.cursor}"')
         shown = ["; ".join([f"[{head}", *notes]) + "]"]
-        for path, matches, has_more in self.files:
-            shown += below(path, [*_match_lines(matches), *["+"] * has_more])
-        return "\n".join(shown)
+        lines_of = ((path, [*_match_lines(matches), *["+"] * more]) for path, matches, more in self.files)
+        return "\n".join([*shown, *below(("", path, found) for path, found in lines_of)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class Tallies(TextResult):
         if self.cursor is not None:
             notes.append(f'{len(self.rows):,} of {self.kinds:,}: continue with cursor="{self.cursor}"')
         if self.of == "file":
-            rows = [f"{path}:{number}" for path, number in self.rows]
+            rows = below(("", path, [str(number)]) for path, number in self.rows)
         else:
             rows = [f"{number}\t{text}" for text, number in self.rows]
         return "\n".join(["; ".join([f"[{head}", *notes]) + "]", *rows])

@@ -71,11 +71,11 @@ class ReadTools:
         end_line: Number | None = None,
         head: Number | None = None,
         tail: Number | None = None,
-        start_column: Annotated[int, Field(ge=1, description="Byte of start_line.")] = 1,
+        start_column: Annotated[int, Field(ge=1, description="From this byte of start_line.")] = 1,
         line_numbers: bool = False,
         max_bytes: PageBytes = DEFAULT_PAGE_BYTES,
     ) -> TextSlice:
-        """Read a text file: a range of lines, the first (`head`) or the last (`tail`).
+        """Read a text file: a range of lines, its first lines (`head`) or its last (`tail`).
 
         Documents (docx, pdf, ipynb ...) come as text, files in archives by `a.zip!/b.txt`. The first line says what is
         shown and how to continue. Several files: `read_files`; to search: `search_text`.
@@ -115,9 +115,9 @@ class ReadTools:
 
     @tool("Read media", effect="read", view=MEDIA)
     async def read_media(self, path: str, page: Number = 1) -> list[ContentBlock]:
-        """Read an image, a sound, one `page` of a PDF (its text, or a picture if it has none), or bytes in base64.
+        """Read an image, a sound, a `page` of a PDF (its text, or a picture if it has none) or another binary file.
 
-        For text and whole documents use `read_text`.
+        Large images are scaled down; other binary files come in base64, by `page`. For text use `read_text`.
         """
         shown = await self.engine.read_media(self.policy.readable(path), page)
         return [block for media in shown for block in _blocks(media)]
@@ -126,7 +126,7 @@ class ReadTools:
     async def read_diff(self, source: str, target: str, max_bytes: PageBytes = DEFAULT_PAGE_BYTES) -> Compared:
         """Compare two files as a unified diff from `source` to `target`, or list how two folders differ.
 
-        Of binary files only where they differ. For changes over time use `list_changes`.
+        Of binary files it says only where they differ. For changes over time use `list_changes`.
         """
         return await self.engine.compare(self.policy.readable(source), self.policy.readable(target), max_bytes)
 
@@ -134,7 +134,7 @@ class ReadTools:
     async def get_info(self, path: str) -> FileInfo:
         """Get kind, size, times, mode, encoding, content hash (for `edit_file`) and URI of a file or folder.
 
-        Links are followed, and it says where to. To see what a folder holds use `list_directory`.
+        Links are followed; `link_to` tells where to. To see what a folder holds use `list_directory`.
         """
         return await self.engine.info(self.policy.readable(path))
 
@@ -151,7 +151,8 @@ class ReadTools:
     ) -> FolderPage:
         """List one folder's entries with size and time; `sort` puts the largest or newest first.
 
-        Hidden and git-ignored ones too; folders have sizes only with `folder_sizes`. For levels below use `list_tree`.
+        Shows hidden and git-ignored ones too; folders have sizes only with `folder_sizes`. For levels below use
+        `list_tree`.
         """
         places = self.policy.search_roots(path)
         if len(places) > 1:
@@ -170,7 +171,7 @@ class ReadTools:
         include_ignored: bool = False,
         max_bytes: Annotated[int, Field(ge=1000, le=64_000)] = DEFAULT_PAGE_BYTES,
     ) -> Tree:
-        """Show a folder and those below it as a tree; large, hidden and ignored parts are folded.
+        """Show a folder and those below it as a tree; large, hidden and ignored parts only as counts.
 
         Names only, `depth` levels; for sizes use `list_directory`, to find files `find_files`.
         """

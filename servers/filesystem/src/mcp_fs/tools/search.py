@@ -36,7 +36,7 @@ class SearchTools:
     ) -> FoundFiles:
         """Find files by name in all folders below `path`, without hidden and git-ignored ones.
 
-        Text inside files: `search_text`.
+        Answers paths; several of one folder stand below it. For text inside files use `search_text`.
         """
         places = self.policy.search_roots(path)
         wanted = Filter(include_hidden, include_ignored)
@@ -66,12 +66,13 @@ class SearchTools:
         include_ignored: bool = False,
         include_binary: bool = False,
         max_per_file: Annotated[int, Field(ge=1, le=5000)] = 20,
+        last: Annotated[bool, Field(description="A file's last matches, not its first.")] = False,
         limit: Limit = 100,
         cursor: Cursor = None,
     ) -> Matches | Tallies:
         """Search the contents of files below `path`, or of one file, without hidden, git-ignored and binary ones.
 
-        Answers `path:line:text`; several of one file stand under its path. File names: `find_files`.
+        Answers `path:line:text`; a folder or file with several stands once, above them. File names: `find_files`.
         """
         places = self.policy.search_roots(path)
         wanted = Filter(include_hidden, include_ignored)
@@ -83,6 +84,7 @@ class SearchTools:
             glob=glob,
             file_type=file_type,
             max_per_file=max_per_file,
+            last=last,
             limit=limit,
             files_only=files_only,
             count_only=count_only,

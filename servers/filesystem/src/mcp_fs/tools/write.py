@@ -163,7 +163,7 @@ class WriteTools:
     ) -> Moved:
         """Delete a file, a link (not its target) or a folder; `recursive` if it is not empty.
 
-        `undo_changes` can bring it back, but not from the `trash`. To put it elsewhere use `move_file`.
+        `undo_changes` can bring it back, but not what went to the `trash`. To put it elsewhere use `move_file`.
         """
         return await self.engine.delete(self.policy.writable(path), recursive=recursive, trash=trash)
 

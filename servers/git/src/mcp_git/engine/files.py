@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 
 from mcp_batteries.errors import Invalid, NotFound, TooLarge, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop
@@ -94,7 +94,7 @@ def tree(
     scope = [revision.text, place.path, recursive]
     (skip, _), _ = position("tree", cursor, scope)
     words = ["ls-tree", "-z", "--long", *(["-r"] if recursive else []), _spec(revision, place)]
-    rows: list[str] = []
+    rows: list[tuple[str, str, Sequence[str]]] = []
     number = 0
     more = None
     try:
@@ -110,11 +110,11 @@ def tree(
                 mode, kind, _, size = described.split()
                 end = {b"tree": "/", b"commit": " (submodule)"}.get(kind, " (link)" if mode == b"120000" else "")
                 # A partial clone knows no size of what it does not have.
-                rows.append(f"{size.decode() + ' ' if size.isdigit() else ''}{shown(name)}{end}")
+                rows.append((f"{size.decode()} " if size.isdigit() else "", f"{shown(name)}{end}", ()))
     except Failed as failure:
         raise _problem(failure, git, repository, revision, place, stop) from None
     what = f"entries {skip + 1:,}-{skip + len(rows):,}" if more or skip else counted(len(rows), "entry")
-    return Answer([f"{place.display} at {one_line(revision.text)}, {what}"], rows, more)
+    return Answer([f"{place.display} at {one_line(revision.text)}, {what}"], below(rows), more)
 
 
 def names(git: Git, repository: Repository, start: str, stop: Stop) -> list[str]:
@@ -177,7 +177,7 @@ def search(
         raise explained(failure, git, repository, revision, stop) from None
     what = f"matches {skip + 1:,}-{skip + found:,}" if more or skip else counted(found, "match")
     lacking = ["files that are not here were not searched"] * any("unable to read" in said for said in remarks)
-    lines = [line for path, matches in rows.items() for line in below(path, matches)]
+    lines = below(("", path, matches) for path, matches in rows.items())
     return Answer([f"{what} in {one_line(revision.text)}", *lacking], lines, more)
 
 

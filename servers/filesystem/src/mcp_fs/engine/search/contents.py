@@ -98,7 +98,7 @@ class _Search:
         self.may_match = byte_search(self.candidates.bytes, ignore_case=query.ignore_case)
         self.searched = 0
         self.scope = [[start.uri for start in starts], *map(str, (query.pattern, query.literal, query.ignore_case))]
-        modes = (query.files_only, query.count_only, query.only_matching, query.binary)
+        modes = (query.files_only, query.count_only, query.only_matching, query.binary, query.last)
         self.scope += [str(value) for value in (query.glob, query.file_type, *modes, query.wanted)]
         self.binaries: list[str] = []
         self.documents = Documents(self.skipped)
@@ -113,7 +113,7 @@ class _Search:
         rest = self.candidates.files(resume and resume.position)
         for number, file in rest:
             line, before = (resume.line, resume.before) if resume and resume.lies_in(number, file) else (0, 0)
-            found = self.hits(file, line, before)
+            found = self.hits(file, line, before, room)
             if not found.lines:
                 continue
             if end is not None:
@@ -125,8 +125,12 @@ class _Search:
             lines: Sequence[Match] = list[Match]()
             taken, cut, more = 1, False, False
             if not query.files_only:
-                lines, taken, cut = found.first(room, size)
-                more = found.more and not cut
+                if query.last:
+                    lines, taken, more = found.last(size, query.context)
+                    more = more or found.more
+                else:
+                    lines, taken, cut = found.first(room, size)
+                    more = found.more and not cut
             files.append((file.path, lines, more))
             if resume is None:
                 if more or cut:
@@ -220,7 +224,7 @@ class _Search:
 
     def count_one(self, file: File, texts: Counter[bytes] | None) -> int:
         if self.query.files_only:
-            return len(self.hits(file, 0, 0).lines)
+            return len(self.hits(file, 0, 0, 1).lines)
 
         def work(fd: int) -> tuple[int, Hits]:
             return tally(fd, self.find, self.stop, self.may_match, binary=self.query.binary, texts=texts)
@@ -228,17 +232,22 @@ class _Search:
         found = self.opened_as(file, work)
         return 0 if found is None else found[0]
 
-    def hits(self, file: File, after_line: int, before: int) -> Hits:
+    def hits(self, file: File, after_line: int, before: int, room: int) -> Hits:
         self.stop.check()
         self.searched += 1
         if not self.searched % 100:
             tell(self.searched, None, f"{self.searched:,} files searched")
-        most = 1 if self.query.files_only else self.query.max_per_file - before
-        context = 0 if self.query.files_only else self.query.context
+        query, stop = self.query, self.stop
+        most = 1 if query.files_only else query.max_per_file - before
+        last = query.last and not query.files_only
+        # What is left out of the last ones no cursor leads to.
+        most = min(most, room) if last else most
+        context = 0 if query.files_only else query.context
 
         def work(fd: int) -> tuple[int, Hits]:
-            found = grep(fd, self.find, context, most, after_line, self.stop, self.may_match, binary=self.query.binary)
-            return 0, found
+            return 0, grep(
+                fd, self.find, context, most, after_line, stop, self.may_match, binary=query.binary, last=last
+            )
 
         found = self.opened_as(file, work)
         return Hits() if found is None else found[1]

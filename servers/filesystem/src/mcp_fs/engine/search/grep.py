@@ -7,7 +7,7 @@ import os
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mcp_batteries.limits import Stop
 from mcp_fs.engine.files.text import SAMPLE_BYTES, Encoding, is_utf8, marked, sniff, text_beside_nul
@@ -54,6 +54,16 @@ class Hits:
             size -= len(line.text)
         return self.lines, taken, False
 
+    def last(self, size: int, context: int) -> tuple[Sequence[Match], int, bool]:
+        """(lines, matches among them, whether some were cut): the last ones, but for one of so many bytes."""
+        taken = 0
+        for line in reversed(self.lines):
+            size -= len(line.text)
+            if taken and size < 0:
+                return _last(self.lines, taken, context), taken, True
+            taken += line.hit
+        return self.lines, taken, False
+
 
 def grep(
     fd: int,
@@ -65,6 +75,7 @@ def grep(
     may_match: Callable[[bytes], bool] = lambda text: True,
     *,
     binary: bool = False,
+    last: bool = False,
 ) -> Hits:
     """The first `most` lines that match, from behind `after_line` on; none in a binary file.
 
@@ -73,6 +84,7 @@ def grep(
 
     Args:
         binary: whether a binary file is searched too, as lines of bytes.
+        last: whether it is the last `most` lines.
         may_match: asked with bytes of a file that is not UTF-8 before its encoding is looked for.
 
     Raises:
@@ -81,11 +93,11 @@ def grep(
     hits = Hits()
     first, count, owed = 1, 0, 0  # number of the block's first line, matches so far, lines still due after the last
     before: list[tuple[int, bytes]] = []  # the last lines of the block before
-    last = b""
+    earlier = b""
     for block in _blocks(fd, hits, stop, may_match, binary):
         stop.check()
-        first += last.count(b"\n")
-        at, line, shown_to, last = 0, first, 0, block
+        first += earlier.count(b"\n")
+        at, line, shown_to, earlier = 0, first, 0, block
         while at < len(block):
             found = find(block, at)
             begin = len(block) if found is None else block.rfind(b"\n", 0, found[0]) + 1
@@ -98,9 +110,12 @@ def grep(
             end = block.find(b"\n", found[1])
             end = len(block) if end < 0 else end
             if line > after_line:
-                if count == most:
+                if count == most and not last:
                     hits.more = True
                     return hits
+                if count == 2 * most:
+                    hits.lines, count = _last(hits.lines, most, context), most
+                    hits.more = True
                 if context:
                     near = [*before] if not shown_to else []
                     near += [(line - back, text) for back, text in _backward(block, begin, shown_to, context)]
@@ -114,7 +129,16 @@ def grep(
             lines = first + block.count(b"\n")
             tail = [(lines - back, text) for back, text in _backward(block, len(block), 0, context)]
             before = [*before, *tail][-context:]
+    if count > most:
+        hits.lines, hits.more = _last(hits.lines, most, context), True
     return hits
+
+
+def _last(lines: Sequence[Match], matches: int, context: int) -> list[Match]:
+    """So many matches at the end of `lines`, with what stands round them; a match before those is context too."""
+    first = [line.line for line in lines if line.hit][-matches]
+    near = [replace(line, hit=False) for line in lines if first - context <= line.line < first]
+    return [*near, *(line for line in lines if line.line >= first)]
 
 
 def tally(

@@ -25,6 +25,7 @@ class Query:
         glob: paths to search; without a slash names; a `!` in front leaves out instead.
         file_type: name of a kind of file (`filetypes`).
         max_per_file: matching lines shown of one file.
+        last: whether these are a file's last ones.
         limit: matching lines in one answer; files when `files_only` or `count_only`, texts when `only_matching`.
         count_only: how many lines match in each file, in place of the lines.
         only_matching: what matched, each text once, in place of the lines.
@@ -38,6 +39,7 @@ class Query:
     glob: str | None = None
     file_type: str | None = None
     max_per_file: int = 20
+    last: bool = False
     limit: int = 100
     files_only: bool = False
     count_only: bool = False
