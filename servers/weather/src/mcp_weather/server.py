@@ -54,7 +54,7 @@ def build(settings: Settings) -> Assembled:
         opens=[upstream, cache],
         sources=[PlacesWatcher(saved, remote), remote],
         follows=Following(
-            "weather data",
+            "forecasts, present values, alerts or air quality",
             instead="To see the values use `get_weather`.",
             uris="As `weather://47.37,8.54/now`, also /hourly, /daily, /alerts, /air. Default: your subscriptions.",
             open_world=True,

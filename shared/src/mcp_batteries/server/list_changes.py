@@ -102,7 +102,7 @@ class ChangeTools:
         self,
         ctx: Context,
         uris: list[str] = [],  # noqa: B006 - read only, and in the schema it reads as what it is
-        since: Annotated[str | None, Field(description="From the last answer; it lasts an hour.")] = None,
+        since: Annotated[str | None, Field(description="From an answer of the last hour.")] = None,
     ) -> Changes:
         """List what changed since the last call."""
         request = cast("ServerRequestContext[Any]", ctx.request_context)
@@ -139,9 +139,9 @@ class ChangeTools:
 def change_tools(hub: Hub, following: Following) -> ChangeTools:
     """The room, in a server's words."""
     said = (
-        f"List which {following.what} changed since your last call{following.shows}.\n\n"
-        "The first call only notes the present state; pass the `since` it returns to the next one. A line per change: "
-        f"created, changed or deleted, when, which.{following.instead and ' '}{following.instead}"
+        f"List which {following.what} changed since an earlier call{following.shows}.\n\n"
+        "The first call only notes the present state; pass its `since` to the next one. A line per change: "
+        f"created, changed or deleted, when, its name.{following.instead and ' '}{following.instead}"
     )
     uris = Annotated[list[str], Field(description=following.uris)]
     kind = in_words_of({"list_changes": said}, {"uris": uris})(type("ChangeTools", (ChangeTools,), {}))

@@ -74,7 +74,9 @@ class ReadTools:
         repo: RepositoryName = "",
         rev: Annotated[
             str | None,
-            Field(description="A commit (its message and changes), `a..b`, or `a...b` for b since both parted."),
+            Field(
+                description="A commit (its message and changes), `a..b`, or `a...b`: what b changed since it left a."
+            ),
         ] = None,
         only: Annotated[Part, Field(description="Which uncommitted changes.")] = "all",
         path: FilePath = "",
@@ -82,9 +84,9 @@ class ReadTools:
         files_only: bool = False,
         cursor: Cursor = None,
     ) -> Answer:
-        """Read the changes of `rev`, or the uncommitted ones without it: files with counts, then the patch in pages.
+        """Read the changes of `rev`, or without `rev` the uncommitted ones: files with counts, then the patch in pages.
 
-        For the changed files alone use `get_status`.
+        For files and counts alone pass `files_only`; for untracked files use `get_status`.
         """
         if rev is not None and only != "all":
             raise Invalid("`only` is about what is not committed, `rev` about what is.", "Leave one of them out.")
@@ -101,7 +103,7 @@ class ReadTools:
         start_line: Number = 1,
         end_line: Number | None = None,
     ) -> Answer:
-        """Get which commit last changed each line of a file, when and by whom; 200 lines at most without `end_line`.
+        """Show which commit last changed each line of a file, when and by whom; without `end_line` 200 lines.
 
         Without `rev`, uncommitted lines too. To see what a commit changed use `read_diff`.
         """
@@ -133,7 +135,7 @@ class ReadTools:
     async def get_merge_base(self, one: Rev, other: Rev = "HEAD", repo: RepositoryName = "") -> Answer:
         """Get the commit at which two revisions parted and how many commits each has had since.
 
-        If they have no commit in common, it says so. For those commits use `list_commits` with `a..b`, for what they
+        The answer says if they have none in common. For those commits use `list_commits` with `a..b`, for what they
         changed `read_diff` with `a...b`.
         """
         revisions = self.policy.revision(one), self.policy.revision(other)
@@ -169,7 +171,8 @@ class ReadTools:
     ) -> Answer:
         """List the files and folders in a folder of a commit, with sizes.
 
-        With `recursive` all files below it. To read one use `read_file`, for uncommitted ones `get_status`.
+        With `recursive` all files below it, those of one folder below its name. To read one use `read_file`, for
+        uncommitted ones `get_status`, for text in them `search_text`.
         """
         place = self.policy.place(path)
         return await self.engine.tree(
@@ -195,8 +198,8 @@ class ReadTools:
     ) -> Answer:
         """Search the text files of a commit, not those on disk.
 
-        Answers `path:line:text`; several of one file stand under its path. To find when a text was added or removed use
-        `list_commits` with `text`.
+        Answers `path:line:text`; a folder or file with several stands once, above them. To find when a text was added
+        or removed use `list_commits` with `text`.
         """
         place = self.policy.place(path)
         return await self.engine.search(

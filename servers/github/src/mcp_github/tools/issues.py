@@ -52,7 +52,7 @@ def _milestone(given: object) -> object:
 
 _sorts = AfterValidator(one_of("created", "updated", "comments"))
 Login = Annotated[str | None, Field(description="Login")]
-Type = Annotated[str | None, Field(description="Issue type")]
+Type = str | None
 Milestone = Annotated[int | None, BeforeValidator(_milestone), AfterValidator(_from_0)]
 Custom = Annotated[dict[str, Any] | None, Field(description="Values by field name")]
 Review = Annotated[bool, Field(description="On lines of a pull request")]
@@ -106,9 +106,9 @@ class IssueTools:
     async def list_issue_options(
         self, repo: RepoName, kind: Options, limit: Limit = 50, cursor: Cursor = None
     ) -> Listing:
-        """List what issues of `repo` can be given: labels, milestones, assignees, types, custom fields (`kind`).
+        """List what an issue of `repo` can have, by `kind`: labels, milestones, assignees, types, custom fields.
 
-        Types and custom fields: organisations only. To filter by one use `list_issues`.
+        Only organisations have types and custom fields. To filter by one use `list_issues`.
         """
         return await self.issues.options(self.policy.repo(repo), kind, limit=limit, cursor=cursor)
 

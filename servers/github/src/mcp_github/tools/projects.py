@@ -26,7 +26,7 @@ def _day(given: str | None) -> str | None:
 
 Day = Annotated[str | None, AfterValidator(_day), Field(description="ISO 8601")]
 FieldName = Annotated[str, Field(min_length=1, max_length=200, description="Name")]
-OwnerName = Annotated[str, Field(description="User or organisation of the project")]
+OwnerName = Annotated[str, Field(description="Whose project")]
 
 
 @dataclass(frozen=True)

@@ -76,14 +76,17 @@ class PullTools:
         repo: RepoName,
         state: Literal["open", "closed", "all"] = "open",
         head: Annotated[str | None, Field(description="owner:branch")] = None,
-        base: Annotated[str | None, Field(description="Branch")] = None,
+        base: str | None = None,
         sort: Annotated[str | None, _sorts, Field(description="created, updated, popularity or long-running")] = None,
         order: Literal["asc", "desc"] | None = None,
         fields: Fields = None,
         limit: Limit = 30,
         cursor: Cursor = None,
     ) -> Listing:
-        """List a repository's pull requests by state or branch, newest first. By author or words: `search_github`."""
+        """List a repository's pull requests by state or branch, newest first.
+
+        By author or words: `search_github`.
+        """
         where = self.policy.repo(repo)
         params: dict[str, Any] = {
             "state": state, "head": self.policy.head_label(where, head) if head else None,

@@ -62,6 +62,12 @@ def _some(files: list[Change]) -> list[Change]:
     return files
 
 
+def _thousand(limit: int) -> int:
+    if not 1 <= limit <= 1000:
+        raise ValueError("must be an integer from 1 to 1000")
+    return limit
+
+
 @dataclass(frozen=True)
 class RepoTools:
     policy: Policy
@@ -85,14 +91,14 @@ class RepoTools:
         path: Path = "",
         ref: OptionalRef = None,
         recursive: bool = False,
-        pattern: Annotated[str | None, Field(description="Glob as *.py")] = None,
+        pattern: Annotated[str | None, Field(description="As *.py")] = None,
         fields: Fields = None,
-        limit: Annotated[int, Field(ge=1, le=1000)] = 200,
+        limit: Annotated[int, AfterValidator(_thousand)] = 200,
         cursor: Cursor = None,
     ) -> Listing:
         """List a folder of a repository, with `recursive` all below it too.
 
-        To read a file use `read_file`.
+        Without `ref` the default branch. To read a file use `read_file`.
         """
         return await self.files.tree(
             self.policy.repo(repo), self.policy.file(path), _ref(self.policy, ref), recursive=recursive,
@@ -108,7 +114,7 @@ class RepoTools:
         start_line: Number = 1,
         lines: OptionalNumber = None,
     ) -> Text | EmbeddedResource | ImageContent:
-        """Read a file, at `ref` or on the default branch; long text in pages, images as images.
+        """Read a file, at `ref` or on the default branch; long text in pages, an image as a picture.
 
         The first line has its `sha` and how to go on. To find files use `list_files`.
         """
@@ -178,7 +184,10 @@ class RepoTools:
         limit: Limit = 30,
         cursor: Cursor = None,
     ) -> Listing:
-        """List a repository's branches or tags with their commits. For a history use `list_commits`."""
+        """List a repository's branches or tags with their commits.
+
+        A history: `list_commits`, releases: `list_releases`.
+        """
         where = self.policy.repo(repo)
         return await self.repositories.refs(where, kind, fields=fields, limit=limit, cursor=cursor)
 

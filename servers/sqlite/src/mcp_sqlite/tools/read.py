@@ -47,7 +47,7 @@ class ListTools(Room[Policy, Engine]):
         ),
         "search_schema": (
             "Search the names and SQL definitions, comments included, of tables, columns, indexes and triggers.\n\n"
-            "Any part matches, upper and lower case alike. To search rows use `query_rows`."
+            "Any part matches, in any case; a line per find. For one table use `get_table`, for rows `query_rows`."
         ),
         "query_rows": (
             "Run statements that only read (SELECT, WITH, VALUES, EXPLAIN, reading PRAGMAs) and get their rows.\n\n"
