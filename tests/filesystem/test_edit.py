@@ -181,6 +181,8 @@ def test_a_unique_text_is_replaced_and_nothing_else(before: str, old: str, new: 
     cut=st.tuples(st.integers(0, 20), st.integers(1, 5)), end=st.sampled_from(["\r\n", "\r"]),
 )  # fmt: skip
 def test_an_edit_is_the_same_whatever_ends_the_lines(lines: str, new: str, cut: tuple[int, int], end: str) -> None:
+    if "\n" not in lines:  # nothing tells how lines end here
+        return
     old = lines[cut[0] : cut[0] + cut[1]]
     try:
         expected = swap(lines, old, new)

@@ -89,6 +89,28 @@ def test_no_entry_and_no_command_line_holds_a_secret(
     assert load(kind, settings.arguments()) == settings
 
 
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.COMMAND)
+def test_an_address_with_a_secret_is_one_in_every_setting(kind: type[Settings]) -> None:
+    """Also in those that nobody marked: all that take a text."""
+    addresses = (f"https://someone:{CANARY}@127.0.0.1/x", f"https://{CANARY}@127.0.0.1", f"nats://{CANARY}@127.0.0.1")
+    taken: set[str] = set()
+    for name, field in kind.model_fields.items():
+        for address in (*addresses, f"https://127.0.0.1/?api_key={CANARY}", f"/bin/program --password={CANARY}"):
+            words = ["--" + name.replace("_", "-"), address]
+            if field.annotation not in (str, str | None) or name in ("new_token", "bus"):
+                continue
+            try:
+                settings = load(kind, words if name != "socket" else [*words, "--transport", "http"])
+            except SystemExit:  # It takes no such text.
+                continue
+            if address not in getattr(settings, name):  # It took that for a path.
+                continue
+            taken.add(name)
+            assert CANARY not in " ".join(settings.arguments()), name
+            assert settings.transport != "stdio" or variable(kind, name) in entry("vscode", settings)
+    assert {"auth_issuer", "public_url"} <= taken
+
+
 def test_a_secret_in_a_file_that_is_not_there_is_said(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

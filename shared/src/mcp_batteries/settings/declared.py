@@ -67,6 +67,9 @@ class Secret:
         return masked(text) != text if self.url else bool(text)
 
 
+_ADDRESS = Secret(url=True)
+
+
 class Short:
     """Marks, inside `Annotated`, a field whose flag has a short form."""
 
@@ -367,8 +370,10 @@ class Settings(BaseModel):
         """The settings that hold a secret, as environment variables: every process list shows a command line."""
         found: dict[str, str] = {}
         for name, field in type(self).model_fields.items():
-            secret = next((item for item in field.metadata if isinstance(item, Secret)), None)
             value = getattr(self, name)
+            # A password is no less one in an address that seldom has any, as of a service behind a proxy.
+            unmarked = _ADDRESS if isinstance(value, str) else None
+            secret = next((item for item in field.metadata if isinstance(item, Secret)), unmarked)
             words = cast("tuple[str, ...]", value) if isinstance(value, tuple) else (value or "",)
             if secret is not None and any(map(secret.hides, words)):
                 found[variable(type(self), name)] = _separator(field).join(words)
@@ -381,7 +386,9 @@ def _separator(field: FieldInfo) -> str:
 
 _PASSWORDS = (
     re.compile(r"(://[^/@:\s]*:)([^@\s]*)(?=@)"),
-    re.compile(r"(password\s*=\s*)('[^']*'|[^\s&]+)", re.IGNORECASE),
+    # A name alone is a token there, elsewhere a name.
+    re.compile(r"(\b(?:nats|tls|wss?|https?)://)([^/@:\s]+)(?=@)"),
+    re.compile(r"((?:password|token|secret|api_?key)\s*=\s*)('[^']*'|[^\s&]+)", re.IGNORECASE),
 )
 
 
