@@ -76,7 +76,8 @@ async def test_all_or_none(project: Path) -> None:
     [
         ("text", "a.b", "$1\\1", "a.b axb", "$1\\1 axb"),
         ("word", "für", "for", "für fürs", "for fürs"),
-        ("regex", r"(\w+)=(\d)", r"\2=\1\\", "a=1 é=2", "1=a\\ é=2"),
+        ("regex", r"(\w+)=(\d)", r"\2=\1\\", "a=1 é=2", "1=a\\ 2=é\\"),
+        ("regex", r"\b(n)at?\b", r"\1:\0", "na na naïve ena\nna nat", "n:na n:na naïve ena\nn:na n:nat"),
         ("regex", r"^x", "y", "x x\nx", "y x\ny"),
         ("regex", r"^(?P<name>\w+): 30$", r"\g<1>: \g<name>45\g<0>", "a: 30", "a: a45a: 30"),
     ],

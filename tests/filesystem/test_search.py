@@ -28,6 +28,7 @@ from mcp_fs.engine.search.contents import search
 from mcp_fs.engine.search.find import find
 from mcp_fs.engine.search.prefilter import byte_pattern
 from mcp_fs.engine.search.query import Query
+from mcp_fs.engine.search.regex import byte_search, line_search, text_substitute
 from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
 from mcp_fs.tools.search import SearchTools
@@ -47,7 +48,7 @@ def test_matching_lines_with_path_and_number(tmp_path: Path, grep: Grep) -> None
         (r"^b", {}, [2]),
         (r"r$", {}, [2]),
         (r"\d{3}", {}, [3]),
-        (r"w\b", {}, [4]),  # word boundaries are those of ASCII
+        (r"w\b", {}, []),  # letters of all scripts are letters
         (r"w.rd", {}, [4]),
         (r"[^\x00-\x7f]", {}, [4]),
         (r"BAR", {}, []),
@@ -437,11 +438,41 @@ async def test_all_served_folders_are_searched(tmp_path: Path) -> None:
     assert list((await tools.find_files("*", "two")).paths) == ["two/b", "two/c"]
 
 
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        (r"\w+", ["naïve", "日本", "été", "٣"]),
+        (r"[\w-]+", ["naïve", "日本", "été-", "٣"]),
+        (r"\bna\b", []),
+        (r"\bété\b", ["été"]),
+        (r"\b(?:日本|ve)\b", ["日本"]),
+        (r"\b[a-z]\w*\b", ["naïve"]),
+        (r"\b\w{3}\b", ["été"]),
+        (r"\bn?a\w*", ["naïve"]),
+        (r"\d", ["٣"]),
+        (r"\W+", [" ", "\u3000", "- "]),
+        (r"[^\w\s]+", ["-"]),
+        (r"\s", [" ", "\u3000", " "]),
+    ],
+)
+def test_words_digits_and_blanks_are_those_of_all_scripts(pattern: str, found: list[str]) -> None:
+    """As in ripgrep and Python; RE2 alone knows those of ASCII."""
+    line = "naïve 日本\u3000été- ٣"
+    find, data, at, seen = line_search(pattern, literal=False, ignore_case=False), line.encode(), 0, list[str]()
+    while (match := find(data, at)) is not None:
+        seen.append(data[slice(*match)].decode())
+        at = match[1]
+    assert seen == found == re.findall(pattern, line)
+    hint = byte_pattern(pattern, literal=False, ignore_case=False)
+    assert byte_search(hint, ignore_case=False)(data) or not found
+    assert text_substitute(pattern, r"<\0>", ignore_case=False)(line) == re.subn(pattern, r"<\g<0>>", line)
+
+
 def test_some_expressions_have_no_twin_over_bytes() -> None:
     for pattern in (r"\pL", r"\x41", r"\Aa", "(?s)a", r"[\p{Greek}]", "a\0b", "\udcff", r"\b+a"):
         assert byte_pattern(pattern, literal=False, ignore_case=False) is None
     assert byte_pattern(r"\d[^\w\D-]x.*{", literal=False, ignore_case=False) == (
-        r"[0-9](?:[^0-9A-Za-z_\D\x2d\n]|[\x80-\xff][^\n]{0,3})x[^\n]*\{"
+        r"(?:[0-9]|[\x80-\xff][^\n]{0,3})(?:[^0-9A-Za-z_\D\x2d\n]|[\x80-\xff][^\n]{0,3})x[^\n]*\{"
     )
 
 

@@ -120,9 +120,10 @@ class _Translator:
             if self.rest.startswith(_QUANTIFIERS):
                 raise _Uncertain
             # The second byte of a character may look like a letter, which hides a boundary.
-            return r"(?:\b|[\x80-\xff][^\n]{1,3})" if begin and char == "b" else ""
+            told = begin and char == "b" and _PLAIN.match(self.rest)
+            return r"(?:\b|[\x80-\xff][^\n]{1,3})" if told else ""
         if char in "dws":
-            return f"(?:[{_DIGITS[char]}]|{_FOREIGN})" if self.folds else f"[{_DIGITS[char]}]"
+            return f"(?:[{_DIGITS[char]}]|{_FOREIGN})"
         if char in "DWS":
             return rf"(?:[^{_DIGITS[char.lower()]}\n]|{_FOREIGN})"
         return self.escaped(char)
@@ -161,7 +162,7 @@ class _Translator:
             self.at = end + 2
             return name, "^" in name
         if char == "\\" and self.rest[:1] in tuple("dws"):
-            return _DIGITS[self.take()], False
+            return _DIGITS[self.take()], True
         if char == "\\" and self.rest[:1] in tuple("DW"):
             return "\\" + self.take(), True
         if char == "\\" and self.rest[:1] == "S":

@@ -6,11 +6,12 @@ The only module that knows the library, which carries no types and is loaded on 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from mcp_batteries.errors import Invalid, quote
 from mcp_fs.engine.files.text import shown
+from mcp_fs.engine.search.words import classes, with_edges
 
 __all__ = ["LineSearch", "PathSet", "byte_search", "line_search", "path_hint", "path_set", "text_substitute"]
 
@@ -40,8 +41,12 @@ def line_search(pattern: str, *, literal: bool, ignore_case: bool) -> LineSearch
     options.max_mem = _MEMORY
     options.case_sensitive = not ignore_case
     source = re.escape(pattern) if literal else f"(?m:{pattern})"
+
+    def compiled(source: str) -> Any:
+        return re2.compile(source.encode("utf-8", "surrogateescape"), options).search
+
     try:
-        search = re2.compile(source.encode("utf-8", "surrogateescape"), options).search
+        search = compiled(source)
     except re2.error as error:
         why = error.args[0].decode("utf-8", "replace") if error.args else "not understood"
         why = why.replace(source, pattern)
@@ -54,7 +59,25 @@ def line_search(pattern: str, *, literal: bool, ignore_case: bool) -> LineSearch
         match = search(text, offset)
         return None if match is None else match.span()
 
-    return find
+    wide, group = with_edges(pattern)
+    if literal or wide == pattern:
+        return find
+    try:
+        search_wide = compiled(f"(?m:{wide})")
+    except re2.error:  # too large with classes of all scripts
+        return find
+    seen, is_ascii = b"", True
+
+    def find_in_any_script(text: bytes, offset: int) -> tuple[int, int] | None:
+        nonlocal seen, is_ascii
+        if text is not seen:
+            seen, is_ascii = text, text.isascii()
+        if is_ascii:  # where both find the same, and the other is faster
+            return find(text, offset)
+        match = search_wide(text, offset)
+        return None if match is None else match.span(group)
+
+    return find_in_any_script
 
 
 def text_substitute(pattern: str, new: str, *, ignore_case: bool) -> Callable[[str], tuple[str, int]]:
@@ -73,8 +96,10 @@ def text_substitute(pattern: str, new: str, *, ignore_case: bool) -> Callable[[s
     options.log_errors = False
     options.max_mem = _MEMORY
     options.case_sensitive = not ignore_case
+    wide, edged = with_edges(pattern)
     try:
-        compiled = re2.compile(f"(?m:{pattern})", options)
+        compiled = re2.compile(f"(?m:{classes(pattern)})", options)
+        between = re2.compile(f"(?m:{wide})".encode(), options).search if edged else None
     except re2.error as error:
         why = error.args[0].decode("utf-8", "replace") if error.args else "not understood"
         raise Invalid(f"The regular expression {quote(pattern)} is not RE2 syntax: {why}.") from None
@@ -89,16 +114,29 @@ def text_substitute(pattern: str, new: str, *, ignore_case: bool) -> Callable[[s
         raise Invalid(f"{quote(new)} names a group that {quote(pattern)} does not have.", "Use `\\1` for the first.")
 
     def filled(match: Any) -> str:
-        filled = (group if isinstance(group, str) else str(match.group(group) or "") for group in groups)
+        found = (group if isinstance(group, str) else match.group(group + edged) or "" for group in groups)
+        filled = (group.decode() if isinstance(group, bytes) else str(group) for group in found)
         return "".join(text + part for text, part in zip(pieces[::3], [*filled, ""], strict=True))
+
+    def matches(text: str) -> Iterator[tuple[Any, int, int]]:
+        if between is None:
+            yield from ((match, *match.span()) for match in compiled.finditer(text))
+            return
+        # The character behind a match may be the one before the next: each search goes on where the match ends.
+        data, at, last = text.encode(), 0, 0
+        while (match := between(data, last)) is not None:
+            start, end = match.span(1)
+            begin = at + len(data[last:start].decode())
+            at, last = begin + len(data[start:end].decode()), end
+            yield match, begin, at
 
     def substitute(text: str) -> tuple[str, int]:
         done: list[str] = []
         at = number = 0
         # Damaged bytes are lone surrogates, which the library does not take: it sees U+FFFD, of the same length.
-        for match in compiled.finditer(shown(text)):
-            done += [text[at : match.start()], filled(match)]
-            at, number = match.end(), number + 1
+        for match, begin, end in matches(shown(text)):
+            done += [text[at:begin], filled(match)]
+            at, number = end, number + 1
         return "".join([*done, text[at:]]), number
 
     return substitute
