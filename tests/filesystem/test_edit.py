@@ -366,7 +366,7 @@ class TestFiles:
         digest = content_hash(b"old")
         with pytest.raises(Conflict, match=f"its hash is `{digest}`"):
             edit(here, "f", "old", "new", expected_hash="0123456789abcdef")
-        with pytest.raises(Invalid, match="is no hash"):
+        with pytest.raises(Invalid, match="is not a hash"):
             edit(here, "f", "old", "new", expected_hash="sha256:none")
         edit(here, "f", "old", "new", expected_hash=digest.upper())
         assert (here.root / "f").read_text() == "new"
@@ -571,7 +571,7 @@ class TestForms:
             ("*** Begin Patch\n*** End Patch", "names no file"),
             ("*** Begin Patch\n*** Update File: f\n*** End Patch", "changes nothing in `f`"),
             ("*** Begin Patch\n*** Update File: f\n*** Move to: g\n@@\n-c\n+C\n", "Use `move_file`"),
-            ("*** Begin Patch\n*** Update File: f\nc\n", "begins with none of"),
+            ("*** Begin Patch\n*** Update File: f\nc\n", "must begin with"),
         ],
     )
     async def test_what_is_wrong_is_named(self, here: Ground, patch: str, said: str) -> None:

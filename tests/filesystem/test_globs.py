@@ -27,7 +27,7 @@ def test_globs_and_types(tmp_path: Path, grep: Grep) -> None:
     assert grep("x", glob="*.{ts,tsx}") == ["b.ts:1:x", "src/d.tsx:1:x"]
     assert grep("x", file_type="py") == ["a.py:1:x", "src/c.py:1:x"]
     assert grep("x", file_type="py", wanted=Filter(hidden=True)) == [".e.py:1:x", "a.py:1:x", "src/c.py:1:x"]
-    with pytest.raises(Invalid, match="no file type"):
+    with pytest.raises(Invalid, match="not a known file type"):
         grep("x", file_type="python3000")
 
 

@@ -112,7 +112,7 @@ def test_every_kind_of_entry_is_listed_as_what_it_is(tmp_path: Path) -> None:
     assert entries["dir"].line().startswith("dir/\t")
     assert entries["a b"].size == 5
     assert entries["id_rsa"].note == "protected"
-    assert entries["pipe"].note == "no regular file"
+    assert entries["pipe"].note == "not a regular file"
     assert entries["good"].note == "link to a b"
     assert "dangling" in entries["lost"].note
     assert "outside" in entries["out"].note

@@ -120,7 +120,7 @@ async def test_a_day_is_asked_for_in_words(upstream: Upstream) -> None:
         both = await found.call_tool("get_forecast", {"place": "Zurich", "day": "today", "hours": 3})
         assert both.is_error and "goes with" in text(both)
         both = await found.call_tool("get_forecast", {"place": "Zurich", "days": 2, "hours": 3})
-        assert both.is_error and "exclude one another" in text(both)
+        assert both.is_error and "can't be used together" in text(both)
 
 
 async def test_the_weather_names_where_the_air_is(upstream: Upstream) -> None:

@@ -67,5 +67,5 @@ def globs_of(name: str) -> list[str]:
     known = name.casefold().removeprefix("*").removeprefix(".")
     known = _OTHER_NAMES.get(known, known)
     if known not in _GLOBS:
-        raise Invalid(f"{quote(name)} is no file type.", f"Use a `glob`, or one of: {', '.join(_GLOBS)}.")
+        raise Invalid(f"{quote(name)} is not a known file type.", f"Use a `glob`, or one of: {', '.join(_GLOBS)}.")
     return _GLOBS[known]

@@ -210,7 +210,7 @@ def _entry(folder: Folder[Readable], name: str, sizes: _Sizes | None) -> Entry:
     if kind == "link":
         note = _link_note(folder, name, note)
     elif kind == "special":
-        note = "no regular file"
+        note = "not a regular file"
     size = found.st_size if kind == "file" else None
     if kind == "folder" and sizes is not None:
         size, whole = sizes.of(name)

@@ -81,9 +81,12 @@ class Matches(TextResult):
         lines, files, at_least = self.total
         head = counted(len(self.files), "file")
         if hits:
-            head = f"{counted(hits, 'match')} in {head}"
-            if hits < lines:
-                head += f", of {'at least ' * at_least}{lines:,} in {counted(files, 'file')}"
+            known = f"{'at least ' * at_least}{lines:,}"
+            if hits < lines and len(self.files) == files:
+                head = f"{hits:,} of {known} matches in {head}"
+            else:
+                more_files = f", of {known} in {counted(files, 'file')}" if hits < lines else ""
+                head = f"{counted(hits, 'match')} in {head}{more_files}"
         else:
             head += " matches" if len(self.files) == 1 else " match"
             if len(self.files) < files:

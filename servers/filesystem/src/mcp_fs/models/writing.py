@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES
-from mcp_batteries.server.results import TextResult
+from mcp_batteries.server.results import TextResult, below
 from mcp_fs.models.words import counted
 
 __all__ = ["Edited", "Moved", "Replaced", "Written", "clipped_diff"]
@@ -92,7 +92,7 @@ class Replaced(TextResult):
     """What a replacement over many files changed, or would change.
 
     Attributes:
-        files: paths with their number of replacements.
+        files: paths with their number of replacements, which is told where it is more than one.
         page: lines before and after, as many as fit.
         dry_run: whether nothing was written.
     """
@@ -108,9 +108,9 @@ class Replaced(TextResult):
         head = [f"{did} {counted(number, 'place')} in {counted(len(self.files), 'file')}", *self.notes]
         if self.dry_run and self.files:
             head.append("nothing was written: repeat with dry_run=false")
-        named = ", ".join(f"{path} {count}" for path, count in self.files[:_MOST_NAMED])
-        more = f" and {len(self.files) - _MOST_NAMED:,} more" if len(self.files) > _MOST_NAMED else ""
-        return "\n".join([f"[{'; '.join(head)}]", *([named + more] if named else []), *self.page])
+        named = [path if count == 1 else f"{path} {count}" for path, count in self.files[:_MOST_NAMED]]
+        more = [f"and {len(self.files) - _MOST_NAMED:,} more"] if len(self.files) > _MOST_NAMED else []
+        return "\n".join([f"[{'; '.join(head)}]", *below(("", name, ()) for name in named), *more, *self.page])
 
 
 @dataclass(frozen=True, slots=True)

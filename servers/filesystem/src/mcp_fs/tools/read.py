@@ -82,7 +82,7 @@ class ReadTools:
         """
         chosen = [name for name, value in (("head", head), ("tail", tail), ("start_line", start_line)) if value]
         if len(chosen) > 1 or (end_line and chosen and chosen[0] != "start_line"):
-            raise Invalid("`head`, `tail` and a range of lines exclude one another.", "Use one of them.")
+            raise Invalid("`head`, `tail` and a range of lines can't be used together.", "Use one of them.")
         if tail and start_column > 1:
             raise Invalid("`start_column` is a byte of `start_line`, not of a tail.", "Leave one of them out.")
         place = self.policy.readable(path)

@@ -64,7 +64,7 @@ class WriteTools:
         To change a part use `edit_file`.
         """
         if append and overwrite:
-            raise Invalid("`append` and `overwrite` exclude one another.", "Use one of them.")
+            raise Invalid("`append` and `overwrite` can't be used together.", "Use one of them.")
         if path.endswith(("/", os.sep)):
             raise Invalid(f"{quote(path)} ends as folders do.", "Leave out the last slash, or use `create_directory`.")
         place = self.policy.writable(path)

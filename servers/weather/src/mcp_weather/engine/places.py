@@ -22,7 +22,7 @@ class SavedPlaces(ConfigFile[Place]):
 
     def _place(self, alias: str, entry: Any) -> Place:
         if not isinstance(entry, dict):
-            raise ValueError(f"`{alias}` is no table with latitude and longitude.")
+            raise ValueError(f"`{alias}` is not a table with latitude and longitude.")
         given = cast("dict[str, Any]", entry)
         if unknown := sorted(given.keys() - {"latitude", "longitude", "name", "timezone", "country"}):
             raise ValueError(f"`{alias}` has an unknown key `{unknown[0]}`.")

@@ -131,7 +131,7 @@ class Engine:
         if not isinstance(observed, Problem):
             parts["observation"] = observed
         if not any(parts.values()) and alerts.status not in ("alerts", "none"):
-            raise now if isinstance(now, Problem) else Unavailable("Nothing could be had.", "Try again in a moment.")
+            raise now if isinstance(now, Problem) else Unavailable("No source answered.", "Try again in a moment.")
         # What they say in full is for `get_alerts`.
         brief = [
             alert.model_copy(
@@ -162,7 +162,7 @@ class Engine:
             heights.append(document.get("elevation"))
         now = reading(document, units, origin(found))
         if now is None:
-            raise Unavailable("Open-Meteo sent an answer without the present.", "Try again in a moment.")
+            raise Unavailable("Open-Meteo sent an answer without present values.", "Try again in a moment.")
         return now, zone_of(document)
 
     async def forecast(
@@ -244,7 +244,7 @@ class Engine:
 
         await together(*(partial(one, model) for model in models))
         if not tables:
-            raise Unavailable(f"None of the {len(models)} models could be had.", "Try again in a moment.")
+            raise Unavailable(f"None of the {len(models)} models answered.", "Try again in a moment.")
         ordered = {model: tables[model] for model in models if model in tables}
         for model, found in ordered.items():
             if empty := [
@@ -268,7 +268,7 @@ class Engine:
         from_ = origin(found)
         now = reading(document, units, from_)
         if now is None:
-            raise Unavailable("Open-Meteo sent an answer without the present.", "Try again in a moment.")
+            raise Unavailable("Open-Meteo sent an answer without present values.", "Try again in a moment.")
         hourly = _first(table(document, "hourly", units, from_, since=self._hour()), hours)
         index = now.values[now.names.index("european_aqi")] if "european_aqi" in now.names else None
         category = next(name for most, name in _EAQI if index <= most) if isinstance(index, int | float) else None

@@ -145,7 +145,7 @@ class Upstream:
                 said = cast("dict[str, Any]", found)
                 reason = str(said.get("reason") or said.get("detail") or said.get("title") or "")
             raise Invalid(
-                f"{name} refused the question: {quote(reason or str(status), 300)}.", "Ask for something else."
+                f"{name} refused the request: {quote(reason or str(status), 300)}.", "Ask for something else."
             )
         if service == "aviation" and isinstance(found, list):
             found = {"reports": cast("list[Any]", found)}

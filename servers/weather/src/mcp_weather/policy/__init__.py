@@ -180,12 +180,12 @@ class Policy:
             return Name(wanted, (), wanted)
         if len(wanted) < 2 or not any(letter.isalpha() for letter in wanted):
             raise Invalid(
-                f"{quote(text)} is no place.",
+                f"{quote(text)} is not a place.",
                 "Pass a name such as `Zurich`, coordinates such as `47.37,8.55`, or a saved alias.",
             )
         name, *within = (part.strip() for part in wanted.split(","))
         if len(name) < 2:
-            raise Invalid(f"{quote(text)} is no place.", "Pass the name first, as in `Springfield, Illinois`.")
+            raise Invalid(f"{quote(text)} is not a place.", "Pass the name first, as in `Springfield, Illinois`.")
         return Name(name, tuple(part for part in within if part), wanted)
 
     async def _found(self, wanted: Name) -> list[Hit]:

@@ -137,9 +137,9 @@ def _day(text: str, today: date, *, past: bool = False) -> date:
             years = (date(today.year + more, month + 1, day) for more in ((0, -1) if past else (0, 1)))
             return next(one for one in years if (one <= today if past else one >= today))
     except (ValueError, StopIteration):
-        raise Invalid(f"{quote(text)} is no day of the calendar.", "Pass it as YYYY-MM-DD.") from None
+        raise Invalid(f"{quote(text)} is not a day of the calendar.", "Pass it as YYYY-MM-DD.") from None
     raise Invalid(
-        f"{quote(text)} is no day that is understood.",
+        f"{quote(text)} can't be read as a day.",
         f"Pass it as YYYY-MM-DD: today is {_WEEKDAYS[today.weekday()].title()}, {today}.",
     )
 
@@ -148,7 +148,7 @@ def _weekday(text: str, which: str, number: int, today: date, *, past: bool) -> 
     ahead = (number - today.weekday()) % 7
     if which == "next":
         both = [str(today + timedelta(days=ahead or 7)), str(today + timedelta(days=(ahead or 7) + 7))]
-        raise Invalid(f"{quote(text)} may be {' or '.join(both)}.", "Pass the one that is meant.")
+        raise Invalid(f"{quote(text)} may be {' or '.join(both)}.", "Pass the one you mean.")
     back = (7 - ahead) % 7
     if which == "last":
         return today - timedelta(days=back or 7)
@@ -160,7 +160,7 @@ def _day_last(text: str, found: re.Match[str]) -> date:
     one, other, year = int(found[1]), int(found[3]), int(found[4])
     if found[2] == "/" and one <= 12 and other <= 12 and one != other:
         both = f"{date(year, other, one)} or {date(year, one, other)}"
-        raise Invalid(f"{quote(text)} may be {both}.", "Pass the one that is meant.")
+        raise Invalid(f"{quote(text)} may be {both}.", "Pass the one you mean.")
     return date(year, one, other) if found[2] == "/" and other > 12 else date(year, other, one)
 
 

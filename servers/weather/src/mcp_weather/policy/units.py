@@ -56,12 +56,12 @@ def units(text: str | None, default: Units) -> Units:
             system, own = _SYSTEMS[part], {}
         elif quantity not in _UNITS:
             raise Invalid(
-                f"{quote(part)} is no system of units and no quantity.",
+                f"{quote(part)} is neither a system of units nor a quantity.",
                 f"Pass {', '.join(get_args(System))}, or {', '.join(_UNITS)} with a unit: `metric,wind=kn`.",
             )
         elif unit not in _UNITS[quantity]:
             known = ", ".join(dict.fromkeys(_UNITS[quantity].values()))
-            raise Invalid(f"{quote(unit)} is no unit of {quantity} here.", f"It can be {known}.")
+            raise Invalid(f"{quote(unit)} is not a unit of {quantity} here.", f"It can be {known}.")
         else:
             own[quantity] = _UNITS[quantity][unit]
     return OwnUnits(system, tuple(own.items())) if own else system

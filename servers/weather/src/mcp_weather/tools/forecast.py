@@ -70,7 +70,7 @@ class ForecastTools:
         where = await self.policy.place(place)
         wanted_units = self.policy.units(units, self.units)
         if hours and days:
-            raise Invalid("`hours` and `days` exclude one another.", "Pass one of them.")
+            raise Invalid("`hours` and `days` can't be used together.", "Pass one of them.")
         if spread and (day is not None or days or step not in (None, "hourly") or source == "nws"):
             raise Invalid("`spread` goes with `hours` only.", "Leave out `day`, `days`, `step` and `source`.")
         if step == "15-minute":

@@ -134,7 +134,7 @@ class _Worker:
             self._process.kill()
             if self._process.wait() > 0 and not self._was_late:
                 raise Unavailable(
-                    f"{quote(shown)} can't be read: the process that takes text out could not be used.",
+                    f"{quote(shown)} can't be read: the process that extracts text could not be used.",
                     "The operator can look whether this user may start processes, and how many.",
                 ) from error
             return _TooLong()
@@ -200,7 +200,7 @@ class _Worker:
 
 def _too_long(shown: str) -> Problem:
     return TooLarge(
-        f"{quote(shown)} can't be read: taking its text out takes more than {SECONDS:g} s or too much memory.",
+        f"{quote(shown)} can't be read: extracting its text takes more than {SECONDS:g} s or too much memory.",
         "Name a member of it as `FILE!/MEMBER`, or leave it out.",
     )
 
@@ -210,7 +210,7 @@ def _problem(kind: str, what: str, shown: str) -> Problem:
         return NotFound(f"{quote(shown)} {what}.", "Read the archive itself, by `read_text`, to see what is in it.")
     if kind == "not installed":
         return Unavailable(
-            f"{quote(shown)} is {what}, and mcp-fs is installed without what reads its text.",
+            f"{quote(shown)} is {what}, and mcp-fs is installed without the library that reads its text.",
             "The operator can install mcp-fs[documents].",
         )
     return Invalid(f"{quote(shown)} {what}.", "`read_media` gives its bytes.")
@@ -252,7 +252,7 @@ class _Workers:
         try:
             return _Worker()
         except OSError as error:
-            raise Unavailable(f"No process could be started to take text out: {error.strerror}.") from None
+            raise Unavailable(f"No process could be started to extract text: {error.strerror}.") from None
 
     def _give_back(self, worker: _Worker) -> None:
         with self._lock:

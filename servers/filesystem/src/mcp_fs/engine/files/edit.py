@@ -60,7 +60,7 @@ def replace(text: str, replacements: Sequence[Replacement], shown: str, stop: St
         if item.old == item.new:
             raise Invalid(f"{which} replaces text by the same text.")
         if readable(item.new) != item.new:
-            raise Invalid(f"{which} holds a lone surrogate, which no text file can.")
+            raise Invalid(f"{which} has a lone surrogate, which no text file can hold.")
         seen = readable(text)  # of the same length
         places = _find(seen, item)
         if not places:

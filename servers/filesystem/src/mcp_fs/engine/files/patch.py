@@ -78,7 +78,7 @@ def parse(patch: str) -> list[FilePatch]:
     for file in files:
         path = _unquoted(file.path)
         if file.is_binary_file or file.is_rename or not (file or file.is_added_file or file.is_removed_file):
-            raise Invalid(f"The patch does to `{path}` what is not text.", "Use `move_file` to rename.")
+            raise Invalid(f"The patch does more to `{path}` than change its text.", "Use `move_file` to rename.")
         hunks: list[Hunk] = []
         for hunk in file:
             marks = [line.line_type for line in hunk]
@@ -262,7 +262,7 @@ def _hunks(body: Sequence[str]) -> list[list[str]]:
 
 def _unnumbered(body: Sequence[str]) -> Hunk:
     if wrong := next((line for line in body if line[0] not in " +-"), None):
-        raise Invalid(f"The patch can't be read: {wrong[:60]!r} begins with none of ` `, `+` and `-`.", _HOW)
+        raise Invalid(f"The patch can't be read: {wrong[:60]!r} must begin with ` `, `+` or `-`.", _HOW)
     old = tuple(line[1:] for line in body if line[0] in " -")
     return Hunk(0, old, tuple(line[1:] for line in body if line[0] in " +"), False, False)
 

@@ -126,7 +126,7 @@ def _prepare(change: Change, spot: Spot[Writable], stop: Stop) -> _Prepared:
         digest = content_hash(data)
         if change.expected_hash is not None and not _HASH.fullmatch(change.expected_hash):
             raise Invalid(
-                f"`expected_hash` {quote(change.expected_hash)} is no hash.",
+                f"`expected_hash` {quote(change.expected_hash)} is not a hash.",
                 "Give at least 8 of the hexadecimal digits that reading the file shows.",
             )
         if change.expected_hash is not None and not _same_hash(digest, change.expected_hash):

@@ -302,7 +302,7 @@ def _move_across(
                 Census(stop).count(folder)  # refuses what would be left out of the copy, and lost
         if skipped := copy_other(start, source, end, target, found, stop, arrival, belongings):
             remove_all(end.folder, end.name)
-            raise Refused(f"{quote(source.display)} holds what can't be copied: {', '.join(skipped[:5])}.")
+            raise Refused(f"{quote(source.display)} holds entries that can't be copied: {', '.join(skipped[:5])}.")
     confirm(end.folder, target, "copied to")
     doomed = temporary_name()
     try:
@@ -333,4 +333,6 @@ def _to_trash(spot: Spot[Writable], place: Writable) -> None:
     try:
         send2trash(path)
     except OSError as error:
-        raise Unavailable(f"{quote(place.display)} can't be put into the trash here.", "Delete it without.") from error
+        raise Unavailable(
+            f"{quote(place.display)} can't be put into the trash here.", "Delete it without `trash`."
+        ) from error

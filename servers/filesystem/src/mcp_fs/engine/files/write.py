@@ -70,7 +70,7 @@ def write_file(
     try:
         data = content.encode() if isinstance(content, str) else content
     except UnicodeEncodeError:
-        raise Invalid("The content holds a lone surrogate, which no text file can.") from None
+        raise Invalid("The content has a lone surrogate, which no text file can hold.") from None
     with writing_to(place, way="Set `parents` to create it too.") as spot, locked([spot], stop):
         old = regular_status(spot, place)
         if old is not None and not overwrite:

@@ -83,7 +83,7 @@ def search(
         Problem: a start can't be opened.
     """
     if query.count_only + query.only_matching + query.files_only > 1:
-        raise Invalid("`files_only`, `count_only` and `only_matching` exclude one another.", "Use one of them.")
+        raise Invalid("`files_only`, `count_only` and `only_matching` can't be used together.", "Use one of them.")
     found = _Search(starts, query, stop, program)
     return found.tallied(cursor) if query.count_only or query.only_matching else found.page(cursor)
 

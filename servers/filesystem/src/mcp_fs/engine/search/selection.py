@@ -130,6 +130,6 @@ def _refuse_elsewhere(starts: Sequence[Readable], glob: str) -> None:
             return
     shown = ", ".join(quote(start.display) for start in starts[:3])
     raise Invalid(
-        f"The glob {quote(glob)} means nothing below {shown}, the searched folder.",
+        f"The glob {quote(glob)} can't match anything below {shown}, the searched folder.",
         "Write it from that folder on, or name another folder as `path`.",
     )

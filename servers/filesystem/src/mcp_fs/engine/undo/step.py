@@ -242,5 +242,5 @@ def _keep(folder: Folder[Any], name: str, before: State, into: Folder[Writable],
     elif before.kind == "folder":
         into.make_folder(kept, stat.S_IMODE(found.st_mode))
     else:
-        raise TooLarge("what was there is no file, folder or link")
+        raise TooLarge("what was there is not a file, folder or link")
     Belongings().keep(into, kept, found)

@@ -125,7 +125,7 @@ def take_back(policy: Policy, store: Store, wanted: str, *, later: bool, dry_run
     steps = _mine(policy, store, stop, [])
     number = next((number for number, one in enumerate(steps) if one.record.kept.id == wanted), None)
     if number is None:
-        raise NotFound(f"There is no step {quote(wanted)} to take back.", "Call without `step` for those there are.")
+        raise NotFound(f"There is no step {quote(wanted)} to take back.", "Call without `step` for the list.")
     # What was taken back in between has cancelled itself out.
     chosen = [*(one for one in steps[:number] if later and not one.record.undoes), steps[number]]
     all_places = _Touched(place for one in chosen for entry in one.entries for place in entry.places)
@@ -202,7 +202,7 @@ def _mine(policy: Policy, store: Store, stop: Stop, unread: list[Kept]) -> list[
     try:
         return list(_steps(policy, store, stop, unread))
     except OSError as error:
-        raise Unavailable(f"What is kept to be taken back can't be read: {reason(error)}.") from error
+        raise Unavailable(f"The old contents that are kept can't be read: {reason(error)}.") from error
 
 
 def _steps(policy: Policy, store: Store, stop: Stop, unread: list[Kept]) -> Iterator[_Step]:
