@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mcp_batteries.testing.wire import StdioWire
+from sqlite.prove_changes import prove
 from sqlite.serving import commit, make, run, served, text_of
 from sqlite.test_writes import rows
 
@@ -110,8 +111,8 @@ async def test_a_migration_is_rehearsed_and_done_in_one_piece(tmp_path: Path) ->
         said = text_of(await wire.call("edit_schema", sql=MIGRATION, dry_run=True))
         for words in (
             "Dry run", "+ table names", "~ table t", "~ view v", "+ user_version = 3", "3 rows in names", "3 rows in t",
-            '+ [1,"a"]', "The way back:", 'DROP TABLE "names";', "-- view v was: CREATE VIEW v AS SELECT id, name",
-            "no statement brings back rows", "write lock for",
+            '+ [1,"a"]', "1. CREATE TABLE\n", "The way back:", 'DROP TABLE "names";', "PRAGMA user_version = 0;",
+            "CREATE VIEW v AS SELECT id, name", "no statement brings back rows", "write lock for",
         ):  # fmt: skip
             assert words in said, f"{words}\n{said}"
         with closing(sqlite3.connect(path)) as connection:
@@ -194,3 +195,8 @@ async def test_a_table_that_others_refer_to_is_rebuilt(dry_run: bool, tmp_path: 
         assert (await wire.call("write_rows", sql="INSERT INTO u VALUES (77, 'no such t')")).get("isError")
     assert rows(path) == [(1, "a"), (2, "b"), (3, "c")]
     assert rows(path, "SELECT count(*) FROM pragma_foreign_key_check") == [(0,)]
+
+
+def test_a_sample_of_changes_is_what_sqlite_makes_of_them() -> None:
+    tally = prove(120, 4)
+    assert tally.wrong == [] and tally.counts["changes"] == 120

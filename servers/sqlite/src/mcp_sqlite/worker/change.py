@@ -12,7 +12,8 @@ from mcp_sqlite.worker.authorizer import Mode
 from mcp_sqlite.worker.cells import Failure, Lines
 from mcp_sqlite.worker.connections import BUSY_MS, Connections, Database
 from mcp_sqlite.worker.errors import explained
-from mcp_sqlite.worker.rehearsal import samples, way_back
+from mcp_sqlite.worker.objects import Made, difference, objects, way_back
+from mcp_sqlite.worker.rehearsal import samples
 from mcp_sqlite.worker.statements import allotted, execute, refuse_misspelt, rows_of, split, spool_rows
 
 __all__ = ["change", "transaction"]
@@ -20,7 +21,13 @@ __all__ = ["change", "transaction"]
 _RETURNED = 100
 """Rows of RETURNING that are shown, if they are no more than so many bytes; a cursor leads to the rest."""
 _RETURNED_BYTES = 10_000
-_DROPS = re.compile(r"(?:\s|--[^\n]*\n|(?>/\*.*?\*/))*DROP\s+TABLE\b", re.IGNORECASE | re.DOTALL)
+_BEFORE = re.compile(r"(?:\s|--[^\n]*\n|(?>/\*.*?\*/))*", re.DOTALL)
+"""Blanks and comments."""
+_DROPS = re.compile(_BEFORE.pattern + r"DROP\s+TABLE\b", re.IGNORECASE | re.DOTALL)
+_LETS_WAIT = "SELECT 1 FROM sqlite_master WHERE sql LIKE '%INITIALLY%DEFERRED%' LIMIT 1"
+_MOST_BROKEN = 1000
+_BROKEN = 10
+"""Keys that point nowhere: those that are compared, and those that are told."""
 _SLOW_SECONDS = 0.05
 """Statements that take longer tell their time."""
 _COMMIT_SECONDS = 5.0
@@ -49,9 +56,11 @@ def change(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
     keys_wait = reshapes and any(map(_DROPS.match, statements))
     with transaction(database, keep=not request["dry_run"], checks_keys=not keys_wait):
         database.authorizer.shadows = schema.shadows(database)
-        before = _objects(database) if reshapes else {}
-        after: dict[str, str] = {}
-        broken = _broken_keys(database) if keys_wait else []
+        before = objects(database) if reshapes else {}
+        after: dict[str, Made] = {}
+        # A commit looks for keys that were let wait, which a dry run never gets to.
+        looks = keys_wait or (request["dry_run"] and bool(database.own(_LETS_WAIT)))
+        broken = _broken_keys(database) if looks else []
         for number, sql in enumerate(statements):
             part = {**request, "sql": sql, "parameters": given[number], "spool": f"{request['spool']}{number}"}
             try:
@@ -63,22 +72,23 @@ def change(connections: Connections, request: dict[str, Any]) -> dict[str, Any]:
                 raise Failure(
                     failure.kind, where + failure.what, f"{failure.fix} Nothing was changed.".strip()
                 ) from None
+        now = _broken_keys(database) if looks or reshapes else []
+        if looks and (lost := [key for key in now if key not in broken]):
+            raise Failure(
+                "conflict",
+                f"Foreign keys would point nowhere: {'; '.join(lost[:3])}.",
+                "Change or delete those rows in the same call. Nothing was changed.",
+            )
         if reshapes:
-            after = _objects(database)
-            found["broken"] = _broken_keys(database)
-            if keys_wait and set(found["broken"]) - set(broken):
-                raise Failure(
-                    "conflict",
-                    f"Foreign keys would point nowhere: {'; '.join(found['broken'][:3])}.",
-                    "Change or delete those rows in the same call. Nothing was changed.",
-                )
-            found["objects"] = _difference(before, after)
+            after = objects(database)
+            found["broken"] = now[:_BROKEN]
+            found["objects"] = difference(before, after)
         if request["dry_run"]:
             written = {name for step in steps for name in step["written"]}
             tables = {name[8:] for name in found.get("objects", ()) if name[2:].startswith("table ")}
             found["samples"] = samples(connections, database, written | tables)
             made = {name[8:] for name in found.get("objects", ()) if name.startswith("+ table ")}
-            found["back"] = way_back(before, after, rows=bool(written - made))
+            found["back"] = way_back(before, after, statements, rows=bool(written - made))
     found["seconds"] = time.monotonic() - begun
     return found
 
@@ -130,7 +140,7 @@ def _step(database: Database, mode: Mode, request: dict[str, Any]) -> dict[str, 
     shown = {name: trigger for name, trigger in authorizer.written.items() if name.lower() not in authorizer.shadows}
     shown = {name: trigger for name, trigger in shown.items() if database.serves(name)}
     written = dict(authorizer.written)
-    what = " ".join(request["sql"].split()[:2]).upper() if authorizer.reshapes else ""
+    what = " ".join(_BEFORE.sub("", request["sql"], count=1).split()[:2]).upper() if authorizer.reshapes else ""
     if rows < 0:  # sqlite3 tells the number only of statements that begin with INSERT, UPDATE, DELETE or REPLACE
         rows = database.own("SELECT changes()")[0][0] if written else 0
     seconds = time.monotonic() - begun
@@ -208,23 +218,6 @@ class transaction:
             database.watch()
 
 
-def _objects(database: Database) -> dict[str, str]:
-    rows = database.own(
-        "SELECT type || ' ' || name, coalesce(sql, '') FROM sqlite_master WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!'"
-    )
-    hidden = {f"table {name}" for name in schema.shadows(database)}
-    found = {str(name): str(sql) for name, sql in rows if str(name).lower() not in hidden}
-    numbers = {name: database.own(f"PRAGMA {name}")[0][0] for name in ("user_version", "application_id")}
-    return found | {f"{name} = {number}": "" for name, number in numbers.items() if number}
-
-
-def _difference(before: dict[str, str], after: dict[str, str]) -> list[str]:
-    lines = [f"+ {name}" for name in after.keys() - before.keys()]
-    lines += [f"- {name}" for name in before.keys() - after.keys()]
-    lines += [f"~ {name}" for name in after.keys() & before.keys() if after[name] != before[name]]
-    return sorted(lines, key=lambda line: line[2:])
-
-
 def _broken_keys(database: Database) -> list[str]:
-    rows = database.own('SELECT "table", rowid, parent FROM pragma_foreign_key_check LIMIT 10')
+    rows = database.own(f'SELECT "table", rowid, parent FROM pragma_foreign_key_check LIMIT {_MOST_BROKEN}')
     return [f"{table} row {rowid} refers to a missing row of {parent}" for table, rowid, parent in rows]

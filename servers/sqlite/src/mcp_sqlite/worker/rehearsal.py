@@ -1,4 +1,4 @@
-"""What a dry run shows beyond what its statements did: rows before and after, and the way back."""
+"""Rows before and after a change, which a dry run shows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mcp_sqlite.worker.connections import Connections, Database
 from mcp_sqlite.worker.rows import key_columns
 from mcp_sqlite.worker.schema import quoted
 
-__all__ = ["samples", "way_back"]
+__all__ = ["samples"]
 
 _TABLES = 8
 _ROWS = 3
@@ -106,31 +106,3 @@ def _compared(one: tuple[Any, ...] | None, two: tuple[Any, ...] | None) -> int:
         return (one is None) - (two is None)
     pairs = [[(_rank(value), value) for value in key] for key in (one, two)]
     return (pairs[0] > pairs[1]) - (pairs[0] < pairs[1])
-
-
-def way_back(before: dict[str, str], after: dict[str, str], *, rows: bool) -> list[str]:
-    """Statements that undo what the schema gained and lost, the last change first; what no statement brings back."""
-    made: list[str] = []
-    for name in after.keys() - before.keys():
-        kind, _, word = name.partition(" ")
-        if " = " not in name and not _goes_along(name, before, after):
-            made.append(f"DROP {kind.upper()} {quoted(word)};")
-    lost = [f"{sql};" for name, sql in before.items() if name not in after and sql]
-    other = [f"-- {name} was: {sql};" for name, sql in before.items() if name in after and after[name] != sql and sql]
-    lines = [*sorted(made), *lost, *other]
-    if rows or any(name.startswith("table ") and name not in after for name in before):
-        lines.append("-- no statement brings back rows: `copy_database`, or the operator's backup, before it is done")
-    return lines
-
-
-def _goes_along(name: str, before: dict[str, str], after: dict[str, str]) -> bool:
-    """Whether dropping something else drops this: indexes and triggers of a table that is new too."""
-    kind = name.split(" ", 1)[0]
-    return kind in ("index", "trigger") and any(
-        item not in before and item.startswith("table ") and _on(after[name], item.split(" ", 1)[1]) for item in after
-    )
-
-
-def _on(sql: str, table: str) -> bool:
-    words = sql.replace('"', " ").replace("(", " ").replace("[", " ").replace("`", " ").lower().split()
-    return "on" in words and table.lower() in words[words.index("on") :][1:2]
