@@ -104,6 +104,6 @@ async def test_each_step_of_a_rebase_that_stops_is_told(tmp_path: Path) -> None:
             made.git("rebase", "topic")
         await told(wire, "status")
         read = await wire.request("resources/read", {"uri": "git://app/status"})
-        assert "rebase under way, step 1 of 1; 1 in conflict" in read["contents"][0]["text"]
+        assert "rebase under way, step 1 of 1, of main; 1 in conflict" in read["contents"][0]["text"]
         made.git("rebase", "--abort")
         await told(wire, "status")

@@ -134,7 +134,36 @@ async def test_a_conflict_is_seen_from_both_sides(tmp_path: Path) -> None:
     with pytest.raises(AssertionError):
         made.git("rebase", "theirs")
     async with serving(made.path) as asking:
-        assert "rebase under way, step 1 of 1; 1 in conflict" in await asking("get_status")
+        assert "rebase under way, step 1 of 1, of main; 1 in conflict" in await asking("get_status")
+
+
+@pytest.mark.anyio
+async def test_what_git_would_take_for_something_else_is_refused_with_the_right_words(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    made.commit("first", {"a.txt": "f(1)\n"})
+    made.write("a.txt", "f(2)\n")
+    made.write("new.txt", "new\n")
+    made.git("stash", "--quiet", "--include-untracked")
+    refused: dict[str, tuple[str, list[dict[str, object]]]] = {
+        "`2 weeks ago`": ("list_commits", [{"since": "v1.0"}, {"until": "garbage"}, {"since": "a1b2c3"}]),
+        "`[0-9]`": ("list_commits", [{"author": "(?i)ada"}, {"text": r"\d", "regex": True}, {"message": r"\\\d"}]),
+        "no `\\d`": ("search_text", [{"pattern": r"f\(\d"}]),
+        "such as `\\(`": ("search_text", [{"pattern": "f("}]),
+        "has no side `:2`": ("read_file", [{"path": "a.txt", "rev": ":2"}]),
+    }
+    taken: dict[str, tuple[str, list[dict[str, object]]]] = {
+        "first": (
+            "list_commits",
+            [{"since": "2020-01-31T10:00:00Z"}, {"until": "next friday"}, {"since": "10 years ago"}],
+        ),
+        "f(1)": ("search_text", [{"pattern": r"f\([0-9]"}, {"pattern": "f(", "literal": True}, {"pattern": r"f\(?1"}]),
+        "in the last": ("read_diff", [{"rev": "stash@{0}"}]),
+    }
+    async with serving(made.path) as asking:
+        for expected, (tool, calls) in (*refused.items(), *taken.items()):
+            for arguments in calls:
+                said = await asking(tool, **arguments)
+                assert expected in said and said.startswith("failed") is (expected in refused), (arguments, said)
 
 
 @pytest.mark.anyio

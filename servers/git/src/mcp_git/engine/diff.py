@@ -199,6 +199,8 @@ class _Page:
         if " " in parents:
             named = " ".join(parent[:9] for parent in parents.split())
             self.lines.append(f"merge of {named}; shown against the first")
+            if message[0].startswith(("WIP on ", "On ")) and parents.count(" ") == 2:
+                self.lines[-1] += "; untracked files that were put aside are in the last"
         while message and not message[-1].strip():
             message.pop()
         self.lines += ["", *message, ""]

@@ -10,7 +10,7 @@ from mcp_batteries.errors import Invalid, NotFound, TooLarge, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop
 from mcp_batteries.server.results import below
 from mcp_git.engine.program import Failed, Git
-from mcp_git.engine.runs import clip, explained, items, position
+from mcp_git.engine.runs import clip, explained, items, position, refuse_foreign
 from mcp_git.models import Answer, counted
 from mcp_git.names import one_line, shown
 from mcp_git.policy import Place, Repository, Revision
@@ -149,6 +149,8 @@ def search(
     """A page of the lines that match in the files of a commit: `path:line:text`, or several below their path."""
     if not pattern or re.search(r"[\0\n]", pattern):
         raise Invalid(f"{quote(pattern)} is not one line to look for.", "Give a pattern without a line end.")
+    if not literal:
+        refuse_foreign(pattern)
     scope = [revision.text, place.path, pattern, literal, ignore_case]
     (skip, _), _ = position("search", cursor, scope)
     words = ["grep", "-I", "-n", "-z", "--no-color", "-F" if literal else "-E", *(["-i"] if ignore_case else [])]
@@ -194,6 +196,9 @@ def _matches(pieces: Iterable[bytes]) -> Generator[tuple[bytes, bytes, bytes]]:
 def _problem(
     failure: Failed, git: Git, repository: Repository, revision: Revision, place: Place, stop: Stop
 ) -> Exception:
+    if revision.stage:
+        fix = "`get_status` has what is in conflict; a side that deleted it has none."
+        return NotFound(f"`{place.display}` has no side `{revision.text}`.", fix)
     told = explained(failure, git, repository, revision, stop)
     if isinstance(told, NotFound):
         return told

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_batteries.errors import Invalid
+from mcp_batteries.errors import Invalid, quote
 from mcp_batteries.limits import Cursor, Stop
 from mcp_git.addresses import without_password
 from mcp_git.engine.program import Failed, Git
-from mcp_git.engine.runs import clip, commits, explained, has_commits, items, lines_of, position
+from mcp_git.engine.runs import clip, commits, explained, has_commits, items, lines_of, position, refuse_foreign
 from mcp_git.models import Answer
 from mcp_git.names import one_line
 from mcp_git.policy import Place, Range, Repository, Revision
@@ -20,6 +21,12 @@ __all__ = ["Wanted", "head", "log", "reflog"]
 _ROW = 89
 """Bytes of a row, without its line end."""
 _AUTHOR = 12
+_OF_DATES = re.compile(
+    r"\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun|now|yes|tod|noo|mid|tea|nev|las"
+    r"|ago|sec|min|hou|day|wee|yea)|\d",
+    re.I,
+)
+"""How the words begin that git knows in dates."""
 _FORMAT = "%x01%H%x00%h%x00%cs%x00%aN%x00%D%x00%P%x00%s"
 
 
@@ -73,6 +80,11 @@ def log(git: Git, repository: Repository, wanted: Wanted, limit: int, cursor: st
         value and "\0" in value for value in (wanted.author, wanted.message, wanted.text, wanted.since, wanted.until)
     ):
         raise Invalid("A `text` to look for holds no NUL.", "Leave it out.")
+    for name, date in (("since", wanted.since), ("until", wanted.until)):
+        if date and not _is_date(date):
+            raise Invalid(f"{quote(date)} is not a date for `{name}`.", "Write `2026-01-31`, or `2 weeks ago`.")
+    for pattern in (wanted.author, wanted.message, wanted.text if wanted.regex else None):
+        refuse_foreign(pattern or "")
     (skip, _), tips = position("log", cursor, wanted.scope)
     path = [wanted.place.path] if wanted.place.path else []
     starts = ["HEAD"] * (not wanted.every) if wanted.revision.text == "HEAD" else [wanted.revision.text]
@@ -124,6 +136,11 @@ def log(git: Git, repository: Repository, wanted: Wanted, limit: int, cursor: st
     facts += [f"all by {one_line(author)}" for author in authors if len(authors) == 1]
     rows = [_row(graph, parts, len(dates) != 1, len(authors) != 1) for graph, parts in drawn]
     return Answer(facts, rows, more, shown)
+
+
+def _is_date(text: str) -> bool:
+    """Whether there is a date in it: git takes anything, and what it does not understand for now."""
+    return bool(_OF_DATES.search(text)) and not re.search(r"[^\W\dTt]\d", text)
 
 
 def _row(drawn: str, fields: Sequence[str], dated: bool = True, signed: bool = True) -> str:

@@ -12,7 +12,17 @@ from mcp_batteries.limits import Cursor, Stop, head
 from mcp_git.engine.program import Failed, Git, Output
 from mcp_git.policy import Range, Repository, Revision
 
-__all__ = ["EMPTY_TREES", "clip", "commits", "explained", "has_commits", "items", "lines_of", "position"]
+__all__ = [
+    "EMPTY_TREES",
+    "clip",
+    "commits",
+    "explained",
+    "has_commits",
+    "items",
+    "lines_of",
+    "position",
+    "refuse_foreign",
+]
 
 _HASH = re.compile(r"\^?[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
@@ -61,6 +71,17 @@ def position(kind: str, cursor: str | None, scope: Any) -> tuple[list[int], list
     raise Invalid("The `cursor` is not one of this listing.", "Call again without `cursor`.")
 
 
+def refuse_foreign(pattern: str) -> None:
+    """Return unless a pattern has what other languages know: for git it would be another character, and find nothing.
+
+    Raises:
+        Invalid: it has.
+    """
+    if found := re.search(r"(?<!\\)(?:\\\\)*(\\[dD]|\(\?)", pattern):
+        fix = "Write `[0-9]` for a digit, and groups without `?`."
+        raise Invalid(f"A POSIX regular expression has no `{found[1]}`.", fix)
+
+
 def commits(git: Git, repository: Repository, revision: Revision | Range, stop: Stop) -> list[str]:
     """The hashes that `revision` means now, those that a range leaves out with a `^` before them."""
     return git.run(repository, ["rev-parse", "--revs-only", revision.text, "--"], stop).text.split()
@@ -88,4 +109,6 @@ def explained(failure: Failed, git: Git, repository: Repository, named: Revision
         return NotFound(f"There is no revision {quote(revision.text)}.", fix)
     if "timed out" in failure.said:
         return failure
+    if re.search(r"invalid regex|(?:-e option|command line), ", failure.said):
+        return Invalid(str(failure).rstrip(), "Put a backslash before what is meant as it stands, such as `\\(`.")
     return Invalid(str(failure).rstrip(), "`get_status` has the state of the repository.")

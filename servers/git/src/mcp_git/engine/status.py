@@ -108,7 +108,10 @@ def status(git: Git, repository: Repository, place: Place, limit: int, stop: Sto
     state = look(git, repository, stop, place, layout)
     facts = [state.branch, *under_way(git, repository, layout, stop)]
     numbers = _numbers(entry[0] for entry in state.entries)
-    facts.append(", ".join(f"{number:,} {what}" for what, number in numbers.items()) or "clean")
+    clean = f"{place.display} is clean" if place.path else "clean"
+    facts.append(", ".join(f"{number:,} {what}" for what, number in numbers.items()) or clean)
+    if "in conflict" in numbers and any(what.startswith("rebase") for what in facts[1:]):
+        facts.append("there rev=`:2` is the new base and `:3` the commit put on it")
     if state.stashes:
         facts.append(counted(state.stashes, "stash"))
     if len(state.entries) <= limit:
@@ -191,7 +194,9 @@ def under_way(git: Git, repository: Repository, layout: Layout, stop: Stop) -> l
         if there(folder):
             step, end = (small_file(os.path.join(layout.git_dir, folder, name)) for name in (number, last))
             what = "am" if there(os.path.join(folder, "applying")) else "rebase"
-            found.append(f"{what} under way, step {one_line(step or '?')[:9]} of {one_line(end or '?')[:9]}")
+            branch = small_file(os.path.join(layout.git_dir, folder, "head-name")) or ""
+            of = f", of {one_line(branch[11:])[:60]}" if branch.startswith("refs/heads/") else ""
+            found.append(f"{what} under way, step {one_line(step or '?')[:9]} of {one_line(end or '?')[:9]}{of}")
     if there("MERGE_HEAD"):
         found.append("merge under way")
     if not found:
