@@ -27,7 +27,7 @@ def test_every_answer_says_how_many_there_are_in_all(tmp_path: Path, program: st
         cursor, pages = page.cursor, pages + 1
     assert (seen, pages) == (1000, 4)
     page = search([policy.readable(".")], Query("hit", max_per_file=1, limit=5000), None, Stop(), program)
-    assert page.text().startswith("[50 of 1,000 matches in 50 files; 50 files have more")
+    assert page.text().startswith("[50 of 1,000 matches in 50 files; raise max_per_file for more of each]")
     page = search([policy.readable(".")], Query("hit", files_only=True, limit=20), None, Stop(), program)
     assert page.text().startswith("[20 files match, of 50; ")
 

@@ -68,12 +68,14 @@ class Matches(TextResult):
         cursor: position of the next page; None when the search is complete.
         total: lines that match, files that have some, and whether there are more than were counted. Of a search for
             files only, lines mean nothing.
+        bound: the argument that kept more lines of one file away.
     """
 
     files: Sequence[tuple[str, Sequence[Match], bool]]
     notes: Sequence[str]
     cursor: str | None
     total: tuple[int, int, bool]
+    bound: str = "max_per_file"
 
     def text(self) -> str:
         hits = sum(match.hit for _, lines, _ in self.files for match in lines)
@@ -92,13 +94,16 @@ class Matches(TextResult):
             if len(self.files) < files:
                 head += f", of {'at least ' * at_least}{files:,}"
         notes = list(self.notes)
-        if more:
+        marked = more < len(self.files)
+        if more and not marked:
+            notes.append(f"raise {self.bound} for more{' of each' * (more > 1)}")
+        elif more:
             have = f"{counted(more, 'file')} {'has' if more == 1 else 'have'}"
-            notes.append(f"{have} more, marked +: raise max_per_file")
+            notes.append(f"{have} more, marked +: raise {self.bound}")
         if self.cursor is not None:
             notes.append(f'more match: continue with cursor="{self.cursor}"')
         shown = ["; ".join([f"[{head}", *notes]) + "]"]
-        lines_of = ((path, [*_match_lines(matches), *["+"] * more]) for path, matches, more in self.files)
+        lines_of = ((path, [*_match_lines(matches), *["+"] * (marked and more)]) for path, matches, more in self.files)
         return "\n".join([*shown, *below(("", path, found) for path, found in lines_of)])
 
 

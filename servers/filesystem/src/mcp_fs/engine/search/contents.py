@@ -159,7 +159,8 @@ class _Search:
     ) -> Matches:
         cursor = None if end is None else Cursor.encode("search", end, self.scope)
         counted = (total.lines, total.files, total.at_least)
-        return Matches(tuple(files), self.notes(nothing=not total.files), cursor, counted)
+        bound = "limit" if self.query.last and self.query.limit < self.query.max_per_file else "max_per_file"
+        return Matches(tuple(files), self.notes(nothing=not total.files), cursor, counted, bound)
 
     def tallied(self, cursor: str | None) -> Tallies:
         """How many lines match in each file, or what matched, each text once; all files are searched for each page."""
