@@ -109,12 +109,18 @@ async def test_a_rehearsal_tells_all_and_leaves_nothing() -> None:
         "ALTER TABLE u DROP CONSTRAINT u_id_fkey, ADD CONSTRAINT mine CHECK (id < 100); CREATE SCHEMA s2;"
         " CREATE TABLE s2.t (id integer PRIMARY KEY); CREATE POLICY other ON t USING (true);"
         " CREATE TYPE colour AS ENUM ('red'); CREATE SEQUENCE counting; CREATE STATISTICS st ON id, name FROM t",
+        'ALTER TABLE "Big one" RENAME TO small; ALTER TABLE small RENAME note TO "A note";'
+        " CREATE INDEX ON small (made); ALTER TABLE small ADD more integer;"
+        ' ALTER TABLE small RENAME CONSTRAINT "Big one_pkey" TO mine; CREATE INDEX ON t (id, name)',
+        "ALTER TABLE t RENAME TO things; ALTER POLICY positive ON things RENAME TO more; ALTER VIEW v RENAME TO seen;"
+        " ALTER TRIGGER noted ON things RENAME TO told; ALTER INDEX t_name RENAME TO by_name; CREATE SCHEMA s2;"
+        " ALTER TABLE u SET SCHEMA s2; ALTER TABLE s2.u RENAME note TO remark; ALTER TABLE s2.u RENAME TO v",
     ],
 )
 async def test_the_way_back_leads_back(sql: str) -> None:
     base = make()
     base.run(AUDIT, "owner")
-    before = names(base)
+    before, rows = names(base), base.rows('SELECT * FROM "Big one" ORDER BY 1')
     async with inside("--ddl", f"app={base.url('owner')}") as wire:
         said = text_of(await wire.call("edit_schema", sql=sql, dry_run=True))
         assert names(base) == before
@@ -124,6 +130,7 @@ async def test_the_way_back_leads_back(sql: str) -> None:
     base.run(back, "owner")
     changed = {*names(base)} ^ {*before}
     assert not changed, f"{back}\n{changed}"
+    assert "lost" in back or base.rows('SELECT * FROM "Big one" ORDER BY 1') == rows
 
 
 async def test_only_what_is_opened() -> None:

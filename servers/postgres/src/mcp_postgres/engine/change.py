@@ -197,7 +197,7 @@ class _Work:
         back: list[str] = []
         if self.reshapes:
             await session.simple("ROLLBACK TO SAVEPOINT mcp_before")
-            back += await self.effects.back(objects)
+            back += await self.effects.back()
         only_tried = isinstance(self.wanted, Writes) and self.wanted.role is not None
         if not only_tried and any(step.rows and step.what != "SELECT" for step in steps):
             back.append("-- rows: no statement brings back what was there; copy the table before, or use a backup")

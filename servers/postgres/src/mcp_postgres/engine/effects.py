@@ -18,7 +18,7 @@ from mcp_batteries.sql.rows import count, size
 from mcp_postgres.engine.catalog import NAMED, OWN, RELATION
 from mcp_postgres.engine.cells import Column, Lines
 from mcp_postgres.engine.connections import Session
-from mcp_postgres.engine.way_back import by_name, parts_of, way_back
+from mcp_postgres.engine.way_back import LABELS, by_name, parts_of, unrenamed, way_back
 
 __all__ = ["OBJECTS", "Effects", "difference"]
 
@@ -127,8 +127,13 @@ class Effects:
     session: Session
     before: str = ""
     after: str = ""
+    labels: dict[str, str] = field(default_factory=dict[str, str])
     parts: frozenset[str] = frozenset()
     """Objects that went along with a new table or constraint."""
+    remade: Sequence[str] = ()
+    """Objects that got more than another name."""
+    renames: Sequence[str] = ()
+    """What gives the others their old names."""
     files: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
     rows: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
     locks: dict[tuple[str, str], float] = field(default_factory=dict[tuple[str, str], float])
@@ -138,6 +143,7 @@ class Effects:
         """Look before the first statement."""
         self.before = await self.session.value(OBJECTS) or ""
         self.files, self.rows = await self._json(_FILES), await self._json(_ROWS)
+        self.labels = await self._json(LABELS)
 
     async def step(self, began: float) -> Sequence[str]:
         """Look behind one statement: the tables it locked, for what says of nothing else what it was about."""
@@ -186,7 +192,8 @@ class Effects:
             ("Read whole:", read),
         ]
         objects = difference(self.before, self.after)
-        self.parts = await parts_of(self.session, objects)
+        self.remade, self.renames = unrenamed(objects, self.labels, await self._json(LABELS))
+        self.parts = await parts_of(self.session, self.remade)
         return objects, [(title, lines) for title, lines in found if lines]
 
     async def samples(self, *, keep: str) -> Sequence[Sample]:
@@ -229,9 +236,10 @@ class Effects:
             if oid in files and str(was[0]).startswith("table ") and was[1] != files[oid][1]
         ]
 
-    async def back(self, objects: Sequence[str]) -> Sequence[str]:
-        """Statements that undo a change of `objects`, asked for when the change is not there any more."""
-        return await way_back(self.session, objects, by_name(self.before), by_name(self.after), self.parts)
+    async def back(self) -> Sequence[str]:
+        """Statements that undo the change, asked for when it is not there any more."""
+        was, now = by_name(self.before), by_name(self.after)
+        return await way_back(self.session, self.remade, was, now, self.parts, self.renames)
 
     async def _some(self, table: str, mark: str, numbers: str, without: str = "{}") -> tuple[Sequence[str], str]:
         """Some rows that one of these transactions wrote, or that it took away; none where that takes long."""

@@ -8,21 +8,37 @@ from collections.abc import Sequence
 
 import psycopg
 
-from mcp_postgres.engine.catalog import NAMED, RELATION
+from mcp_postgres.engine.catalog import NAMED, OWN, RELATION
 from mcp_postgres.engine.connections import Session
 
-__all__ = ["by_name", "parts_of", "way_back"]
+__all__ = ["LABELS", "by_name", "parts_of", "unrenamed", "way_back"]
 
+LABELS = f"""
+SELECT coalesce(json_object_agg(x.key, x.label), '{{}}')::text FROM (
+    SELECT 'c' || c.oid AS key, format('%s %I.%I', {RELATION}, n.nspname, c.relname) AS label
+        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE {OWN} AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'i', 'I', 'S')
+    UNION ALL SELECT concat('a', a.attrelid, '.', a.attnum), format('column %I.%I.%I', n.nspname, c.relname, a.attname)
+        FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE {OWN} AND a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p', 'f')
+    UNION ALL SELECT 'k' || oid, format('constraint %I on %s', conname, {NAMED.format(oid="conrelid")})
+        FROM pg_constraint WHERE conrelid <> 0 AND contype <> 'n'
+    UNION ALL SELECT 't' || oid, format('trigger %I on %s', tgname, {NAMED.format(oid="tgrelid")}) FROM pg_trigger
+        WHERE NOT tgisinternal
+    UNION ALL SELECT 'p' || oid, format('policy %I on %s', polname, {NAMED.format(oid="polrelid")}) FROM pg_policy
+) x
+"""
+"""What can get another name, by what stays the same."""
 _PARTS = f"""
 SELECT coalesce(json_agg(x.label), '[]')::text FROM (
     SELECT format('%s %I.%I', {RELATION}, n.nspname, c.relname) AS label FROM pg_class c
     JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('i', 'I', 'S') AND (EXISTS (SELECT 1
         FROM pg_index i WHERE i.indexrelid = c.oid AND {NAMED.format(oid="i.indrelid")} = ANY ($1::text[]))
         OR EXISTS (SELECT 1 FROM pg_constraint k WHERE k.conindid = c.oid AND k.contype <> 'f')
-        OR EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid
-            AND d.deptype IN ('a', 'i') AND d.refclassid = 'pg_class'::regclass))) x
+        OR c.relkind = 'S' AND EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_class'::regclass
+            AND d.objid = c.oid AND d.deptype IN ('a', 'i') AND d.refclassid = 'pg_class'::regclass))) x
 """
-"""Indexes and sequences that go with one of these tables, or with a constraint or column of another."""
+"""Indexes and sequences that go with one of these tables; indexes of a constraint, sequences of a column."""
 _BACK = """
 WITH wanted AS (SELECT * FROM json_to_recordset($1::json) AS w (sign text, kind text, name text,
     place text, parts text))
@@ -79,6 +95,9 @@ _DROPS = {
     "role": "DROP ROLE {name};", "statistics": "DROP STATISTICS {name};",
 }  # fmt: skip
 _ON = ("constraint", "trigger", "policy")
+_RELATIONS = (
+    "table ", "partitioned table ", "foreign table ", "materialized view ", "view ", "index ", "sequence ",
+)  # fmt: skip
 
 
 _COLUMN = re.compile(r'(.*)\.("(?:[^"]|"")*"|[^."]+)')
@@ -92,6 +111,69 @@ def by_name(text: str) -> dict[str, str]:
     return {name: value for name, _, value in (line.partition("\t") for line in text.split("\n") if line)}
 
 
+def unrenamed(objects: Sequence[str], was: dict[str, str], now: dict[str, str]) -> tuple[Sequence[str], Sequence[str]]:
+    """The objects that did not only get another name, and the statements that give those that did their old ones.
+
+    Args:
+        was: an answer of `LABELS` from before the change; `now` one from behind it.
+    """
+    others = {label: now[key] for key, label in was.items() if now.get(key, label) != label}
+    if not others:
+        return objects, []
+    relations = {old: new for old, new in others.items() if old.startswith(_RELATIONS)}
+    names = {old[_kind(old) :]: new[_kind(new) :] for old, new in relations.items()}
+    known = re.compile(rf'(?<![\w".$])(?:{"|".join(map(re.escape, names))})(?![\w"$])') if names else None
+    came = {line[2:] for line in objects if line.startswith("+ ")}
+    inner, outer, only = list[str](), list[str](), set[str]()
+    for old in (line[2:] for line in objects if line.startswith("- ")):
+        led = known.sub(lambda match: names[match[0]], old) if known else old
+        new = others.get(old, led)
+        if new not in came:
+            continue
+        only |= {f"- {old}", f"+ {new}"}
+        if old in relations:
+            outer += _renamed(old, new)
+        elif new != led:
+            inner.append(_inner(led, new))
+    # An index of a constraint goes by the constraint's name.
+    keys = {line.rpartition(" TO ")[2] for line in inner if " CONSTRAINT " in line}
+    outer = [line for line in outer if not (line.startswith("ALTER INDEX") and line.rpartition(" TO ")[2] in keys)]
+    return [line for line in objects if line not in only], [*inner, *outer]
+
+
+def _divided(name: str) -> tuple[str, str]:
+    """What stands before the last part of a name, and that part."""
+    match = _COLUMN.fullmatch(name)
+    return (match[1], match[2]) if match else ("", name)
+
+
+def _kind(label: str) -> int:
+    """Where the name begins behind a relation's kind."""
+    return len(next(kind for kind in _RELATIONS if label.startswith(kind)))
+
+
+def _renamed(old: str, new: str) -> list[str]:
+    what = old[: _kind(old)].strip().removeprefix("partitioned ").upper()
+    (place, name), (there, called) = (_divided(label[_kind(label) :]) for label in (old, new))
+    lines = [f"ALTER {what} {there}.{called} RENAME TO {name};"] if called != name else []
+    if place != there and what not in ("INDEX", "SEQUENCE"):
+        lines.append(f"ALTER {what} {there}.{name} SET SCHEMA {place};")
+    return lines
+
+
+def _inner(old: str, new: str) -> str:
+    """The statement for a part of a table, both labels with the table's name of now."""
+    kind, rest = old.split(" ", 1)
+    called = new.split(" ", 1)[1]
+    if kind == "column":
+        table, now = _divided(called)
+        return f"ALTER TABLE {table} RENAME COLUMN {now} TO {rest[len(table) + 1 :]};"
+    (name, _, table), (now, _, _) = rest.partition(" on "), called.partition(" on ")
+    if kind == "constraint":
+        return f"ALTER TABLE {table} RENAME CONSTRAINT {now} TO {name};"
+    return f"ALTER {kind.upper()} {now} ON {table} RENAME TO {name};"
+
+
 async def parts_of(session: Session, objects: Sequence[str]) -> frozenset[str]:
     """Indexes and sequences that go with a new table of `objects`, or with a constraint or column."""
     tables = "{" + ",".join(_array(name) for name in _new_tables(objects)) + "}"
@@ -99,17 +181,24 @@ async def parts_of(session: Session, objects: Sequence[str]) -> frozenset[str]:
 
 
 async def way_back(
-    session: Session, objects: Sequence[str], was: dict[str, str], now: dict[str, str], along: frozenset[str]
+    session: Session,
+    objects: Sequence[str],
+    was: dict[str, str],
+    now: dict[str, str],
+    along: frozenset[str],
+    renames: Sequence[str],
 ) -> Sequence[str]:
     """Statements that undo a change of `objects`, asked for when the change is not there any more.
 
     Args:
         was: what is known of each object as it was, by its name; `now` as it would be.
         along: objects that go with another.
+        renames: what gives those that got another name their old ones; it goes behind what drops what is new.
     """
     wanted: list[dict[str, str]] = []
     lines: list[str] = []
     again: list[str] = []
+    last: list[str] = []
     tables = _new_tables(objects)
     made = {rest.partition(" ")[2] for rest in (line[2:] for line in objects if line.startswith("+ "))}
     for line in objects:
@@ -129,7 +218,9 @@ async def way_back(
             parts = _parts(was[rest], now[rest]) if kind == "column" and sign == "~" else ""
             wanted.append({"sign": sign, "kind": kind, "name": name, "place": place, "parts": parts})
         elif place not in tables:
-            lines.insert(0, _DROPS[kind].format(name=name, place=place))
+            # A schema may hold what goes back to another first.
+            (last if kind == "schema" else lines).insert(0, _DROPS[kind].format(name=name, place=place))
+    lines += renames
     if wanted:
         await session.simple("SAVEPOINT mcp_back")
         try:
@@ -137,7 +228,7 @@ async def way_back(
         except psycopg.Error as error:
             await session.simple("ROLLBACK TO SAVEPOINT mcp_back")
             lines.append(f"-- what was there before could not be spelled: {error.diag.message_primary}")
-    return lines + again
+    return lines + again + last
 
 
 def _ungranted(right: str, kind: str, what: str, whom: str, *, again: bool) -> str:
