@@ -11,6 +11,7 @@ from git_server.made import Made
 from git_server.serving import Asking, serving
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.settings import load
+from mcp_batteries.testing.docs import snapshot
 from mcp_git.engine.shadows import _link_on_windows
 from mcp_git.server import build
 from mcp_git.settings import Settings
@@ -288,3 +289,8 @@ def test_a_drive_that_takes_no_junctions_is_named(tmp_path: Path, monkeypatch: p
     with pytest.raises(Unavailable, match=re.escape(f"`{tmp_path}`: The request is not supported")) as problem:
         _link_on_windows(str(tmp_path / "refs"), str(tmp_path / "link"))
     assert "TEMP" in str(problem.value)
+
+
+def test_what_a_model_reads_of_all_tools_has_a_bound(tmp_path: Path) -> None:
+    sizes = snapshot(build(load(Settings, [str(Made(tmp_path / "app").path)])))["bytes"]
+    assert sizes["name_description_input_schema"] <= 1800 * 4

@@ -126,7 +126,7 @@ class ReadTools:
     ) -> Answer:
         """List branches with their upstreams, tags, remotes, stashes, worktrees, or a branch's reflog (`kind`).
 
-        Branches and tags come newest first, with commit and date. The reflog tells where `name` pointed before, so
+        Branches and tags come newest first, with commit and date. The reflog tells where `name` pointed before:
         lost commits are found there. For a branch's commits use `list_commits`.
         """
         return await self.engine.refs(self.policy.repository(repo), kind, self.policy.ref(name), limit, cursor)
@@ -135,8 +135,7 @@ class ReadTools:
     async def get_merge_base(self, one: Rev, other: Rev = "HEAD", repo: RepositoryName = "") -> Answer:
         """Get the commit at which two revisions parted and how many commits each has had since.
 
-        The answer says if they have none in common. For those commits use `list_commits` with `a..b`, for what they
-        changed `read_diff` with `a...b`.
+        For those commits use `list_commits` with `a..b`, for what they changed `read_diff` with `a...b`.
         """
         revisions = self.policy.revision(one), self.policy.revision(other)
         return await self.engine.merge_base(self.policy.repository(repo), *revisions)
@@ -171,8 +170,8 @@ class ReadTools:
     ) -> Answer:
         """List the files and folders in a folder of a commit, with sizes.
 
-        With `recursive` all files below it, those of one folder below its name. To read one use `read_file`, for
-        uncommitted ones `get_status`, for text in them `search_text`.
+        With `recursive` all files below it, each folder named once. To read one use `read_file`, for uncommitted ones
+        `get_status`, for text in them `search_text`.
         """
         place = self.policy.place(path)
         return await self.engine.tree(
