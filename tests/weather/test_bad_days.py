@@ -1,6 +1,7 @@
 """What goes wrong out there: each has its own outcome, and the next call works."""
 
 import threading
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -232,6 +233,34 @@ async def test_a_missing_value_is_null_and_never_nothing_or_good(upstream: Upstr
         assert "has no temperature_2m here" in text(forecast)
         assert forecast.structured_content is not None
         assert forecast.structured_content["tables"]["best_match"]["values"][0] == [None, None, None]
+
+
+@pytest.mark.parametrize(
+    ("tool", "more", "at", "value"),
+    [
+        ("get_weather", {}, ("utc_offset_seconds",), "NaN"),
+        ("get_weather", {}, ("current", "interval"), "Unknown"),
+        ("get_weather", {}, ("current",), -1),
+        ("get_forecast", {}, ("hourly", "time", 0), 1e300),
+        ("get_history", {"start": "2025-01-01"}, ("daily", "time", 0), float("nan")),
+        ("get_marine", {}, ("hourly", "time", 0), float("inf")),
+    ],
+)
+async def test_an_answer_of_another_kind_is_the_service_s_fault(
+    tool: str, more: dict[str, Any], at: tuple[Any, ...], value: Any, upstream: Upstream
+) -> None:
+    def change(document: dict[str, Any]) -> None:
+        document["timezone"] = None
+        inside: Any = document
+        with suppress(KeyError, TypeError):  # Not every answer has it.
+            for name in at[:-1]:
+                inside = inside[name]
+            inside[at[-1]] = value
+
+    async with client(upstream) as found:
+        upstream.fail("/v1/", change=change, times=9)
+        answer = await found.call_tool(tool, {"place": "47.37,8.55", **more})
+        assert "failed inside" not in text(answer)
 
 
 async def test_a_picture_of_what_is_partly_missing_is_still_one(upstream: Upstream) -> None:

@@ -13,6 +13,7 @@ from mcp_weather.completions import Completions
 from mcp_weather.engine.places import SavedPlaces
 from mcp_weather.engine.queries import scope_of
 from mcp_weather.engine.service import Engine
+from mcp_weather.engine.together import explained
 from mcp_weather.engine.upstream import Upstream
 from mcp_weather.policy import Policy
 from mcp_weather.prompts import Prompts
@@ -52,6 +53,7 @@ def build(settings: Settings) -> Assembled:
             Completions(policy, settings.language),
         ],
         opens=[upstream, cache],
+        explains=explained,
         sources=[PlacesWatcher(saved, remote), remote],
         follows=Following(
             "forecasts, present values, alerts or air quality",

@@ -174,9 +174,10 @@ class Upstream:
             if "/alerts/" in key:
                 pace = min(pace, _ALERTS_MOST)
         elif service == "forecast":
-            current: Any = (document or {}).get("current") or {}
+            current: Any = (document or {}).get("current")
+            told: Any = cast("dict[str, Any]", current).get("interval") if isinstance(current, dict) else None
             step = (
-                float(current.get("interval") or 900)
+                (float(told) if isinstance(told, int | float) and 0 < told <= _DAY else 900.0)
                 if "current=" in key
                 else 900.0
                 if "minutely_15=" in key
