@@ -99,19 +99,21 @@ def test_a_report_says_what_holds_a_harmful_role() -> None:
 def test_a_transaction_is_opened_to_read_unless_it_is_told_to_write() -> None:
     plain, judged = role(log=False), role("superuser")
     limits = Limits(1.5, 0.25)
-    reads = opening(limits)(plain, None)
+
+    def opened(who: Role, **how: bool) -> str:
+        return "; ".join(opening(limits, **how)(who, None))
+
+    reads = opened(plain)
     assert reads.startswith("BEGIN TRANSACTION READ ONLY; SELECT ") and reads.endswith("; SAVEPOINT mcp_start")
     for setting in (
         "'statement_timeout', '1500'", "'lock_timeout', '250'", "_session_timeout', '61500'", "'DateStyle', 'ISO, YMD'",
         "'IntervalStyle', 'postgres'", "'bytea_output', 'hex'", "'extra_float_digits', '1'", "'xmloption', 'content'",
     ):  # fmt: skip
         assert setting in reads
-    assert "search_path" not in reads and "'search_path', 'pg_catalog'" in opening(limits)(judged, None)
-    assert opening(limits, write=True)(plain, None).startswith("BEGIN TRANSACTION READ WRITE; ")
-    assert opening(limits, several=True)(plain, None).startswith(
-        "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; "
-    )
-    assert opening(limits, several=True)(judged, None).startswith("BEGIN TRANSACTION READ ONLY; ")
+    assert "search_path" not in reads and "'search_path', 'pg_catalog'" in opened(judged)
+    assert opened(plain, write=True).startswith("BEGIN TRANSACTION READ WRITE; ")
+    assert opened(plain, several=True).startswith("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; ")
+    assert opened(judged, several=True).startswith("BEGIN TRANSACTION READ ONLY; ")
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,8 @@ async def test_no_call_meets_what_another_left() -> None:
     ((drawn,),) = base.rows("SELECT x.r FROM (SELECT setseed(0.5) AS s OFFSET 0) y, LATERAL (SELECT random() r) x")
     state = STATE.format(drawn=drawn, last="0")
     left = 0
-    async with inside("--write", "--ddl", f"app={base.url('owner')}") as wire:
+    # One connection: each call meets the session of the one before.
+    async with inside("--write", "--ddl", "--connections", "1", f"app={base.url('owner')}") as wire:
         clean = text_of(await wire.call("query_rows", sql=state))
         (pid,) = [text_of(await wire.call("query_rows", sql="SELECT pg_backend_pid()"))]
         for kind, sql in KINDS.items():

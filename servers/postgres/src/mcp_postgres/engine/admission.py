@@ -12,11 +12,9 @@ right to keep the server's log quiet meanwhile; a role that could do harm and la
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Sequence
 
 import psycopg
-from psycopg import AsyncRawCursor
 
 from mcp_batteries.errors import Invalid, Problem, Refused, quote
 from mcp_postgres.engine.cells import Column
@@ -25,9 +23,10 @@ from mcp_postgres.engine.connections import Opening, Session
 from mcp_postgres.engine.errors import problem
 from mcp_postgres.engine.role import Role
 from mcp_postgres.engine.spelling import word_for
+from mcp_postgres.engine.trips import Answer, Statement
 from mcp_postgres.policy import ReadStatement
 
-__all__ = ["Limits", "admit", "columns_of", "judge", "opening", "own_names", "their_names"]
+__all__ = ["Limits", "admit", "columns_of", "gate_of", "judge", "opening", "own_names", "their_names"]
 
 _DECLARE = "DECLARE mcp_gate NO SCROLL CURSOR FOR "
 _PREPARE = "PREPARE mcp_gate AS "
@@ -80,14 +79,19 @@ def opening(limits: Limits, *, write: bool = False, several: bool = False) -> Op
     }  # fmt: skip
     mode = "READ WRITE" if write else "READ ONLY"
 
-    def first(role: Role, caller: str | None) -> str:
+    def first(role: Role, caller: str | None) -> Sequence[str]:
         each = {**settings, "search_path": "pg_catalog"} if role.judged else settings
         calls = ", ".join(f"pg_catalog.set_config('{name}', '{value}', true)" for name, value in each.items())
         level = "ISOLATION LEVEL REPEATABLE READ, " if several and not role.harmful and caller is None else ""
-        become = f"SET LOCAL ROLE {caller}; " if caller is not None else ""
-        return f"BEGIN TRANSACTION {level}{mode}; SELECT {calls}; {become}SAVEPOINT mcp_start"
+        become = [f"SET LOCAL ROLE {caller}"] if caller is not None else []
+        return f"BEGIN TRANSACTION {level}{mode}", f"SELECT {calls}", *become, "SAVEPOINT mcp_start"
 
     return first
+
+
+def gate_of(statement: ReadStatement) -> tuple[Statement, Statement]:
+    """What PostgreSQL runs of `statement` only if it is one query that reads; the second shows its columns."""
+    return (_DECLARE + statement.sql, statement.parameters), ("FETCH 0 FROM mcp_gate", ())
 
 
 async def admit(session: Session, statement: ReadStatement) -> list[Column]:
@@ -101,18 +105,15 @@ async def admit(session: Session, statement: ReadStatement) -> list[Column]:
     try:
         masked = await judge(session, statement)
         before = _DECLARE
-        _, shown = await session.together(
-            (_DECLARE + statement.sql, statement.parameters), ("FETCH 0 FROM mcp_gate", ())
-        )
+        _, shown = await session.together(*gate_of(statement))
     except psycopg.Error as error:
         raise _refusal(error, name, len(before), statement.sql) from error
     return columns_of(shown, masked)
 
 
-def columns_of(cursor: AsyncRawCursor[Any], masked: Collection[int]) -> list[Column]:
+def columns_of(answer: Answer, masked: Collection[int] = ()) -> list[Column]:
     """The columns of a result, of which some are masked."""
-    described = cursor.description or ()
-    return [Column(column.name, column.type_code, number in masked) for number, column in enumerate(described)]
+    return [Column(name, kind, number in masked) for number, (name, kind) in enumerate(answer.columns)]
 
 
 async def judge(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Sequence
 
 import psycopg
 
@@ -55,6 +56,6 @@ async def run_alone(connections: Connections, statement: ReadStatement, limits: 
         raise failed
 
 
-def _nothing(role: Role, caller: str | None) -> str:
+def _nothing(role: Role, caller: str | None) -> Sequence[str]:
     """No transaction begins; whoever may define things is no caller of a role of their own."""
-    return "SELECT 1"
+    return ("SELECT 1",)

@@ -17,7 +17,7 @@ from mcp_batteries.errors import Invalid, Problem, Refused, quote
 from mcp_batteries.sql.changes import Change, Step
 from mcp_postgres.engine.admission import Limits, columns_of, judge, opening, own_names, their_names
 from mcp_postgres.engine.alone import ALONE, run_alone
-from mcp_postgres.engine.cells import Column, Lines
+from mcp_postgres.engine.cells import Lines
 from mcp_postgres.engine.connections import Connections, Session
 from mcp_postgres.engine.effects import Effects
 from mcp_postgres.engine.errors import in_doubt, placed, problem
@@ -227,23 +227,21 @@ class _Work:
                     raise Invalid(found.what, "This takes INSERT, UPDATE, DELETE, MERGE or TRUNCATE.") from error
                 raise found from error
         await self._acting(on=True)
-        (cursor,) = await session.together((part.sql, part.parameters))
-        done = cursor.statusmessage or ""
+        (answer,) = await session.together((part.sql, part.parameters))
+        done = answer.tag or ""
         verb = done.split()[0] if done else ""
         if empties and done == "TRUNCATE TABLE":
             await self._acting(on=False)
             return Step(done)
-        if verb not in ("INSERT", "UPDATE", "DELETE", "MERGE", "SELECT") or (
-            verb == "SELECT" and not cursor.description
-        ):
+        if verb not in ("INSERT", "UPDATE", "DELETE", "MERGE", "SELECT") or (verb == "SELECT" and not answer.columns):
             raise Refused(f"It would do more than change rows: `{verb}`.", "`edit_schema` changes the schema.")
         returned = None
-        if cursor.description:
-            columns = columns_of(cursor, masked)
+        if answer.columns:
+            columns = columns_of(answer, masked)
             writer = Lines(columns, _CELL)
-            returned = await self.pages.kept(part, columns, writer, cursor, limit=self.limit)
+            returned = self.pages.kept(part, columns, writer, answer, limit=self.limit)
         await self._acting(on=False)
-        return Step(verb, cursor.rowcount, returned=returned)
+        return Step(verb, answer.count, returned=returned)
 
     async def _acting(self, *, on: bool) -> None:
         """Become the role as which it is tried, or oneself again."""
@@ -269,13 +267,13 @@ class _Work:
                 f"{quote(tag)} reaches beyond the database's schema.",
                 f"The operator can run it with their own tools{opened}.",
             )
-        (cursor,) = await session.together((part.sql, ()))
-        done = cursor.statusmessage or tag
+        (answer,) = await session.together((part.sql, ()))
+        done = answer.tag or tag
         if tag in _TENDED | {"DO", "CALL"} and done != tag:
             raise Refused(f"It would do another thing than {tag}: {quote(done)}.")
-        if tag == "CALL" and cursor.description:
-            writer = Lines([Column(column.name, column.type_code) for column in cursor.description], _CELL)
-            row = await cursor.fetchone()
+        if tag == "CALL" and answer.columns:
+            writer = Lines(columns_of(answer), _CELL)
+            row = answer.first()
             return Step(done, detail=writer.line(row).strip() if row else "")
         return Step(done)
 

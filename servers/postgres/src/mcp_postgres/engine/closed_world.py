@@ -16,13 +16,12 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-from psycopg import AsyncRawCursor
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mcp_postgres.engine.connections import Session
     from mcp_postgres.engine.part import ServedPart
+    from mcp_postgres.engine.trips import Answer
 
 __all__ = ["FIRST_OWN", "GATE", "READING", "World", "functions_in", "objects_in"]
 
@@ -267,12 +266,12 @@ class World:
         self._changed: dict[int, str] = {}
         self.armed: dict[str, str] = {}
 
-    async def look(self, session: Session, answer: AsyncRawCursor[Any]) -> None:
+    async def look(self, session: Session, answer: Answer) -> None:
         """Be as of `answer`, which is `GATE`'s: nothing to do if nobody committed since, little if no object changed.
 
         Names must mean PostgreSQL's own things.
         """
-        row = await answer.fetchone()
+        row = answer.first()
         gate = row[0] if row else None
         if gate == self._gate:
             return
@@ -334,15 +333,15 @@ class World:
         built_in, procs, things = await session.together(
             (_BUILT_IN, ("{" + ",".join(_BY_NAME) + "}",)), (_PROCS, ()), (_THINGS, ())
         )
-        self._built_in = {int(oid): name for oid, name in await built_in.fetchall() if name not in READING}
+        self._built_in = {int(oid): name for oid, name in built_in.rows() if name not in READING}
         self._procs, found = {}, list[_Thing]()
-        for oid, name, spelled, who, volatility, extension, refs, tree, body in await procs.fetchall():
+        for oid, name, spelled, who, volatility, extension, refs, tree, body in procs.rows():
             self._procs[int(oid)] = _Proc(name, volatility, extension)
             leads = objects_in(f"{refs} {tree}")
             found.append(
                 _Thing(int(oid), name, "function", False, f"{spelled}()", who, frozenset(leads), frozenset(), body)
             )
-        for oid, name, kind, changes, what, who, refs, tree in await things.fetchall():
+        for oid, name, kind, changes, what, who, refs, tree in things.rows():
             leads = objects_in(f"{refs} {tree or ''}")
             calls = functions_in(tree or "") if who is not None else set[int]()
             found.append(_Thing(int(oid), name, kind, changes == "t", what, who, frozenset(leads), frozenset(calls)))

@@ -13,7 +13,7 @@ import contextlib
 import logging
 import os
 import random
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, Final, TypeVar
@@ -32,15 +32,17 @@ from mcp_postgres.engine.errors import in_doubt, problem, unreachable, without_v
 from mcp_postgres.engine.part import ServedPart
 from mcp_postgres.engine.passwords import Passwords
 from mcp_postgres.engine.role import ROLE, Role
+from mcp_postgres.engine.session import Service, Session
+from mcp_postgres.engine.trips import Raw, Statement
 from mcp_postgres.policy import Database, Part
 
-__all__ = ["ITSELF", "Connections", "Opening", "Session", "apart"]
+__all__ = ["ITSELF", "Ahead", "Connections", "Opening", "Session", "apart"]
 
 T = TypeVar("T")
-Opening = Callable[[Role, str | None], str]
+Opening = Callable[[Role, str | None], Sequence[str]]
 """What begins a transaction of the server's role, for a caller's."""
-Raw = AsyncConnection[Any]
-Service = tuple[tuple[int, int], ...]
+Ahead = Callable[[Role], Sequence[Statement]]
+"""What goes with the opening in one trip, since it will be asked for next: nothing that changes anything."""
 
 logger = logging.getLogger(__name__)
 # It warns of what it raises too: a statement of a pipeline that failed.
@@ -64,7 +66,7 @@ that PostgreSQL does not know.
 """
 ITSELF: Final = object()
 """Instead of a caller's role: what shows nobody anything is looked at as the server's own role."""
-_BECOME = """; SELECT pg_catalog.bool_or(m.rolsuper)::pg_catalog.text FROM pg_catalog.pg_roles m
+_BECOME = """SELECT pg_catalog.bool_or(m.rolsuper)::pg_catalog.text FROM pg_catalog.pg_roles m
 WHERE pg_catalog.pg_has_role(current_user, m.oid, 'MEMBER')"""
 _DEFAULTS: dict[str, Any] = {
     "connect_timeout": 10, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3,
@@ -81,80 +83,6 @@ class _Text:
         self.adapters.register_loader(0, TextLoader)
         self.adapters.register_dumper(str, StrDumperUnknown)
         self.adapters.register_dumper(type(None), NoneDumper)
-
-
-class Session:
-    """A transaction under way.
-
-    Attributes:
-        raw: the connection.
-        notices: what the server said beside results since the start.
-        service: the state of the service file that told where to connect.
-        world: whose code there is in the database.
-    """
-
-    def __init__(self, raw: Raw, role: Role, service: Service, world: World) -> None:
-        self.raw, self.role, self.service, self.world = raw, role, service, world
-        self.notices: list[tuple[str, str]] = []
-        self.caller: str | None = None
-        """The role, as SQL spells it, that the caller is there; None where everybody is the server's own."""
-        self.acting: str | None = None
-        """The role, as SQL spells it, as which the statements of others run."""
-        self.spent = False
-        """Whether something was left in it that the next caller must not meet."""
-        self.in_doubt = False
-        """Whether a commit was sent that nobody has answered."""
-
-    def cursor(self) -> AsyncRawCursor[Any]:
-        return self.raw.cursor()  # pyright: ignore[reportReturnType] - its factory is set at connect
-
-    async def together(self, *statements: tuple[str, tuple[str | None, ...]]) -> list[AsyncRawCursor[Any]]:
-        """Run statements in one trip, each by the protocol that admits one only."""
-        async with self.raw.pipeline():
-            return [await self.cursor().execute(sql.encode(), values) for sql, values in statements]
-
-    async def simple(self, sql: str) -> None:
-        """Run statements of our own, several in one trip."""
-        await self.cursor().execute(sql.encode())
-
-    async def commit(self, sql: str) -> None:
-        """Run statements of our own, the last of which is COMMIT."""
-        self.in_doubt = True
-        try:
-            await self.simple(sql)
-        except psycopg.Error:
-            self.in_doubt = self.raw.broken
-            raise
-        self.in_doubt = False
-
-    async def last(self, sql: str) -> str | None:
-        """Run statements of our own in one trip; the one value that the last of them finds."""
-        cursor = await self.cursor().execute(sql.encode())
-        while cursor.nextset():
-            pass
-        found = await cursor.fetchone()
-        return None if found is None else found[0]
-
-    async def value(self, sql: str, *values: str | None) -> str | None:
-        """The one value a query of our own finds."""
-        sql = self.world.part.filled(sql)
-        found = await (await self.cursor().execute(sql.encode(), values or None)).fetchone()
-        return None if found is None else found[0]
-
-    async def column(self, sql: str) -> list[str]:
-        """The values of one column a query of our own finds."""
-        sql = self.world.part.filled(sql)
-        return [row[0] for row in await (await self.cursor().execute(sql.encode())).fetchall()]
-
-    @asynccontextmanager
-    async def itself(self) -> AsyncGenerator[None]:
-        """Within the block the server's own role looks at what all callers share; no statement of others runs there."""
-        if self.caller is not None:
-            await self.simple("SET LOCAL ROLE NONE")
-        yield
-        # Not if that fails: the transaction is over then, or goes back to where it was the caller's.
-        if self.caller is not None:
-            await self.simple(f"SET LOCAL ROLE {self.caller}")
 
 
 class Connections:
@@ -189,10 +117,14 @@ class Connections:
         self._free = asyncio.Semaphore(most)
         self._idle: list[Session] = []
         self._open: set[Session] = set()
+        self._leaving: set[asyncio.Task[None]] = set()
+        """Those that are being cleaned, whose callers have their answers."""
 
     @asynccontextmanager
-    async def session(self, opening: Opening, *, seconds: float, role: object) -> AsyncGenerator[Session]:
-        """A transaction begun by `opening`; what isn't committed at its end is rolled back.
+    async def session(
+        self, opening: Opening, *, seconds: float, role: object, ahead: Ahead | None = None
+    ) -> AsyncGenerator[Session]:
+        """A transaction begun by `opening`; what isn't committed at its end is rolled back, which nobody waits for.
 
         Args:
             role: the caller's, or `ITSELF`; of no account where everybody is the server's own.
@@ -206,9 +138,11 @@ class Connections:
             if not isinstance(role, str):
                 raise Refused("The caller's token names no role.", "The operator can give it one (`--role-claim`).")
             caller = '"' + role.replace('"', '""') + '"'
-        async with self._free:
+        await self._free.acquire()
+        leaving: asyncio.Task[None] | None = None
+        try:
             with without_values(bool(self._part)):
-                session = await self._begun(opening, caller)
+                session = await self._begun(opening, caller, ahead)
                 try:
                     async with asyncio.timeout(seconds + _GRACE):
                         yield session
@@ -227,8 +161,18 @@ class Connections:
                 except BaseException:
                     await self._give_back(session)
                     raise
-                else:
-                    await self._give_back(session)
+                leaving = asyncio.create_task(self._give_back(session))
+                self._leaving.add(leaving)
+                leaving.add_done_callback(self._left)
+        finally:
+            if leaving is None:
+                self._free.release()
+
+    def _left(self, leaving: asyncio.Task[None]) -> None:
+        self._leaving.discard(leaving)
+        self._free.release()
+        if not leaving.cancelled() and (error := leaving.exception()) is not None:
+            logger.error("A connection could not be given back", exc_info=error)
 
     @asynccontextmanager
     async def listening(self, channel: str) -> AsyncGenerator[AsyncGenerator[Notify]]:
@@ -247,12 +191,18 @@ class Connections:
 
     async def close(self) -> None:
         """Close them all."""
+        if self._leaving:
+            await asyncio.wait(self._leaving)
         for session in list(self._open):
             await self._drop(session)
 
-    async def _begun(self, opening: Opening, caller: str | None) -> Session:
+    async def _begun(self, opening: Opening, caller: str | None, ahead: Ahead | None) -> Session:
         service = _service(self.database.address)
-        while self._idle:
+        while self._idle or self._leaving:
+            if not self._idle:
+                # Sooner there than a new one.
+                await asyncio.wait(self._leaving, return_when=asyncio.FIRST_COMPLETED)
+                continue
             session = self._idle.pop()
             if session.service != service:
                 # It may lead elsewhere now.
@@ -260,7 +210,7 @@ class Connections:
                 continue
             try:
                 async with asyncio.timeout(_TEST_SECONDS):
-                    await self._open_by(session, opening, caller)
+                    await self._open_by(session, opening, caller, ahead)
             except Refused:
                 await self._give_back(session)
                 raise
@@ -277,7 +227,7 @@ class Connections:
                 return session
         session = await self._connected()
         try:
-            await self._open_by(session, opening, caller)
+            await self._open_by(session, opening, caller, ahead)
         except psycopg.Error as error:
             await self._drop(session)
             raise problem(error, self.database.name) from error
@@ -286,13 +236,13 @@ class Connections:
             raise
         return session
 
-    async def _open_by(self, session: Session, opening: Opening, caller: str | None) -> None:
+    async def _open_by(self, session: Session, opening: Opening, caller: str | None, ahead: Ahead | None) -> None:
         session.caller = caller
         if caller is None:
-            await session.simple(opening(session.role, None))
+            await session.open(opening(session.role, None), ahead(session.role) if ahead else ())
             return
         try:
-            mighty = await session.last(opening(session.role, caller) + _BECOME)
+            mighty = await session.last("; ".join((*opening(session.role, caller), _BECOME)))
         except (psycopg.errors.InsufficientPrivilege, psycopg.errors.InvalidParameterValue) as error:
             raise Refused(
                 f"The caller's role can't be taken: {quote(error.diag.message_primary or '')}.",
@@ -383,6 +333,7 @@ class Connections:
         session.acting = session.caller = None
         try:
             async with asyncio.timeout(_CLEAN_SECONDS):
+                await session.settle()
                 more = await session.last(_END.format(seed=_CHANCE.uniform(-1, 1)))
         except (psycopg.Error, TimeoutError):
             await self._drop(session)

@@ -15,8 +15,9 @@ import psycopg
 
 from mcp_batteries.sql.changes import Sample
 from mcp_batteries.sql.rows import count, size
+from mcp_postgres.engine.admission import columns_of
 from mcp_postgres.engine.catalog import NAMED, OWN, RELATION
-from mcp_postgres.engine.cells import Column, Lines
+from mcp_postgres.engine.cells import Lines
 from mcp_postgres.engine.connections import Session
 from mcp_postgres.engine.way_back import LABELS, by_name, parts_of, unrenamed, way_back
 
@@ -258,13 +259,13 @@ class Effects:
             f"SAVEPOINT mcp_sample; SELECT pg_catalog.set_config('statement_timeout', '{_PATIENCE}', true)"
         )
         try:
-            (cursor,) = await session.together((sql, values))
+            (answer,) = await session.together((sql, values))
         except psycopg.Error:
             await session.simple("ROLLBACK TO SAVEPOINT mcp_sample")
             return (), []
-        columns = [Column(column.name, column.type_code) for column in cursor.description or ()]
+        columns = columns_of(answer)
         writer = Lines(columns, _CELL)
-        lines = [writer.line(row) for row in await cursor.fetchall()]
+        lines = [writer.line(row) for row in answer.rows()]
         await session.simple("ROLLBACK TO SAVEPOINT mcp_sample")
         return [column.name for column in columns], lines
 

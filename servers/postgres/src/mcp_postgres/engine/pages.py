@@ -13,19 +13,20 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import NamedTuple
 
 import psycopg
-from psycopg import AsyncRawCursor, pq
 
 from mcp_batteries.errors import Invalid, NotFound, Problem, Refused
 from mcp_batteries.limits import Cursor
 from mcp_batteries.sql.rows import Results, RowPage
-from mcp_postgres.engine.admission import Limits, admit, judge, opening, their_names
+from mcp_postgres.engine.admission import Limits, admit, gate_of, judge, opening, their_names
 from mcp_postgres.engine.cells import Column, Lines, wrapped
 from mcp_postgres.engine.connections import Connections, Session
 from mcp_postgres.engine.errors import Missing, problem
+from mcp_postgres.engine.role import Role
 from mcp_postgres.engine.spelling import meant
+from mcp_postgres.engine.trips import Answer, Row, Statement
 from mcp_postgres.policy import MAX_STATEMENTS, NextPage, Reads, ReadStatement, part_of
 
 __all__ = ["Pages", "rows_of"]
@@ -34,9 +35,11 @@ _MOST_RESULTS = MAX_STATEMENTS
 _KEPT_ROWS = 2000
 _KEPT_BYTES = 2_000_000
 _PAGE_BYTES = 20_000
+_MOST_RUNS = 200
+_LONG = 10_000
+"""Characters of a statement that is not remembered."""
 _AHEAD_SECONDS = 0.1
 """How long reading goes on once the first page is full."""
-_CHUNK = 64 if pq.version() >= 170000 else 1
 
 _COMMENT = r"(?:\s|--[^\n]*\n|/\*(?:[^*/]|\*(?!/)|/(?!\*))*\*/)*"
 _SHOW = re.compile(
@@ -47,6 +50,7 @@ _SHOW = re.compile(
 _EXPLAIN = re.compile(
     _COMMENT + r"EXPLAIN(?P<options>\s*\((?:[\w\s,.']*)\)|(?:\s+(?:ANALYZE|VERBOSE)\b)*)\s*(?P<inner>.*)", re.I | re.S
 )
+_NO_QUERY = re.compile(_COMMENT + r"(?:SHOW|EXPLAIN)\b", re.I)
 _TEXT = 25
 
 
@@ -61,6 +65,15 @@ class _Result:
     more: bool = False
     cut: int = 0
     notes: list[str] = field(default_factory=list[str])
+    runs: str = ""
+    """What PostgreSQL was asked for."""
+
+
+class _Wanted(NamedTuple):
+    database: str
+    sql: str
+    kept: int
+    max_cell: int
 
 
 class Pages:
@@ -69,14 +82,28 @@ class Pages:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._results: OrderedDict[str, _Result] = OrderedDict()
+        self._runs: OrderedDict[_Wanted, str] = OrderedDict()
+        """What was run of the last few statements that were admitted."""
 
     async def first(
         self, connections: Connections, statement: ReadStatement, *, limit: int, max_bytes: int, max_cell: int
     ) -> RowPage:
         """The first page of a statement's rows."""
         first, role = opening(self._limits), statement.database.role
-        async with connections.session(first, seconds=self._limits.seconds, role=role) as session:
+        wanted = _Wanted(statement.database.name, statement.sql, max(limit, _KEPT_ROWS), max_cell)
+        seconds = self._limits.seconds
+
+        def ahead(role: Role) -> Sequence[Statement]:
+            if role.judged or _NO_QUERY.match(statement.sql):
+                return ()
+            # What ran the last time runs if the gate takes the statement, and counts if the columns are the same.
+            runs = self._runs.get(wanted)
+            return (*gate_of(statement), *([] if runs is None else [(runs, statement.parameters)]))
+
+        async with connections.session(first, seconds=seconds, role=role, ahead=ahead) as session:
             result = await _read(session, statement, limit, max_bytes, max_cell)
+            if not session.role.judged:
+                self._remember(wanted, result.runs)
         return self._page(result, secrets.token_urlsafe(9), 0, limit, max_bytes)
 
     async def several(
@@ -121,22 +148,24 @@ class Pages:
             raise Invalid(f"None of the {len(found)} statements was answered. {said}")
         return Results(found)
 
-    async def kept(
+    def kept(
         self,
         statement: ReadStatement,
         columns: Sequence[Column],
         lines: Lines,
-        cursor: AsyncRawCursor[Any],
+        answer: Answer,
         *,
         limit: int,
     ) -> RowPage:
         """The first page of rows that a change returned; `query_rows` has those behind it, as they were."""
         result = _Result(statement, [column.name for column in columns], lines.max_cell, 0)
         used = 0
-        while (row := await cursor.fetchone()) is not None and len(result.lines) < _KEPT_ROWS and used < _KEPT_BYTES:
+        for row in answer.rows()[:_KEPT_ROWS]:
+            if used >= _KEPT_BYTES:
+                break
             result.lines.append(lines.line(row))
             used += len(result.lines[-1])
-        if rest := cursor.rowcount - len(result.lines):
+        if rest := answer.count - len(result.lines):
             result.notes.append(f"{rest:,} more rows were returned, which were not kept")
         result.cut = lines.cut
         return self._page(result, secrets.token_urlsafe(9), 0, limit, _PAGE_BYTES)
@@ -175,6 +204,14 @@ class Pages:
         """Forget all results."""
         self._results.clear()
 
+    def _remember(self, wanted: _Wanted, runs: str) -> None:
+        if len(runs) > _LONG:
+            return
+        self._runs[wanted] = runs
+        self._runs.move_to_end(wanted)
+        if len(self._runs) > _MOST_RUNS:
+            self._runs.popitem(last=False)
+
     def _page(self, result: _Result, name: str, shown: int, limit: int, max_bytes: int) -> RowPage:
         begin = shown - result.start
         taken, used = 0, 0
@@ -207,6 +244,10 @@ async def _read(
         # EXPLAIN and SHOW can be no subquery, and are short.
         if sql is statement.sql:
             asked = wrapped(sql, columns, max_cell=max_cell, limit=kept + 1, offset=skip)
+        if not session.leads_to((asked, statement.parameters)) and await session.settle():
+            # It went ahead for other columns than there are now, and may have failed.
+            await session.simple("ROLLBACK TO SAVEPOINT mcp_start")
+        result.runs = asked
         await _take(session, asked, statement, lines, result, limit, kept, max_bytes)
     except psycopg.errors.SyntaxError:
         if result.lines:
@@ -269,7 +310,7 @@ async def _take(
                 until = time.monotonic() + _AHEAD_SECONDS
 
 
-async def _stream(session: Session, sql: str, statement: ReadStatement) -> AsyncGenerator[tuple[str | None, ...]]:
+async def _stream(session: Session, sql: str, statement: ReadStatement) -> AsyncGenerator[Row]:
     """The rows, as they come; an unfinished statement is stopped on the server."""
     try:
         async with aclosing(rows_of(session, sql, statement)) as rows:
@@ -281,8 +322,6 @@ async def _stream(session: Session, sql: str, statement: ReadStatement) -> Async
         raise problem(error, statement.database.name) from error
 
 
-def rows_of(session: Session, sql: str, statement: ReadStatement) -> AsyncGenerator[tuple[str | None, ...]]:
+def rows_of(session: Session, sql: str, statement: ReadStatement) -> AsyncGenerator[Row]:
     """The rows of a statement that was admitted, as they come."""
-    # It says that it is an iterator, and is a generator.
-    rows = session.cursor().stream(sql.encode(), statement.parameters or None, size=_CHUNK)
-    return cast("AsyncGenerator[tuple[str | None, ...]]", rows)
+    return session.rows((sql, statement.parameters))

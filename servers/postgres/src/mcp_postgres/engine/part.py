@@ -110,16 +110,16 @@ class ServedPart:
                 schema, table, name, kind, part == "t", extension == "t", rules == "t",
                 tuple(map(int, (parents or "").split())), tree,
             )
-            for oid, schema, table, name, kind, part, extension, rules, parents, tree in await relations.fetchall()
+            for oid, schema, table, name, kind, part, extension, rules, parents, tree in relations.rows()
         }  # fmt: skip
         self._children = defaultdict(list)
         for oid, relation in self._relations.items():
             for parent in relation.parents:
                 self._children[parent].append(oid)
-        self._mask([(int(oid), name, int(number), tree) for oid, name, number, tree in await columns.fetchall()])
+        self._mask([(int(oid), name, int(number), tree) for oid, name, number, tree in columns.rows()])
         self._telling = {
             int(oid): name
-            for oid, schema, name, volatility, extension in await procs.fetchall()
+            for oid, schema, name, volatility, extension in procs.rows()
             if not self._computes(int(oid), schema, name, volatility, extension)
         }
 

@@ -81,9 +81,9 @@ async def unjudged(
     # whose it is.
     options = "ANALYZE, BUFFERS, VERBOSE, FORMAT JSON" if analyze else "VERBOSE, FORMAT JSON"
     if not generic:
-        (cursor,) = await session.together((f"EXPLAIN ({options}) {statement.sql}", statement.parameters))
+        (answer,) = await session.together((f"EXPLAIN ({options}) {statement.sql}", statement.parameters))
         await own_names(session)
-        return _first(await cursor.fetchone())
+        return _first(answer.first())
     await session.simple("SELECT pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', true)")
     await session.together(("PREPARE mcp_plan AS " + statement.sql, ()))
     await own_names(session)
@@ -93,9 +93,9 @@ async def unjudged(
         )
         values = f"({', '.join(['NULL'] * int(count or 0))})" if count and count != "0" else ""
         await their_names(session)
-        (cursor,) = await session.together((f"EXPLAIN ({options}) EXECUTE mcp_plan{values}", ()))
+        (answer,) = await session.together((f"EXPLAIN ({options}) EXECUTE mcp_plan{values}", ()))
         await own_names(session)
-        return _first(await cursor.fetchone())
+        return _first(answer.first())
     finally:
         if session.raw.info.transaction_status != psycopg.pq.TransactionStatus.INERROR:
             await session.simple("DEALLOCATE mcp_plan")
