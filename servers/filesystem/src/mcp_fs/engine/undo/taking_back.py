@@ -97,11 +97,12 @@ class _Touched:
         return _names(place) in self._places
 
     def meets(self, places: Iterable[Writable]) -> bool:
-        for place in places:
-            names = _names(place)
-            if names in self._above or any(names[:depth] in self._places for depth in range(len(names) + 1)):
-                return True
-        return False
+        return any(_names(place) in self._above or self.covers(place) for place in places)
+
+    def covers(self, place: Writable) -> bool:
+        """Whether it was touched itself, or a folder on the way to it."""
+        names = _names(place)
+        return any(names[:depth] in self._places for depth in range(len(names) + 1))
 
 
 def _names(place: Writable) -> tuple[str, ...]:
@@ -306,7 +307,7 @@ def _refuse_changed(entries: Sequence[_Entry], touched: _Touched, later: Sequenc
     changed: list[Writable] = []
     for entry in reversed(entries):
         if entry.item.after == MADE:
-            is_changed = _holds_others(entry.place, touched)
+            is_changed = not touched.covers(entry.place) and _holds_others(entry.place, touched)
         else:
             is_changed = not touched.meets(entry.places) and _standing(entry) == "changed since"
         if is_changed:
