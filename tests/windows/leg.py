@@ -276,7 +276,7 @@ def main() -> int:
     for number in range(options.jobs):
         rooms.put(number)
 
-    def run(words: list[str]) -> Told:
+    def in_a_room(words: list[str]) -> Told:
         number = rooms.get()
         try:
             if words:
@@ -290,7 +290,7 @@ def main() -> int:
     with ThreadPoolExecutor(options.jobs) as pool:
         told = [
             line
-            for lines in pool.map(run, parts if options.paths else [*parts[:CHECKS_AT], [], *parts[CHECKS_AT:]])
+            for lines in pool.map(in_a_room, parts if options.paths else [*parts[:CHECKS_AT], [], *parts[CHECKS_AT:]])
             for line in lines
         ]
     seconds = time.monotonic() - clock
