@@ -36,7 +36,7 @@ class SearchTools:
     ) -> FoundFiles:
         """Find files by name in all folders below `path`, without hidden and git-ignored ones.
 
-        Answers paths; several of one folder stand below it. For text inside files use `search_text`.
+        Answers paths, those of one folder grouped under its name. For text inside files use `search_text`.
         """
         places = self.policy.search_roots(path)
         wanted = Filter(include_hidden, include_ignored)
@@ -72,7 +72,8 @@ class SearchTools:
     ) -> Matches | Tallies:
         """Search the contents of files below `path`, or of one file, without hidden, git-ignored and binary ones.
 
-        Answers `path:line:text`; a folder or file with several stands once, above them. File names: `find_files`.
+        Matches come as `path:line:text`; several of one file or folder are grouped under its name. For names of files
+        use `find_files`.
         """
         places = self.policy.search_roots(path)
         wanted = Filter(include_hidden, include_ignored)

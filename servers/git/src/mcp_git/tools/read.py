@@ -197,8 +197,8 @@ class ReadTools:
     ) -> Answer:
         """Search the text files of a commit, not those on disk.
 
-        Answers `path:line:text`; a folder or file with several stands once, above them. To find when a text was added
-        or removed use `list_commits` with `text`.
+        Matches come as `path:line:text`; several of one file or folder are grouped under its name. To find when a text
+        was added or removed use `list_commits` with `text`.
         """
         place = self.policy.place(path)
         return await self.engine.search(

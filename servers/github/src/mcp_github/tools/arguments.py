@@ -214,7 +214,7 @@ Number = Annotated[int, BeforeValidator(_number), AfterValidator(_positive)]
 OptionalNumber = Annotated[int | None, BeforeValidator(_number), AfterValidator(_positive)]
 Comment = Annotated[int, WrapValidator(_comment), AfterValidator(_positive)]
 OptionalComment = Annotated[int | None, WrapValidator(_comment), AfterValidator(_positive)]
-_ref = "Branch, tag or commit"
+_ref = "Branch, tag, commit"
 Ref = Annotated[str, Field(description=_ref)]
 OptionalRef = Annotated[str | None, BeforeValidator(_ref_of_address), Field(description=_ref, validate_default=True)]
 Branch = Annotated[str, Field(description="Name")]

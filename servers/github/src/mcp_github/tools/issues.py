@@ -68,7 +68,7 @@ class IssueTools:
         self,
         repo: RepoName,
         state: Literal["open", "closed", "all"] = "open",
-        labels: Annotated[Listed, Field(description="With all of these")] = None,
+        labels: Annotated[Listed, Field(description="All of these")] = None,
         assignee: Annotated[str | None, Field(description="Login, none, or * for any")] = None,
         creator: Login = None,
         milestone: Milestone = None,

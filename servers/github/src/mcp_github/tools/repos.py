@@ -184,9 +184,9 @@ class RepoTools:
         limit: Limit = 30,
         cursor: Cursor = None,
     ) -> Listing:
-        """List a repository's branches or tags with their commits.
+        """List a repository's branches or tags, with the commit each points to.
 
-        A history: `list_commits`, releases: `list_releases`.
+        For history use `list_commits`, for releases `list_releases`.
         """
         where = self.policy.repo(repo)
         return await self.repositories.refs(where, kind, fields=fields, limit=limit, cursor=cursor)
