@@ -234,7 +234,7 @@ _iso = Field(description="ISO 8601")
 Since = Annotated[str | None, AfterValidator(_moment("00:00:00")), _iso]
 Until = Annotated[str | None, AfterValidator(_moment("23:59:59")), _iso]
 Due = Annotated[str | None, AfterValidator(_due), _iso]
-_title, _title_fits = Field(), AfterValidator(_at_most(1000))
+_title, _title_fits = Field(description="One line"), AfterValidator(_at_most(1000))
 Title = Annotated[str, _title, AfterValidator(_something), _title_fits]
 OptionalTitle = Annotated[str | None, _title, _title_fits]
 _body, _body_fits = Field(description="Markdown"), AfterValidator(_at_most(65_536))

@@ -52,7 +52,7 @@ def _milestone(given: object) -> object:
 
 _sorts = AfterValidator(one_of("created", "updated", "comments"))
 Login = Annotated[str | None, Field(description="Login")]
-Type = str | None
+Type = Annotated[str | None, Field(description="Name")]
 Milestone = Annotated[int | None, BeforeValidator(_milestone), AfterValidator(_from_0)]
 Custom = Annotated[dict[str, Any] | None, Field(description="Values by field name")]
 Review = Annotated[bool, Field(description="On lines of a pull request")]
@@ -83,7 +83,7 @@ class IssueTools:
     ) -> Listing:
         """List a repository's issues by state, label or person, without pull requests, newest first.
 
-        To find words in them: `search_github`; one with its text: `get_issue`.
+        By words: `search_github`; one with its text: `get_issue`.
         """
         params: dict[str, Any] = {
             "state": state, "labels": ",".join(labels) if labels else None,

@@ -76,7 +76,7 @@ class PullTools:
         repo: RepoName,
         state: Literal["open", "closed", "all"] = "open",
         head: Annotated[str | None, Field(description="owner:branch")] = None,
-        base: str | None = None,
+        base: Annotated[str | None, Field(description="Branch")] = None,
         sort: Annotated[str | None, _sorts, Field(description="created, updated, popularity or long-running")] = None,
         order: Literal["asc", "desc"] | None = None,
         fields: Fields = None,
@@ -113,7 +113,7 @@ class PullTools:
         limit: Limit = 30,
         cursor: Cursor = None,
     ) -> Listing:
-        """List a pull request's reviews, or the threads of comments on its lines (kind=threads) with their ids.
+        """List a pull request's reviews, or the threads of comments on its lines (kind=threads).
 
         General comments: `list_comments`.
         """

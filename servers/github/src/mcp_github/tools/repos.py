@@ -186,7 +186,7 @@ class RepoTools:
     ) -> Listing:
         """List a repository's branches or tags, with the commit each points to.
 
-        For history use `list_commits`, for releases `list_releases`.
+        History: `list_commits`, releases: `list_releases`.
         """
         where = self.policy.repo(repo)
         return await self.repositories.refs(where, kind, fields=fields, limit=limit, cursor=cursor)

@@ -33,7 +33,7 @@ class SearchTools:
     ) -> Listing:
         """Search GitHub, or one `repo`, for repositories, code, commits, issues, people or topics (`kind`), best first.
 
-        Finds 1000 at most; few searches a minute. All issues of a repository: `list_issues`.
+        Finds 1000 at most; few searches a minute. A repository's issues: `list_issues`.
         """
         return await self.repositories.search(
             kind, query, repo, sort=sort, order=order, fields=fields, limit=limit, cursor=cursor
