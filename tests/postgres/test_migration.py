@@ -133,6 +133,32 @@ async def test_the_way_back_leads_back(sql: str) -> None:
     assert "lost" in back or base.rows('SELECT * FROM "Big one" ORDER BY 1') == rows
 
 
+@pytest.mark.parametrize(
+    ("sql", "left"),
+    [
+        ("DROP POLICY positive ON t", "policy positive on public.t, dropped"),
+        ("CREATE RULE quiet AS ON DELETE TO u DO INSTEAD NOTHING", "rule quiet on public.u, new"),
+        ("ALTER TYPE hue ADD VALUE 'tired'", "label tired of hue, new"),
+        ("COMMENT ON TABLE t IS 'hi'", "comment on table t, changed"),
+        ("ALTER TABLE t FORCE ROW LEVEL SECURITY", "table public.t, changed"),
+        ("DROP SCHEMA empty", "schema empty, dropped"),
+        ("CREATE TABLE x (id serial PRIMARY KEY); COMMENT ON TABLE x IS 'hi'; CREATE INDEX ON t (name)", None),
+        ("DROP TABLE guarded", None),
+    ],
+)
+async def test_the_way_back_tells_what_it_leaves(sql: str, left: str | None) -> None:
+    base = make()
+    base.run(AUDIT, "owner")
+    base.run(
+        "CREATE TYPE hue AS ENUM ('fine'); CREATE SCHEMA empty; CREATE TABLE guarded (id integer);"
+        "CREATE POLICY own ON guarded USING (true); COMMENT ON TABLE guarded IS 'hi'",
+        "owner",
+    )
+    async with inside("--ddl", f"app={base.url('owner')}") as wire:
+        back = text_of(await wire.call("edit_schema", sql=sql, dry_run=True)).partition("The way back:\n")[2]
+    assert re.findall("-- not undone: (.*)", back) == ([left] if left else []), back
+
+
 async def test_only_what_is_opened() -> None:
     base = make()
     async with inside("--ddl", f"app={base.url('owner')}") as wire:

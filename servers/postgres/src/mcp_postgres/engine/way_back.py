@@ -95,6 +95,14 @@ _DROPS = {
     "role": "DROP ROLE {name};", "statistics": "DROP STATISTICS {name};",
 }  # fmt: skip
 _ON = ("constraint", "trigger", "policy")
+_SPELLED = {
+    "+": (*_DROPS, "grant"),
+    "-": ("grant", "index", "column", "constraint", "function", "view", "materialized view", "trigger", "table"),
+    "~": ("column", "function", "view", "trigger"),
+}
+_BESIDE = ("index", "sequence", "table", "partitioned table", "foreign table", "materialized view")
+"""Kinds that also change with something else, such as a table with its new index."""
+_BECAME = {"+": "new", "-": "dropped", "~": "changed"}
 _RELATIONS = (
     "table ", "partitioned table ", "foreign table ", "materialized view ", "view ", "index ", "sequence ",
 )  # fmt: skip
@@ -221,6 +229,7 @@ async def way_back(
             # A schema may hold what goes back to another first.
             (last if kind == "schema" else lines).insert(0, _DROPS[kind].format(name=name, place=place))
     lines += renames
+    lines += _not_undone(objects)
     if wanted:
         await session.simple("SAVEPOINT mcp_back")
         try:
@@ -229,6 +238,25 @@ async def way_back(
             await session.simple("ROLLBACK TO SAVEPOINT mcp_back")
             lines.append(f"-- what was there before could not be spelled: {error.diag.message_primary}")
     return lines + again + last
+
+
+def _not_undone(objects: Sequence[str]) -> list[str]:
+    """A remark for each object for which there is no statement, and that does not go along with another."""
+    lines: list[str] = []
+    whole = {
+        line[2:].split(" ")[-1] for line in objects if line[0] != "~" and line[2:].startswith((*_RELATIONS, "type "))
+    }
+    alone = all(line[0] == "~" for line in objects)
+    for line in objects:
+        sign, rest = line.split(" ", 1)
+        kind = next((kind for kind in (*_DROPS, "grant") if rest.startswith(kind + " ")), "")
+        if kind in _SPELLED[sign] or (sign == "~" and kind in _BESIDE and not alone):
+            continue
+        of = rest.split(" ")[-1]
+        if of in whole or (rest.startswith("comment ") and of in {name.rpartition(".")[2] for name in whole}):
+            continue
+        lines.append(f"-- not undone: {rest}, {_BECAME[sign]}")
+    return lines
 
 
 def _ungranted(right: str, kind: str, what: str, whom: str, *, again: bool) -> str:
