@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from mcp_batteries.testing.wire import StdioWire
+from mcp_postgres.engine import service
 from mcp_postgres.engine.cluster import Cluster
+from postgres.serving import inside, text_of
 
 SECONDS = 60
 
@@ -93,3 +95,25 @@ def test_it_dies_with_its_process_however_that_dies(scratch: Path) -> None:
     os.kill(cluster._process.pid, signal.SIGKILL)
     until(lambda: not runs(server) and list(scratch.iterdir()) == [])
     cluster.close()
+
+
+@pytest.mark.anyio
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX watches")
+async def test_a_demo_that_was_killed_starts_again(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Cluster] = []
+
+    def start(script: str) -> Cluster:
+        made.append(Cluster(script))
+        return made[-1]
+
+    monkeypatch.setattr(service, "Cluster", start)
+    async with inside("--demo") as wire:
+        assert "500" in text_of(await wire.call("query_rows", sql="SELECT count(*) FROM customers"))
+        server = made[0].pid
+        os.kill(made[0]._process.pid, signal.SIGKILL)
+        until(lambda: not runs(server) and made[0].lost)
+        said = await wire.call("query_rows", sql="SELECT count(*) FROM customers")
+        if said["isError"]:  # its session was lost in the middle of a question
+            said = await wire.call("query_rows", sql="SELECT count(*) FROM customers")
+        assert "500" in text_of(said), said
+    assert len(made) == 2 and list(scratch.iterdir()) == []

@@ -83,6 +83,11 @@ class Cluster:
         assert self._told is not None
         return int(self._told["pid"])
 
+    @property
+    def lost(self) -> bool:
+        """Whether it was ready once, and its process has ended since."""
+        return self._told is not None and "port" in self._told and self._process.poll() is not None
+
     def close(self) -> None:
         """Stop it and remove everything of it."""
         assert self._process.stdin is not None

@@ -138,6 +138,9 @@ class Engine:
     async def _demo_address(self) -> str:
         if self._cluster is None:
             raise Unavailable("The database `demo` is not running.")
+        if self._cluster.lost:
+            ended, self._cluster = self._cluster, Cluster(SCRIPT)
+            await anyio.to_thread.run_sync(ended.close)
         port = await anyio.to_thread.run_sync(self._cluster.wait, abandon_on_cancel=True)
         return f"host=127.0.0.1 port={port} dbname=demo user=demo password={self._cluster.password}"
 
