@@ -140,8 +140,8 @@ def change_tools(hub: Hub, following: Following) -> ChangeTools:
     """The room, in a server's words."""
     said = (
         f"List which {following.what} changed since an earlier call{following.shows}.\n\n"
-        "The first call only notes the present state; pass its `since` to the next one. A line per change: "
-        f"created, changed or deleted, when, its name.{following.instead and ' '}{following.instead}"
+        "The first call only notes the state; pass its `since` to the next one. "
+        f"Each line says what happened, when and to what.{following.instead and ' '}{following.instead}"
     )
     uris = Annotated[list[str], Field(description=following.uris)]
     kind = in_words_of({"list_changes": said}, {"uris": uris})(type("ChangeTools", (ChangeTools,), {}))

@@ -77,8 +77,8 @@ class ReadTools:
     ) -> TextSlice:
         """Read a text file: a range of lines, its first lines (`head`) or its last (`tail`).
 
-        Documents (docx, pdf, ipynb ...) come as text, files in archives by `a.zip!/b.txt`. The first line says what is
-        shown and how to continue. Several files: `read_files`; to search: `search_text`.
+        Documents (docx, pdf, ipynb ...) come as text, files in archives by `a.zip!/b.txt`. The first line says how to
+        go on. Several files: `read_files`.
         """
         chosen = [name for name, value in (("head", head), ("tail", tail), ("start_line", start_line)) if value]
         if len(chosen) > 1 or (end_line and chosen and chosen[0] != "start_line"):
@@ -117,7 +117,7 @@ class ReadTools:
     async def read_media(self, path: str, page: Number = 1) -> list[ContentBlock]:
         """Read an image, a sound, a `page` of a PDF (its text, or a picture if it has none) or another binary file.
 
-        Large images are scaled down; other binary files come in base64, by `page`. For text use `read_text`.
+        Large images are scaled down; other files come in base64, by `page`. For text use `read_text`.
         """
         shown = await self.engine.read_media(self.policy.readable(path), page)
         return [block for media in shown for block in _blocks(media)]
@@ -126,7 +126,7 @@ class ReadTools:
     async def read_diff(self, source: str, target: str, max_bytes: PageBytes = DEFAULT_PAGE_BYTES) -> Compared:
         """Compare two files as a unified diff from `source` to `target`, or list how two folders differ.
 
-        Of binary files it says only where they differ. For changes over time use `list_changes`.
+        For changes over time use `list_changes`.
         """
         return await self.engine.compare(self.policy.readable(source), self.policy.readable(target), max_bytes)
 
@@ -134,7 +134,7 @@ class ReadTools:
     async def get_info(self, path: str) -> FileInfo:
         """Get kind, size, times, mode, encoding, content hash (for `edit_file`) and URI of a file or folder.
 
-        Links are followed; `link_to` tells where to. To see what a folder holds use `list_directory`.
+        Links are followed; `link_to` tells where to. A folder's entries: `list_directory`.
         """
         return await self.engine.info(self.policy.readable(path))
 

@@ -36,7 +36,7 @@ class SearchTools:
     ) -> FoundFiles:
         """Find files by name in all folders below `path`, without hidden and git-ignored ones.
 
-        Answers paths, those of one folder grouped under its name. For text inside files use `search_text`.
+        Paths of one folder are grouped under its name. For text inside files use `search_text`.
         """
         places = self.policy.search_roots(path)
         wanted = Filter(include_hidden, include_ignored)
@@ -66,7 +66,7 @@ class SearchTools:
         include_ignored: bool = False,
         include_binary: bool = False,
         max_per_file: Annotated[int, Field(ge=1, le=5000)] = 20,
-        last: Annotated[bool, Field(description="A file's last matches, not its first.")] = False,
+        last: Annotated[bool, Field(description="A file's last matches.")] = False,
         limit: Limit = 100,
         cursor: Cursor = None,
     ) -> Matches | Tallies:

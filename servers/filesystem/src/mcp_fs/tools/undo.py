@@ -31,7 +31,7 @@ class UndoTools:
     ) -> Steps | Undone:
         """Undo what a call of these tools changed (`step`), or list such steps, newest first.
 
-        Refuses files that others changed since. By default a dry run. To see what others changed use `list_changes`.
+        Refuses files that others changed since. By default a dry run.
         """
         if step is None:
             return await self.engine.steps()

@@ -123,7 +123,7 @@ class WriteTools:
         path: str = ".",
         by: Annotated[
             Literal["text", "word", "regex"],
-            Field(description="What old_text is; groups of a regex (RE2) are `\\1` in new_text."),
+            Field(description="Groups of a regex (RE2) are `\\1` in new_text."),
         ] = "text",
         ignore_case: bool = False,
         include_hidden: bool = False,
@@ -163,7 +163,7 @@ class WriteTools:
     ) -> Moved:
         """Delete a file, a link (not its target) or a folder; `recursive` if it is not empty.
 
-        `undo_changes` can bring it back, but not what went to the `trash`. To put it elsewhere use `move_file`.
+        `undo_changes` brings it back, unless it went to the `trash`.
         """
         return await self.engine.delete(self.policy.writable(path), recursive=recursive, trash=trash)
 
