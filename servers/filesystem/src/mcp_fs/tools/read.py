@@ -117,7 +117,7 @@ class ReadTools:
     async def read_media(self, path: str, page: Number = 1) -> list[ContentBlock]:
         """Read an image, a sound, a `page` of a PDF (its text, or a picture if it has none) or another binary file.
 
-        Large images are scaled down; other files come in base64, by `page`. For text use `read_text`.
+        Large images are scaled down; others come in base64, by `page`. For text use `read_text`.
         """
         shown = await self.engine.read_media(self.policy.readable(path), page)
         return [block for media in shown for block in _blocks(media)]
@@ -173,7 +173,7 @@ class ReadTools:
     ) -> Tree:
         """Show a folder and those below it as a tree; large, hidden and ignored parts only as counts.
 
-        Names only, `depth` levels; for sizes use `list_directory`, to find files `find_files`.
+        Names only, `depth` levels; for sizes use `list_directory`.
         """
         places = self.policy.search_roots(path)
         if len(places) > 1:

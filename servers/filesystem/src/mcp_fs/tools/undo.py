@@ -29,9 +29,9 @@ class UndoTools:
         later: Annotated[bool, Field(description="Later changes too.")] = False,
         dry_run: DryRun = True,
     ) -> Steps | Undone:
-        """Undo what a call of these tools changed (`step`), or list such steps, newest first.
+        """Undo what one call of these tools changed (`step`); without `step`, list such steps, newest first.
 
-        Refuses files that others changed since. By default a dry run.
+        By default a dry run. Refuses files that others changed since. To see what changed use `list_changes`.
         """
         if step is None:
             return await self.engine.steps()

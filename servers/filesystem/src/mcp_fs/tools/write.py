@@ -82,7 +82,7 @@ class WriteTools:
     ) -> Edited:
         """Replace exact pieces of a text file, in order, all or none; returns the diff.
 
-        Encoding and line ends are kept. For several files use `edit_files`.
+        Encoding and line ends are kept. Several files: `edit_files`.
         """
         place = self.policy.writable(path)
         wanted = [Replacement(edit.old_text, edit.new_text, edit.replace_all) for edit in edits]
@@ -96,7 +96,7 @@ class WriteTools:
     ) -> Edited:
         """Apply a unified diff to one or several files, all or none; its context must match exactly.
 
-        Answers the diff as applied. For exact pieces use `edit_file`.
+        Returns the diff. For exact pieces use `edit_file`.
         """
         files = [(await self._patched(file), file) for file in parse(patch)]
         return await self.engine.patch(files, dry_run=dry_run)
@@ -132,7 +132,7 @@ class WriteTools:
     ) -> Replaced:
         """Replace a text wherever it occurs in many files, all or none. By default a dry run.
 
-        Answers the lines before and after. For one file use `edit_file`.
+        Returns the lines before and after. For one file use `edit_file`.
         """
         start, wanted = self.policy.writable(path), Filter(include_hidden, include_ignored)
         substitution = Substitution(old_text, new_text, by, ignore_case)

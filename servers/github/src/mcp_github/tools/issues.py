@@ -106,9 +106,9 @@ class IssueTools:
     async def list_issue_options(
         self, repo: RepoName, kind: Options, limit: Limit = 50, cursor: Cursor = None
     ) -> Listing:
-        """List what an issue of `repo` can have, by `kind`: labels, milestones, assignees, types, custom fields.
+        """List the values an issue of `repo` can have, by `kind`: labels, milestones, assignees, types, custom fields.
 
-        Only organisations have types and custom fields. To filter by one use `list_issues`.
+        Only organisations have types and custom fields. To list the issues with one of them use `list_issues`.
         """
         return await self.issues.options(self.policy.repo(repo), kind, limit=limit, cursor=cursor)
 
