@@ -76,3 +76,19 @@ async def test_a_query_that_was_run_before_takes_one_trip(monkeypatch: pytest.Mo
             trips.clear()
             assert "[7]" in text_of(await wire.call("query_rows", sql="SELECT * FROM t WHERE id = $1", parameters=[7]))
             assert len(trips) == few
+
+
+@pytest.mark.parametrize("sql", ["EXPLAIN SELECT 1", "SELECT 1"])
+@pytest.mark.parametrize("user", ["owner", "postgres"])
+async def test_more_values_than_a_statement_takes_are_refused(sql: str, user: str) -> None:
+    async with inside("--connections", "1", make().url(user)) as wire:
+        said = await wire.call("query_rows", sql=sql, parameters=[1] * 65_536)
+        assert said["isError"] and "65,535" in text_of(said)
+        assert "1" in text_of(await wire.call("query_rows", sql="SELECT 1"))
+
+
+async def test_a_statement_that_libpq_refuses_ends_its_connection_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_postgres.policy._MOST_VALUES", 100_000)
+    async with inside("--connections", "1", make().url("owner")) as wire:
+        assert (await wire.call("query_rows", sql="EXPLAIN SELECT 1", parameters=[1] * 65_536))["isError"]
+        assert "1" in text_of(await wire.call("query_rows", sql="SELECT 1"))

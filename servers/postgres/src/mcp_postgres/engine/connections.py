@@ -52,6 +52,8 @@ _GRACE = 5.0
 """Seconds beyond a statement's limit after which the server counts as gone."""
 _TEST_SECONDS = 3.0
 _CHANCE = random.SystemRandom()
+_LEAVE_SECONDS = 0.5
+"""How long the end waits for sessions that are being cleaned."""
 _CLEAN_SECONDS = 5.0
 _END = (
     "ROLLBACK; CLOSE ALL; RESET SESSION AUTHORIZATION; RESET ROLE; RESET ALL; DEALLOCATE ALL; UNLISTEN *; DISCARD TEMP;"
@@ -192,7 +194,7 @@ class Connections:
     async def close(self) -> None:
         """Close them all."""
         if self._leaving:
-            await asyncio.wait(self._leaving)
+            await asyncio.wait(self._leaving, timeout=_LEAVE_SECONDS)
         for session in list(self._open):
             await self._drop(session)
 

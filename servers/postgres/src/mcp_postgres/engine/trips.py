@@ -81,13 +81,21 @@ class Trip:
     async def send(self) -> None:
         """Let them go."""
         connection = self._raw.pgconn
+        whole = [
+            (_bytes(sql), [None if value is None else _bytes(value) for value in given]) for sql, given in self._left
+        ]
         self._under_way = True
-        connection.enter_pipeline_mode()
-        for number, (sql, values) in enumerate(self._left, 1):
-            connection.send_query_params(_bytes(sql), [None if value is None else _bytes(value) for value in values])
-            if number == self._ends:
-                connection.send_flush_request()
-        connection.pipeline_sync()
+        try:
+            connection.enter_pipeline_mode()
+            for number, (sql, values) in enumerate(whole, 1):
+                connection.send_query_params(sql, values)
+                if number == self._ends:
+                    connection.send_flush_request()
+            connection.pipeline_sync()
+        except psycopg.Error:
+            # Without its end nothing would ever answer.
+            connection.finish()
+            raise
         await self._raw.wait(send(connection))
 
     def leads_to(self, *statements: Statement) -> bool:

@@ -69,6 +69,8 @@ __all__ = [
 
 MAX_STATEMENTS = 20
 """Statements of one call that reads."""
+_MOST_VALUES = 65_535
+"""Values of one statement: the protocol counts them in 16 bits."""
 _MOST_NAME = 64
 """Bytes from which on PostgreSQL cuts a name, so that it means another role."""
 
@@ -167,6 +169,9 @@ class Policy(sql.Policy[Table, Request]):
     def bound(self, parameters: Any) -> Any:
         """Values for `$1`, `$2` ... as PostgreSQL reads them; a saved query's come in the order of its declarations."""
         values: Sequence[Any] = [*(parameters.values() if isinstance(parameters, dict) else parameters or ())]
+        if len(values) > _MOST_VALUES:
+            what = f"`parameters` has {len(values):,} values, PostgreSQL takes {_MOST_VALUES:,}."
+            raise TooLarge(what, "Send an array as one of them, or import a file.")
         return tuple(as_text(value, f"`${number}`") for number, value in enumerate(values, 1))
 
     def page(
