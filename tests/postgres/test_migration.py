@@ -159,9 +159,34 @@ async def test_the_way_back_tells_what_it_leaves(sql: str, left: str | None) -> 
     assert re.findall("-- not undone: (.*)", back) == ([left] if left else []), back
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "ALTER TABLE t RENAME TO aside; ALTER TABLE u RENAME TO t; ALTER TABLE aside RENAME TO u",
+        'ALTER TABLE u RENAME TO more; ALTER TABLE "Big one" RENAME TO u',
+        "ALTER TABLE u RENAME TO more; CREATE TABLE u (LIKE more)",
+    ],
+)
+async def test_exchanged_names_lead_back_to_the_same_rows(sql: str) -> None:
+    base = make()
+    base.run(AUDIT, "owner")
+
+    def tables() -> list[tuple[object, ...]]:
+        return base.rows("SELECT oid, relname FROM pg_class WHERE relkind = 'r' AND oid > 16384 ORDER BY oid")
+
+    before = tables()
+    async with inside("--ddl", f"app={base.url('owner')}") as wire:
+        back = text_of(await wire.call("edit_schema", sql=sql, dry_run=True)).partition("The way back:\n")[2]
+        assert "Done" in text_of(await wire.call("edit_schema", sql=sql))
+    base.run(back, "owner")
+    assert tables() == before, back
+
+
 async def test_only_what_is_opened() -> None:
     base = make()
     async with inside("--ddl", f"app={base.url('owner')}") as wire:
+        for sql in ("CREATE TABLE t ()", "CREATE TABEL other ()"):
+            assert "--ddl" not in text_of(await wire.call("edit_schema", sql=sql))
         for sql, why in (
             ("CREATE TABLE a (); UPDATE t SET name = 'x'", "The operator can start it with `--write` too"),
             ("CREATE TABLE a (); CREATE ROLE b", "start the server with `--admin`"), ("DO $$BEGIN END$$", "`--admin`"),

@@ -89,6 +89,10 @@ SHAPES = [
     "CREATE TABLE {w} (id INTEGER PRIMARY KEY, n); INSERT INTO {w} SELECT id, n FROM made; DROP TABLE made;"
     "ALTER TABLE {w} RENAME TO made",
     "ALTER TABLE {t} RENAME TO {w}; ALTER TABLE {w} ADD COLUMN y", "REINDEX", "CREATE TABLE maker (a)",
+    "ALTER TABLE pair RENAME TO {w}; ALTER TABLE exact RENAME TO pair; ALTER TABLE {w} RENAME TO exact",
+    "ALTER TABLE late RENAME TO {w}; CREATE TABLE late AS SELECT * FROM {w}",
+    "ALTER TABLE pair RENAME TO {w}; ALTER TABLE exact RENAME TO pair",
+    "DROP TABLE exact; ALTER TABLE pair RENAME TO exact",
     "DROP TABLE nothing", "ANALYZE",
 ]  # fmt: skip
 TABLES = ["maker", '"odd table"', "pair", "exact", "made", "late", "log"]

@@ -165,7 +165,9 @@ class Engine:
         page = self._page(wanted, limit=limit, max_bytes=max_bytes, max_cell=max_cell)
         return await page if isinstance(wanted, NextPage) else await self._helped(wanted.database, wanted.sql, page)
 
-    async def _helped(self, database: Database, sql: str, work: Coroutine[Any, Any, T]) -> T:
+    async def _helped(
+        self, database: Database, sql: str, work: Coroutine[Any, Any, T], *, is_schema: bool = False
+    ) -> T:
         """What `work` gives; its problem says what was meant by a name or word that PostgreSQL does not know."""
         try:
             return await work
@@ -173,7 +175,7 @@ class Engine:
             fix = await self.within(database, functools.partial(meant, missing=missing, sql=sql))
             raise NotFound(missing.what, fix or missing.fix) from missing
         except (Invalid, NotFound) as unclear:
-            word = word_for(sql) if "SQLSTATE 42" in unclear.what else ""
+            word = word_for(sql, is_schema=is_schema) if "SQLSTATE 42" in unclear.what else ""
             if not word and "SQLSTATE 42601" in unclear.what:
                 stopped = functools.partial(where_it_stopped, said=unclear.what, sql=sql)
                 word = await self.within(database, stopped)
@@ -294,7 +296,8 @@ class Engine:
         dry_run = dry_run or (isinstance(statement, Writes) and statement.role is not None)
         connections = self._to[statement.database.name]
         work = change(connections, statement, self.limits, self._pages, dry_run=dry_run, limit=_RETURNED)
-        return await self._helped(statement.database, statement.sql, apart(work))
+        is_schema = isinstance(statement, Migration)
+        return await self._helped(statement.database, statement.sql, apart(work), is_schema=is_schema)
 
     async def export(self, statement: ReadStatement, file: NewFile) -> Export:
         """All rows of a query into a new file."""

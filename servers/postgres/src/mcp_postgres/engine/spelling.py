@@ -131,10 +131,14 @@ SELECT coalesce(json_agg(x), '[]')::text FROM (SELECT DISTINCT p.proname AS name
 """
 
 
-def word_for(sql: str, *, name: str = "", kind: str = "") -> str:
-    """PostgreSQL's word for another dialect's in `sql`, or for `name`; empty where none is known."""
+def word_for(sql: str, *, name: str = "", kind: str = "", is_schema: bool = False) -> str:
+    """PostgreSQL's word for another dialect's in `sql`, or for `name`; empty where none is known.
+
+    Args:
+        is_schema: it is where commands for the schema belong.
+    """
     first = re.match(r"[\s;]*(\w+)", _bare(sql))
-    if first and not name and first[1].lower() in _COMMANDS:
+    if first and not name and not is_schema and first[1].lower() in _COMMANDS:
         return _COMMANDS[first[1].lower()]
     plain = name.rpartition(".")[2].lower()
     known = _TYPES.get(plain) if kind == "type" else _FUNCTIONS.get(plain) if kind == "function" else None

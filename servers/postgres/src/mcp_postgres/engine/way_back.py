@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import psycopg
 
+from mcp_batteries.sql.renames import renames_back
 from mcp_postgres.engine.catalog import NAMED, OWN, RELATION
 from mcp_postgres.engine.connections import Session
 
@@ -129,6 +130,9 @@ def unrenamed(objects: Sequence[str], was: dict[str, str], now: dict[str, str]) 
     if not others:
         return objects, []
     relations = {old: new for old, new in others.items() if old.startswith(_RELATIONS)}
+    if not {*relations}.isdisjoint(now.values()) or not {*relations.values()}.isdisjoint(was.values()):
+        new = [label for key, label in now.items() if key not in was and label in relations]
+        return _exchanged(objects, relations, new)
     names = {old[_kind(old) :]: new[_kind(new) :] for old, new in relations.items()}
     known = re.compile(rf'(?<![\w".$])(?:{"|".join(map(re.escape, names))})(?![\w"$])') if names else None
     came = {line[2:] for line in objects if line.startswith("+ ")}
@@ -147,6 +151,30 @@ def unrenamed(objects: Sequence[str], was: dict[str, str], now: dict[str, str]) 
     keys = {line.rpartition(" TO ")[2] for line in inner if " CONSTRAINT " in line}
     outer = [line for line in outer if not (line.startswith("ALTER INDEX") and line.rpartition(" TO ")[2] in keys)]
     return [line for line in objects if line not in only], [*inner, *outer]
+
+
+def _exchanged(
+    objects: Sequence[str], relations: dict[str, str], new: Sequence[str]
+) -> tuple[Sequence[str], Sequence[str]]:
+    """The same where a name means another relation than before: what else became of those can't be told apart."""
+    names = [re.escape(label[_kind(label) :]) for label in (*relations, *relations.values())]
+    about = re.compile(rf'(?<![\w".$])(?:{"|".join(names)})(?![\w"$])')
+
+    def spare(label: str, number: int) -> str:
+        kind = _kind(label)
+        return f"{label[:kind]}{_divided(label[kind:])[0]}.mcp_back_{number}"
+
+    steps = renames_back(relations, spare)
+    kinds = {label: label[: _kind(label)].strip() for label in new}
+    # Indexes and sequences go with their table.
+    lines = [
+        _DROPS[kind].format(name=label[_kind(label) :])
+        for label, kind in kinds.items()
+        if kind not in ("index", "sequence")
+    ]
+    lines += [line for now, old in steps for line in _renamed(old, now)]
+    lines.append("-- not undone: what became of these besides their names")
+    return [line for line in objects if not about.search(line)], lines
 
 
 def _divided(name: str) -> tuple[str, str]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from mcp_batteries.sql.renames import renames_back
 from mcp_sqlite.worker import schema
 from mcp_sqlite.worker.connections import Database
 from mcp_sqlite.worker.schema import quoted
@@ -72,15 +73,18 @@ def way_back(
         rows: whether rows of tables that were there are others now.
     """
     renamed = _renamed(before, after)
-    came = [name for name in after if name not in before and name not in renamed.values()]
-    gone = [name for name in before if name not in after and name not in renamed]
-    other = [name for name in before if name in after and before[name].sql != after[name].sql]
+    # A name may be there before and after, and be that of another table.
+    led = {*renamed.values()}
+    came = [name for name in after if name not in led and (name not in before or name in renamed)]
+    gone = [name for name in before if name not in renamed and (name not in after or name in led)]
+    other = [name for name in before if name in after and not {name} & (led | {*renamed})]
+    other = [name for name in other if before[name].sql != after[name].sql]
     drops = [name for name in (*came, *other) if not _is_table(name) and " = " not in name]
     with_table = {name for name in drops if f"table {after[name].table}" in came and not name.startswith("view ")}
     lines = [_drop(name) for name in sorted(drops) if name not in with_table]
     lines += [_drop(name) for name in sorted(came) if _is_table(name)]
     # No other table can be altered while a trigger or view names one that is missing.
-    lines += [f"{before[name].sql};" for name in gone if _is_table(name)]
+    lines += [f"{before[name].sql};" for name in gone if _is_table(name) and name not in led]
     lost: set[str] = set()
     can_be_renamed = not any(map(_DROPS_COLUMN.search, statements))
     for name, now in [*renamed.items(), *((name, name) for name in other if _is_table(name))]:
@@ -89,8 +93,9 @@ def way_back(
             lost.add(before[name].table)
         else:
             lines += found
-        if name != now:
-            lines.append(f"ALTER TABLE {quoted(now[6:])} RENAME TO {quoted(name[6:])};")
+    steps = renames_back(renamed, lambda name, number: f"table mcp_back_{number}")
+    lines += [f"ALTER TABLE {quoted(now[6:])} RENAME TO {quoted(name[6:])};" for now, name in steps]
+    lines += [f"{before[name].sql};" for name in gone if _is_table(name) and name in led]
     again = [name for name in (*gone, *other) if not _is_table(name)]
     for name in sorted(again, key=lambda name: _ORDER.index(name.partition(" ")[0]) if " = " not in name else 0):
         if sql := before[name].sql:
@@ -119,11 +124,11 @@ def _comment(text: str) -> str:
 
 def _renamed(before: Mapping[str, Made], after: Mapping[str, Made]) -> dict[str, str]:
     """The tables that have another name now: they begin where they began."""
-    roots = {made.root: name for name, made in after.items() if _is_table(name) and made.root and name not in before}
+    roots = {made.root: name for name, made in after.items() if _is_table(name) and made.root}
     return {
         name: roots[made.root]
         for name, made in before.items()
-        if _is_table(name) and name not in after and made.root in roots
+        if _is_table(name) and roots.get(made.root, name) != name
         and _like(made.columns, after[roots[made.root]].columns)
     }  # fmt: skip
 
