@@ -196,3 +196,18 @@ async def test_a_long_export_that_is_stopped_leaves_no_file(tmp_path: Path) -> N
         assert said["isError"] and "time limit" in text_of(said), said
         assert list(tmp_path.iterdir()) == []
         assert "[1]" in text_of(await wire.call("query_rows", sql="SELECT 1"))
+
+
+async def test_a_trigger_may_leave_out_records(tmp_path: Path) -> None:
+    base = make(VALUES)
+    base.run(
+        "CREATE FUNCTION odd_only() RETURNS trigger LANGUAGE plpgsql AS"
+        " 'BEGIN IF NEW.id % 2 = 0 THEN RETURN NULL; END IF; RETURN NEW; END';"
+        "CREATE TRIGGER few BEFORE INSERT ON guarded FOR EACH ROW EXECUTE FUNCTION odd_only()",
+        "owner",
+    )
+    (tmp_path / "g.csv").write_text("id,note\n1,a\n2,b\n3,c\n", "utf-8")
+    async with inside("--write", "--files", tmp_path, f"app={base.url('owner')}") as wire:
+        said = text_of(await wire.call("copy_from_file", file="g.csv", table="guarded"))
+    assert "Inserted 2 rows" in said, said
+    assert base.rows("SELECT id FROM guarded ORDER BY 1") == [(1,), (3,)]

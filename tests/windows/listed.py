@@ -67,6 +67,7 @@ SAME: dict[str, tuple[int, str]] = {
         )
     },
     "sqlite/test_part.py::*proof*": (0, _SQLITE),
+    "sql/test_imports.py::test_a_sample_of_the_proof[[]postgres*": (0, _POSTGRES),
     **{f"postgres/test_{name}.py*": (1, "") for name in ("policy", "spelling", "urls")},
     "postgres/*": (12, _POSTGRES),
     **{f"github_server/test_{name}.py*": (1, "") for name in ("logs", "policy", "settings", "text", "tokens")},

@@ -1,6 +1,7 @@
 """The records of CSV and JSON files, and of what kind the values of each field are.
 
-This module imports nothing of the common package, so that a process that has to stay small can import it alone.
+This module imports nothing of the common package but `sql.files`, so that a process that has to stay small can
+import it alone.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import codecs
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, BinaryIO, cast
 
@@ -65,15 +67,17 @@ def csv_texts(raw: BinaryIO, fails: Fails) -> Generator[tuple[list[str], str]]:
         text.detach()
 
 
+_FIELD = re.compile(r'("(?:[^"]|"")*"|[^,]*)(,|\Z)')
+
+
 def _requoted(row: list[str], written: str) -> str:
-    for field in row:
-        if '"' in field:
-            quoted = '"' + field.replace('"', '""') + '"'
-            if written.count(quoted) < row.count(field):
-                out = io.StringIO()
-                csv.writer(out, lineterminator="").writerow(row)
-                return out.getvalue()
-    return written
+    def field(found: re.Match[str]) -> str:
+        text, end = found.groups()
+        if text[:1] == '"' or '"' not in text:
+            return found[0]
+        return '"' + text.replace('"', '""') + '"' + end
+
+    return _FIELD.sub(field, written) if any('"' in text for text in row) else written
 
 
 def json_records(
@@ -100,6 +104,7 @@ def json_records(
                         what = f"Record {number} has a field that the first has not: `{unknown[0][:100]}`."
                         raise fails("invalid", what, "Give all in the first record, null where there is nothing.")
                     names += unknown
+                begun = True
                 yield [fields.get(name) for name in names]
             elif isinstance(item, list):
                 values = cast("list[Any]", item)

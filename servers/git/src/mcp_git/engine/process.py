@@ -101,7 +101,8 @@ class _Ahead:
 def unnamed(folder: str) -> IO[bytes]:
     """A file without a name: in memory, where the system can, else in `folder`."""
     if sys.platform == "linux" and hasattr(os, "memfd_create"):
-        return open(os.memfd_create("mcp-git"), "r+b", buffering=0)
+        with suppress(OSError):  # a filter of system calls may forbid it
+            return open(os.memfd_create("mcp-git"), "r+b", buffering=0)
     return tempfile.TemporaryFile(dir=folder)
 
 

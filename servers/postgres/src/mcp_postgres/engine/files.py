@@ -212,14 +212,15 @@ async def _copy_csv(session: Session, target: str, raw: BinaryIO, columns: Seque
         ("FORCE_NULL", [column["spelled"] for column in columns if column["never_empty"]]),
     ):
         options += [f"{option} ({', '.join(names)})"] if names else []
-    cursor, sent = session.cursor(), 0
+    cursor, sent, ended = session.cursor(), 0, False
     with closing(csv_texts(raw, _fails)) as records:
         async with cursor.copy(f"COPY {target} ({', '.join(options)})".encode()) as copy:
             while batch := await in_thread(lambda stop: list(itertools.islice(records, _BATCH))):
                 sent += len(batch)
+                ended = ended or any("\\." in text.splitlines() for _, text in batch if "\\." in text)
                 # PostgreSQL wants all lines to end as the first does.
                 await copy.write("".join(f"{_ENDS.get(text, text)}\n" for _, text in batch).encode())
-    if cursor.rowcount != sent - 1:  # PostgreSQL before 18 takes a line of two characters for the end
+    if ended and cursor.rowcount != sent - 1:  # PostgreSQL before 18 takes a line of two characters for the end
         raise Invalid(
             f"PostgreSQL reads {cursor.rowcount:,} of {sent - 1:,} records.",
             "A line that is `\\.` ends them: change it.",
