@@ -228,7 +228,7 @@ class _Work:
                 raise found from error
         await self._acting(on=True)
         (answer,) = await session.together((part.sql, part.parameters))
-        done = answer.tag or ""
+        done = answer.tag
         verb = done.split()[0] if done else ""
         if empties and done == "TRUNCATE TABLE":
             await self._acting(on=False)
