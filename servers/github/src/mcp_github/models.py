@@ -17,8 +17,9 @@ __all__ = ["Done", "Listing", "Record", "Text"]
 
 
 def _brief(schema: dict[str, Any]) -> None:
-    """Promise only what is always there: the same schema stands at most of the tools, and each client pays for all."""
-    del schema["properties"]
+    """Say that it is an object: the same schema would stand at most of the tools, and each client pays for all."""
+    for more in ("properties", "required"):
+        del schema[more]
 
 
 class _Answer(DataResult):

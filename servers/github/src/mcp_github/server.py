@@ -142,7 +142,7 @@ def build(settings: Settings) -> Assembled:
         follows=Following(
             "repositories, files, issues, pull requests, releases or runs",
             instead="Earlier commits: `list_commits`.",
-            uris="As `github://owner/name/issues/7`, /pulls/7, /runs/7. Default: your subscriptions.",
+            uris="As `github://owner/name/issues/7`, /pulls/7, /runs/7. Needed unless the client subscribed to some.",
             open_world=True,
         ),
         skills=[PackagedSkills(settings.COMMAND, __file__)],

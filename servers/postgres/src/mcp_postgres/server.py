@@ -62,7 +62,8 @@ def build(settings: Settings) -> Assembled:
         follows=Following(
             "tables, rows or schemas",
             instead="To see the data use `query_rows`.",
-            uris="As `postgres://app/public/orders` or `postgres://app/.schema`. Default: your subscriptions.",
+            uris="As `postgres://app/public/orders` or `postgres://app/.schema`. "
+            "Needed unless the client subscribed to some.",
         ),
         watcher=DatabaseWatcher(policy, engine, resources.readable, seconds=seconds, channel=channel),
         skills=[PackagedSkills(settings.COMMAND, __file__)],

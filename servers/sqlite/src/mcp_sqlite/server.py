@@ -66,7 +66,7 @@ def build(settings: Settings) -> Assembled:
             "tables, rows or schemas",
             instead="To see the data use `query_rows`.",
             uris="As `sqlite://app/orders`, `sqlite://app/orders/7` or `sqlite://app/.schema`. "
-            "Default: your subscriptions.",
+            "Needed unless the client subscribed to some.",
         ),
         watcher=DatabaseWatcher(policy, engine, resources.readable),
         skills=[PackagedSkills(settings.COMMAND, __file__)],

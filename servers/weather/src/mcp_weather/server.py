@@ -58,7 +58,8 @@ def build(settings: Settings) -> Assembled:
         follows=Following(
             "forecasts, present values, alerts or air quality",
             instead="To see the values use `get_weather`.",
-            uris="As `weather://47.37,8.54/now`, also /hourly, /daily, /alerts, /air. Default: your subscriptions.",
+            uris="As `weather://47.37,8.54/now`, also /hourly, /daily, /alerts, /air. "
+            "Needed unless subscribed to some.",
             open_world=True,
         ),
         skills=[PackagedSkills(settings.COMMAND, __file__)],

@@ -35,7 +35,10 @@ class RemoteTools:
         prune: Annotated[bool, Field(description="Forget branches that the remote no longer has.")] = False,
         repo: RepositoryName = "",
     ) -> Answer:
-        """Fetch what a remote has; its branches are then `remote/branch`. Your branches and files stay."""
+        """Fetch what a remote has; its branches are then `remote/branch`. Your branches and files stay.
+
+        To see what came use `list_commits` with `main..origin/main`.
+        """
         only = self.policy.new_name(branch) if branch else None
         return await self.engine.fetch(self.policy.fetchable(repo), remote, only, tags=tags, prune=prune)
 
@@ -51,5 +54,8 @@ class RemoteTools:
         delete: Annotated[bool, Field(description="Delete the branch or tag `to` there, if it is as fetched.")] = False,
         repo: RepositoryName = "",
     ) -> Answer:
-        """Push a branch or tag to a remote, or delete one there; the user is asked first. Hooks are not run."""
+        """Push a branch or tag to a remote, or delete one there; the user is asked first. Hooks are not run.
+
+        To see what would go use `list_commits` with `origin/main..main`.
+        """
         return await self.engine.push(self.policy.pushable(repo), self.consent.agreed())

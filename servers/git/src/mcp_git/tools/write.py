@@ -40,7 +40,11 @@ class WriteTools:
         rev: Annotated[str, Field(description="What unstaged `paths` are staged as then; by default HEAD.")] = "",
         repo: RepositoryName = "",
     ) -> Answer:
-        """Stage files or single hunks for the next commit, or unstage them."""
+        """Stage files or single hunks for the next commit, or unstage them.
+
+        Files on disk stay as they are; one that is staged no longer counts as in conflict. Then `create_commit`; to
+        discard changes use `run_restore`.
+        """
         if bool(paths) == bool(patch):
             raise Invalid("Either `paths` or a `patch` is needed.", "Give one of them.")
         if rev and (patch or not unstage):
@@ -77,7 +81,10 @@ class WriteTools:
         upstream: Annotated[str, Field(description="Branch to follow, such as `origin/main`.")] = "",
         repo: RepositoryName = "",
     ) -> Answer:
-        """Create a branch at a commit, and switch to it if asked; a name that exists is refused."""
+        """Create a branch at a commit, and switch to it if asked; a name that exists is refused.
+
+        To go to one that exists use `run_switch`.
+        """
         new, start = self.policy.new_name(name), self.policy.revision(rev)
         follows = self.policy.ref(upstream) if upstream else None
         return await self._prepared(repo, lambda prepare: prepare.branch(new, start, switch, follows))
@@ -112,13 +119,19 @@ class WriteTools:
 
     @tool("Switch", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
     async def run_switch(self, rev: Target, repo: RepositoryName = "") -> Answer:
-        """Switch the work tree to a branch; to another commit with HEAD detached. Uncommitted changes come along."""
+        """Switch the work tree to a branch; to another commit with HEAD detached. Uncommitted changes come along.
+
+        Refused where they would be overwritten: `run_stash` puts them aside. For a new branch use `create_branch`.
+        """
         revision = self.policy.revision(rev)
         return await self._prepared(repo, lambda prepare: prepare.switch(revision))
 
     @tool("Restore files", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
     async def run_restore(self, paths: Paths, rev: Target = "HEAD", repo: RepositoryName = "") -> Answer:
-        """Put files back as a commit has them, staged ones too. The answer says how to get back what was lost."""
+        """Put files back as a commit has them, staged ones too. The answer says how to get back what was lost.
+
+        To unstage only use `edit_index`, to undo commits `run_reset`.
+        """
         source = self.policy.revision(rev)
         places = [self.policy.place(path).path or "." for path in paths]
         if not places:
@@ -137,9 +150,10 @@ class WriteTools:
         index: Annotated[bool, Field(description="To pop or apply: stage again what was staged.")] = False,
         repo: RepositoryName = "",
     ) -> Answer:
-        """Put uncommitted changes aside, or bring them back; `list_refs` of `stashes` has them.
+        """Put uncommitted changes aside, bring them back (pop, apply) or drop them.
 
-        `store` lists a dropped one again, by its hash.
+        `list_refs` with kind=stashes lists them; `store` lists a dropped one again, by its hash. To keep them in the
+        history use `create_commit`.
         """
         if action == "push":
             words = ["stash", "push", "--quiet", *(["--include-untracked"] if untracked else [])]
@@ -157,7 +171,10 @@ class WriteTools:
         squash: bool = False,
         repo: RepositoryName = "",
     ) -> Answer:
-        """Merge a branch into the current one; stops at conflicts, then `run_step`."""
+        """Merge a branch into the current one; stops at conflicts, then `run_step`.
+
+        `get_status` lists the conflicts; the answer says how to undo it. For a single commit use `run_cherry_pick`.
+        """
         named = self.policy.revision(rev)
         words = ["merge", "--quiet", "--no-edit", "--no-verify", "--no-gpg-sign", "--no-autostash"]
         words += (["--squash"] if squash else []) + (["--file=-"] if message else [])
@@ -167,7 +184,11 @@ class WriteTools:
 
     @tool("Rebase", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
     async def run_rebase(self, rev: Target, repo: RepositoryName = "") -> Answer:
-        """Put the commits of the current branch on top of another; stops at conflicts, then `run_step`."""
+        """Put the commits of the current branch on top of another; stops at conflicts, then `run_step`.
+
+        They become new commits, which is not for those that others have. The answer says how to undo it. To keep the
+        commits use `run_merge`.
+        """
         named = self.policy.revision(rev)
         words = ["rebase", "--quiet", "--no-verify", "--no-gpg-sign", "--no-autostash", "--no-autosquash"]
         return await self._made(repo, Change([*words, named.text], named=named))
@@ -179,14 +200,21 @@ class WriteTools:
         revert: Annotated[bool, Field(description="The opposite of the commit instead.")] = False,
         repo: RepositoryName = "",
     ) -> Answer:
-        """Do what a commit did once more on the current branch, or revert it; stops at conflicts, then `run_step`."""
+        """Do what a commit did once more on the current branch, or revert it; stops at conflicts, then `run_step`.
+
+        Makes a new commit; the answer says how to undo it. For all commits of a branch use `run_merge`.
+        """
         named = self.policy.revision(rev)
         words = ["revert", "--no-edit"] if revert else ["cherry-pick"]
         return await self._made(repo, Change([*words, "--no-gpg-sign", named.text], named=named))
 
     @tool("Go on or give up", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
     async def run_step(self, action: Literal["continue", "skip", "abort"], repo: RepositoryName = "") -> Answer:
-        """Continue a merge, rebase, cherry-pick or revert once its conflicts are staged, or abort it."""
+        """Continue a merge, rebase, cherry-pick or revert once its conflicts are staged, or abort it.
+
+        `abort` leads back to before it began, `skip` leaves out the commit at hand. `get_status` says what is under
+        way, `edit_index` stages.
+        """
         return await self._prepared(repo, lambda prepare: prepare.step(action))
 
     @tool("Reset", effect="destroy", gate="write", seconds=LONGEST, adapt=_adapt)
@@ -199,7 +227,11 @@ class WriteTools:
         ] = "keep",
         repo: RepositoryName = "",
     ) -> Answer:
-        """Move the current branch to another commit, such as one of the reflog to undo what was done."""
+        """Move the current branch to another commit, such as one of the reflog to undo what was done.
+
+        The answer says how to get back what `hard` overwrites. For single files use `run_restore`, to undo a commit
+        that others have `run_cherry_pick` with `revert`.
+        """
         named = self.policy.revision(rev)
         words = ["reset", "--quiet", f"--{mode}", named.text, "--"]
         source = named if mode == "hard" else None
@@ -214,7 +246,10 @@ class WriteTools:
         rev: Annotated[str, Field(description="Where a new branch begins; by default HEAD.")] = "",
         repo: RepositoryName = "",
     ) -> Answer:
-        """Make a second work tree with a branch of its own; it is then served as `name`."""
+        """Make a second work tree with a branch of its own; it is then served as `name`.
+
+        For work on two branches at once; to change branches in this one use `run_switch`.
+        """
         start = self.policy.revision(rev) if rev else None
         new, on = self.policy.new_worktree(name), self.policy.new_name(branch or name)
         return await self.engine.create_worktree(self.policy.changeable(repo), new, on, start)

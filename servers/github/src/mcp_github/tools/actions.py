@@ -19,7 +19,6 @@ from mcp_github.tools.arguments import (
     Limit,
     Number,
     OptionalNumber,
-    OptionalPath,
     Ref,
     RepoName,
     Waiting,
@@ -58,7 +57,10 @@ class ActionTools:
         limit: Limit = 20,
         cursor: Cursor = None,
     ) -> Listing:
-        """List workflow runs, the jobs of a run, workflows or artifacts."""
+        """List workflow runs, newest first, or the jobs of one, workflows or artifacts (`kind`).
+
+        One run with its jobs: `get_run`.
+        """
         if kind == "runs":
             refuse_beside("kind=runs: `get_run` shows one", run_id=run_id)
         else:
@@ -72,7 +74,10 @@ class ActionTools:
 
     @tool("Get a run", toolset="actions", open_world=True, seconds=LONGEST + 120)
     async def get_run(self, repo: RepoName, run_id: Number, wait: Waiting = None) -> Record:
-        """Get a workflow run with its jobs and the steps that failed; with `wait`, why, from their logs."""
+        """Get a workflow run with its jobs and the steps that failed; with `wait`, why, from their logs.
+
+        Whole logs: `read_job_log`.
+        """
         return await self.actions.get(self.policy.repo(repo), run_id, None if wait is None else Wait(wait))
 
     @tool("Read a job's log", toolset="actions", open_world=True)
@@ -84,7 +89,10 @@ class ActionTools:
         pattern: Annotated[str | None, Field(description="Only lines that contain this")] = None,
         start_line: Annotated[int | None, Field(ge=1)] = None,
     ) -> Text:
-        """Read a job's log: its last error or end, or from `start_line` on; of a run, those of all failed jobs."""
+        """Read a job's log: its last error or end, or from `start_line` on; of a run, those of all failed jobs.
+
+        Only states: `get_run`.
+        """
         where = self.policy.repo(repo)
         return await self.actions.log(where, job_id=job_id, run_id=run_id, start_line=start_line, pattern=pattern)
 
@@ -95,7 +103,10 @@ class ActionTools:
         run_id: OptionalNumber = None,
         workflow: Annotated[str | None, Field(description="File name or id")] = None,
     ) -> Record:
-        """Get the billable minutes of a run, or of a workflow in this month."""
+        """Get the billable minutes of a run, or of a workflow in this month.
+
+        None are in public repositories.
+        """
         name = self.policy.workflow(workflow) if workflow else None
         return await self.actions.usage(self.policy.repo(repo), run_id, name)
 
@@ -104,7 +115,7 @@ class ActionTools:
         self,
         repo: RepoName,
         artifact: Number,
-        path: OptionalPath = None,
+        path: Annotated[str | None, Field(description="In the artifact")] = None,
         pattern: Annotated[str | None, Field(description="Only lines that contain this")] = None,
         start_line: Number = 1,
     ) -> Text:

@@ -225,7 +225,7 @@ Fields = Annotated[
     list[str] | None,
     BeforeValidator(_words),
     # One text is what models write with the fewest tokens; a list is taken as well.
-    WithJsonSchema({"type": "string", "description": "As `a,b`"}),
+    WithJsonSchema({"type": "string", "description": "Only these: `a,b`"}),
 ]
 Limit = Annotated[int, AfterValidator(_page)]
 Cursor = Annotated[str | None, Field()]

@@ -30,7 +30,10 @@ class CodeTools:
         start_line: Annotated[int, Field(ge=1)] = 1,
         lines: Annotated[int, Field(ge=1, le=5000)] = 500,
     ) -> Listing:
-        """Read which commit last changed each line of a file."""
+        """Read which commit last changed each line of a file, by whom and when.
+
+        Lines of one commit are one row. Its changes: `read_diff`.
+        """
         policy = self.policy
         at = policy.ref(ref) if ref else None
         return await self.discussions.blame(

@@ -34,7 +34,10 @@ class DiscussionTools:
         limit: Limit = 20,
         cursor: Cursor = None,
     ) -> Listing:
-        """List discussions, last changed first, or the categories."""
+        """List a repository's discussions, last changed first, or their categories (`kind`).
+
+        Texts: `get_discussion`.
+        """
         where = self.policy.repo(repo)
         if kind == "categories":
             refuse_beside("kind=categories", category=category, answered=answered)
@@ -43,7 +46,10 @@ class DiscussionTools:
 
     @tool("Get a discussion", toolset="discussions", open_world=True)
     async def get_discussion(self, repo: RepoName, number: Number, limit: Limit = 20, cursor: Cursor = None) -> Record:
-        """Get a discussion with its comments and replies; `limit` counts comments."""
+        """Get a discussion with its comments and replies; `limit` counts comments.
+
+        All: `list_discussions`.
+        """
         return await self.discussions.get(self.policy.repo(repo), number, limit=limit, cursor=cursor)
 
     @tool("Create a discussion", toolset="discussions", effect="write", open_world=True)
@@ -61,7 +67,10 @@ class DiscussionTools:
         body: Body,
         reply_to: Annotated[str | None, Field(description="Id of a comment")] = None,
     ) -> Done:
-        """Comment on a discussion, or reply to a comment."""
+        """Comment on a discussion, or reply to a comment.
+
+        Ids: `get_discussion`. On issues: `create_comment`.
+        """
         where = self.policy.write_repo(repo)
         return await self.discussions.comment(where, number, body, self.policy.node(reply_to) if reply_to else None)
 
@@ -74,7 +83,10 @@ class DiscussionTools:
         body: OptionalBody = None,
         answer: bool | None = None,
     ) -> Done:
-        """Change a comment's text, or mark it as the answer or not."""
+        """Replace the text of a discussion's comment, or mark it as the answer, or no longer.
+
+        One of an issue: `edit_comment`.
+        """
         if body is None and answer is None:
             raise Invalid("Nothing was given to change.", "Pass `body` or `answer`.")
         where = self.policy.write_repo(repo)
@@ -82,6 +94,6 @@ class DiscussionTools:
 
     @tool("Delete a discussion's comment", toolset="discussions", gate="delete", effect="destroy", open_world=True)
     async def delete_discussion_comment(self, repo: RepoName, number: Number, comment_id: CommentId) -> Done:
-        """Delete a comment of a discussion, for good."""
+        """Delete a comment of a discussion, for good. To change it: `edit_discussion_comment`."""
         where = self.policy.write_repo(repo, "delete")
         return await self.discussions.delete(where, number, self.policy.node(comment_id))

@@ -45,7 +45,7 @@ class GistTools:
     async def get_gist(
         self, gist: GistId, file: Annotated[str | None, Field(description="Only this one")] = None
     ) -> Record:
-        """Get a gist with the text of its files. Found by `list_gists`."""
+        """Get a gist with the text of its files, of long ones the beginning. Ids: `list_gists`."""
         self.policy.require_everything("Gists")
         return await self.gists.get(self.policy.gist(gist), file)
 

@@ -83,7 +83,7 @@ class IssueTools:
     ) -> Listing:
         """List a repository's issues by state, label or person, without pull requests, newest first.
 
-        By words: `search_github`; one with its text: `get_issue`.
+        Without their texts: `get_issue` has one. By words: `search_github`.
         """
         params: dict[str, Any] = {
             "state": state, "labels": ",".join(labels) if labels else None,
@@ -96,7 +96,7 @@ class IssueTools:
 
     @tool("Get an issue", toolset="issues", open_world=True)
     async def get_issue(self, repo: RepoName, number: Number, fields: Fields = None) -> Record:
-        """Get an issue: text, state, labels, parent and sub-issues.
+        """Get an issue: text, state, labels, parent, sub-issues and what it waits for.
 
         For comments use `list_comments`, for a pull request `get_pull_request`.
         """
@@ -119,7 +119,7 @@ class IssueTools:
     ) -> Listing:  # fmt: skip
         """List comments of an issue or pull request, oldest first.
 
-        Those on lines of code: `list_reviews` with kind=threads.
+        Long ones are cut, and say so. Those on lines of code: `list_reviews` with kind=threads.
         """
         return await self.issues.comments(
             self.policy.repo(repo), number, since=since, fields=fields, limit=limit, cursor=cursor
@@ -161,7 +161,7 @@ class IssueTools:
         custom: Custom = None,
         duplicate_of: OptionalNumber = None,
     ) -> Done:
-        """Change an issue; labels, assignees, milestone of pull requests too."""
+        """Change an issue, the rest stays; of pull requests labels, assignees, milestone (else `edit_pull_request`)."""
         where = self.policy.write_repo(repo)
         fields = given(
             title=title, body=body, state=state, state_reason=state_reason, labels=labels,
@@ -181,7 +181,10 @@ class IssueTools:
         sub_repo: Annotated[str | None, Field(description="If elsewhere")] = None,
         after: OptionalNumber = None,
     ) -> Done:
-        """Put an issue under `number`, remove or move it."""
+        """Make `sub_issue` one of `number`, no longer one, or move it first or `after` another.
+
+        Both issues stay. A new one: `create_issue` with `parent`.
+        """
         where = self.policy.write_repo(repo)
         child = self.policy.write_repo(sub_repo) if sub_repo else where
         return await self.issues.edit_sub_issue(where, number, child, sub_issue, action, after)
@@ -211,7 +214,10 @@ class IssueTools:
 
     @tool("Change a comment", toolset=("issues", "pull_requests"), effect="destroy", open_world=True)
     async def edit_comment(self, repo: RepoName, comment: Comment, body: Body, review: Review = False) -> Done:
-        """Replace the whole text of a comment, which must be one that you may change."""
+        """Replace the whole text of a comment, if you may change it.
+
+        A new one: `create_comment`.
+        """
         where = self.policy.write_repo(repo)
         return await self.issues.edit_comment(where, comment, body, review=on_lines(comment, review))
 

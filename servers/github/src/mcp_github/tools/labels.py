@@ -38,7 +38,10 @@ class LabelTools:
 
     @tool("Create a label", toolset="labels", effect="write", open_world=True)
     async def create_label(self, repo: RepoName, name: Name, color: Color = None, description: About = None) -> Done:
-        """Create a label of a repository. A name that exists is refused."""
+        """Create a label of a repository. A name that exists is refused.
+
+        To change it: `edit_label`.
+        """
         fields = given(name=name, color=color, description=description)
         return await self.labels.create(self.policy.write_repo(repo), fields)
 
@@ -51,7 +54,10 @@ class LabelTools:
         color: Color = None,
         description: About = None,
     ) -> Done:
-        """Change a label's name, colour or description, wherever it is used."""
+        """Change a label's name, colour or description, wherever it is used; the rest stays.
+
+        Labels of one issue: `edit_issue`.
+        """
         fields = given(new_name=new_name, color=color, description=description)
         if not fields:
             raise Invalid("Nothing was given to change.", "Pass what is to be different.")
@@ -67,7 +73,10 @@ class LabelTools:
         due_on: Due = None,
         state: Literal["open", "closed"] | None = None,
     ) -> Done:
-        """Create a milestone, or change the one with this number: what is not given stays."""
+        """Create a milestone, or change the one with this number: what is not given stays.
+
+        Numbers: `list_issue_options`.
+        """
         fields = given(title=title, description=description, due_on=due_on, state=state)
         return await self.labels.write_milestone(self.policy.write_repo(repo), number, fields)
 

@@ -49,7 +49,10 @@ class NotificationTools:
         repo: OptionalRepo = None,
         before: Since = None,
     ) -> Done:
-        """Mark a notification as read or done, or hear no more of it; without an id, mark all as read."""
+        """Mark a notification as read or done, or hear no more of it; without an id, mark all as read.
+
+        Ids: `list_notifications`.
+        """
         policy = self.policy
         if notification is not None:
             policy.require_write()
@@ -63,10 +66,13 @@ class NotificationTools:
 
     @tool("Get a subscription", toolset="notifications", open_world=True)
     async def get_subscription(self, repo: RepoName) -> Record:
-        """Get whether you watch a repository. To change it: `edit_subscription`."""
+        """Get whether you watch or ignore a repository. To change it: `edit_subscription`."""
         return await self.notifications.watching(self.policy.repo(repo))
 
     @tool("Watch a repository", toolset="notifications", effect="write", idempotent=True, open_world=True)
     async def edit_subscription(self, repo: RepoName, state: Watching) -> Done:
-        """Hear of everything in a repository, of what you take part in, or of nothing."""
+        """Set what of a repository you are notified of: everything, what you take part in, or nothing.
+
+        As it is now: `get_subscription`.
+        """
         return await self.notifications.watch(self.policy.write_repo(repo), state)

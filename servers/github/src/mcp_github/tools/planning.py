@@ -31,7 +31,10 @@ class PlanningTools:
         action: Dependency = "add",
         other_repo: Annotated[str | None, Field(description="Of `blocked_by`, if elsewhere")] = None,
     ) -> Done:
-        """Mark an issue as blocked by another, or no longer. `get_issue` shows both directions."""
+        """Mark an issue as blocked by another, or no longer.
+
+        `get_issue` shows both directions. Parts of an issue: `edit_sub_issue`.
+        """
         where = self.policy.write_repo(repo)
         other = self.policy.repo(other_repo) if other_repo else where
         return await self.planning.depend(where, number, other, blocked_by, action)
@@ -45,7 +48,10 @@ class PlanningTools:
         body: OptionalBody = None,
         limit: Limit = 10,
     ) -> Listing:
-        """Find issues that may say the same as issue `number`, or as one with this title and body would."""
+        """Find issues that may say the same as issue `number`, or as one with this title and body would.
+
+        Compares words, of closed ones too. Your own words: `search_github`.
+        """
         if (number is None) == (title is None):
             raise Invalid("One of `number` and `title` has to be given.")
         return await self.planning.alike(self.policy.repo(repo), number, title or "", body or "", limit=limit)

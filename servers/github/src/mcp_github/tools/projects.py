@@ -45,7 +45,7 @@ class ProjectTools:
         limit: Limit = 30,
         cursor: Cursor = None,
     ) -> Listing:
-        """List projects, or of one its fields, items (with their values), views or status updates."""
+        """List an owner's projects, or of one its fields, items (with values), views or status updates (`kind`)."""
         whose = self.policy.owner(owner)
         return await self.projects.list(whose, kind, project, query, fields=fields, limit=limit, cursor=cursor)
 
@@ -98,7 +98,10 @@ class ProjectTools:
         due: Day = None,
         update: Annotated[str | None, Field(description="Id of the one to change")] = None,
     ) -> Done:
-        """Say how a project stands, or change what was said."""
+        """Post a status update of a project, or change parts of the one with the id `update`.
+
+        Earlier ones: `list_projects` with kind=updates.
+        """
         self.policy.require_write()
         whose, known = self.policy.owner(owner), self.policy.node(update) if update else None
         return await self.projects.update(whose, project, known, status=status, body=body, start=start, target=due)

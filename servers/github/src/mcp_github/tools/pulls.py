@@ -85,7 +85,7 @@ class PullTools:
     ) -> Listing:
         """List a repository's pull requests by state or branch, newest first.
 
-        By author or words: `search_github`.
+        Texts, and whether one can be merged: `get_pull_request`. By author or words: `search_github`.
         """
         where = self.policy.repo(repo)
         params: dict[str, Any] = {
@@ -115,7 +115,7 @@ class PullTools:
     ) -> Listing:
         """List a pull request's reviews, or the threads of comments on its lines (kind=threads).
 
-        General comments: `list_comments`.
+        Threads come with their comments and state. General comments: `list_comments`.
         """
         where = self.policy.repo(repo)
         # Reviews are neither resolved nor open.
@@ -135,7 +135,7 @@ class PullTools:
     ) -> Listing:
         """List the CI checks of a pull request (`number`) or commit (`ref`) with their conclusions.
 
-        `wait` waits for running ones. Mergeable or not: `get_pull_request`.
+        Those of other services come last; `wait` waits for running ones. Mergeable: `get_pull_request`.
         """
         if number is not None:
             refuse_beside("`number`", ref=ref)
@@ -174,9 +174,12 @@ class PullTools:
         base: Annotated[str | None, Field(description="Branch")] = None,
         draft: bool | None = None,
         reviewers: Names = None,
-        update_branch: Annotated[bool, Field(description="With its base")] = False,
+        update_branch: Annotated[bool, Field(description="Merge its base into it")] = False,
     ) -> Done:
-        """Change a pull request. Labels: `edit_issue`."""
+        """Change a pull request's text, state, base or reviewers; what is not given stays.
+
+        Labels: `edit_issue`.
+        """
         where = self.policy.write_repo(repo)
         fields = given(title=title, body=body, state=state, base=self.policy.ref(base).name if base else None)
         return await self.pulls.edit(
@@ -194,7 +197,10 @@ class PullTools:
         commit: Annotated[str | None, Field(description="Head as reviewed")] = None,
         review_id: Annotated[OptionalNumber, Field(description="Pending one to add to")] = None,
     ) -> Done:
-        """Review a pull request: a verdict and comments on its lines, sent at once."""
+        """Review a pull request: a verdict and comments on its lines, sent at once.
+
+        A general comment: `create_comment`.
+        """
         where = self.policy.write_repo(repo)
         said = [
             ReviewComment(
@@ -255,6 +261,9 @@ class PullTools:
         title: OptionalTitle = None,
         body: OptionalBody = None,
     ) -> Done:
-        """Merge a pull request, only if its head is still `head_sha`."""
+        """Merge a pull request, only if its head is still `head_sha`.
+
+        Mergeable: `get_pull_request`.
+        """
         where = self.policy.write_repo(repo, "merge")
         return await self.pulls.merge(where, number, head=head_sha, method=method, title=title, message=body)

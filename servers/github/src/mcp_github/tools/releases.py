@@ -60,7 +60,10 @@ class ReleaseTools:
         prerelease: bool = False,
         generate_notes: bool = False,
     ) -> Done:
-        """Create a release, as a draft unless told otherwise; the tag is made at `ref` if it does not exist."""
+        """Create a release, as a draft unless told otherwise; the tag is made at `ref` if it does not exist.
+
+        To publish it then: `edit_release`.
+        """
         where, policy = self.policy.write_repo(repo, "releases"), self.policy
         fields = given(
             tag_name=policy.ref(tag).name, target_commitish=policy.ref(ref).name if ref else None, name=title,
@@ -78,7 +81,7 @@ class ReleaseTools:
         draft: bool | None = None,
         prerelease: bool | None = None,
     ) -> Done:
-        """Change a release's title or notes; publish it with draft=false."""
+        """Change a release's title or notes; publish it with draft=false. What is not given stays."""
         where = self.policy.write_repo(repo, "releases")
         fields = given(name=title, body=body, draft=draft, prerelease=prerelease)
         if not fields:
@@ -87,6 +90,6 @@ class ReleaseTools:
 
     @tool("Delete a release", toolset="releases", gate=("releases", "delete"), effect="destroy", open_world=True)
     async def delete_release(self, repo: RepoName, tag: Tag) -> Done:
-        """Delete a release; its tag stays."""
+        """Delete a release with its assets, for good; its tag stays. To change it: `edit_release`."""
         where = self.policy.write_repo(repo, "releases", "delete")
         return await self.releases.delete(where, self.policy.ref(tag))

@@ -96,9 +96,9 @@ class RepoTools:
         limit: Annotated[int, AfterValidator(_thousand)] = 200,
         cursor: Cursor = None,
     ) -> Listing:
-        """List a folder of a repository, with `recursive` all below it too.
+        """List a folder of a repository with sizes, or with `recursive` all below it.
 
-        Without `ref` the default branch. To read a file use `read_file`.
+        Without `ref` on the default branch. To read a file use `read_file`, to find code `search_github`.
         """
         return await self.files.tree(
             self.policy.repo(repo), self.policy.file(path), _ref(self.policy, ref), recursive=recursive,
@@ -160,7 +160,7 @@ class RepoTools:
     ) -> Listing:
         """List commits of a branch or path, newest first, or of a pull request (`number`), oldest first.
 
-        To see one use `get_commit`, its changes `read_diff`.
+        Long messages are cut, whole in `get_commit`. Changes: `read_diff`.
         """
         if number is not None:
             refuse_beside("`number`", ref=ref, path=path, author=author, since=since, until=until)
@@ -186,7 +186,7 @@ class RepoTools:
     ) -> Listing:
         """List a repository's branches or tags, with the commit each points to.
 
-        History: `list_commits`, releases: `list_releases`.
+        A branch says whether it is protected. For its commits use `list_commits`, for releases `list_releases`.
         """
         where = self.policy.repo(repo)
         return await self.repositories.refs(where, kind, fields=fields, limit=limit, cursor=cursor)
@@ -212,7 +212,10 @@ class RepoTools:
 
     @tool("Create a branch", toolset="repos", effect="write", open_world=True)
     async def create_branch(self, repo: RepoName, branch: Branch, ref: OptionalRef = None) -> Done:
-        """Create a branch at `ref`, else at the default branch. A name that exists is refused."""
+        """Create a branch at `ref`, else at the default branch. A name that exists is refused.
+
+        Files: `write_files`.
+        """
         where, policy = self.policy.write_repo(repo), self.policy
         return await self.repositories.create_branch(where, policy.ref(branch), _ref(policy, ref))
 
@@ -224,13 +227,19 @@ class RepoTools:
         private: bool = True,
         readme: bool = True,
     ) -> Done:
-        """Create a repository, private and with a README unless told otherwise."""
+        """Create a repository, private and with a README unless told otherwise.
+
+        A fork: `copy_repository`.
+        """
         where = self.policy.write_repo(repo)
         return await self.repositories.create(where, description=description, private=private, readme=readme)
 
     @tool("Fork a repository", toolset="repos", effect="write", open_world=True)
     async def copy_repository(self, repo: RepoName, target: Annotated[str, Field(description="owner/name")]) -> Done:
-        """Fork a repository as `target`, in your account or an organisation."""
+        """Fork a repository as `target`, in your account or an organisation.
+
+        An empty one: `create_repository`.
+        """
         return await self.repositories.fork(self.policy.repo(repo), self.policy.write_repo(target))
 
     @tool("Delete a branch", toolset="repos", gate="delete", effect="destroy", open_world=True)
@@ -240,7 +249,7 @@ class RepoTools:
 
     @tool("Delete a repository", toolset="repos", gate="delete", effect="destroy", open_world=True)
     async def delete_repository(self, repo: RepoName) -> Done:
-        """Delete a repository with everything in it, for good."""
+        """Delete a repository with everything in it, for good. A branch: `delete_branch`."""
         return await self.repositories.delete(self.policy.write_repo(repo, "delete"))
 
     @tool("Move a branch", toolset="repos", gate="force", effect="destroy", open_world=True)

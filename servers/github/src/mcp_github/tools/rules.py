@@ -33,7 +33,10 @@ class RuleTools:
         limit: Limit = 30,
         cursor: Cursor = None,
     ) -> Listing:
-        """List rulesets, the rules that apply to a branch, or custom properties."""
+        """List a repository's rulesets, the rules that apply to a branch, or its custom properties (`kind`).
+
+        One ruleset: `get_ruleset`.
+        """
         if kind != "branch":
             refuse_beside(f"kind={kind}", branch=branch)
         at = self.policy.ref(branch) if branch else None
@@ -41,7 +44,7 @@ class RuleTools:
 
     @tool("Get a ruleset", toolset="rules", open_world=True)
     async def get_ruleset(self, repo: RepoName, ruleset: Number) -> Record:
-        """Get a ruleset: its rules, where it applies, who may bypass it."""
+        """Get a ruleset: its rules, where it applies, who may bypass it. Ids: `list_rules`."""
         return await self.rules.get(self.policy.repo(repo), ruleset)
 
     @tool("Set custom properties", toolset="rules", effect="destroy", idempotent=True, open_world=True)

@@ -36,7 +36,10 @@ class SecurityTools:
         limit: Limit = 30,
         cursor: Cursor = None,
     ) -> Listing:
-        """List alerts: code scanning, found secrets (never the secrets themselves), dependencies, code quality."""
+        """List alerts: code scanning, found secrets (never the secrets themselves), dependencies, code quality.
+
+        One with its cure: `get_alert`.
+        """
         if kind != "code_scanning":
             refuse_beside(f"kind={kind}", ref=ref)
         at = self.policy.ref(ref).name if ref else None
@@ -63,7 +66,10 @@ class SecurityTools:
         limit: Limit = 20,
         cursor: Cursor = None,
     ) -> Listing:
-        """List security advisories of a repository or organisation, or search GitHub's database of them."""
+        """List security advisories of a repository or organisation, or search GitHub's database by the filters.
+
+        What concerns your own code: `list_alerts`.
+        """
         if repo is not None and org is not None:
             raise Invalid("Only one of `repo` and `org` can be given.")
         if repo is not None or org is not None:

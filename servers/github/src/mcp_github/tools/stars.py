@@ -23,11 +23,11 @@ class StarTools:
     async def list_stars(
         self, user: Login = None, fields: Fields = None, limit: Limit = 30, cursor: Cursor = None
     ) -> Listing:
-        """List repositories that you, or `user`, starred, the latest first."""
+        """List repositories that you, or `user`, starred, the latest first. Any others: `search_github`."""
         whose = self.policy.owner(user) if user and user.lower() != "@me" else None
         return await self.stars.list(whose, fields=fields, limit=limit, cursor=cursor)
 
     @tool("Star or unstar", toolset="stars", effect="write", idempotent=True, open_world=True)
     async def edit_star(self, repo: RepoName, starred: bool = True) -> Done:
-        """Star a repository, or take the star off with starred=false."""
+        """Star a repository in your name, or take the star off with starred=false. Yours: `list_stars`."""
         return await self.stars.edit(self.policy.write_repo(repo), starred=starred)

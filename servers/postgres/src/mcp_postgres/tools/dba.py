@@ -37,7 +37,7 @@ class DbaTools(Room[Policy, Engine]):
     ) -> Report:
         """Get what is wrong with a database and what to do about it, the most urgent first. Changes nothing.
 
-        Slow statements: `list_top_queries`.
+        For slow statements use `list_top_queries`, for who waits now `list_sessions`.
         """
         return await self.engine.health(self.policy.health(database, areas or ()))
 
@@ -47,7 +47,7 @@ class DbaTools(Room[Policy, Engine]):
     ) -> Report:
         """List the statements that cost most since the counters began. Needs pg_stat_statements.
 
-        Running now: `list_sessions`.
+        For those that run now use `list_sessions`.
         """
         return await self.engine.top(self.policy.database(database), order, limit)
 
@@ -60,7 +60,7 @@ class DbaTools(Room[Policy, Engine]):
     ) -> Report:
         """List running statements and open transactions, and who blocks whom, on which lock.
 
-        Past cost: `list_top_queries`.
+        Those that wait come first, each with its pid, state and duration. For what cost most use `list_top_queries`.
         """
         return await self.engine.sessions(self.policy.database(database), which, limit)
 
@@ -73,7 +73,10 @@ class DbaTools(Room[Policy, Engine]):
         limit: Annotated[int, Field(ge=1, le=10)] = 3,
         database: DatabaseName = None,
     ) -> Report:
-        """Find indexes that would make statements cheaper, each tried: with hypopg, or on a sample of the tables."""
+        """Find indexes that would make statements cheaper, each tried: with hypopg, or on a sample of the tables.
+
+        Makes none of them. For the plan of one statement use `explain_query`.
+        """
         return await self.engine.advice(self.policy.advice(database, queries or ()), limit)
 
     @tool("Settings", seconds=LONGEST)
@@ -82,5 +85,8 @@ class DbaTools(Room[Policy, Engine]):
         query: Annotated[str, Field(max_length=200, description="Part of a name or comment.")] = "",
         database: DatabaseName = None,
     ) -> Report:
-        """List the server's settings that matter or were changed, or those that contain `query`."""
+        """List the server's settings that matter or were changed, or those that contain `query`.
+
+        Says what set each, what waits for a restart and which values risk data. For other dangers use `get_health`.
+        """
         return await self.engine.settings(self.policy.settings(database, query))

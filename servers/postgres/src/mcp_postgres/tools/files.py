@@ -25,7 +25,7 @@ class FileTools(Room[Policy, Engine]):
     async def copy_to_file(self, sql: Sql, file: FileName, database: DatabaseName = None) -> Export:
         """Copy all rows of a query into a new .csv, .jsonl or .parquet file; a name that exists is refused.
 
-        A .jsonl file has an object per line.
+        It is made in the operator's folder for files; .jsonl has an object per line. To see rows use `query_rows`.
         """
         return await self.engine.export(self.policy.read(database, sql), self.policy.new_file(file, ROWS))
 

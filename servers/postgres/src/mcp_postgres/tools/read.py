@@ -57,8 +57,8 @@ class ListTools(Room[Policy, Engine]):
         ),
         "search_schema": (
             "Search the names and comments of tables, columns, indexes, functions, types and triggers; best matches "
-            "first.\n\nAny part matches, in any case; a line per find. For one table use `get_table`, for rows "
-            "`query_rows`."
+            "first.\n\nA part of a word is enough, in any letter case; one line per match. For one table use "
+            "`get_table`, for rows `query_rows`."
         ),
         "query_rows": (
             "Run statements that only read (SELECT, WITH, VALUES, TABLE, EXPLAIN, SHOW) and get their rows.\n\n"

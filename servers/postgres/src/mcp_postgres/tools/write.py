@@ -23,7 +23,8 @@ __all__ = ["SchemaTools", "WriteTools"]
 _SCHEMA = """Change the schema, and rows too where `write_rows` is offered: a whole migration in one transaction.
 
 CREATE, ALTER, DROP, COMMENT, GRANT, REVOKE, REFRESH, REINDEX, ANALYZE, VACUUM. A dry run tells objects, rows, locks,
-rewritten tables and the way back; VACUUM and CONCURRENTLY run alone and have none."""
+rewritten tables and the way back; VACUUM and CONCURRENTLY run alone and have none. For a table as it
+is use `get_table`."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,8 @@ class WriteTools(Room[Policy, Engine]):
     ) -> TextResult:
         """Insert, update, delete, merge or truncate rows, all statements in one transaction.
 
-        Says how many rows each touched. Try with `dry_run` first; RETURNING shows the rows.
+        Says how many rows each touched. Try with `dry_run` first; RETURNING shows the rows. To only look use
+        `query_rows`.
         """
         return await self.engine.change(self.policy.write(database, sql, parameters, as_role), dry_run=dry_run)
 

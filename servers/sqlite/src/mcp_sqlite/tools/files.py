@@ -25,7 +25,10 @@ class FileTools(Room[Policy, Engine]):
     async def copy_to_file(
         self, sql: Sql, file: FileName, parameters: Parameters = None, database: DatabaseName = None
     ) -> Export:
-        """Copy all rows of a query into a new .csv, .jsonl or .parquet file; a name that exists is refused."""
+        """Copy all rows of a query into a new .csv, .jsonl or .parquet file; a name that exists is refused.
+
+        It is made in the operator's folder for files. To see rows use `query_rows`, to copy all tables `copy_database`.
+        """
         statement = self.policy.read(database, sql, parameters)
         return await self.engine.export(statement, self.policy.new_file(file, ROWS))
 

@@ -47,7 +47,8 @@ class ListTools(Room[Policy, Engine]):
         ),
         "search_schema": (
             "Search the names and SQL definitions, comments included, of tables, columns, indexes and triggers.\n\n"
-            "Any part matches, in any case; a line per find. For one table use `get_table`, for rows `query_rows`."
+            "A part of a word is enough, in any letter case; one line per match. For one table use `get_table`, "
+            "for rows `query_rows`."
         ),
         "query_rows": (
             "Run statements that only read (SELECT, WITH, VALUES, EXPLAIN, reading PRAGMAs) and get their rows.\n\n"

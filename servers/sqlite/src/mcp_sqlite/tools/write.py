@@ -15,7 +15,8 @@ __all__ = ["SchemaTools", "WriteTools"]
     {
         "write_rows": (
             "Insert, update or delete rows: statements separated by `;`, in one transaction, all or none.\n\n"
-            "Says how many rows each touched. Try with `dry_run` first; RETURNING shows the rows."
+            "Says how many rows each touched. Try with `dry_run` first; RETURNING shows the rows. "
+            "To only look use `query_rows`."
         )
     },
     {"sql": Sql, "parameters": Parameters},
@@ -29,7 +30,7 @@ class WriteTools(tools.WriteTools[Policy, Engine]):
         "edit_schema": (
             "Create, alter or drop tables, indexes, views and triggers, set user_version; rows too if `write_rows` is "
             "there.\n\nStatements separated by `;`, in one transaction, all or none. A dry run shows rows before and "
-            "after, and the way back."
+            "after, and the way back. For a table as it is use `get_table`."
         )
     },
     {"sql": Sql},
