@@ -55,7 +55,7 @@ TYPOS = {
     "REFRESH MATERIALIZED VIEW x": "`edit_schema`",
     "SELECT 1 \\gx": "psql's commands", "EXPLAIN QUERY PLAN SELECT 1": "without QUERY PLAN",
     "SELECT * INTO x FROM customers": "CREATE TABLE name AS", "SELECT * FROM customers JOIN orders o": "ON condition",
-    "SELECT * FROM customers WHERE id = ?": "$1, $2", "SELECT * FROM customers WHERE id = $id": "$1, $2",
+    "SELECT * FROM customers WHERE id = ?": "Write $1", "SELECT * FROM customers WHERE id = $id": "Write $1",
     "SELECT\u00a01": "plain ones", "SELECT \u2018a\u2019": "quotes are straight",
     "SELECT sum(name) FROM customers": "`sum` takes other types",
 }  # fmt: skip

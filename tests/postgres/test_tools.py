@@ -85,8 +85,8 @@ async def test_parameters_are_bound() -> None:
             assert (await wire.call("query_rows", sql=sql, parameters=parameters)).get("isError")
         for sql, way in (
             ("SELECT $1::int", "one value for each of $1"),
-            ("SELECT :a", "written $1, $2"),
-            ("SELECT %s", "written $1, $2"),
+            ("SELECT :a", "Write $1 in place of `:a`"),
+            ("SELECT %s", "Write $1 in place of `%s`"),
             ("\\d t", "`get_table`"),
             ("DESCRIBE t", "`get_table`"),
         ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["KEYWORDS", "near", "where_it_stopped"]
+__all__ = ["KEYWORDS", "near", "other_parameter", "where_it_stopped"]
 
 KEYWORDS = (
     "SELECT", "FROM", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "OFFSET", "UNION", "INSERT", "INTO", "VALUES",
@@ -22,6 +22,13 @@ _RESERVED = frozenset(
     )
 )  # fmt: skip
 """Reserved by SQLite (https://sqlite.org/lang_keywords.html) or PostgreSQL (appendix C), and taken for names."""
+_PARAMETER = re.compile(
+    r"""(?:[-=<>(,+*/|~]|\b(?:AND|BETWEEN|BY|ELSE|FETCH|FIRST|FROM|IN|I?LIKE|INTERVAL|INTO|LIMIT|NEXT|NOT|OFFSET|OR|SELECT
+    |SET|THEN|TOP|WHEN|WHERE|RETURNING))\s*
+    (?P<written>[$#]?\{\{?\s*\w+\s*\}?\}|%\(\w+\)[sd]|%[sd]\b|\?\d*(?![|&?])|:(?:\w+|''|"\w+")|[@&]\w+|\$[^\W\d]\w*(?![\w$]))""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""What stands for a value in one dialect, driver or template, in the place of a value: most are operators elsewhere."""
 
 
 def where_it_stopped(word: str, sql: str, tables: Sequence[str], columns: Sequence[str]) -> str:
@@ -46,6 +53,17 @@ def where_it_stopped(word: str, sql: str, tables: Sequence[str], columns: Sequen
     if re.search(rf",\s*{re.escape(word)}(?!\w)", sql):
         return "There is a comma too many before it."
     return "" if taken.upper() in _RESERVED else near(taken, KEYWORDS, 0.7)
+
+
+def other_parameter(sql: str, own: str) -> str:
+    """What stands for a value in `sql` as another dialect writes it; empty where nothing does.
+
+    Args:
+        sql: the statement, without comments and the insides of texts.
+        own: a pattern of what this dialect has.
+    """
+    written = (found["written"] for found in _PARAMETER.finditer(sql))
+    return next((item.replace("''", "'…'") for item in written if not re.fullmatch(own, item)), "")
 
 
 def near(word: str, known: Sequence[str], cutoff: float = 0.5) -> str:

@@ -43,7 +43,6 @@ _DEBUG = "SELECT set_config('search_path', $1, true), " + ", ".join(
 _QUERY = re.compile(r"(?:\( ?)?\{QUERY [^{]*:utilityStmt <>")
 """How the tree of a query begins; PREPARE itself has one too, which is not analysed."""
 _PARSED = ", set_config('debug_print_parse', 'on', true)"
-_OTHER_PARAMETERS = re.compile(r'at or near "[:%?{$]')
 _READING = ("SELECT", "WITH", "VALUES", "TABLE", "EXPLAIN", "SHOW")
 _WRITING = ("INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE")
 _DEFINING = ("CREATE", "ALTER", "DROP", "COMMENT", "GRANT", "REVOKE", "REINDEX", "VACUUM", "ANALYZE")
@@ -198,8 +197,6 @@ def _refusal(error: psycopg.Error, database: str, before: int, sql: str) -> Prob
     primary = error.diag.message_primary or ""
     if error.sqlstate == "42601":
         found = problem(error, database, before=before)
-        if _OTHER_PARAMETERS.search(primary):
-            return Invalid(found.what, "Parameters are written $1, $2 and so on.")
         if _OTHER_CLIENT.search(primary):
             return Invalid(found.what, "`list_objects` and `get_table` tell what there is.")
         first = re.match(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(\w+)", sql, re.DOTALL)

@@ -34,6 +34,8 @@ _REMEDIES = (
     ("definition of service|service file|failed to resolve host|invalid .* value", "mend the address"),
 )
 """What libpq or the server says of a fault that time does not heal, and what the operator can do."""
+_ARRAY = re.compile(r': "\{(?:"|NULL|\})')
+"""A value, as PostgreSQL repeats it, that was an array, and stood where it could be none."""
 _PATH = re.compile(r'"[^"]*[/\\]([^"/\\]+)"')
 
 
@@ -146,8 +148,16 @@ def problem(error: psycopg.Error, database: str, *, before: int = 0) -> Problem:
         case "08P01" if "bind message" in primary:
             return Invalid(
                 f"The statement and its `parameters` do not go together: {said}.",
-                "Pass an array with one value for each of $1, $2 and so on.",
+                "Write $1, $2 and so on where its values stand, without quotes."
+                if "requires 0" in primary
+                else "Pass an array with one value for each of $1, $2 and so on.",
             )
+        case "42P18":
+            return Invalid(
+                f"PostgreSQL says {said}{where}.", "Name its type, as in $1::text. Use every number from $1 on."
+            )
+        case "22P02" if _ARRAY.search(primary):
+            return Invalid(f"PostgreSQL says {said}{where}.", "One of the values of an array is `= ANY ($1)`.")
         case "42601" if "multiple commands" in primary:
             return Refused(f"One statement at a time: {said}.", "Send each by a call of its own.")
         case "53100" | "53200" | "53400" | "54000" | "54001" | "54011" | "54023":

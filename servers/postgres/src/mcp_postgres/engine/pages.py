@@ -6,26 +6,27 @@ query again and skip, and say so. No transaction, lock or connection is held bet
 
 from __future__ import annotations
 
+import functools
 import re
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import psycopg
 
-from mcp_batteries.errors import Invalid, NotFound, Problem, Refused
+from mcp_batteries.errors import Invalid, Problem, Refused
 from mcp_batteries.limits import Cursor
 from mcp_batteries.sql.rows import Results, RowPage
 from mcp_postgres.engine.admission import Limits, admit, gate_of, judge, opening, their_names
 from mcp_postgres.engine.cells import Column, Lines, wrapped
 from mcp_postgres.engine.connections import Connections, Session
-from mcp_postgres.engine.errors import Missing, problem
+from mcp_postgres.engine.errors import problem
 from mcp_postgres.engine.role import Role
-from mcp_postgres.engine.spelling import meant
+from mcp_postgres.engine.spelling import helped
 from mcp_postgres.engine.trips import Answer, Row, Statement
 from mcp_postgres.policy import MAX_STATEMENTS, NextPage, Reads, ReadStatement, part_of
 
@@ -133,10 +134,7 @@ class Pages:
                     if session.raw.broken:
                         raise
                     said = why if isinstance(why, Problem) else problem(why, statement.database.name)
-                    if isinstance(said, Missing):
-                        await session.simple("ROLLBACK TO SAVEPOINT mcp_start")
-                        said = NotFound(said.what, await meant(session, said, statement.sql) or said.fix)
-                    found.append(str(said))
+                    found.append(str(await helped(said, statement.sql, functools.partial(_anew, session))))
                     continue
                 if number == 0 and (session.role.harmful or session.caller):
                     result.notes.append("each statement saw a moment of its own: the role's statements are judged")
@@ -325,3 +323,9 @@ async def _stream(session: Session, sql: str, statement: ReadStatement) -> Async
 def rows_of(session: Session, sql: str, statement: ReadStatement) -> AsyncGenerator[Row]:
     """The rows of a statement that was admitted, as they come."""
     return session.rows((sql, statement.parameters))
+
+
+async def _anew(session: Session, work: Callable[[Session], Awaitable[str]]) -> str:
+    """What a statement of our own says behind one that failed."""
+    await session.simple("ROLLBACK TO SAVEPOINT mcp_start")
+    return await work(session)

@@ -22,13 +22,12 @@ from mcp_postgres.engine.change import change, reaches_far
 from mcp_postgres.engine.cluster import Cluster
 from mcp_postgres.engine.connections import ITSELF, Connections, Session, apart
 from mcp_postgres.engine.demo import SCRIPT
-from mcp_postgres.engine.errors import Missing
 from mcp_postgres.engine.files import export_rows, import_rows
 from mcp_postgres.engine.pages import Pages
 from mcp_postgres.engine.passwords import Passwords
 from mcp_postgres.engine.plan import explained
 from mcp_postgres.engine.role import WRITABLE
-from mcp_postgres.engine.spelling import meant, where_it_stopped, word_for
+from mcp_postgres.engine.spelling import helped
 from mcp_postgres.models import Catalog, Export, Import, Plan, Report, TableInfo
 from mcp_postgres.policy import (
     ActivityOf,
@@ -171,17 +170,9 @@ class Engine:
         """What `work` gives; its problem says what was meant by a name or word that PostgreSQL does not know."""
         try:
             return await work
-        except Missing as missing:
-            fix = await self.within(database, functools.partial(meant, missing=missing, sql=sql))
-            raise NotFound(missing.what, fix or missing.fix) from missing
         except (Invalid, NotFound) as unclear:
-            word = word_for(sql, is_schema=is_schema) if "SQLSTATE 42" in unclear.what else ""
-            if not word and "SQLSTATE 42601" in unclear.what:
-                stopped = functools.partial(where_it_stopped, said=unclear.what, sql=sql)
-                word = await self.within(database, stopped)
-            if word:
-                raise type(unclear)(unclear.what, word) from unclear
-            raise
+            within = functools.partial(self.within, database)
+            raise await helped(unclear, sql, within, is_schema=is_schema) from unclear
 
     async def _page(
         self, wanted: ReadStatement | NextPage, *, limit: int, max_bytes: int, max_cell: int = _CELL

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Awaitable, Callable
+from functools import partial
 
-from mcp_batteries.errors import quote
+from mcp_batteries.errors import NotFound, Problem, quote
 from mcp_batteries.sql import misspelt
 from mcp_postgres.engine.catalog import OWN, as_json
 from mcp_postgres.engine.connections import Session
 from mcp_postgres.engine.errors import Missing
 from mcp_postgres.engine.part import LISTED, WHOLE
 
-__all__ = ["meant", "where_it_stopped", "word_for"]
+__all__ = ["helped", "word_for"]
+
+Within = Callable[[Callable[[Session], Awaitable[str]]], Awaitable[str]]
+"""Calls a function with a session in which statements of our own can run."""
 
 _MOST = 20_000
 """Names that are compared with one."""
@@ -79,7 +84,6 @@ _WORDS = (
     (r"\bUPDATE\b[^;]*\bJOIN\b[^;]*\bSET\b", "UPDATE table SET column = ... FROM other WHERE table.id = other.id"),
     (r"\bINSERT\s+INTO\s+[\w.]+\s+SET\b", "INSERT INTO table (column) VALUES (...)"),
     (r"\bJOIN\s+[\w.\"]+(?:\s+(?:AS\s+)?\w+)?\s*;?\s*\Z", "JOIN ... ON condition, or CROSS JOIN"),
-    (r"[=<>(,]\s*\?\s*(?:[,);]|\Z|\s(?:AND|OR|ORDER|LIMIT|GROUP)\b)|\bLIMIT\s+\?", "parameters are $1, $2 and so on"),
     ("[\u00a0\u2007\u202f\u200b]", "spaces are plain ones; there is another kind of blank in the statement"),
     ("[\u2018\u2019\u201c\u201d]", "quotes are straight: 'text', and \"name\""),
     (r"\bTOP\s*\(?\s*\d+", "LIMIT stands at the end: ORDER BY ... LIMIT 10"),
@@ -140,6 +144,8 @@ def word_for(sql: str, *, name: str = "", kind: str = "", is_schema: bool = Fals
     first = re.match(r"[\s;]*(\w+)", _bare(sql))
     if first and not name and not is_schema and first[1].lower() in _COMMANDS:
         return _COMMANDS[first[1].lower()]
+    if kind in ("", "column", "function") and (other := _own_parameters(sql)):
+        return other
     plain = name.rpartition(".")[2].lower()
     known = _TYPES.get(plain) if kind == "type" else _FUNCTIONS.get(plain) if kind == "function" else None
     if known:
@@ -149,7 +155,25 @@ def word_for(sql: str, *, name: str = "", kind: str = "", is_schema: bool = Fals
     return next((f"In PostgreSQL: {said}." for words, said in _WORDS if re.search(words, _bare(sql), re.I)), "")
 
 
-async def where_it_stopped(session: Session, said: str, sql: str) -> str:
+def _own_parameters(sql: str) -> str:
+    """How values are given, where `sql` has them as another dialect writes it; else empty."""
+    other = misspelt.other_parameter(_bare(sql), r"\$\d+")
+    way = f"Write $1 in place of `{other}`, then $2 and so on, and pass the values as an array in `parameters`."
+    return way if other else ""
+
+
+async def helped(found: Problem, sql: str, within: Within, *, is_schema: bool = False) -> Problem:
+    """The problem that `sql` met, with what was meant by a name or word that PostgreSQL does not know."""
+    if isinstance(found, Missing):
+        return NotFound(found.what, await within(partial(_meant, missing=found, sql=sql)) or found.fix)
+    word = word_for(sql, is_schema=is_schema) if "SQLSTATE 42" in found.what else ""
+    word = _own_parameters(sql) if "SQLSTATE 08P01" in found.what else word
+    if not word and "SQLSTATE 42601" in found.what:
+        word = await within(partial(_where_it_stopped, said=found.what, sql=sql))
+    return type(found)(found.what, word) if word else found
+
+
+async def _where_it_stopped(session: Session, said: str, sql: str) -> str:
     """What was meant where PostgreSQL's parser gave up, `said` being its words."""
     word = re.search(r'at or near "(\w+)"', said)
     if word is None:
@@ -161,10 +185,10 @@ async def where_it_stopped(session: Session, said: str, sql: str) -> str:
     return misspelt.where_it_stopped(word[1], _bare(sql), tables, columns)
 
 
-async def meant(session: Session, missing: Missing, sql: str) -> str:
+async def _meant(session: Session, missing: Missing, sql: str) -> str:
     """The names there are that are most like the one that is missing, as an answer's next move."""
     word = word_for(sql, name=missing.name, kind=missing.kind)
-    if word and missing.kind in ("function", "type"):
+    if word and (missing.kind in ("function", "type") or word.startswith("Write $1")):
         return word
     if "Perhaps" in missing.fix:  # PostgreSQL's own words
         return f"{word} {missing.fix}" if word.startswith("Text") else missing.fix

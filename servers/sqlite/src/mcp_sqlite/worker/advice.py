@@ -76,7 +76,7 @@ def advised(database: Database, sql: str, given: Any, reads: list[tuple[str, str
     if not tables:
         return Advice()
     try:
-        with _Copy(database, sql, parameters(given)) as copy:
+        with _Copy(database, sql, parameters(given, sql)) as copy:
             return copy.advice(tables, compared(sql))
     except sqlite3.Error:
         database.interrupt.check()

@@ -10,11 +10,16 @@ from __future__ import annotations
 import base64
 import json
 import math
+import re
 import struct
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-__all__ = ["Failure", "Lines", "NotUtf8", "parameters", "real", "record", "text_of", "text_or_bytes"]
+from mcp_sqlite.worker.tokens import TOKEN
+
+__all__ = [
+    "Failure", "Lines", "NotUtf8", "parameters", "placeholders", "real", "record", "text_of", "text_or_bytes", "wanted",
+]  # fmt: skip
 
 _EXACT = 2**53
 _SHORTEST = 16
@@ -146,15 +151,46 @@ def text_of(value: Any) -> str:
     return Lines(100).line([value])[1:-2]
 
 
-def parameters(given: Any) -> list[Any] | dict[str, Any]:
-    """Values to bind, from JSON.
+def parameters(given: Any, sql: str = "") -> list[Any] | dict[str, Any]:
+    """Values to bind, from JSON; of an array those that `sql` has names or numbers for by these.
+
+    Which values of an array names take differs between versions of Python, and `$2` is the first where it comes first.
 
     Raises:
-        Failure: one is a list, an object other than `{"base64": ...}`, or an integer beyond 64 bits.
+        Failure: one is a list, an object other than `{"base64": ...}`, or an integer beyond 64 bits; there are not as
+            many as names.
     """
     if isinstance(given, dict):
         return {name.lstrip(":@$"): _bound(value, f"`{name}`") for name, value in given.items()}  # pyright: ignore
-    return [_bound(value, f"number {number}") for number, value in enumerate(given or (), 1)]
+    values = [_bound(value, f"number {number}") for number, value in enumerate(given or (), 1)]
+    names = placeholders(sql) if values else []
+    if not names or any(name.startswith("?") for name in names):
+        return values
+    by_number = all(name[1:].isdecimal() for name in names)
+    numbers = [int(name[1:]) for name in names] if by_number else [*range(1, len(names) + 1)]
+    if max(numbers) != len(values) or not min(numbers):
+        what = f"The statement has the parameters {', '.join(names)}, and `parameters` has {len(values)} values."
+        raise Failure("invalid", what, wanted(names))
+    return {name[1:]: values[number - 1] for name, number in zip(names, numbers, strict=True)}
+
+
+def placeholders(sql: str) -> list[str]:
+    """What stands for values in a statement, as it is written there; the first first."""
+    if not any(sign in sql for sign in "?:@$"):
+        return []
+    found = (match["value"] or "" for match in TOKEN.finditer(sql))
+    return [item for item in dict.fromkeys(found) if re.match(r"\?|[:@$]\w", item)]
+
+
+def wanted(names: Sequence[str]) -> str:
+    """How values are passed for what `placeholders` found."""
+    if not names:
+        return "Write ? where each value of `parameters` stands, without quotes."
+    if all(name.startswith("?") or name[1:].isdecimal() for name in names):
+        each = f"each of {', '.join(names)}" if len(names) > 1 else f"every {names[0]}"
+        return f"Pass an array as `parameters`: a value for {each}."
+    named = ", ".join(f'"{name[1:]}": …' for name in names if len(name) > 1)
+    return f"Pass an object as `parameters`: {{{named}}}."
 
 
 def _bound(value: Any, where: str) -> Any:
@@ -173,5 +209,6 @@ def _bound(value: Any, where: str) -> Any:
     raise Failure(
         "invalid",
         f"Parameter {where} can't be bound.",
-        'A parameter is text, a number of at most 64 bits, true, false, null, or {"base64": "..."} for bytes.',
+        'A parameter is text, a number of at most 64 bits, true, false, null, or {"base64": "..."} for bytes.'
+        + " A list as JSON text: `IN (SELECT value FROM json_each(?))`." * isinstance(value, list),
     )

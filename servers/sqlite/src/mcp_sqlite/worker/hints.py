@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from mcp_batteries.sql.misspelt import near, where_it_stopped
+from mcp_batteries.sql.misspelt import near, other_parameter, where_it_stopped
 from mcp_sqlite.worker import schema
+from mcp_sqlite.worker.cells import placeholders, wanted
 from mcp_sqlite.worker.connections import Database
 
 __all__ = ["hint"]
@@ -83,12 +84,9 @@ _DIALECTS = [
 
 def hint(database: Database, said: str, sql: str) -> str:
     """One sentence on what to do about `said`, SQLite's words on `sql`; nothing where nobody knows."""
-    if " binding" in said:  # sqlite3's words for a value too few or too many
-        return "Pass one value for each parameter of the statement as `parameters`."
-    if "supplied a sequence" in said:  # from Python 3.14; up to 3.13 names took the values of a list in order
-        return "Pass an object of names and values as `parameters`."
-    if "supplied a dictionary" in said:
-        return "Pass a list of values as `parameters`."
+    # sqlite3's words for a value too few or too many, and for an array or an object in the place of the other.
+    if " binding" in said or "supplied a sequence" in said or "supplied a dictionary" in said:
+        return wanted(placeholders(sql))
     kind, _, name = said.partition(": ")
     if said == "no such module: vec0":
         return "It is sqlite-vec's; the operator can start the server with `--sqlite-vec`."
@@ -99,6 +97,8 @@ def hint(database: Database, said: str, sql: str) -> str:
     if _OTHER_TOOLS.match(said):
         return "`list_tables` and `get_table` tell what there is."
     bare = _TEXTS.sub(lambda found: "''" if found[0].startswith("'") else " ", sql)
+    if other := other_parameter(bare, r"[?:@$]\w*"):
+        return f"Write ? in place of `{other}`, and pass the values as an array in `parameters`."
     if kind not in ("no such table", "no such module"):
         for pattern, words in _DIALECTS:
             if pattern.search(bare):

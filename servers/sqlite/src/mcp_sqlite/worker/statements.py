@@ -176,7 +176,7 @@ def execute(database: Database, mode: Mode, sql: str, given: Any) -> sqlite3.Cur
     Raises:
         Failure: It may not run, is wrong, or was stopped.
     """
-    values = parameters(given)
+    values = parameters(given, sql)
     if (closed := joined_closed(sql)) is not None:
         raise Failure("refused", f"It would read `{closed}`, which is closed.", "")
     if mode is Mode.READ and _DATABASE_LIST.fullmatch(sql):
@@ -224,7 +224,7 @@ def taken_as_texts(database: Database, mode: Mode, sql: str, given: Any) -> list
     """
     if '"' not in sql or not (names := dict.fromkeys(found[1] for found in _NAMES.finditer(sql) if found[1])):
         return []
-    program = _planned(database, mode, f"EXPLAIN {sql}", parameters(given))
+    program = _planned(database, mode, f"EXPLAIN {sql}", parameters(given, sql))
     texts = names.keys() & {row[5] for row in program if row[1] == "String8"}
     return [name for name in names if name in texts and not _is_name(database, mode, sql, name, given)]
 
@@ -232,7 +232,7 @@ def taken_as_texts(database: Database, mode: Mode, sql: str, given: Any) -> list
 def _is_name(database: Database, mode: Mode, sql: str, name: str, given: Any) -> bool:
     """Whether `sql` has a meaning with `name` in brackets, which SQLite never takes for a text."""
     bracketed = _NAMES.sub(lambda found: f"[{name}]" if found[1] == name else found[0], sql)
-    return bool(_planned(database, mode, f"EXPLAIN {bracketed}", parameters(given)))
+    return bool(_planned(database, mode, f"EXPLAIN {bracketed}", parameters(given, sql)))
 
 
 def refuse_misspelt(database: Database, mode: Mode, sql: str, given: Any) -> None:
