@@ -302,6 +302,23 @@ async def test_an_upstream_that_vanishes_is_told_and_failures_slow_the_polls_dow
         await until(lambda: heard == ["a"])
 
 
+async def test_a_look_that_nobody_foresaw_ends_no_other(world: World, store: Store) -> None:
+    world.answers["a"] = ValueError("an odd answer")
+    async with following(world.cache(store), "a", "b") as (source, heard):
+        await until(lambda: world.sleepers == 2)
+        world.answers = {"a": Fresh(b"v1", 60), "b": Fresh(b"v2", 60)}
+        world.advance(60)
+        await until(lambda: {"a", "b"} <= set(heard))
+        world.answers["b"] = ValueError("an odd answer")
+        world.advance(60)
+        await until(lambda: world.sleepers == 2)
+        with anyio.fail_after(SECONDS):
+            await source.add(["c"])
+        world.answers["c"] = Fresh(b"v2", 60)
+        world.advance(60)
+        await until(lambda: "c" in heard)
+
+
 async def test_what_a_uri_shows_may_change(world: World, store: Store) -> None:
     shows = ["one"]
     heard: list[Hashable] = []
@@ -326,8 +343,9 @@ async def test_what_a_uri_shows_may_change(world: World, store: Store) -> None:
         tasks.cancel_scope.cancel()
 
 
+@pytest.mark.parametrize("problem", [Unavailable("The names cannot be looked up."), KeyError("an odd answer")])
 async def test_what_cannot_be_resolved_is_tried_later(
-    world: World, store: Store, monkeypatch: pytest.MonkeyPatch
+    world: World, store: Store, monkeypatch: pytest.MonkeyPatch, problem: Exception
 ) -> None:
     monkeypatch.setattr("mcp_batteries.remote.source._SUBSCRIBE_SECONDS", 0.0)
     tries: list[str] = []
@@ -336,7 +354,7 @@ async def test_what_cannot_be_resolved_is_tried_later(
     async def shown(uri: str) -> Collection[str]:
         tries.append(uri)
         if len(tries) < 3:
-            raise Unavailable("The names cannot be looked up.")
+            raise problem
         return [uri]
 
     source = RemoteSource(world.cache(store), lambda uri: uri, shown)

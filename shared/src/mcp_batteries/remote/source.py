@@ -36,7 +36,7 @@ class RemoteSource:
 
     Args:
         locate: the one spelling of a URI; None if it is of another kind. Raises `Problem` if it may not be watched.
-        keys: the cache keys of what such a URI shows. It may ask the upstream, through the cache; a `Problem` is
+        keys: the cache keys of what such a URI shows. It may ask the upstream, through the cache; whatever fails is
             retried later.
     """
 
@@ -103,8 +103,8 @@ class RemoteSource:
             return
         try:
             keys = frozenset(await self._keys(str(uri)))
-        except Problem as problem:
-            logger.info("Not followed yet: %s", problem)
+        except Exception as problem:  # noqa: BLE001 - see `_log`
+            _log("Not followed yet", problem)
             self._tasks.start_soon(self._resolve_later, uri, followed)
             return
         if self._followed.get(uri) is not followed:
@@ -138,8 +138,8 @@ class RemoteSource:
             try:
                 async with self._at_once:
                     await self._cache.poll(key)
-            except (OSError, Problem) as problem:
-                logger.info("Not looked at yet: %s", problem)
+            except Exception as problem:  # noqa: BLE001 - see `_log`
+                _log("Not looked at yet", problem)
         return await self._body(key)
 
     async def _body(self, key: str) -> bytes | None:
@@ -166,8 +166,8 @@ class RemoteSource:
                 try:
                     async with self._at_once:
                         wait = await self._cache.poll(key)
-                except (OSError, Problem):
-                    logger.exception("A look failed.")
+                except Exception as problem:  # noqa: BLE001 - see `_log`
+                    _log("A look failed", problem)
                     wait = _UNRESOLVED_SECONDS
                 await self._cache.sleep(wait)
 
@@ -175,3 +175,9 @@ class RemoteSource:
         keys = [key for place in places if (key := self._at.get(place)) is not None]
         if uris := {uri for key in keys for uri in self._showing.get(key, ())}:
             self._changed(uris)
+
+
+def _log(what: str, problem: Exception) -> None:
+    """An answer that nobody foresaw must not end the looks at everything else, so it is only told."""
+    known = isinstance(problem, OSError | Problem)
+    logger.log(logging.INFO if known else logging.ERROR, "%s: %s", what, problem, exc_info=None if known else problem)

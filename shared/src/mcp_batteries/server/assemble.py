@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -181,7 +182,7 @@ def assemble(
         sources: tell the hub when what resources show has changed.
         middleware: wraps every message, the first outermost, inside the audit log.
         consent: asked before each call that does more than read; may refuse, or have the person asked.
-        explains: what an exception of a tool means that is not a defect.
+        explains: what an exception of a method means that is not a defect.
         withholds: what a tool lacks that is not offered; nothing for one that is.
         special: toolsets that are not offered unless `--tools` names them.
         later: toolsets whose tools come while the server runs.
@@ -240,6 +241,8 @@ def assemble(
         rooms = [*rooms, OwnSettings(settings.parts())]
     for room in rooms:
         for declared, method in declarations(room):
+            if explains is not None and not isinstance(declared, DeclaredTool):
+                method = _explained(method, explains)
             match declared:
                 case DeclaredTool():
                     declare(declared, method, withholds(declared))
@@ -316,6 +319,23 @@ def assemble(
         server, kind.__module__.removesuffix(".settings"), (kind.__doc__ or "").partition("\n")[0]
     )
     return server
+
+
+def _explained(method: Callable[..., Any], explains: Explain) -> Callable[..., Any]:
+    """`method`, which raises what an exception of it stands for where that is known; tools do it themselves."""
+
+    @functools.wraps(method)
+    async def explained(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return await method(*args, **kwargs)
+        except Problem:
+            raise
+        except Exception as defect:
+            if (known := explains(defect)) is None:
+                raise
+            raise known from defect
+
+    return explained
 
 
 def _how(flags: Sequence[str], why: str) -> str:
