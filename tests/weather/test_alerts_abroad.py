@@ -144,3 +144,58 @@ def test_areas_are_where_they_should_be() -> None:
     assert sorted(COUNTRIES.values()) == sorted(METEOALARM)
     square = [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0)]
     assert inside(square, 0.5, 0.5) and inside(square, 1.01, 0.5) and not inside(square, 1.05, 0.5)
+
+
+SENT = ("2026-03-02T02:00:00+01:00", "2026-03-02T08:00:00+01:00")
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "told"),
+    [
+        ("Update", {}, ["new"]), ("Cancel", {}, []), ("Error", {}, []), ("Alert", {}, ["old", "new"]),
+        ("Update", {"status": "Test"}, ["old"]), ("Cancel", {"status": "Exercise"}, ["old"]),
+        ("Update", {"sent": SENT[0]}, ["old", "new"]), ("Cancel", {"sent": "?"}, ["old"]),
+        ("Update", {"references": "a,other,2026-03-02T02:00:00+01:00"}, ["old", "new"]),
+        ("Update", {"references": None}, ["old", "new"]), ("Update", {"references": ["?"]}, ["old", "new"]),
+        ("Update", {"references": f"a,x,{SENT[0]} knmi,old,{SENT[0]}"}, ["new"]),
+    ],
+)  # fmt: skip
+async def test_what_a_later_message_replaces_is_over(
+    upstream: Upstream, kind: str, more: dict[str, Any], told: list[str]
+) -> None:
+    def change(document: dict[str, Any]) -> None:
+        warn()(document)
+        warned = [item["alert"] for item in document["warnings"]]
+        first = next(item for item in warned if item["info"][0]["area"][0]["areaDesc"] == "Drenthe")
+        later = {"identifier": "new", "msgType": kind, "references": f"knmi,old,{SENT[0]}", "sent": SENT[1], **more}
+        both = first | {"identifier": "old", "sent": SENT[0]}, first | later
+        document["warnings"] = [{"alert": item} for item in both]
+
+    async with World(upstream) as world:
+        upstream.fail(LIST, change=change)
+        found = await world.engine.alerts(await world.place("Assen"))
+        assert sorted(alert.id for alert in found.alerts) == sorted(told)
+        assert found.status == ("alerts" if told else "none")
+
+
+async def test_two_messages_that_replace_each_other_are_both_told(upstream: Upstream) -> None:
+    def change(document: dict[str, Any]) -> None:
+        warn(msgType="Update", sent=SENT[0])(document)
+        warned = [item["alert"] for item in document["warnings"]]
+        first = next(item for item in warned if item["info"][0]["area"][0]["areaDesc"] == "Drenthe")
+        both = [first | {"identifier": a, "references": f"x,{b},{SENT[0]}"} for a, b in ("ab", "ba")]
+        document["warnings"] = [{"alert": item} for item in both]
+
+    async with World(upstream) as world:
+        upstream.fail(LIST, change=change)
+        found = await world.engine.alerts(await world.place("Assen"))
+        assert {alert.id for alert in found.alerts} == {"a", "b"}
+
+
+async def test_a_listed_warning_whose_end_has_passed_is_told_as_such(upstream: Upstream) -> None:
+    async with World(upstream) as world:
+        upstream.fail(LIST, change=warn())
+        found = await world.engine.alerts(await world.place("Assen"))
+        assert found.explanation == (
+            "1 in effect or announced, the worst Severe. Of 1 the end has passed, though still listed."
+        )

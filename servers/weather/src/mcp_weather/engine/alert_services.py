@@ -47,7 +47,8 @@ class AlertServices:
         looks = [look] if look else []
         zone = place.timezone or next((str(item.zone) for item in looks if item.zone), None)
         asked = {item.service for item in looks}
-        return answer(place.info(zone), looks, [name for name in _SERVICES if name not in asked])
+        others = [name for name in _SERVICES if name not in asked]
+        return answer(place.info(zone), looks, others, now=self.cache.clock())
 
     async def keys(self, place: Place) -> list[str]:
         """The cache keys of the lists that `alerts` looks at."""

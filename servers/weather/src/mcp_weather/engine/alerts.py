@@ -9,6 +9,7 @@ from datetime import tzinfo
 from typing import Any
 
 from mcp_batteries.limits import Cursor
+from mcp_weather.engine.cap import moment
 from mcp_weather.models import Alert, Alerts, Origin, PlaceInfo
 from mcp_weather.policy import place_scope
 
@@ -39,19 +40,24 @@ class Look:
         return self.origin is not None and not self.origin.stale and self.origin.age_s <= _MOST_AGE
 
 
-def answer(place: PlaceInfo, looks: Sequence[Look], elsewhere: Sequence[str]) -> Alerts:
+def answer(place: PlaceInfo, looks: Sequence[Look], elsewhere: Sequence[str], *, now: float) -> Alerts:
     """The answer for `place`, with all alerts.
 
     Args:
         looks: one for each service that covers the place.
         elsewhere: the services that do not.
+        now: seconds since the epoch.
     """
     found = sorted({alert.id: alert for look in looks for alert in look.alerts}.values(), key=_order)
     shaky = [look for look in looks if not look.confirmed]
     doubts = " ".join(_doubt(look) for look in shaky)
     if found:
         worst = found[0].severity or "of unknown severity"
-        status, explanation = "alerts", f"{len(found)} in effect or announced, the worst {worst}. {doubts}".strip()
+        over = sum((end := moment(alert.ends)) is not None and end.timestamp() <= now for alert in found)
+        # A service may be late with its end, or with taking it off the list: it is told, not left out.
+        ended = f"Of {over} the end has passed, though still listed. " if over else ""
+        status = "alerts"
+        explanation = f"{len(found)} in effect or announced, the worst {worst}. {ended}{doubts}".strip()
     elif shaky:
         status, explanation = "unavailable", f"Not known, so there may well be some. {doubts}"
     elif looks:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, tzinfo
 from typing import Any, cast
 
-__all__ = ["NOT_ACTUAL", "local", "moment", "objects", "words"]
+__all__ = ["NOT_ACTUAL", "local", "moment", "objects", "replaced", "words"]
 
 NOT_ACTUAL = ("Exercise", "System", "Test", "Draft")
 """CAP 1.2, status: what is not meant for the public."""
@@ -31,6 +32,25 @@ def moment(said: Any) -> datetime | None:
 def local(said: Any, zone: tzinfo) -> str | None:
     at = moment(said)
     return at.astimezone(zone).isoformat(timespec="minutes") if at else None
+
+
+def replaced(messages: Sequence[dict[str, Any]]) -> set[str]:
+    """The identifiers of those of `messages` that a later one of them updates, cancels or calls an error.
+
+    CAP 1.2, references: of each earlier message its sender, identifier and time.
+    """
+    sent = {str(message.get("identifier")): moment(message.get("sent")) for message in messages}
+    found: set[str] = set()
+    for message in messages:
+        if message.get("msgType") not in ("Update", "Cancel", "Error") or message.get("status") in NOT_ACTUAL:
+            continue
+        for reference in str(message.get("references") or "").split():
+            name = reference.partition(",")[2].partition(",")[0]
+            then, now = sent.get(name), moment(message.get("sent"))
+            # Two that name each other are both still there.
+            if then is not None and now is not None and then < now:
+                found.add(name)
+    return found
 
 
 def words(said: Any) -> str | None:

@@ -11,7 +11,7 @@ from datetime import tzinfo
 from typing import Any, cast
 
 from mcp_batteries.errors import Unavailable
-from mcp_weather.engine.cap import NOT_ACTUAL, local, objects, words
+from mcp_weather.engine.cap import NOT_ACTUAL, local, objects, replaced, words
 from mcp_weather.engine.regions import covers, inside
 from mcp_weather.models import Alert
 from mcp_weather.policy import Place
@@ -45,14 +45,17 @@ def alerts(document: dict[str, Any], place: Place, zone: tzinfo, language: str) 
     if not isinstance(document.get("warnings"), list):
         raise Unavailable("MeteoAlarm sent a list of warnings that can't be read.", "Try again soon.")
     found: list[Alert] = []
-    for number, warning in enumerate(objects(document["warnings"])):
-        message = objects([warning.get("alert")])[0]
-        if message.get("status") in NOT_ACTUAL or message.get("msgType") == "Cancel":
+    messages = [objects([warning.get("alert")])[0] for warning in objects(document["warnings"])]
+    over = replaced(messages)
+    for number, message in enumerate(messages):
+        if message.get("status") in NOT_ACTUAL or message.get("msgType") in ("Cancel", "Error"):
+            continue
+        if message.get("identifier") in over:
             continue
         name = words(message.get("identifier")) or f"without an identifier {number}"
         told = objects(message.get("info")) or [{}]
         for part, info in enumerate(_in_language(told, language)):
-            if _level(info) == _NO_WARNING or info.get("responseType") == ["AllClear"]:
+            if _level(info) == _NO_WARNING or info.get("responseType") in ("AllClear", ["AllClear"]):
                 continue
             areas = objects(info.get("area"))
             here = [(area, _covered(area, place)) for area in areas]
