@@ -7,8 +7,10 @@ from typing import Any
 
 import anyio
 import pytest
+from mcp import MCPError
 
 from mcp_batteries.errors import Invalid, NotFound, Unavailable
+from weather.garbled import KINDS, Trial
 from weather.serving import World, client, text
 from weather.upstream import BIRMINGHAM, Upstream
 
@@ -332,3 +334,48 @@ async def test_sea_and_no_sea(upstream: Upstream) -> None:
         near = await world.engine.marine(zurich, "metric", 3, river=False)
         assert near.table is not None and near.now is not None
         assert "this is 40 km to the north" in near.notes[0] and near.place.name.startswith("Z")
+
+
+async def test_no_garbled_answer_is_a_failure_of_the_server_s_own(upstream: Upstream) -> None:
+    assert await Trial(upstream, seed=3).run(64) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_resource_says_that_an_answer_can_t_be_understood(upstream: Upstream, kind: str) -> None:
+    def change(document: dict[str, Any]) -> None:
+        document |= {"timezone": None, "utc_offset_seconds": "NaN"}
+
+    async with client(upstream) as found:
+        upstream.fail("/v1/", change=change, times=9)
+        with pytest.raises(MCPError, match="can't be understood"):
+            await found.read_resource(f"weather://52.99667,6.5625/{kind}")
+
+
+@pytest.mark.parametrize(
+    "hit",
+    [
+        None, "?", {}, {"name": "Nowhere"}, {"latitude": "48", "longitude": 2}, {"latitude": 91, "longitude": 2},
+        {"latitude": float("nan"), "longitude": 2},
+    ],
+)  # fmt: skip
+async def test_a_hit_that_is_no_place_is_left_out(upstream: Upstream, hit: Any) -> None:
+    def change(document: dict[str, Any]) -> None:
+        odd = {"population": "many", "id": ["?"], "postcodes": 8000, "timezone": "America", "elevation": "high"}
+        document["results"] = [hit, document["results"][0] | odd]
+
+    async with World(upstream) as world:
+        upstream.fail("name=Z", change=change, times=9)
+        place = await world.place("Zurich, Switzerland")
+        assert (place.point, place.timezone) == ("47.3667,8.55", None)
+
+
+async def test_an_old_forecast_of_which_nothing_is_left_is_no_dry_one(upstream: Upstream) -> None:
+    async with World(upstream) as world:
+        zurich = await world.place("Zurich")
+        for step in ("hourly", "daily"):
+            await world.engine.forecast(zurich, step, ("basic",), 7, ("best_match",), "metric")
+        upstream.fail("/v1/forecast", 500, times=999)
+        world.now += 9 * 86_400
+        for step in ("hourly", "daily"):
+            with pytest.raises(Unavailable, match="There is no forecast: Open-Meteo answered 500"):
+                await world.engine.forecast(zurich, step, ("basic",), 7, ("best_match",), "metric")

@@ -94,7 +94,7 @@ def test_few_members_say_nothing_of_how_sure_it_is() -> None:
     document: dict[str, Any] = {
         "timezone": "UTC", "hourly": {"time": [0, 3600], **hours}, "hourly_units": dict.fromkeys(names, "mm")
     }  # fmt: skip
-    shown = spread(document, "metric", FROM, since=0)
+    shown = spread(document, "metric", FROM, now=0)
     assert shown.names == ["rain_p10", "rain_median", "rain_p90"] and shown.units == ["mm"] * 3
     assert shown.values == [[1, None], [1, None], [1, None]]
 

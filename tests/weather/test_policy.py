@@ -399,7 +399,19 @@ def test_places_are_read_from_toml_and_each_mistake_is_named(tmp_path) -> None: 
         ("[home]\nlatitude = 91\nlongitude = 1\n", "not on the globe"),
         ("[home]\nlatitude = 1\nlongitude = 1\nlong = 2\n", "unknown key `long`"),
         ('["a/b"]\nlatitude = 1\nlongitude = 1\n', "alias"),
+        ("[home]\nlatitude = 1\nlongitude = 1\ntimezone = 'Europe/Zürich'\n", "unknown `timezone`"),
+        ("[home]\nlatitude = 1\nlongitude = 1\ncountry = 'Atlantis'\n", "unknown `country`"),
+        ("[home]\nlatitude = 1\nlongitude = 1\ntimezone = 2\n", "unknown `timezone`"),
     ):  # fmt: skip
         path.write_text(text, "utf-8")
         assert saved.refresh() and reason in str(saved.problem)
         assert list(saved.all()) == ["home"]
+
+
+@pytest.mark.parametrize("said", ["US", "us", "USA", "United States", "Vereinigte Staaten"])
+def test_a_saved_country_is_known_by_each_of_its_names(said: str, tmp_path) -> None:  # pyright: ignore
+    """Under any other spelling than the code nobody was said to warn there."""
+    path = tmp_path / "places.toml"
+    path.write_text(f"[home]\nlatitude = 33.521\nlongitude = -86.812\ncountry = '{said}'\n", "utf-8")
+    saved = SavedPlaces(str(path))
+    assert saved.problem is None and saved.all()["home"].country == "US"

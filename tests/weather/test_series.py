@@ -1,7 +1,8 @@
 """Times, units and gaps: where a wrong number is easiest."""
 
-from datetime import UTC, date, datetime, timedelta
-from typing import Any
+import re
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -9,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_weather.engine.series import convert, dates, stamp, table, weather, zone_of
-from mcp_weather.models import Origin
+from mcp_weather.engine.summary import summary
+from mcp_weather.models import Origin, Table
+from mcp_weather.policy import Policy
 
 FROM = Origin(source="test", licence="none", fetched_at="2026-01-01T00:00+00:00", age_s=0, stale=False)
 
@@ -127,3 +130,65 @@ def test_weather_is_words() -> None:
         ["clear", "thunderstorm", "code 42", None],
     )
     assert weather(3) == "overcast"
+
+
+class _AsOnWindows(datetime):
+    """`datetime` where the system knows no time before 1970."""
+
+    @classmethod
+    def fromtimestamp(cls, timestamp: float, tz: tzinfo | None = None) -> datetime:  # pyright: ignore
+        if timestamp < 0:
+            raise OSError(22, "Invalid argument")
+        return datetime.fromtimestamp(timestamp, tz)
+
+
+def test_days_before_1970_are_days_on_every_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_weather.engine.series.datetime", _AsOnWindows)
+    seconds = [datetime(1945, 5, day, tzinfo=UTC).timestamp() for day in (7, 8)]
+    assert dates(seconds, {"utc_offset_seconds": 0}) == ["1945-05-07", "1945-05-08"]
+    assert stamp(seconds[1], ZoneInfo("Europe/Berlin")) == "1945-05-08T02:00+02:00"
+
+
+@pytest.mark.parametrize("zone", ["Asia/Kolkata", "Asia/Kathmandu", "Australia/Eucla", "Europe/Zurich"])
+@pytest.mark.parametrize("minutes", [0, 1, 29, 30, 31, 44, 45, 59])
+def test_the_hour_that_it_is_is_the_first_in_every_zone(zone: str, minutes: int) -> None:
+    """Whether the upstream's hours begin at the full ones of the place or of the world."""
+    now = datetime(2026, 7, 1, 15, tzinfo=ZoneInfo(zone)) + timedelta(minutes=minutes)
+    local = document(zone, datetime(2026, 7, 1), "hourly", 24)
+    world = document("UTC", datetime(2026, 6, 30, 12), "hourly", 48)
+    for found in (local, world):
+        shown = table(found, "hourly", "metric", FROM, now=now.timestamp())
+        first = datetime.fromisoformat(shown.time[0])
+        assert timedelta(0) <= now - first < timedelta(hours=1)
+
+
+@given(st.lists(st.sampled_from([0, 0.1, 0.2, 0.3, 0.7, 1.4, 12.5]), min_size=1, max_size=168), st.booleans())
+def test_a_sum_is_the_same_rain_in_both_systems(amounts: list[float], snow: bool) -> None:
+    """Rounded hour by hour to hundredths of an inch, a day of drizzle came to nothing."""
+    name, unit, per_inch = ("snowfall", "cm", 2.54) if snow else ("precipitation", "mm", 25.4)
+    times = [f"{number:03}" for number in range(len(amounts))]
+
+    def told(system: Literal["metric", "imperial"]) -> tuple[float, str]:
+        shown, values = convert(name, amounts, unit, system)
+        lines = summary(Table(time=times, names=[name], units=[shown], values=[values], origin=FROM))
+        found = re.fullmatch(rf"{name}: sum (\S+) {shown}(.*)", lines[0])
+        assert found is not None
+        return float(found[1]), found[2]
+
+    (metric, when), (imperial, same) = told("metric"), told("imperial")
+    assert same == when
+    # Two digits of each hour, then two decimals of the sum.
+    assert abs(imperial - metric / per_inch) <= 0.02 * metric / per_inch + 0.006
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "value", "shown"),
+    [
+        ("visibility", "imperial", 24140, ("mi", 15)), ("visibility", "metric", 24140, ("m", 24140)),
+        ("visibility", "distance=km", 45, ("km", 0.045)), ("visibility", "imperial,distance=ft", 100, ("ft", 328.08)),
+        ("wave_height", "distance=km", 1.5, ("m", 1.5)), ("wind_wave_height", "distance=mi", 1.5, ("ft", 4.92)),
+        ("swell_wave_height", "imperial", 1.5, ("ft", 4.92)), ("snow_depth", "distance=mi", 0.35, ("ft", 1.15)),
+    ],
+)  # fmt: skip
+def test_a_height_is_no_distance(name: str, said: str, value: float, shown: tuple[str, float]) -> None:
+    assert convert(name, [value], "m", Policy.units(said, "metric")) == (shown[0], [shown[1]])

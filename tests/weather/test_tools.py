@@ -267,3 +267,47 @@ async def test_days_are_told_in_words(upstream: Upstream) -> None:
         past = (await found.call_tool("get_history", {"place": "Zurich", "start": "yesterday"})).structured_content
         sky = (await found.call_tool("get_astronomy", {"place": "Zurich", "date": "tomorrow"})).structured_content
         assert past is not None and sky is not None and past["daily"]["time"][0] < sky["date"]
+
+
+@pytest.mark.parametrize(
+    ("day", "now", "hours"),
+    [
+        ("2026-10-25", "2026-10-25T00:00", 25), ("2026-10-25", "2026-10-24T00:30", 25),
+        ("2026-10-26", "2026-10-25T00:00", 24), ("2026-03-29", "2026-03-29T00:00", 23),
+        ("2026-03-30", "2026-03-29T00:59", 24), ("2026-10-25", "2026-10-20T12:00", 25),
+        ("2026-10-25", "2026-10-25T04:30", 20), ("2026-12-31", "2026-12-31T23:59", 1),
+        ("2027-01-01", "2026-12-31T00:00", 24),
+    ],
+)  # fmt: skip
+async def test_a_day_has_all_of_its_hours(day: str, now: str, hours: int, upstream: Upstream) -> None:
+    at = datetime.fromisoformat(now).replace(tzinfo=ZoneInfo("Europe/Zurich")).timestamp()
+    async with World(upstream, now=at) as world:
+        zurich = await world.place("Zurich")
+        here = await world.engine.local_time(zurich)
+        wanted = world.policy.forecast_day(day, here.today)
+        found = await world.engine.day(zurich, ("basic",), wanted, here, "metric")
+        times = found.tables["best_match"].time
+        assert len(times) == hours and times[-1].startswith(f"{day}T23:00")
+
+
+async def test_days_that_the_archive_does_not_have_yet_are_the_forecasts(upstream: Upstream) -> None:
+    def late(document: dict[str, Any]) -> None:
+        for name, values in document["daily"].items():
+            if name != "time":
+                values[-2:] = [None, None]
+
+    async with client(upstream) as found:
+        upstream.fail("/v1/archive", change=late, times=9)
+        answer = await found.call_tool("get_history", {"place": "Zurich", "start": "4 days ago", "end": "yesterday"})
+        data = answer.structured_content
+        assert data is not None
+        shown = dict(zip(data["daily"]["names"], data["daily"]["values"], strict=True))
+        assert shown["temperature_2m_max"] == [10, 10.1, 10, 10.1] and shown["temperature_2m_mean"][2:] == [None, None]
+        days = ", ".join(data["daily"]["time"][2:])
+        assert f"[From the forecasts' models: the archive does not have {days} yet.]" in data["notes"]
+        # What is missing of an old day is not asked for there: it would not be known.
+        old = await found.call_tool("get_history", {"place": "Zurich", "start": "2020-05-01", "end": "2020-05-04"})
+        assert "forecasts' models" not in text(old) and "null are not known" in text(old)
+        upstream.fail("daily=weather_code,temperature_2m_max", 500, times=9)
+        gone = await found.call_tool("get_history", {"place": "Zurich", "start": "9 days ago", "end": "7 days ago"})
+        assert not gone.is_error and "yet. Open-Meteo answered 500" in text(gone)

@@ -280,7 +280,10 @@ class Upstream:
         parts = urlsplit(handler.path)
         query = dict(parse_qsl(parts.query))
         if parts.path.startswith("/v1/search"):
-            return send(handler, 200, dump(self.found(query)), *())
+            document = self.found(query)
+            if fault is not None and fault.change is not None:
+                fault.change(document)
+            return send(handler, 200, dump(document))
         if parts.path in OPEN_METEO:
             document = self.open_meteo(query, parts.path)
             if fault is not None and fault.change is not None:

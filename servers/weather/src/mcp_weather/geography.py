@@ -13,9 +13,12 @@ from collections.abc import Mapping, Sequence
 from datetime import tzinfo
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, cast
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-__all__ = ["COMMON", "countries", "country_of", "fold", "languages_of", "lies_in", "spoken_in"]
+__all__ = [
+    "COMMON", "countries", "country_called", "country_of", "fold", "languages_of", "lies_in", "spoken_in", "zone_named",
+]  # fmt: skip
 
 COMMON = ("de", "fr", "es", "it", "pt", "pl", "nl", "tr")
 """Languages of places whose own names are in Latin letters, tried when a name is known in no other way."""
@@ -59,7 +62,8 @@ def lies_in(hit: Mapping[str, Any], part: str) -> bool:
     """Whether a geocoder's `hit` lies in the country, region or postal code that `part` names in whichever language."""
     wanted = fold(part)
     names = {fold(str(hit.get(key) or "")) for key in _PLACES} - {""}
-    if wanted in names or wanted in map(fold, map(str, hit.get("postcodes") or ())):
+    codes = hit.get("postcodes")
+    if wanted in names or wanted in map(fold, map(str, cast("list[Any]", codes) if isinstance(codes, list) else ())):
         return True
     country = str(hit.get("country_code") or "").upper()
     return bool(country) and (_subdivision(country, wanted) in names or country in countries(wanted))
@@ -70,6 +74,20 @@ def countries(wanted: str) -> frozenset[str]:
     """The countries called `wanted`, which is folded, in any of the languages; ISO 3166-1 codes of two letters."""
     code = _SHORT.get(wanted) or _known("countries").get(wanted)
     return frozenset({code} if code else ())
+
+
+def country_called(text: str) -> str | None:
+    """The code of the country that `text` names or is the code of; None if there is none."""
+    code = text.strip().upper()
+    return code if code in _known("spoken") else next(iter(countries(fold(text))), None)
+
+
+def zone_named(name: str) -> tzinfo | None:
+    """The zone that the IANA calls `name`; None if there is none."""
+    try:
+        return ZoneInfo(name)
+    except (ValueError, OSError, ZoneInfoNotFoundError):
+        return None  # `America` is a folder of the system's.
 
 
 def _subdivision(country: str, code: str) -> str | None:

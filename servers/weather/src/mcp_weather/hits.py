@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from mcp_weather.geography import fold, lies_in
 
-__all__ = ["Hit", "fitting", "full_name", "listed", "merged", "population"]
+__all__ = ["Hit", "fitting", "full_name", "is_place", "listed", "merged", "population"]
 
 _SHOWN = 8
 
@@ -34,9 +34,17 @@ class Hit:
         return any(lies_in(hit, part) for hit in self.told)
 
 
+def is_place(hit: Mapping[str, Any]) -> bool:
+    """Whether `hit` is somewhere on the globe: what an answer has else is no place."""
+    latitude, longitude = hit.get("latitude"), hit.get("longitude")
+    numbers = all(isinstance(item, int | float) for item in (latitude, longitude))
+    return numbers and abs(cast("float", latitude)) <= 90 and abs(cast("float", longitude)) <= 180
+
+
 def population(hit: Mapping[str, Any]) -> int:
     """How many live there; 0 if that is not known."""
-    return int(hit.get("population") or 0)
+    told = hit.get("population")
+    return told if isinstance(told, int) else 0
 
 
 def full_name(hit: Mapping[str, Any]) -> str:
@@ -67,7 +75,8 @@ def merged(known: Sequence[Hit], answers: Sequence[Sequence[Mapping[str, Any]]])
 
 
 def _key(hit: Mapping[str, Any]) -> Any:
-    return hit.get("id") or (hit["latitude"], hit["longitude"])
+    known = hit.get("id")
+    return known if isinstance(known, int) else (hit["latitude"], hit["longitude"])
 
 
 def fitting(within: Sequence[str], hits: Sequence[Hit]) -> list[Hit]:

@@ -14,9 +14,9 @@ _PARTS = ((10, "p10"), (50, "median"), (90, "p90"))
 _LEAST_MEMBERS = 5
 
 
-def spread(document: dict[str, Any], units: Units, from_: Origin, *, since: float) -> Table:
+def spread(document: dict[str, Any], units: Units, from_: Origin, *, now: float) -> Table:
     """The 10th, 50th and 90th percentile of each variable over the members; null where few members know."""
-    whole = table(document, "hourly", units, from_, since=since)
+    whole = table(document, "hourly", units, from_, now=now)
     members: dict[str, list[int]] = {}
     for number, name in enumerate(whole.names):
         members.setdefault(name.partition("_member")[0], []).append(number)

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from mcp_batteries.errors import Problem
 from mcp_batteries.subscriptions.config_file import ConfigFile
+from mcp_weather.geography import country_called, zone_named
 from mcp_weather.policy import Place, point_at
 
 __all__ = ["SavedPlaces"]
@@ -34,12 +35,19 @@ class SavedPlaces(ConfigFile[Place]):
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise ValueError(f"`{alias}` needs `{key}` as a number.")
             degrees.append(float(value))
+        zone, country = given.get("timezone"), given.get("country")
+        if zone is not None and (not isinstance(zone, str) or zone_named(zone) is None):
+            raise ValueError(f"`{alias}` has an unknown `timezone`: it is written as `Europe/Zurich`.")
+        # Who warns there is found by it: under any other spelling nobody would.
+        code = None if country is None else country_called(str(country))
+        if country is not None and code is None:
+            raise ValueError(f"`{alias}` has an unknown `country`: it is written as `CH`.")
         try:
             return point_at(
                 *degrees,
                 name=str(given.get("name") or alias),
-                timezone=given.get("timezone"),
-                country=given.get("country"),
+                timezone=zone,
+                country=code,
                 resolved=f"saved as {alias}",
             )
         except Problem as problem:

@@ -36,6 +36,7 @@ __all__ = [
     "observation_key",
     "points_key",
     "quarters_key",
+    "recent_key",
     "scope_of",
     "service_of",
     "stations_key",
@@ -113,6 +114,7 @@ PAST = (
     "precipitation_sum",
     "wind_speed_10m_max",
 )
+RECENT = ("weather_code", "temperature_2m_max", "temperature_2m_min", "precipitation_sum", "wind_speed_10m_max")
 NORMAL = ("temperature_2m_mean", "temperature_2m_max", "temperature_2m_min", "precipitation_sum", "wind_speed_10m_max")
 
 
@@ -184,6 +186,12 @@ def flood_key(place: Place, days: int) -> str:
 def archive_key(place: Place, days: Days, *, normal: bool = False) -> str:
     span = {"start_date": days.first.isoformat(), "end_date": days.last.isoformat()}
     return _key("archive/v1/archive", place, daily=NORMAL if normal else PAST, **span)
+
+
+def recent_key(place: Place, days: Days) -> str:
+    """Days that the archive does not have yet, as the forecasts' models saw them."""
+    span = {"start_date": days.first.isoformat(), "end_date": days.last.isoformat()}
+    return _key("forecast/v1/forecast", place, daily=RECENT, **span)
 
 
 def geocoding_key(name: str, language: str) -> str:

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from typing import Any, Literal, cast
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from mcp_batteries.errors import Unavailable
 from mcp_batteries.remote import Snapshot
+from mcp_weather.geography import zone_named
 from mcp_weather.models import Origin, Reading, Table, Value
 from mcp_weather.policy import OwnUnits, System, Units
 
@@ -18,9 +18,11 @@ __all__ = [
     "convert",
     "dates",
     "has_values",
+    "moment_at",
     "moments",
     "origin",
     "reading",
+    "rounded",
     "stamp",
     "table",
     "today",
@@ -45,14 +47,19 @@ _OF_SYSTEM: dict[System, dict[str, str]] = {
     "nautical": {"km/h": "kn"},
     "imperial": {"°C": "°F", "km/h": "mph", "mm": "inch", "cm": "inch", "m": "ft", "m³/s": "ft³/s"},
 }
+_HEIGHTS = {"km": "m", "mi": "ft"}
+"""What waves and snow on the ground are told in, by the unit of distances."""
 _QUANTITY = {
     "°C": "temperature", "km/h": "wind", "mm": "precipitation", "cm": "precipitation", "m": "distance",
     "hPa": "pressure",
 }  # fmt: skip
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MISSING = (-999.0, -9999.0)
 """What some sources write where they have nothing."""
 _UNKNOWN = "undefined"
 """Open-Meteo's word for the unit of what it does not know."""
+_LENGTH = {"hourly": 3600, "daily": 86_400, "minutely_15": 900}
+"""Seconds of a step. Where clocks differ by half an hour, hours may begin at half past of the world's."""
 _UNIT_NAMES = {"wmo code": "", "iso8601": "", "unixtime": ""}
 
 _WEATHER = {
@@ -67,19 +74,22 @@ _WEATHER = {
 
 def zone_of(document: dict[str, Any]) -> tzinfo:
     """The zone a document's times are told in."""
-    try:
-        return ZoneInfo(str(document["timezone"]))
-    except (KeyError, ValueError, ZoneInfoNotFoundError):
-        return timezone(timedelta(seconds=int(document.get("utc_offset_seconds") or 0)))
+    zone = zone_named(str(document.get("timezone")))
+    return zone or timezone(timedelta(seconds=int(document.get("utc_offset_seconds") or 0)))
+
+
+def moment_at(seconds: float, zone: tzinfo = UTC) -> datetime:
+    """The moment so many seconds after the epoch, or before it: Windows's own function knows none before 1970."""
+    return (_EPOCH + timedelta(seconds=seconds)).astimezone(zone)
 
 
 def stamp(seconds: float, zone: tzinfo = UTC) -> str:
     """A moment as RFC 3339, in `zone`, to the minute."""
-    return datetime.fromtimestamp(seconds, zone).isoformat(timespec="minutes")
+    return moment_at(seconds, zone).isoformat(timespec="minutes")
 
 
 def today(now: float, zone: tzinfo) -> date:
-    return datetime.fromtimestamp(now, zone).date()
+    return moment_at(now, zone).date()
 
 
 def origin(snapshot: Snapshot, source: tuple[str, str] = OPEN_METEO) -> Origin:
@@ -116,9 +126,9 @@ def table(
     units: Units,
     from_: Origin,
     *,
-    since: float | None = None,
+    now: float | None = None,
 ) -> Table:
-    """The series of a document; hours before `since` are left out.
+    """The series of a document; what ended by `now` is left out.
 
     Raises:
         Unavailable: they are missing or not of one length.
@@ -136,7 +146,7 @@ def table(
     seen: set[str] = set()
     kept: list[int] = []
     for index, label in enumerate(labels):
-        if label is None or label in seen or (since is not None and seconds[index] < since):
+        if label is None or label in seen or (now is not None and seconds[index] + _LENGTH[step] <= now):
             continue
         seen.add(label)
         kept.append(index)
@@ -171,9 +181,7 @@ def dates(seconds: Sequence[Any], document: dict[str, Any]) -> list[str | None]:
     others by an hour: six hours later it is the same day whichever it was."""
     offset = int(document.get("utc_offset_seconds") or 0)
     return [
-        datetime.fromtimestamp(item + offset + 6 * 3600, UTC).date().isoformat()
-        if isinstance(item, int | float)
-        else None
+        moment_at(item + offset + 6 * 3600).date().isoformat() if isinstance(item, int | float) else None
         for item in seconds
     ]
 
@@ -186,22 +194,32 @@ def convert(name: str, values: Sequence[Any], unit: str, units: Units) -> tuple[
         return "", [None if number is None else weather(number) for number in numbers]
     if unit == _UNKNOWN:
         return "", [None] * len(numbers)  # A number whose unit is not known says nothing.
-    other = _other(unit, units)
+    other = _other(name, unit, units)
     if other in _INTO.get(unit, {}):
         factor, offset = _INTO[unit][other]
-        return other, [None if number is None else round(number * factor + offset, 2) + 0.0 for number in numbers]
+        shown = (None if number is None else number * factor + offset for number in numbers)
+        # Of a temperature two decimals are enough: its zero is no nothing.
+        return other, [None if at is None else (round(at, 2) if offset else rounded(at)) + 0.0 for at in shown]
     return unit, [
         None if number is None else (int(number) if number == int(number) else round(number, 3) + 0.0)
         for number in numbers
     ]
 
 
-def _other(unit: str, units: Units) -> str:
+def rounded(number: float) -> float:
+    """`number` to two decimals, and to two digits at least: 0.1 mm of rain is 0.0039 inch, not none."""
+    if number == 0 or abs(number) >= 0.1:
+        return round(number, 2)
+    return round(number, min(12, 1 - math.floor(math.log10(abs(number)))))
+
+
+def _other(name: str, unit: str, units: Units) -> str:
     """The unit that is wanted for numbers in `unit`."""
-    if isinstance(units, OwnUnits):
-        wanted = dict(units.own).get(_QUANTITY.get(unit, ""))
-        return wanted if wanted is not None else _OF_SYSTEM[units.system].get(unit, unit)
-    return _OF_SYSTEM[units].get(unit, unit)
+    system, own = (units.system, dict(units.own)) if isinstance(units, OwnUnits) else (units, {})
+    wanted = own.get(_QUANTITY.get(unit, ""))
+    if wanted is None:
+        return "mi" if name == "visibility" and system == "imperial" else _OF_SYSTEM[system].get(unit, unit)
+    return _HEIGHTS.get(wanted, wanted) if unit == "m" and ("wave" in name or name == "snow_depth") else wanted
 
 
 def weather(code: float) -> str:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import partial
 from typing import Any
 
 from mcp_batteries.errors import Problem, Unavailable
 from mcp_batteries.limits import in_thread
-from mcp_batteries.remote import Cache
+from mcp_batteries.remote import Cache, Snapshot
 from mcp_weather.engine import nws
 from mcp_weather.engine import queries as ask
 from mcp_weather.engine.alert_services import AlertServices
 from mcp_weather.engine.alerts import page
 from mcp_weather.engine.astronomy import sky
 from mcp_weather.engine.aviation import airport
+from mcp_weather.engine.cap import objects
 from mcp_weather.engine.ensemble import spread
 from mcp_weather.engine.past import history
 from mcp_weather.engine.queries import Group, Model
@@ -25,6 +26,7 @@ from mcp_weather.engine.series import has_values, origin, reading, table, today,
 from mcp_weather.engine.summary import summary
 from mcp_weather.engine.together import attempt, together
 from mcp_weather.engine.weather_service import WeatherService
+from mcp_weather.hits import is_place
 from mcp_weather.models import (
     Airport,
     AirQuality,
@@ -80,8 +82,7 @@ class Engine:
     async def _hits(self, name: str, language: str) -> list[dict[str, Any]]:
         found = (await self.cache.get(ask.geocoding_key(name, language))).json()
         # No match is an answer without results.
-        hits: list[dict[str, Any]] = found.get("results") or []
-        return [hit for hit in hits if "latitude" in hit and "longitude" in hit]
+        return [hit for hit in objects(found.get("results") or []) if is_place(hit)]
 
     # What a resource shows
 
@@ -186,7 +187,9 @@ class Engine:
 
     async def day(self, place: Place, groups: Sequence[Group], day: Day, here: LocalTime, units: Units) -> Forecast:
         """The hours of one day."""
-        hours = 24 * ((day.date - here.today).days + 1)
+        end = datetime.combine(day.date + timedelta(days=1), time.min, here.zone).timestamp()
+        # A day of two clocks has 23 or 25 of them.
+        hours = math.ceil(end / 3600 - self.cache.clock() // 3600)
         found = await self.forecast(place, "hourly", groups, hours, ("best_match",), units)
         tables = {name: _of_day(shown, day.date.isoformat()) for name, shown in found.tables.items()}
         return found.model_copy(update={"tables": tables, "summary": summary(next(iter(tables.values())))})
@@ -195,8 +198,7 @@ class Engine:
         """Rain and wind by quarters of an hour."""
         found = await self.cache.get(ask.quarters_key(place, 96))
         document = found.json()
-        now = self.cache.clock()
-        whole = table(document, "minutely_15", units, origin(found), since=now - now % 900)
+        whole = table(document, "minutely_15", units, origin(found), now=self.cache.clock())
         shown = _first(whole, 4 * hours)
         return Forecast(
             place=place.info(str(zone_of(document)), elevation=document.get("elevation")),
@@ -210,7 +212,7 @@ class Engine:
         """A forecast by hour, and how sure it is."""
         try:
             answer = await self.cache.get(ask.ensemble_key(place, 2 if hours <= 24 else 8))
-            shown = _first(spread(answer.json(), units, origin(answer), since=self._hour()), hours)
+            shown = _first(spread(answer.json(), units, origin(answer), now=self.cache.clock()), hours)
         except Problem as problem:
             return found.model_copy(update={"notes": [*found.notes, f"[The ensemble is missing: {problem}]"]})
         said = f"[Eight in ten of the members of the ensemble {ask.ENSEMBLE} are between p10 and p90.]"
@@ -269,7 +271,7 @@ class Engine:
         now = reading(document, units, from_)
         if now is None:
             raise Unavailable("Open-Meteo sent an answer without present values.", "Try again in a moment.")
-        hourly = _first(table(document, "hourly", units, from_, since=self._hour()), hours)
+        hourly = _first(table(document, "hourly", units, from_, now=self.cache.clock()), hours)
         index = now.values[now.names.index("european_aqi")] if "european_aqi" in now.names else None
         category = next(name for most, name in _EAQI if index <= most) if isinstance(index, int | float) else None
         return AirQuality(place=place.info(str(zone_of(document))), now=now, hourly=hourly, category=category)
@@ -304,7 +306,7 @@ class Engine:
         return Marine(
             place=place.info(str(zone)),
             now=now if at_sea and now and any(value is not None for value in now.values) else None,
-            table=_first(table(document, "hourly", units, from_, since=self._hour()), hours) if at_sea else None,
+            table=_first(table(document, "hourly", units, from_, now=self.cache.clock()), hours) if at_sea else None,
             river=shown,
             notes=notes,
             explanation="Waves and currents."
@@ -339,7 +341,8 @@ class Engine:
         asked = next(step for step in (48, 168, 384) if hours <= step)
         found = await self.cache.get(ask.hourly_key(place, groups, asked, model))
         document = found.json()
-        return _first(table(document, "hourly", units, origin(found), since=self._hour()), hours), zone_of(document)
+        shown = table(document, "hourly", units, origin(found), now=self.cache.clock())
+        return _first(_to_come(shown, found), hours), zone_of(document)
 
     async def _daily(
         self, place: Place, groups: Sequence[Group], days: int, model: Model, units: Units
@@ -350,15 +353,16 @@ class Engine:
         zone = zone_of(document)
         shown = table(document, "daily", units, origin(found))
         # A document from before midnight begins with what is yesterday by now.
-        first = next(
-            (index for index, day in enumerate(shown.time) if day >= today(self.cache.clock(), zone).isoformat()), 0
-        )
-        return _first(shown, days, first), zone
+        past = sum(day < today(self.cache.clock(), zone).isoformat() for day in shown.time)
+        return _first(_to_come(_first(shown, len(shown.time), past), found), days), zone
 
-    def _hour(self) -> float:
-        """The beginning of this hour: what ended before it is no forecast any more."""
-        now = self.cache.clock()
-        return now - now % 3600
+
+def _to_come(shown: Table, found: Snapshot) -> Table:
+    """`shown`, without what is past; that nothing is left of an old answer is no forecast without rain."""
+    if shown.time:
+        return shown
+    why = found.error or "Open-Meteo sent a forecast of times that are past."
+    raise Unavailable(f"There is no forecast: {why}", "Try again in a moment.")
 
 
 def _of_day(shown: Table, day: str) -> Table:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from mcp_weather.engine.series import rounded
 from mcp_weather.models import Table, Value
 
 __all__ = ["summary"]
 
 _SUMS = ("precipitation", "rain", "showers", "snowfall")
 _EXTREMES = ("temperature_2m", "temperature", "apparent_temperature", "wind_speed_10m", "wind_speed", "wind_gusts_10m")
-_WET = {"mm": 0.1, "cm": 0.1, "inch": 0.004}
+_WET = {"mm": 0.1, "cm": 0.1, "inch": 0.0039}
 """In an hour, from where it counts; the WMO's trace is less."""
+_SNOWY = 0.039
+"""The same of snow in inches."""
 
 
 def summary(table: Table, steps: str = "hours") -> list[str]:
@@ -27,7 +30,8 @@ def summary(table: Table, steps: str = "hours") -> list[str]:
             continue
         missing = f"; {len(values) - len(known)} of {len(values)} {steps} unknown" if len(known) < len(values) else ""
         if name in _SUMS:
-            wet = [time for value, time in known if value >= _WET.get(unit, 0.1)]
+            least = _SNOWY if name == "snowfall" and unit == "inch" else _WET.get(unit, 0.1)
+            wet = [time for value, time in known if value >= least]
             first = f", first {wet[0]}, {len(wet)} {steps}" if wet else ""
             lines.append(f"{name}: sum {_text(sum(value for value, _ in known))} {unit}{first}{missing}")
         else:
@@ -37,4 +41,4 @@ def summary(table: Table, steps: str = "hours") -> list[str]:
 
 
 def _text(value: Value) -> str:
-    return f"{round(float(value or 0), 2) + 0.0:g}"
+    return f"{rounded(float(value or 0)) + 0.0:g}"

@@ -222,7 +222,7 @@ class Upstream:
 def _header_seconds(answer: httpx2.Response, now: float) -> float | None:
     """What `Retry-After` says (RFC 9110, 10.2.3), as seconds from now."""
     said = answer.headers.get("retry-after", "").strip()
-    if said.isdigit():
+    if said.isascii() and said.isdigit():
         return float(said)
     try:
         return max(0.0, parsedate_to_datetime(said).timestamp() - now) if said else None

@@ -11,7 +11,7 @@ from mcp_batteries.remote import Cache
 from mcp_weather.engine import nws
 from mcp_weather.engine import queries as ask
 from mcp_weather.engine.alerts import Look
-from mcp_weather.engine.series import origin, zone_of
+from mcp_weather.engine.series import moment_at, origin, zone_of
 from mcp_weather.models import Forecast, Reading
 from mcp_weather.policy import Place, Units
 
@@ -123,4 +123,4 @@ class WeatherService:
         return about, zone_of({"timezone": about.get("timeZone")})
 
     def _now(self) -> datetime:
-        return datetime.fromtimestamp(self.cache.clock(), UTC)
+        return moment_at(self.cache.clock())

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from mcp_batteries.errors import Invalid, NotFound, Unavailable, quote
 from mcp_batteries.limits import Cursor
 from mcp_weather.coordinates import Twofold, degrees
-from mcp_weather.geography import COMMON, countries, fold, languages_of, spoken_in
+from mcp_weather.geography import COMMON, countries, fold, languages_of, spoken_in, zone_named
 from mcp_weather.hits import Hit, fitting, full_name, listed, merged, population
 from mcp_weather.policy.days import Day, Days, forecast_day, past_days, sky_day
 from mcp_weather.policy.places import DIRECTIONS, Place, place_uri, point_at
@@ -239,7 +239,7 @@ class Policy:
             float(hit["latitude"]),
             float(hit["longitude"]),
             name=full_name(hit),
-            timezone=str(zone) if zone else None,
+            timezone=str(zone) if zone_named(str(zone)) else None,
             country=str(country).upper() if country else None,
             # Its source writes -9999 where it knows nothing.
             elevation=float(height) if isinstance(height, int | float) and height > -500 else None,

@@ -51,6 +51,10 @@ class Days:
         """The same days of the calendar, the first of them in `year`; without a leap day, the day before it."""
         return Days(_in_year(self.first, year), _in_year(self.last, year + self.last.year - self.first.year))
 
+    def since(self, day: date) -> Days:
+        """Those of them from `day` on, which is one of them."""
+        return Days(day, self.last)
+
 
 def forecast_day(text: str, today: date) -> Day:
     """The day of the next two weeks that `text` means.

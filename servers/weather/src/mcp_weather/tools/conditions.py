@@ -108,7 +108,8 @@ class ConditionTools:
     ) -> History:
         """Get the weather of past days since 1940, day by day.
 
-        The last five days may have gaps (null). For today use `get_weather`, for days to come `get_forecast`.
+        The last days are the forecasts' own, as a note says. For today use `get_weather`, for days to come
+        `get_forecast`.
         """
         where = await self.policy.place(place)
         here = await self.engine.local_time(where)
