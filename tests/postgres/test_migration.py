@@ -71,7 +71,7 @@ async def test_a_rehearsal_tells_all_and_leaves_nothing() -> None:
     async with inside("--write", "--ddl", f"app={base.url('owner')}") as wire:
         said = text_of(await wire.call("edit_schema", sql=ALL, dry_run=True))
         for words in (
-            "Dry run", "1. CREATE TABLE\n", "4. UPDATE: 2 rows", "5. INSERT: 3 rows\n[3 rows]", "9. ANALYZE, table",
+            "Dry run", "1. CREATE TABLE\n", "4. UPDATE: 2 rows", "5. INSERT: 3 rows\n[\"", "9. ANALYZE, table",
             "+ column public.t.extra", "~ column public.u.note", "+ grant of select on public.x to reader",
             "+ comment on table x", '- [1,"a"]\n', '+ [1,"a!",7]', '+ [1,"a!"]',
             "table public.t: AccessExclusiveLock for ", "stops every read and write",

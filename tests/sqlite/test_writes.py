@@ -31,6 +31,18 @@ async def test_a_dry_run_shows_and_keeps_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
+async def test_rows_that_a_change_gives_back_are_counted_once(tmp_path: Path) -> None:
+    path = make(tmp_path / "app.db")
+    async with served("--write", path) as wire:
+        said = text_of(
+            await wire.call("write_rows", sql="UPDATE t SET name = 'x' WHERE id < 3; SELECT id, name FROM t")
+        )
+        assert said == ('Done and committed.\n1. 2 rows in t\n2. [3 rows]\n["id","name"]\n[1,"x"]\n[2,"x"]\n[3,"c"]\n')
+        said = text_of(await wire.call("write_rows", sql="DELETE FROM t WHERE id = 3 RETURNING id"))
+        assert said == 'Done and committed.\n1 row in t\n["id"]\n[3]\n'
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("build", BUILDS)
 async def test_triggers_that_keep_a_full_text_table_in_step_work(build: str, tmp_path: Path) -> None:
     path = make(tmp_path / "app.db")

@@ -5,6 +5,7 @@ Both SQL servers fill the same form, so that a migration reads alike; what only 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -36,7 +37,11 @@ class Step:
         parts = [count(self.rows, "row")] if self.rows is not None else []
         line = f"{self.what}: {parts[0]}" if self.what and parts else self.what or "".join(parts)
         line += f"{', ' if line else ''}{self.detail}" if self.detail else ""
-        return f"{line}\n{self.returned.text().rstrip()}" if self.returned is not None else line
+        if self.returned is None:
+            return line
+        head, _, rows = self.returned.text().rstrip().partition("\n")
+        told = re.search(rf"(?:^|: ){re.escape(head.strip('[]'))}(?: in |, |$)", line)
+        return "\n".join(filter(None, [line, "" if told else head, rows]))
 
 
 @dataclass(frozen=True)

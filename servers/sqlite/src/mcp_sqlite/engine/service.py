@@ -277,6 +277,8 @@ def _step(step: Mapping[str, Any], returned: RowPage | None) -> Step:
     tables = f"in {', '.join(step['tables'])}" if step["tables"] else ""
     if step["what"]:
         return Step(" ".join(filter(None, (step["what"], tables))), None, ", ".join(details), returned)
+    if returned is not None and not step["all"]:
+        return Step("", None, ", ".join(details), returned)  # It only read, or found nothing to change.
     first = [f"{count(step['rows'], 'row')}{', ' + details[0] if beyond > 0 else ''} {tables}".rstrip()]
     return Step(", ".join([*first, *details[beyond > 0 :]]), None, "", returned)
 

@@ -15,8 +15,8 @@ __all__ = ["SchemaTools", "WriteTools"]
     {
         "write_rows": (
             "Insert, update or delete rows: statements separated by `;`, in one transaction, all or none.\n\n"
-            "Says how many rows each touched. Try with `dry_run` first; RETURNING shows the rows. "
-            "To only look use `query_rows`."
+            "Says how many rows each touched. Try with `dry_run` first; RETURNING, or a SELECT at the end, shows "
+            "rows. To only look use `query_rows`."
         )
     },
     {"sql": Sql, "parameters": Parameters},
