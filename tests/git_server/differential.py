@@ -495,7 +495,7 @@ def _patch(said: bytes) -> list[bytes]:
 
 def _changed(ours: list[str]) -> list[bytes]:
     """The patch of an answer, without the message, the list of files and what stands for binary ones."""
-    first = next((at for at, line in enumerate(ours) if re.match(r"(?:binary|\+\d+ -\d+) ", line)), len(ours))
+    first = next((at for at, line in enumerate(ours) if re.match(r" ?(?:binary|\+\d+ -\d+) ", line)), len(ours))
     rest = ours[first:]
     begin = rest.index("") + 1 if "" in rest else len(rest)
     lines = [re.sub(r" \[[\d,]+ bytes\]$", "", line) for line in rest[begin:]]

@@ -209,17 +209,19 @@ async def test_sha256_and_shallow_and_sparse_repositories(tmp_path: Path) -> Non
 @pytest.mark.anyio
 async def test_a_large_change_is_read_page_by_page(tmp_path: Path) -> None:
     made = Made(tmp_path / "app")
-    files = {f"d{number % 7}/f{number:03}.txt": f"line {number}\n" * 30 for number in range(150)}
+    files = {f"d{number % 7}/f{number:03}.txt": f"a former line {number}\n" * 30 for number in range(150)}
     made.commit("first", {**files, "bytes.bin": b"\0\1", "turns.txt": "x\n" * 9, "old name.txt": "kept\n" * 20})
     made.git("mv", "old name.txt", "new name.txt")
     (made.path / "turns.txt").unlink()
     (made.path / "turns.txt").symlink_to("bytes.bin")
-    made.commit("second", {**{name: text.replace("line", "row") for name, text in files.items()}, "bytes.bin": b"\0\2"})
+    made.commit(
+        "second", {**{name: text.replace("a former line", "row") for name, text in files.items()}, "bytes.bin": b"\0\2"}
+    )
     async with serving(made.path) as asking:
         pages = await all_pages(asking, "read_diff", rev="HEAD")
         assert max(len(page.encode()) for page in pages) < 11_000 and len(pages) > 10
         [files] = await all_pages(asking, "read_diff", rev="HEAD", files_only=True)
-        assert files.count("\n+30 -30 d") == 150 and "@@" not in files
+        assert files.count("\n +30 -30 f") == 150 and files.count("/\n +30") == 7 and "@@" not in files
         assert "150 files" not in pages[0] and "[HEAD; 153 files, +" in pages[0]
         text = "\n".join(page.partition("\n")[2] for page in pages)
         patch = re.sub(r"(?m)^(diff --git|index) .*\n", "", made.git("show", "--format=", "HEAD"))
@@ -294,3 +296,15 @@ def test_a_drive_that_takes_no_junctions_is_named(tmp_path: Path, monkeypatch: p
 def test_what_a_model_reads_of_all_tools_has_a_bound(tmp_path: Path) -> None:
     sizes = snapshot(build(load(Settings, [str(Made(tmp_path / "app").path)])))["bytes"]
     assert sizes["name_description_input_schema"] <= 1800 * 4
+
+
+@pytest.mark.anyio
+async def test_the_subject_is_seen_behind_many_refs(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    made.commit("The subject that tells what was done", {"a.txt": "one\n"})
+    for number in range(20):
+        made.git("branch", f"a-branch-with-a-name-{number}")
+    async with serving(made.path) as asking:
+        row = (await asking("list_commits")).splitlines()[1]
+        assert "The subject that tells what was done" in row and re.search(r"\(\*main, .*\b\d+ more\)", row), row
+        assert len(row.encode()) < 90

@@ -26,10 +26,20 @@ export function changeOf(result: CallToolResult): Change {
   return {
     title: head.replace(CURSOR, "]").replace(/^\[|\]$/g, "").replace(/; the patch of [^;]*$/, ""),
     message: lines.slice(at.message, at.files),
-    files: lines.slice(at.files, at.patch).filter(Boolean),
+    files: whole(lines.slice(at.files, at.patch).filter(Boolean)),
     patch: lines.slice(at.patch),
     cursor: CURSOR.exec(head)?.[1],
   };
+}
+
+/** Each line with its whole path, where a folder stands once above the files in it. */
+function whole(lines: string[]): string[] {
+  let folder = "";
+  return lines.flatMap((line) => {
+    if (line.startsWith(" ")) return [line.replace(/^ ((?:binary|\+\d+ -\d+) (?:.* -> )?)/, `$1${folder.replaceAll("$", "$$$$")}`)];
+    folder = line;
+    return /^(?:binary|\+\d+ -\d+) |^… and /.test(line) ? [line] : [];
+  });
 }
 
 /** The lines that a parser of diffs knows: hunks and the names above them, without what git says of modes and renames. */

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from mcp_batteries.errors import Invalid, NotFound
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop
+from mcp_batteries.server.results import below
 from mcp_git.engine.program import Failed, Git
 from mcp_git.engine.runs import EMPTY_TREES, clip, explained, has_commits, position
 from mcp_git.models import Answer, counted
@@ -69,9 +70,14 @@ class _File:
     removed: int | None
 
     @property
+    def counts(self) -> str:
+        """What stands before the path in a line."""
+        counts = "binary " if self.added is None else f"+{self.added} -{self.removed} "
+        return f"{counts}{shown(self.before)} -> " if self.before else counts
+
+    @property
     def line(self) -> str:
-        counts = "binary" if self.added is None else f"+{self.added} -{self.removed}"
-        return f"{counts} {shown(self.before)} -> {shown(self.path)}" if self.before else f"{counts} {shown(self.path)}"
+        return self.counts + shown(self.path)
 
     @property
     def paths(self) -> list[str]:
@@ -226,7 +232,7 @@ class _Page:
     def _list(self) -> None:
         self.parts["files"] = len(self.lines)
         most = _MOST_FILES if self._compared.files_only else _MOST_LISTED
-        self.lines += [file.line for file in self.files[:most]]
+        self.lines += below((file.counts, shown(file.path), ()) for file in self.files[:most])
         more = len(self.files) - most
         self.lines += [*([f"… and {more:,} more files"] if more > 0 else []), *([""] if self.files else [])]
         self.parts["patch"] = len(self.lines)

@@ -21,6 +21,8 @@ __all__ = ["Wanted", "head", "log", "reflog"]
 _ROW = 89
 """Bytes of a row, without its line end."""
 _AUTHOR = 12
+_REFS = 28
+"""Bytes of the refs at a commit: those of a remote with many branches would leave no room for the subject."""
 _OF_DATES = re.compile(
     r"\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun|now|yes|tod|noo|mid|tea|nev|las"
     r"|ago|sec|min|hou|day|wee|yea)|\d",
@@ -147,9 +149,20 @@ def _row(drawn: str, fields: Sequence[str], dated: bool = True, signed: bool = T
     if len(fields) != 6:
         return clip(drawn.rstrip(), _ROW)
     name, date, author, refs, _, subject = fields
-    marks = f"({refs.replace('HEAD -> ', '*')}) " if refs else ""
+    marks = f"({_named(refs.replace('HEAD -> ', '*').split(', '))}) " if refs else ""
     who = " ".join([date] * dated + [clip(author, _AUTHOR)] * signed)
     return clip(one_line(f"{drawn}{name} {who}{': ' * bool(who)}{marks}{subject}"), _ROW)
+
+
+def _named(refs: Sequence[str]) -> str:
+    """As many of `refs` as there is room for, one at least, and how many more there are."""
+    kept = [clip(refs[0], _REFS)]
+    for ref in refs[1:]:
+        if len(", ".join([*kept, ref]).encode("utf-8", "replace")) > _REFS:
+            break
+        kept.append(ref)
+    more = len(refs) - len(kept)
+    return ", ".join([*kept, *[f"{more} more"] * bool(more)])
 
 
 def head(git: Git, repository: Repository, stop: Stop) -> Answer:
