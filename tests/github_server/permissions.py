@@ -28,7 +28,7 @@ FACTS: list[tuple[str, str, str]] = [
     ("PATCH", "~/properties/values", "Custom properties: write"),  # ?
     ("GET", "~/(branches|commits|commits/{ref}|compare/.*|contents/.*|git/.*|releases.*)", "Contents: read"),
     ("POST PATCH DELETE", "~/(git/refs.*|releases.*)", "Contents: write"),
-    ("PUT", "~/pulls/{pull_number}/merge", "Contents: write"),
+    ("PUT", "~/(contents/.*|pulls/{pull_number}/merge)", "Contents: write"),
     # Only Apps can have checks; without them statuses and runs are shown instead.
     ("GET", "~/commits/{ref}/check-runs", "Actions: read"),
     ("GET", "~/commits/{ref}/status", "Commit statuses: read"),

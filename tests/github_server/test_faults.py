@@ -34,6 +34,7 @@ ASK: dict[str, Any] = {"repo": "octo/app", "number": 3}
         ),
         (410, {}, "This issue was deleted", "It was there and is gone"),
         (409, {}, "Git Repository is empty.", "no commit yet"),
+        (410, {}, "Issues are disabled for this repo", "can turn it on"),
         (409, {}, "Merge conflict", "as things are"),
         (422, {}, "Validation Failed", "can't use the request"),
         (451, {}, "DMCA", "legal reasons"),

@@ -68,6 +68,8 @@ async def test_what_can_mean_one_thing_is_taken(oracle: Oracle) -> None:
 
 
 WRITTEN: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("create_issue", {**O, "title": "T", "labels": 'bug, "a, b", "c"'},
+     {"title": "T", "labels": ["bug", "a, b", '"c"']}),
     ("create_issue", {**O, "title": "T", "labels": "bug", "assignees": "@ada, bob"},
      {"title": "T", "labels": ["bug"], "assignees": ["ada", "bob"]}),
     ("create_issue", {**O, "title": "T", "assignees": ["@me"]}, {"title": "T", "assignees": ["octocat"]}),
@@ -187,7 +189,7 @@ async def test_what_is_not_there_says_where_to_look(oracle: Oracle) -> None:
     oracle.answer("GET", "/repos/octo/app/commits/origin/x", unknown, status=422)
     not_found(oracle, "GET", "/repos/octo/gone/commits")
     oracle.answer("GET", "/repos/octo/empty/git/.*", {"message": "Git Repository is empty."}, status=409)
-    new = [{"path": "a", "content": "x"}]
+    new = [{"path": "a", "content": "x"}, {"path": "b", "delete": True}]
     none = {"data": {"repository": {"pullRequest": None}}, "errors": [error]}
     oracle.graphql("Threads", Reply(200, none))
     async with served(oracle, *EVERYTHING) as client:
@@ -201,7 +203,11 @@ async def test_what_is_not_there_says_where_to_look(oracle: Oracle) -> None:
             ("create_branch", {**O, "branch": "x", "ref": "no"}, "`list_refs`"),
             ("get_commit", {**O, "ref": "origin/x"}, "`list_refs`"),
             ("list_commits", {"repo": "octo/gone", "ref": "no"}, "`no` in `octo/gone`"),
-            ("write_files", {"repo": "octo/empty", "branch": "x", "message": "M", "files": new}, "no commit yet"),
+            (
+                "write_files",
+                {"repo": "octo/empty", "branch": "x", "message": "M", "files": new},
+                "the repository is empty",
+            ),
             ("get_repository", {"repo": "octo/gone"}, "kind=repositories"),
             ("list_commits", {"repo": "octo/empty"}, "no commit yet"),
             ("list_files", {"repo": "octo/empty"}, "no commit yet"),

@@ -436,3 +436,16 @@ async def test_a_first_page_says_what_is_to_come(oracle: Oracle) -> None:
         assert "; 9 files, +9 -9 in all; truncated" in await call(client, "read_diff", **O, ref=SHA)
         first = await call(client, "list_refs", **O)
         assert first["note"] == "At least 61 more."
+
+
+@pytest.mark.anyio
+async def test_labels_with_commas_are_asked_for_as_what_they_are(oracle: Oracle) -> None:
+    """GitHub would look for issues with both halves."""
+    labelled = [issue(1, labels=[{"name": "Needs: docs, tests"}, {"name": "bug"}]), issue(2, labels=[{"name": "bug"}])]
+    oracle.pages("/repos/octo/app/issues", labelled)
+    async with served(oracle) as client:
+        for labels in (["bug", "needs: docs, tests"], 'bug, "Needs: docs, tests"'):
+            found = await call(client, "list_issues", repo="octo/app", labels=labels)
+            assert [row[0] for row in found["rows"]] == [1]
+            assert oracle.seen[-1].query.get("labels") == "bug"
+        assert len((await call(client, "list_issues", repo="octo/app", labels="bug"))["rows"]) == 2

@@ -238,3 +238,48 @@ async def test_a_draft_is_shown_with_its_readers_and_nothing_is_sent(oracle: Ora
         assert found["public"] is False
         assert "cannot ask" in await refused(client, "create_issue", repo="octo/own", title="T")
     assert oracle.sent("POST") == []
+
+
+def empty(oracle: Oracle) -> None:
+    """A repository without a commit, until a file was put into it."""
+    oracle.answer("GET", "/repos/octo/new/git/.*", {"message": "Git Repository is empty."}, status=409)
+    made = {"content": None, "commit": {"sha": OTHER_SHA, "html_url": "https://github.com/octo/new/commit/1"}}
+    oracle.answer("PUT", "/repos/octo/new/contents/.*", made, status=201)
+    not_found(oracle, "GET", "/repos/octo/new/contents/src/.*")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("count", [1, 2])
+async def test_an_empty_repository_gets_its_first_commit(count: int, oracle: Oracle) -> None:
+    """GitHub makes no git object in it, but takes one file; what else there is goes on top."""
+    empty(oracle)
+    files = [{"path": "README.md", "content": "# ü"}, {"path": "src/b #.txt", "content": "b"}][:count]
+    async with served(oracle, "--write") as client:
+        done = await call(client, "write_files", repo="octo/new", branch="main", message="First", files=files)
+    (first,) = oracle.sent("PUT")
+    assert first.json == {"message": "First", "branch": "main", "content": base64.b64encode("# ü".encode()).decode()}
+    assert done["data"]["files"] == [file["path"] for file in files]
+    if count == 1:
+        assert done["done"] == "Committed 1 file to main." and done["data"]["commit"] == OTHER_SHA
+        return
+    given = oracle.sent("POST", "/graphql")[0].json["variables"]["input"]
+    assert given["expectedHeadOid"] == OTHER_SHA and [item["path"] for item in given["fileChanges"]["additions"]] == [
+        "src/b #.txt"
+    ]
+    assert "in two commits" in done["done"] and done["data"]["commit"] == "a" * 40
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "second",
+    [
+        {"sha": SHA, "content": "x"}, {"delete": True}, {"edits": [{"old": "a", "new": "b"}]},
+        {"content": "%%%", "base64": True},
+    ],
+)  # fmt: skip
+async def test_what_cannot_be_in_an_empty_repository_makes_no_commit(second: dict[str, Any], oracle: Oracle) -> None:
+    empty(oracle)
+    files = [{"path": "a", "content": "x"}, {"path": "b", **second}]
+    async with served(oracle, "--write") as client:
+        await refused(client, "write_files", repo="octo/new", branch="main", message="First", files=files)
+    assert oracle.sent("PUT") == oracle.sent("POST") == []

@@ -54,7 +54,39 @@ class Commits:
         names = [change.path.name for change in changes]
         if len(set(names)) < len(names):
             raise Invalid("A file is named twice.", "Put all changes of a file into one entry.")
-        head = await self._head(repo, branch)
+        try:
+            head = await self._head(repo, branch)
+        except NotFound as problem:
+            if problem.status != 409:
+                raise
+            return await self._first(repo, branch, message, changes)
+        return await self._on(repo, branch, head, message, changes)
+
+    async def _first(self, repo: WriteRepo, branch: Ref, message: str, changes: Sequence[FileChange]) -> Done:
+        """The first commit of a repository, which takes one file and no more; of several files the others follow."""
+        for change in changes:
+            if change.content is None or change.sha or change.edits or change.delete:
+                raise Conflict(
+                    f"There is no file {quote(change.path.shown)}: the repository is empty.", "Pass `content`."
+                )
+        first, *others = changes
+        content = base64.b64encode(_bytes(first.path.shown, first)).decode()
+        for change in others:
+            _bytes(change.path.shown, change)
+        what = f"the first commit of `{repo.full}`"
+        body = {"message": message, "content": content, "branch": branch.name}
+        made = await self.api.write("PUT", f"{repo.path}/contents/{first.path.path}", what, body, repo=repo)
+        sha = str(made.data["commit"]["sha"])
+        if not others:
+            return _done(branch, sha, str(made.data["commit"].get("html_url", "")), changes)
+        done = await self._on(repo, branch, sha, message, others)
+        said = (
+            f"Committed {len(changes)} files to {branch.name}, in two commits: the first of a repository has one file."
+        )
+        return done.model_copy(update={"done": said, "data": {**(done.data or {}), "files": _shown(changes)}})
+
+    async def _on(self, repo: WriteRepo, branch: Ref, head: str, message: str, changes: Sequence[FileChange]) -> Done:
+        """One commit on top of `head`, the tip of `branch`."""
         additions: list[tuple[str, bytes]] = []
         deletions: list[str] = []
         for change in changes:
@@ -67,17 +99,14 @@ class Commits:
             sha, url = await self._by_graphql(repo, branch, head, message, additions, deletions)
         except NotFound:
             sha, url = await self._by_objects(repo, branch, head, message, additions, deletions)
-        return Done(
-            done=f"Committed {len(changes)} file{'s' if len(changes) > 1 else ''} to {branch.name}.",
-            url=url, data={"commit": sha, "branch": branch.name, "files": [change.path.shown for change in changes]},
-        )  # fmt: skip
+        return _done(branch, sha, url, changes)
 
     async def _head(self, repo: WriteRepo, branch: Ref) -> str:
         what = f"branch {quote(branch.name)} in `{repo.full}`"
         try:
             found = await self.api.get(f"{repo.path}/git/ref/heads/{branch.path}", what, quiet=True)
         except NotFound as problem:
-            if problem.status == 409:  # an empty repository, in which no branch can be made either
+            if problem.status == 409:  # an empty repository, in which a file makes the branch
                 raise
             raise NotFound(f"There is no {what}.", "Make it with `create_branch` first.") from None
         return str(found.data["object"]["sha"])
@@ -156,6 +185,17 @@ class Commits:
             now = await sha_of(self.api, repo, branch)
             raise Conflict(f"The {what} moved meanwhile; it is at `{now}`.", "Read the files again.") from None
         return str(commit.data["sha"]), str(commit.data.get("html_url", ""))
+
+
+def _done(branch: Ref, sha: str, url: str, changes: Sequence[FileChange]) -> Done:
+    return Done(
+        done=f"Committed {len(changes)} file{'s' if len(changes) > 1 else ''} to {branch.name}.",
+        url=url, data={"commit": sha, "branch": branch.name, "files": _shown(changes)},
+    )  # fmt: skip
+
+
+def _shown(changes: Sequence[FileChange]) -> list[str]:
+    return [change.path.shown for change in changes]
 
 
 def _bytes(name: str, change: FileChange) -> bytes:

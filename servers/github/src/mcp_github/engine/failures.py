@@ -49,6 +49,8 @@ def _problem(reply: Reply, what: str, limits: RateLimits, *, token: bool) -> Pro
             return _forbidden(reply, said, what)
         case 404 | 409 if "is empty" in said:
             return NotFound(f"GitHub has nothing for {what}: the repository has no commit yet.", "Push a first one.")
+        case 404 | 410 if "disabled" in said:
+            return NotFound(f"GitHub has nothing for {what}.{words}", "Its owner can turn it on in the settings.")
         case 404 | 410:
             hint = "" if token else " There is no token here, so private repositories can't be seen."
             gone = " It was there and is gone." if reply.status == 410 else ""
@@ -166,7 +168,7 @@ def _said(reply: Reply) -> str:
     body = _body(reply)
     parts = [str(body.get("message") or "")]
     errors = body.get("errors")
-    for error in cast("list[Any]", errors if isinstance(errors, list) else [])[:5]:
+    for error in cast("list[Any]", errors if isinstance(errors, list) else [errors] if errors else [])[:5]:
         if isinstance(error, dict):
             item = cast("dict[str, Any]", error)
             about = (item.get(name) for name in ("resource", "field", "code", "value"))

@@ -31,20 +31,29 @@ class Issues:
     api: Api
 
     async def list(
-        self, repo: Repo, params: dict[str, Any], *, custom: Mapping[str, Any] | None = None,
-        fields: Sequence[str] | None, limit: int, cursor: str | None,
+        self, repo: Repo, params: dict[str, Any], *, labels: Sequence[str] = (),
+        custom: Mapping[str, Any] | None = None, fields: Sequence[str] | None, limit: int, cursor: str | None,
     ) -> Listing:  # fmt: skip
         """Issues, without the pull requests GitHub puts among them.
 
         Args:
+            labels: all of which they have.
             custom: values of the organisation's fields, all of which they have.
         """
         if custom:
             values = await self._values(repo, custom)
             params["issue_field_values"] = ",".join(f"{item['slug']}:{item['value']}" for item in values)
+        # GitHub divides what it is asked for at commas, and a label may have one.
+        params["labels"] = ",".join(label for label in labels if "," not in label) or None
+        wanted = {label.lower() for label in labels if "," in label}
+
+        def asked_for(items: Sequence[Row]) -> Sequence[Row]:
+            found = [item for item in items if "pull_request" not in item]
+            return [item for item in found if wanted <= {name.lower() for name in pick(item, names("labels")) or ()}]
+
         return await listing(
             self.api, f"{repo.path}/issues", f"the issues of `{repo.full}`", ISSUE, params=params, repo=repo,
-            fields=fields, limit=limit, cursor=cursor, keep=_only_issues,
+            fields=fields, limit=limit, cursor=cursor, keep=asked_for,
         )  # fmt: skip
 
     async def get(self, repo: Repo, number: int, fields: Sequence[str] | None) -> Record:
@@ -233,10 +242,6 @@ class Issues:
     def _done(repo: Repo, number: int, done: str, data: dict[str, Any]) -> Done:
         about = ISSUE.record(data, ("number", "title", "state", "labels", "assignees", "milestone"))
         return Done(done=done, uri=f"{repo.uri}/issues/{number}", url=data.get("html_url"), data=about)
-
-
-def _only_issues(items: Sequence[Row]) -> Sequence[Row]:
-    return [item for item in items if "pull_request" not in item]
 
 
 async def check_thread(api: Api, repo: Repo, number: int, thread: str) -> None:

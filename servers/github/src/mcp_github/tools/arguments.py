@@ -49,10 +49,11 @@ def _words(given: object) -> object:
 
 
 def _listed(texts: list[str] | None) -> list[str] | None:
-    """One text as the list of what its commas divide: no login and no label that can be asked for has one."""
+    """One text as the list of what its commas divide, but for those between quotation marks: a label may have one."""
     if texts is None or len(texts) != 1:
         return texts
-    return [part for part in map(str.strip, texts[0].split(",")) if part]
+    parts = map(str.strip, re.findall(r'\s*[+-]?"[^"]*"\s*(?=,|$)|[^,]+', texts[0]))
+    return [re.sub(r'([+-]?)"(.*,.*)"', r"\1\2", part) for part in parts if part]
 
 
 def _number(given: object, info: ValidationInfo) -> object:

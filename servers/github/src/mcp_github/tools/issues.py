@@ -86,13 +86,13 @@ class IssueTools:
         Without their texts: `get_issue` has one. By words: `search_github`.
         """
         params: dict[str, Any] = {
-            "state": state, "labels": ",".join(labels) if labels else None,
-            "assignee": await self._login(assignee), "creator": await self._login(creator), "milestone": milestone,
-            "type": type, "since": since, "sort": sort, "direction": order,
+            "state": state, "assignee": await self._login(assignee), "creator": await self._login(creator),
+            "milestone": milestone, "type": type, "since": since, "sort": sort, "direction": order,
         }  # fmt: skip
         return await self.issues.list(
-            self.policy.repo(repo), params, custom=custom, fields=fields, limit=limit, cursor=cursor
-        )
+            self.policy.repo(repo), params, labels=labels or (), custom=custom, fields=fields, limit=limit,
+            cursor=cursor,
+        )  # fmt: skip
 
     @tool("Get an issue", toolset="issues", open_world=True)
     async def get_issue(self, repo: RepoName, number: Number, fields: Fields = None) -> Record:
