@@ -267,3 +267,35 @@ def test_mistakes_are_answered_before_anything_starts(
     with pytest.raises(SystemExit) as end:
         load(Settings, words)
     assert end.value.code == 2 and said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"name": "read_text", "arguments": {"path": "notes.txt"}},
+        {"name": "fs_read_text", "arguments": '{"path": "notes.txt"}'},
+        {"name": ["fs_read_text"], "arguments": {"path": "notes.txt"}},
+    ],
+)
+async def test_what_can_mean_one_tool_only_calls_it(words: list[str], given: dict[str, Any]) -> None:
+    async with Client(served(["--discover", *words])) as client:
+        answer = await client.call_tool("call_tool", given)
+        assert not answer.is_error and "one" in text(answer)
+        described = text(await client.call_tool("describe_tools", {"names": given["name"]}))
+        assert described.startswith("# fs_read_text")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"name": "fs_read_txt"}, "Near: fs_read_text"), ({"name": "fs_read_text"}, "`path` is required"),
+        ({"name": "fs_read_text", "arguments": None}, "`path` is required"), ({"name": "zzz"}, "Ask `find_tools`"),
+        ({"name": "fs_read_text", "arguments": "notes.txt"}, "`arguments`"),
+        ({"name": "fs_read_text", "arguments": [1]}, "`arguments`"), ({"name": {"a": 1}}, "`name`"),
+        ({"name": "fs_read_text", "path": "notes.txt"}, "no argument `path`"), ({"name": "call_tool"}, "There is no"),
+    ],
+)  # fmt: skip
+async def test_a_call_that_goes_nowhere_says_where_to(words: list[str], given: dict[str, Any], said: str) -> None:
+    async with Client(served(["--discover", *words])) as client:
+        answer = await client.call_tool("call_tool", given)
+        assert answer.is_error and said in text(answer)

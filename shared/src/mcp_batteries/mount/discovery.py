@@ -14,7 +14,7 @@ from mcp.server.mcpserver.tools import Tool
 from mcp_types import CallToolResult
 from pydantic import Field
 
-from mcp_batteries.errors import Invalid, NotFound, quote
+from mcp_batteries.errors import NotFound, quote
 from mcp_batteries.mount.member import Member
 from mcp_batteries.server.declare import tool
 
@@ -62,12 +62,10 @@ class Discovery:
         """Describe tools: what they do, their arguments as JSON Schema, and what is good to know of their server."""
         tools = self._tools()
         parts: list[str] = []
+        names = [self._meant(name) or name for name in names]
         for name in names:
             if (found := tools.get(name)) is None:
-                near = get_close_matches(name, tools, n=3)
-                raise NotFound(
-                    f"There is no tool {quote(name)}.", f"Near: {', '.join(near)}." if near else "Ask `find_tools`."
-                )
+                raise self._none(name)
             schema = json.dumps(found.parameters, ensure_ascii=False, separators=(",", ":"))
             parts.append(f"# {found.name}\n{found.description}\nArguments: {schema}\n")
         parts.extend(
@@ -85,7 +83,7 @@ class Discovery:
     ) -> CallToolResult:
         """Call a tool that was found; its answer is the answer."""
         # A call of a tool that exists became that tool's own before it came here: see `unwrapped`.
-        raise Invalid(f"There is no tool {quote(name)} to call.", "Ask `find_tools`.")
+        raise self._none(name)
 
     async def unwrapped(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
         """Middleware that makes a request for `call_tool` one for the tool itself.
@@ -96,13 +94,41 @@ class Discovery:
         given = params.get("arguments")
         if ctx.method == "tools/call" and params.get("name") == "call_tool" and isinstance(given, Mapping):
             asked = cast("Mapping[str, Any]", given)
-            name, arguments = asked.get("name"), asked.get("arguments", {})
-            if isinstance(arguments, Mapping) and name in self._tools():
+            name, arguments = self._meant(asked.get("name")), _object(asked.get("arguments"))
+            # What else was given, or not as an object, `call_tool` itself refuses.
+            if name is not None and arguments is not None and not asked.keys() - {"name", "arguments"}:
                 ctx = replace(ctx, params={**params, "name": name, "arguments": arguments})
         return await call_next(ctx)
 
+    def _meant(self, name: Any) -> str | None:
+        """The tool called `name`, be it without its server where only one has it."""
+        if isinstance(name, list) and len(cast("list[Any]", name)) == 1:
+            name = cast("list[Any]", name)[0]
+        if not isinstance(name, str):
+            return None
+        tools = self._tools()
+        known = [full for full in (member.named(name) for member in self.members) if full in tools]
+        return name if name in tools else known[0] if len(known) == 1 else None
+
+    def _none(self, name: str) -> NotFound:
+        tools = self._tools()
+        near = get_close_matches(name, tools, n=3) or [full for full in tools if full.endswith(f"_{name}")]
+        return NotFound(
+            f"There is no tool {quote(name)}.", f"Near: {', '.join(near)}." if near else "Ask `find_tools`."
+        )
+
     def _tools(self) -> dict[str, Tool]:
         return {name: item for name, item in self.table().items() if name not in NAMES}
+
+
+def _object(given: Any) -> Mapping[str, Any] | None:
+    """`given`, or the JSON text of it, as an object; nothing is an empty one, None stands for what is none."""
+    if isinstance(given, str):
+        try:
+            given = json.loads(given)
+        except ValueError:
+            return None
+    return {} if given is None else cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else None
 
 
 def _sentence(item: Tool) -> str:
