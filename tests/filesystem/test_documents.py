@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import bz2
+import email.message
 import gzip
 import io
 import lzma
 import os
 import random
+import re
 import shutil
 import string
 import struct
@@ -31,7 +33,8 @@ from mcp_batteries.limits import Stop, Stopped
 from mcp_batteries.testing.wire import StdioWire
 from mcp_fs.engine.compare import compare
 from mcp_fs.engine.documents import converter
-from mcp_fs.engine.documents.kinds import DAMAGED, MOST_BYTES
+from mcp_fs.engine.documents.kinds import DAMAGED, MOST_BYTES, OLE
+from mcp_fs.engine.documents.messages import Mail
 from mcp_fs.engine.files.edit import Replacement
 from mcp_fs.engine.files.read import LineIndex, Part, read_part
 from mcp_fs.engine.media import view
@@ -341,6 +344,143 @@ def test_a_search_says_when_it_did_not_reach_the_end_of_an_archive(tmp_path: Pat
         archive.writestr("a.txt", mega * 70)
         archive.writestr("b.txt", "needle")
     assert f"searched in part, cut after {MOST_BYTES:,} bytes: big.zip" in found(tmp_path, "needle", "big.zip")
+
+
+@pytest.mark.parametrize("mode", ["w:", "w:gz"])
+def test_a_tar_archive_that_lacks_its_end_never_seems_whole(mode: str, tmp_path: Path) -> None:
+    """Wherever it is cut, also in a header or between two members, and whatever block is overwritten by zeros."""
+    members = {f"{name}.txt": f"{name}\n".encode() * 300 for name in "abcd"}
+    whole = packed(members, mode)
+    plain = packed(members, "w:")
+    ends = [*range(512, 6144, 256), 6144, 6145] if mode == "w:" else range(20, len(whole) - 20, 7)
+    damaged = [whole[:end] for end in ends]
+    if mode == "w:":
+        damaged += [plain[:at] + bytes(512) + plain[at + 512 :] for at in range(1536, 6144, 1536)]
+    for data in damaged:
+        fill(tmp_path, {"a.tar": data})
+        try:
+            piece = read(tmp_path, "a.tar")
+        except Invalid as problem:
+            assert re.search("damaged|ends too early|is binary", str(problem))
+            continue
+        assert DAMAGED in piece.status
+        if "listing" not in piece.status:
+            continue  # cut in its first header
+        for name in members:
+            path = f"a.tar!/{name}"
+            try:
+                assert read(tmp_path, path).body.encode() == members[name]
+            except Problem as problem:
+                assert re.search("which is damaged|is damaged|ends too early", str(problem)), (
+                    "not: there is no such file"
+                )
+    fill(tmp_path, {"a.tar": whole})
+    assert DAMAGED not in read(tmp_path, "a.tar").status
+
+
+def test_names_in_archives_are_found_in_either_composition(tmp_path: Path) -> None:
+    for mode in ("zip", "w:"):
+        fill(tmp_path, {"a.any": packed({"e\u0301te\u0301/a\u00a0b.txt": b"needle\n"}, mode)})
+        for path in ("été/a b.txt", "e\u0301te\u0301/a\u00a0b.txt"):
+            assert read(tmp_path, f"a.any!/{path}").body == "needle\n"
+        assert "a\u00a0b.txt\t7" in read(tmp_path, "a.any!/été").body
+        assert "1 match" in found(tmp_path, "needle", "a.any!/été")
+        both = {"e\u0301": b"apart", "é": b"composed"}
+        fill(tmp_path, {"a.any": packed(both, mode)})
+        for name, content in both.items():
+            assert read(tmp_path, f"a.any!/{name}").body.encode() == content
+
+
+def test_all_that_a_mail_says_and_brings_is_told(tmp_path: Path) -> None:
+    inner = email.message.EmailMessage()
+    inner["From"], inner["Subject"] = "b@example.org", "forwarded"
+    inner.set_content("needle\n")
+    inner.add_attachment(b"inside", "application", "octet-stream", filename="in.bin")
+    parts = {
+        "text/plain": b"first\n", "application/pdf; name=a.pdf": b"%PDF", "text/html": b"<p>second</p>",
+        "multipart/alternative; boundary=C": b"--C\nContent-Type: text/html\n\nhtml\n--C\n\nplain\n--C\n"
+        b"Content-Type: text/calendar\n\nBEGIN:VCALENDAR\n--C--\n",
+        "message/rfc822": bytes(inner), "image/png": b"\x89PNG",
+    }  # fmt: skip
+    body = b"".join(b"--B\nContent-Type: %b\n\n%b\n" % (kind.encode(), data) for kind, data in parts.items())
+    fill(tmp_path, {"a.eml": b"Subject: all\nContent-Type: multipart/mixed; boundary=B\n\n" + body + b"--B--\n"})
+    text, _, attached = read(tmp_path, "a.eml").body.partition("\n[attached]\n")
+    assert text == "Subject: all\n\nfirst\n\nsecond\n\nplain\n"
+    names = [line.partition("\t")[0] for line in attached.splitlines()]
+    assert names == ["a.pdf", "part2.ics", "part3.eml", "part4.png"]
+    assert read(tmp_path, "a.eml!/part3.eml").body.startswith("From: b@example.org\nSubject: forwarded\n\nneedle\n")
+    assert read(tmp_path, "a.eml!/part3.eml!/in.bin").body == "inside"
+    assert "1 match" in found(tmp_path, "needle", "a.eml!")
+
+
+ODD_LINES = [
+    "From: \"a\" <a@x", "To: undisclosed-recipients:;", "To: a b c <>, ,;", "Cc: <a@[1.2.3>, \"", "Date: Mon, 99 Foo 9",
+    "Subject: =?x?b?!!!?=", "Content-Type: multipart/mixed", "Content-Type:", "Content-Transfer-Encoding: base64",
+    "Content-Type: text/plain; charset=idna", "Content-Disposition: attachment; filename*0=a; filename*2=b",
+    "Content-Disposition: attachment; filename==?utf-8?q?=", "Content-Type: message/rfc822",
+    'Content-Type: multipart/alternative; boundary="B"', "Content-Type: multipart/related; start=x; boundary=B",
+    "Content-Type: text/html; charset=hex", "--B", "--B--", "",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_odd_header_costs_no_mail(seed: int) -> None:
+    rng = random.Random(seed)
+    seeds = [MAKERS["eml"](words(seed, string.ascii_letters)), b"From: =?utf-8?q?=C3=A9?= <a@x>\n\n\xe9t\xe9\n"]
+    for _ in range(200):
+        lines = rng.choice(seeds).splitlines()
+        for _ in range(rng.randrange(1, 6)):
+            at = rng.randrange(len(lines))
+            lines.insert(at, rng.choice(ODD_LINES).encode())
+            lines[at] = lines[at][: rng.choice([None, rng.randrange(1 + len(lines[at]))])]
+        mail = Mail(io.BytesIO(b"\n".join(lines)))
+        assert all(line.isascii() or line for line in mail.text()) and list(mail.entries())
+
+
+def test_a_notebook_that_is_none_is_read_and_edited_as_it_is_written(tmp_path: Path) -> None:
+    conflict = MAKERS["ipynb"](words(1)).replace(b'"cells"', b'\n<<<<<<< HEAD\n"cells"')
+    fill(tmp_path, {"a.ipynb": conflict, "b.ipynb": b"{}", "c.zip": zipped({"a.ipynb": conflict})})
+    for path in ("a.ipynb", "c.zip!/a.ipynb"):
+        assert read(tmp_path, path).body == conflict.decode()
+        assert "1 match" in found(tmp_path, "<<<<<<<", path.partition("!")[0])
+    assert read(tmp_path, "a.ipynb").hash and read(tmp_path, "b.ipynb").body == "{}"
+
+
+def test_equal_rows_and_cells_of_a_sheet_are_all_there(tmp_path: Path) -> None:
+    """OpenDocument writes them once with their number, and cells that others cover by another name."""
+    rows = [["x"] * 150 + ["y"]] * 3 + [["a", "", "c"]] + [["z"]] * 2
+    sheet = (
+        '<table-row number-rows-repeated="3"><table-cell number-columns-repeated="150"><p>x</p></table-cell>'
+        '<table-cell><p>y</p></table-cell><table-cell number-columns-repeated="16000"/></table-row>'
+        "<table-row><table-cell><p>a</p></table-cell><covered-table-cell/><table-cell><p>c</p></table-cell></table-row>"
+        '<table-row number-rows-repeated="2"><table-cell><p>z</p></table-cell></table-row>'
+        '<table-row number-rows-repeated="1048570"><table-cell/></table-row>'
+    )
+    fill(tmp_path, {"a.ods": zipped({"content.xml": f"<r>{sheet}</r>"})})
+    assert read(tmp_path, "a.ods").body.splitlines() == [" | ".join(row) for row in rows]
+    cell = f"<table-cell><p>{'v' * 99}</p></table-cell>"
+    fill(tmp_path, {"a.ods": zipped({"content.xml": f'<table-row number-rows-repeated="1048576">{cell}</table-row>'})})
+    assert f"cut after {MOST_BYTES:,} bytes" in read(tmp_path, "a.ods", Part()).status
+
+
+def test_the_text_of_a_document_may_have_another_name_in_it(tmp_path: Path) -> None:
+    for suffix, usual in (("docx", "word/document.xml"), ("pptx", "ppt/presentation.xml")):
+        with zipfile.ZipFile(io.BytesIO(MAKERS[suffix](words(1)))) as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+        other = usual.replace(".xml", "2.xml")
+        members[other] = members.pop(usual)
+        folder, _, name = usual.partition("/")
+        members[f"{folder}/_rels/{name.replace('.xml', '2.xml')}.rels"] = members.pop(f"{folder}/_rels/{name}.rels")
+        members["_rels/.rels"] = members["_rels/.rels"].replace(usual.encode(), other.encode())
+        fill(tmp_path, {f"a.{suffix}": zipped({**members})})
+        assert words(1)[0] in read(tmp_path, f"a.{suffix}").body
+
+
+def test_a_document_with_a_password_is_said_to_be_locked(tmp_path: Path) -> None:
+    fill(tmp_path, {f"a.{suffix}": OLE + bytes(4000) for suffix in ("docx", "pptx")})
+    for name in ("a.docx", "a.pptx", "a.docx!/word/document.xml"):
+        with pytest.raises(Invalid, match="is locked by a password, or of a program before 2007"):
+            read(tmp_path, name)
 
 
 def test_a_locked_archive_is_said_to_be_locked(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 import sys
 import tracemalloc
 from pathlib import Path
@@ -13,7 +14,7 @@ from mcp_types import ResourceLink, TextContent
 
 from filesystem.documents import pdf
 from filesystem.reading import fill, on_linux, served
-from mcp_batteries.errors import Invalid, NotFound, Problem, Refused
+from mcp_batteries.errors import Invalid, NotFound, Refused
 from mcp_batteries.limits import Stop
 from mcp_batteries.settings import load
 from mcp_batteries.testing.docs import snapshot
@@ -361,8 +362,19 @@ def test_a_pdf_is_read_page_by_page(tmp_path: Path) -> None:
     assert mime_type(second.data, "") == "image/png"
     with pytest.raises(Invalid, match="2 pages"):
         view(place, 3)
-    with pytest.raises(Problem, match="damaged"):
-        view(served(tmp_path).readable("bad.pdf"))
+    [bytes_of_it] = view(served(tmp_path).readable("bad.pdf"))
+    assert (bytes_of_it.kind, bytes_of_it.data) == ("blob", b"%PDF-1.7 nothing")
+    assert "it is damaged or locked by a password" in bytes_of_it.note, "read_text sends its callers here"
+
+
+@pytest.mark.parametrize("side", [0, 1, 14_400, 900_000])
+def test_a_page_of_any_size_is_a_picture_that_models_take(side: int, tmp_path: Path) -> None:
+    """Rendered at its own size a page of some hundred bytes takes gigabytes."""
+    for other in (100, side):
+        fill(tmp_path, {"a.pdf": pdf("").replace(b"[0 0 200 100]", f"[0 0 {side} {other}]".encode())})
+        [picture] = view(served(tmp_path).readable("a.pdf"))
+        width, height = struct.unpack(">II", picture.data[16:24])
+        assert 0 < width <= 8000 and 0 < height <= 8000 and len(picture.data) <= 3_750_000
 
 
 def test_facts_about_an_entry(tmp_path: Path) -> None:

@@ -5,17 +5,17 @@ What a file is, its first bytes say, not its name: a wrong MIME type makes hosts
 
 from __future__ import annotations
 
+import importlib.util
 import mimetypes
 import os
-import struct
-import threading
-import zlib
 from collections.abc import Callable
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
-from mcp_batteries.errors import Invalid, quote
+from mcp_batteries.errors import Invalid, TooLarge, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
 from mcp_fs.engine.documents.content import is_document, open_content
+from mcp_fs.engine.documents.converter import taken
+from mcp_fs.engine.documents.kinds import HEAD_BYTES, LABELS, kind_of
 from mcp_fs.engine.files.text import SAMPLE_BYTES, sniff
 from mcp_fs.engine.pictures import LONGEST_SIDE, can_reduce, is_too_wide, reduced
 from mcp_fs.engine.walk import spoken
@@ -31,11 +31,11 @@ _MOST_SHOWN = 3_750_000  # 5 MB in base64: as much as every model takes
 _MOST_REDUCED = 256 * 1024 * 1024
 _MOST_PDF = 64 * 1024 * 1024
 _BLOCK = DEFAULT_PAGE_BYTES * 3 // 4  # in base64 a page
-_RENDER_SCALE = 1.5  # 108 dots per inch: readable, and below the size at which hosts scale images down
+_PNG = b"\x89PNG\r\n\x1a\n"
 
 # (offset, bytes, MIME type); the first that fits and that `_CERTAIN` does not deny.
 _MAGIC = (
-    (0, b"\x89PNG\r\n\x1a\n", "image/png"),
+    (0, _PNG, "image/png"),
     (0, b"\xff\xd8\xff", "image/jpeg"),
     (0, b"GIF87a", "image/gif"),
     (0, b"GIF89a", "image/gif"),
@@ -75,7 +75,6 @@ _CERTAIN: dict[str, Callable[[bytes], bool]] = {
     # A bit rate and a sample rate that exist (ISO/IEC 11172-3, 2.4.2.3).
     "audio/mpeg": lambda head: head.startswith(b"ID3") or (0 < head[2] >> 4 < 15 and head[2] & 12 != 12),
 }
-_pdfium = threading.Lock()  # PDFium is not thread-safe
 
 
 def mime_type(head: bytes, name: str) -> str:
@@ -101,7 +100,8 @@ def view(place: Readable, page: int = 1, stop: Stop | None = None) -> list[Media
         Invalid: the file is empty or text, or has no such page.
         Problem: it can't be opened.
     """
-    with open_content(place, stop or Stop(), raw=True) as (file, _):
+    stop = stop or Stop()
+    with open_content(place, stop, raw=True) as (file, _):
         size = os.fstat(file.fileno()).st_size
         head = file.read(SAMPLE_BYTES)
         kind = mime_type(head, place.name)
@@ -111,19 +111,20 @@ def view(place: Readable, page: int = 1, stop: Stop | None = None) -> list[Media
             raise Invalid(f"{quote(place.display)} is text ({kind}).", "Use `read_text`.")
         family = kind.partition("/")[0]
         facts = f"{spoken(place)}: {kind}, {size:,} bytes"
-        if is_document(place.name) and kind != "application/pdf":
+        if is_document(place.name) and kind_of(place.name, head[:HEAD_BYTES]) in LABELS and kind != "application/pdf":
             facts += "; its text: `read_text`"
         limit = _MOST_PDF if kind == "application/pdf" else _MOST_SHOWN if family in ("image", "audio") else 0
         if size <= limit:
-            data = head + file.read(limit)
             if kind != "application/pdf":
+                data = head + file.read(limit)
                 _refuse_beyond(place, page, 1)
                 if family == "image" and is_too_wide(file):
                     return [_too_large(place, file, size, kind, facts)]
                 return [Media(family, place.display, place.uri, kind, size, facts, data)]
-            if (shown := _page(place, data, page, facts)) is not None:
+            shown = _page(place, file, page, facts, stop)
+            if isinstance(shown, Media):
                 return [shown]
-            facts += "; its pages can be read once mcp-fs is installed as mcp-fs[pdf]"
+            facts += f"; {shown}"
         elif family in ("image", "audio"):
             _refuse_beyond(place, page, 1)
             return [_too_large(place, file, size, kind, facts)]
@@ -180,42 +181,20 @@ def _zipped(name: str) -> str:
     return guessed if guessed.startswith("application/") else "application/zip"
 
 
-def _page(place: Readable, data: bytes, number: int, facts: str) -> Media | None:
-    """A page of a PDF; None where the library for it is not installed."""
+def _page(place: Readable, file: BinaryIO, number: int, facts: str, stop: Stop) -> Media | str:
+    """A page of a PDF, or why it can't be shown."""
+    if importlib.util.find_spec("pypdfium2") is None:
+        return "its pages can be read once mcp-fs is installed as mcp-fs[pdf]"
     try:
-        import pypdfium2  # pyright: ignore[reportMissingTypeStubs]
-    except ImportError:
-        return None
-    pdfium: Any = pypdfium2
-    with _pdfium:
-        try:
-            document = pdfium.PdfDocument(data)
-        except pdfium.PdfiumError:
-            raise Invalid(f"{quote(place.display)} is damaged or locked by a password.") from None
-        try:
-            _refuse_beyond(place, number, len(document))
-            page = document[number - 1]
-            text = str(page.get_textpage().get_text_range()).replace("\r\n", "\n")
-            picture = b"" if text.strip() else _png(page.render(scale=_RENDER_SCALE, rev_byteorder=True))
-            more = f"; continue with page={number + 1}" if number < len(document) else ""
-            note = f"{facts}; page {number} of {len(document)}{more}"
-        finally:
-            document.close()
-    if picture:
-        return Media("image", place.display, place.uri, "image/png", len(data), note + "; no text on it", picture)
-    return Media("text", place.display, place.uri, "application/pdf", len(data), note, body=text)
-
-
-def _png(bitmap: Any) -> bytes:
-    """A bitmap in RGB as PNG (RFC 2083): small enough here to need no imaging library."""
-    width, height, channels = bitmap.width, bitmap.height, bitmap.n_channels
-    pixels = bytes(bitmap.buffer)
-    rows = (pixels[at : at + width * channels] for at in range(0, height * bitmap.stride, bitmap.stride))
-    raw = b"".join(b"\0" + row for row in rows)
-    colour = {1: 0, 3: 2, 4: 6}[channels]
-
-    def chunk(name: bytes, body: bytes) -> bytes:
-        return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
-
-    header = struct.pack(">IIBBBBB", width, height, 8, colour, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(raw)) + chunk(b"IEND", b"")
+        found = taken(file, place.name, (), "page", place.display, stop, page=number)
+    except Invalid as problem:
+        return "it " + problem.what.removeprefix(quote(place.display)).strip(" .")
+    except TooLarge:
+        return "its pages take too long or too much memory to show"
+    pages = int(found.label)
+    _refuse_beyond(place, number, pages)
+    more = f"; continue with page={number + 1}" if number < pages else ""
+    note, size = f"{facts}; page {number} of {pages}{more}", os.fstat(file.fileno()).st_size
+    if found.data.startswith(_PNG):
+        return Media("image", place.display, place.uri, "image/png", size, note + "; no text on it", found.data)
+    return Media("text", place.display, place.uri, "application/pdf", size, note, body=found.data.decode())

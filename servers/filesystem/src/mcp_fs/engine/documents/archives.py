@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any, BinaryIO, NamedTuple, Protocol, cast
 
-from mcp_fs.engine.documents.kinds import HEAD_BYTES, MOST_BYTES, Kind, kind_of
+from mcp_fs.engine.documents.kinds import HEAD_BYTES, MOST_BYTES, OLE, Kind, kind_of
 
 __all__ = [
     "Archive",
@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 _BLOCK = 256 * 1024
+_TAR_BLOCK = 512
 _DAMAGED = (EOFError, OSError, zlib.error, lzma.LZMAError)
 _NOT_TEXT = re.compile("[\ud800-\udfff]")
 
@@ -182,6 +183,9 @@ class Zip:
         try:
             self._zip = zipfile.ZipFile(file)
         except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
+            file.seek(0)
+            if head_of(file).startswith(OLE):
+                raise Unreadable("is locked by a password, or of a program before 2007 under a newer name") from None
             raise Unreadable(f"is damaged: {error}") from None
         self._members = {_spelled(info): info for info in self._zip.infolist()}
 
@@ -236,15 +240,31 @@ class Tar:
     """A tar archive, read from one end to the other each time."""
 
     def __init__(self, file: BinaryIO) -> None:
-        self._file = file
+        self._file = _Recalling(file)
 
     def entries(self) -> Iterator[tuple[Entry, BinaryIO | None]]:
         self._file.seek(0)
         try:
-            with closing(tarfile.open(fileobj=self._file, mode="r:")) as archive:
+            with closing(tarfile.open(fileobj=cast("BinaryIO", self._file), mode="r:")) as archive:
                 for info in archive:
                     link = info.linkname if info.issym() or info.islnk() else ""
                     entry = Entry(_asked_for(info.name), info.name, info.size, info.isreg(), link)
                     yield entry, cast("BinaryIO", archive.extractfile(info)) if info.isreg() else None
         except tarfile.TarError as error:
             raise Unreadable(f"is damaged: {error}") from None
+        # `tarfile` takes a header that is cut or damaged for the end; that is two blocks of zeros (POSIX, pax).
+        end = self._file.last
+        if len(end) < _TAR_BLOCK or any(end) or any(self._file.read(_TAR_BLOCK)):
+            raise Unreadable("is damaged or ends too early")
+
+
+class _Recalling:
+    """A file that knows what was read of it last."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self.last = file, b""
+        self.seek, self.tell = file.seek, file.tell
+
+    def read(self, size: int = -1) -> bytes:
+        self.last = self._file.read(size)
+        return self.last

@@ -57,10 +57,7 @@ def open_content(place: Readable, stop: Stop, *, raw: bool = False) -> Generator
             archive = place.parts[len(place.parts) - len(inner) - 1].removesuffix("!")
             found = taken(file, archive, inner, "bytes" if raw else "text", place.display, stop)
         elif not raw:
-            head = file.read(HEAD_BYTES)
-            file.seek(0)
-            if kind_of(place.name, head) is not None:
-                found = taken(file, place.name, (), "text", place.display, stop)
+            found = _text(file, place, stop)
         if found is None:
             yield file, None
         else:
@@ -70,13 +67,23 @@ def open_content(place: Readable, stop: Stop, *, raw: bool = False) -> Generator
 
 def text_file(file: BinaryIO, place: Readable, stop: Stop) -> tuple[BinaryIO, str]:
     """The text of an open document as a file of its own, or the file itself if it is none; why the rest is missing."""
-    head = file.read(HEAD_BYTES)
-    file.seek(0)
-    if kind_of(place.name, head) is None:
+    found = _text(file, place, stop)
+    if found is None:
         return file, ""
-    found = taken(file, place.name, (), "text", place.display, stop)
     file.close()
     return as_file(found.data), found.cut
+
+
+def _text(file: BinaryIO, place: Readable, stop: Stop) -> Taken | None:
+    """The text of an open document or archive; None, and the file at its beginning, for what is read as it is."""
+    kind = kind_of(place.name, file.read(HEAD_BYTES))
+    file.seek(0)
+    if kind is None:
+        return None
+    found = taken(file, place.name, (), "text", place.display, stop)
+    file.seek(0)
+    # What has the name of a notebook and could not be read as one.
+    return None if kind == "notebook" and not found.label else found
 
 
 def takes_time(place: Readable) -> bool:

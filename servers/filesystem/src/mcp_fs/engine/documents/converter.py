@@ -21,7 +21,7 @@ from mcp_fs.engine.documents.kinds import FRAME, MOST_BYTES, RANGE, SECONDS
 
 __all__ = ["Taken", "Wanted", "taken"]
 
-Wanted = Literal["text", "bytes", "all"]
+Wanted = Literal["text", "bytes", "all", "page"]
 
 _WALL_SECONDS = 10.0
 """A process that waits for its turn on a busy machine is not one that works: five times what it may work."""
@@ -55,13 +55,16 @@ class _TooLong:
     """What takes too long, or too much memory."""
 
 
-def taken(file: BinaryIO, name: str, path: Sequence[str], want: Wanted, shown: str, stop: Stop) -> Taken:
+def taken(
+    file: BinaryIO, name: str, path: Sequence[str], want: Wanted, shown: str, stop: Stop, *, page: int = 0
+) -> Taken:
     """What `want` names of an open file, or of a member of it.
 
     Args:
         name: of the file: what it is, that tells in part.
         path: names down to the member; none for the file itself.
         shown: what the caller calls it.
+        page: of a PDF, from 1; the label is the number of pages then, and there is no data beyond the last.
 
     Raises:
         NotFound: there is no such member.
@@ -70,12 +73,22 @@ def taken(file: BinaryIO, name: str, path: Sequence[str], want: Wanted, shown: s
         TooLarge: it took too long.
     """
     status = os.fstat(file.fileno())
-    key = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, name, want, *path)
+    key = (
+        status.st_dev,
+        status.st_ino,
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ctime_ns,
+        name,
+        want,
+        page,
+        *path,
+    )
     if (known := _kept.get(key)) is not None:
         if isinstance(known, _TooLong):
             raise _too_long(shown)
         return known
-    request = json.dumps({"size": status.st_size, "name": name, "want": want, "path": list(path)})
+    request = json.dumps({"size": status.st_size, "name": name, "want": want, "path": list(path), "page": page})
     with _workers.one(stop) as worker:
         found = worker.ask(request, file, shown, stop)
     if isinstance(found, _TooLong):

@@ -8,7 +8,8 @@ from __future__ import annotations
 import struct
 
 __all__ = [
-    "DAMAGED", "FRAME", "HEAD_BYTES", "LABELS", "MOST_BYTES", "RANGE", "SECONDS", "SUFFIXES", "TOO_LARGE", "Kind",
+    "DAMAGED", "FRAME", "HEAD_BYTES", "LABELS", "MOST_BYTES", "OLE", "PAGE_SECONDS", "RANGE", "SECONDS", "SUFFIXES",
+    "TOO_LARGE", "Kind",
     "is_archive", "is_document", "kind_of",
 ]  # fmt: skip
 
@@ -16,8 +17,8 @@ Kind = str
 HEAD_BYTES = 1024
 FRAME, RANGE = struct.Struct(">cI"), struct.Struct(">QI")
 """The head of what the other process sends: a letter and a length; which bytes of the file it asks for."""
-SECONDS = 2.0
-"""Of processor time, for one request."""
+SECONDS, PAGE_SECONDS = 2.0, 6.0
+"""Of processor time, for one request; for the picture of a page."""
 MOST_BYTES = 64 * 1024 * 1024
 """Of one answer, and of what is held in memory."""
 TOO_LARGE, DAMAGED = f"cut after {MOST_BYTES:,} bytes", "cut where the file is damaged or ends too early"
@@ -51,7 +52,8 @@ LABELS: dict[Kind, str] = {
 
 _ARCHIVES = frozenset({"zip", "jar", "war", "whl", "tar", "tgz", "gz", "tbz", "tbz2", "bz2", "txz", "xz"})
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
-_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+"""How files of Office before 2007 begin, and newer ones that are locked."""
 _COMPRESSED: dict[bytes, Kind] = {b"\x1f\x8b\x08": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
 
 
@@ -69,9 +71,9 @@ def kind_of(name: str, head: bytes) -> Kind | None:
     """What a file of this name that begins with `head` is; None for what is read as it is."""
     kind, is_zip = SUFFIXES.get(name.rpartition(".")[2].lower()), head.startswith(_ZIP)
     match kind:
-        case "word" | "slides" | "odf" | "epub" if is_zip:
+        case "odf" | "epub" if is_zip:
             return kind
-        case "sheet" if is_zip or head.startswith(_OLE):
+        case "word" | "slides" | "sheet" if is_zip or head.startswith(OLE):
             return kind
         case "pdf" if b"%PDF-" in head:
             return kind

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import struct
+import zlib
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
 from datetime import datetime
 from typing import Any, BinaryIO
 
 from mcp_fs.engine.documents.archives import Unreadable, held
 
-__all__ = ["NotInstalled", "pages", "sheets"]
+__all__ = ["NotInstalled", "page", "pages", "sheets"]
+
+_SCALE = 1.5
+"""108 dots per inch: readable, and below the size at which hosts scale pictures of usual pages down."""
+_LONGEST_SIDE = 3136
+"""Pixels; hosts show half of it."""
+_MOST_PICTURE = 3_750_000
+"""Bytes: 5 MB in base64, as much as every model takes."""
 
 
 class NotInstalled(Exception):
@@ -47,6 +57,27 @@ def _cell(value: object) -> str:
 
 def pages(file: BinaryIO) -> Iterator[str]:
     """The text of a PDF, page by page."""
+    with _opened(file) as document:
+        for number in range(len(document)):
+            text = _text(document[number])
+            yield f"[page {number + 1} of {len(document)}]\n{text.strip() or '(no text: see it with read_media)'}\n"
+
+
+def page(file: BinaryIO, number: int) -> tuple[int, bytes]:
+    """(number of pages, text of one of them or a picture of it as PNG if it has none) of a PDF; from 1.
+
+    Nothing of a page that is not there.
+    """
+    with _opened(file) as document:
+        if number > len(document):
+            return len(document), b""
+        one = document[number - 1]
+        text = _text(one)
+        return len(document), text.encode("utf-8", "replace") if text.strip() else _picture(one)
+
+
+@contextmanager
+def _opened(file: BinaryIO) -> Generator[Any]:
     try:
         import pypdfium2  # pyright: ignore[reportMissingTypeStubs]
     except ImportError:
@@ -56,9 +87,33 @@ def pages(file: BinaryIO) -> Iterator[str]:
         document = pdfium.PdfDocument(held(file).read())
     except pdfium.PdfiumError:
         raise Unreadable("is damaged or locked by a password") from None
-    try:
-        for number in range(len(document)):
-            text = str(document[number].get_textpage().get_text_range()).replace("\r\n", "\n").strip()
-            yield f"[page {number + 1} of {len(document)}]\n{text or '(no text: see it with read_media)'}\n"
-    finally:
-        document.close()
+    with closing(document):
+        yield document
+
+
+def _text(page: Any) -> str:
+    return str(page.get_textpage().get_text_range()).replace("\r\n", "\n")
+
+
+def _picture(page: Any) -> bytes:
+    """A page as PNG, smaller than usual where it is larger than models take."""
+    sides = page.get_size()
+    scale = min(_SCALE, _LONGEST_SIDE / max(*sides, 1))
+    while len(picture := _png(page.render(scale=scale, rev_byteorder=True))) > _MOST_PICTURE:
+        scale *= 0.7
+    return picture
+
+
+def _png(bitmap: Any) -> bytes:
+    """A bitmap in RGB as PNG (RFC 2083): small enough here to need no imaging library."""
+    width, height, channels = bitmap.width, bitmap.height, bitmap.n_channels
+    pixels = bytes(bitmap.buffer)
+    rows = (pixels[at : at + width * channels] for at in range(0, height * bitmap.stride, bitmap.stride))
+    raw = b"".join(b"\0" + row for row in rows)
+    colour = {1: 0, 3: 2, 4: 6}[channels]
+
+    def chunk(name: bytes, body: bytes) -> bytes:
+        return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, colour, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(raw)) + chunk(b"IEND", b"")

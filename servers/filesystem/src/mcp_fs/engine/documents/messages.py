@@ -6,18 +6,32 @@ import email
 import email.policy
 import io
 import json
+import mimetypes
 import re
 from collections.abc import Iterator
-from email.message import MIMEPart
+from email.message import EmailMessage, Message, MIMEPart
 from typing import Any, BinaryIO, cast
 
-from mcp_fs.engine.documents.archives import Entry, Unreadable, held
+from mcp_fs.engine.documents.archives import Entry, held
 from mcp_fs.engine.documents.office import page_text
 
 __all__ = ["Mail", "Notebook"]
 
 _HEADERS = ("From", "To", "Cc", "Date", "Subject")
+_TEXTS = ("text/plain", "text/html")
+"""What a mail says, the better first."""
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+class _Forgiving(email.policy.EmailPolicy):
+    """Headers that the library stumbles over are as they are written, or not there if they say what a part is."""
+
+    def header_fetch_parse(self, name: str, value: str) -> Any:
+        try:
+            return super().header_fetch_parse(name, value)
+        except Exception:  # noqa: BLE001 - it has no end of them, and the rest of the mail is fine
+            written = "" if name.lower().startswith("content-") else value
+            return super().header_fetch_parse(name if not written else "Subject", written)
 
 
 class Mail:
@@ -27,19 +41,35 @@ class Mail:
 
     def __init__(self, file: BinaryIO) -> None:
         self._data = held(file).read()
-        self._message = email.message_from_bytes(self._data, policy=email.policy.default)
+        self._bodies: list[MIMEPart] = []
+        self._attached: list[MIMEPart] = []
+        self._message = cast("EmailMessage", email.message_from_bytes(self._data, policy=_Forgiving()))
+        self._sort(self._message, None)
+        if not self._bodies:
+            self._bodies = [part for part in self._attached if part.get_content_type() in _TEXTS][:1]
+
+    def _sort(self, part: MIMEPart, chosen: MIMEPart | None) -> None:
+        """Tell what the mail says from what comes with it; of texts that are alternatives `chosen` says it."""
+        if _is_several(part):
+            if chosen is None and part.get_content_subtype() in ("alternative", "related"):
+                texts = sorted(_texts(part), key=lambda text: _TEXTS.index(text.get_content_type()))
+                chosen = next(iter(texts), None)
+            for inner in part.iter_parts():
+                self._sort(inner, chosen)
+        elif not _is_text(part):
+            self._attached.append(part)
+        elif chosen is None or part is chosen:
+            self._bodies.append(part)
 
     def text(self) -> Iterator[str]:
         for name in _HEADERS:
             for value in self._message.get_all(name, []):
                 yield f"{name}: {str(value).strip()}\n"
-        yield "\n"
-        body = self._message.get_body(("plain", "html"))
-        if body is not None:
+        for body in self._bodies:
             text = _decoded(body)
             if body.get_content_type() == "text/html":
                 text = "".join(page_text(io.BytesIO(text.encode("utf-8", "replace"))))
-            yield text.replace("\r\n", "\n").rstrip("\n") + "\n"
+            yield "\n" + text.replace("\r\n", "\n").rstrip("\n") + "\n"
         attached = [entry for entry, _ in self.entries() if entry.name != self.OWN]
         if attached:
             yield "\n[attached]\n"
@@ -49,16 +79,44 @@ class Mail:
     def entries(self) -> Iterator[tuple[Entry, BinaryIO | None]]:
         yield Entry(self.OWN, self.OWN, len(self._data)), io.BytesIO(self._data)
         seen = {self.OWN}
-        for number, part in enumerate(self._message.walk()):
-            if part.is_multipart() or not (part.is_attachment() or part.get_filename()):
-                continue
+        for number, part in enumerate(self._attached, 1):
             # A name is the sender's: only its end is taken.
             name = re.split(r"[/\\]", part.get_filename() or "")[-1].strip("\0 .") or f"part{number}"
+            if not part.get_filename():
+                name += mimetypes.guess_extension(part.get_content_type()) or ""
             name = name if name not in seen else f"{number}-{name}"
             seen.add(name)
-            data = part.get_payload(decode=True)
-            content = data if isinstance(data, bytes) else b""
+            content = _content(part)
             yield Entry(name, name, len(content)), io.BytesIO(content)
+
+
+def _is_several(part: MIMEPart) -> bool:
+    return part.get_content_maintype() == "multipart" and part.is_multipart()
+
+
+def _is_text(part: MIMEPart) -> bool:
+    """Whether a part is there to be read, not to be saved."""
+    return part.get_content_type() in _TEXTS and not (part.is_attachment() or part.get_filename())
+
+
+def _texts(part: MIMEPart) -> Iterator[MIMEPart]:
+    for inner in part.iter_parts():
+        if _is_several(inner):
+            yield from _texts(inner)
+        elif _is_text(inner):
+            yield inner
+
+
+def _content(part: MIMEPart) -> bytes:
+    """What is attached as a file, as it would be saved: of a mail that is forwarded all of it."""
+    if part.is_multipart():
+        inner = cast("list[Message]", part.get_payload())
+        try:
+            return b"\n".join(one.as_bytes(policy=email.policy.compat32) for one in inner)
+        except UnicodeError:
+            return b"\n".join(one.as_string(policy=email.policy.compat32).encode("utf-8", "replace") for one in inner)
+    data = part.get_payload(decode=True)
+    return data if isinstance(data, bytes) else b""
 
 
 def _decoded(part: MIMEPart) -> str:
@@ -66,7 +124,7 @@ def _decoded(part: MIMEPart) -> str:
     raw = data if isinstance(data, bytes) else b""
     try:
         return raw.decode(part.get_content_charset("utf-8"), "replace")
-    except LookupError:
+    except (LookupError, UnicodeError):
         return raw.decode("utf-8", "replace")
 
 
@@ -78,17 +136,21 @@ class Notebook:
     def __init__(self, file: BinaryIO) -> None:
         self._data = held(file).read()
 
-    def text(self) -> Iterator[str]:
+    def text(self) -> list[str] | None:
+        """Its cells; None of what is no notebook as nbformat has it, such as one in the middle of a merge."""
         try:
-            book = json.loads(self._data)
-            cells: list[Any] = book["cells"] if "cells" in book else book["worksheets"][0]["cells"]
-            for number, cell in enumerate(cells, 1):
-                yield f"[cell {number}, {cell['cell_type']}]\n"
-                yield _ended(_joined(cell["source"] if "source" in cell else cell.get("input", "")))
-                for output in cell.get("outputs", []):
-                    yield from _output(output)
-        except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
-            raise Unreadable(f"is no notebook as nbformat has it: {type(error).__name__}") from None
+            return list(self._cells())
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
+            return None
+
+    def _cells(self) -> Iterator[str]:
+        book = json.loads(self._data)
+        cells: list[Any] = book["cells"] if "cells" in book else book["worksheets"][0]["cells"]
+        for number, cell in enumerate(cells, 1):
+            yield f"[cell {number}, {cell['cell_type']}]\n"
+            yield _ended(_joined(cell["source"] if "source" in cell else cell.get("input", "")))
+            for output in cell.get("outputs", []):
+                yield from _output(output)
 
     def entries(self) -> Iterator[tuple[Entry, BinaryIO | None]]:
         yield Entry(self.OWN, self.OWN, len(self._data)), io.BytesIO(self._data)
@@ -97,7 +159,7 @@ class Notebook:
 def _output(output: dict[str, Any]) -> Iterator[str]:
     kind = output.get("output_type")
     if kind in ("error", "pyerr"):
-        yield f"[error]\n{_ended(_COLOURS.sub('', chr(10).join(output.get('traceback', []))))}"
+        yield f"[error]\n{_ended(_COLOURS.sub('', chr(10).join(map(str, output.get('traceback') or []))))}"
         return
     data: dict[str, Any] = output.get("data", output)
     text = data.get("text/plain", data.get("text"))

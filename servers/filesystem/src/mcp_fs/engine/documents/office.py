@@ -15,6 +15,7 @@ from urllib.parse import unquote
 from xml.parsers import expat
 
 from mcp_fs.engine.documents.archives import Unreadable, Zip
+from mcp_fs.engine.documents.kinds import MOST_BYTES
 
 __all__ = ["book", "open_document", "page_text", "slides", "word"]
 
@@ -23,7 +24,8 @@ _MOST_PARTS = 8 * 1024 * 1024
 _HEADING = re.compile(r"(?:heading|titre|überschrift) ?(\d)|(title)$", re.IGNORECASE)
 # What is shown a second time for older programs, what was deleted, and codes of fields.
 _PASSED_OVER = frozenset({"Fallback", "delText", "instrText", "moveFrom", "tracked-changes", "binary-data"})
-_MOST_REPEATED = 100
+_MOST_CELLS, _MOST_ROWS = 16_384, 1_048_576
+"""In a sheet of any spreadsheet."""
 
 
 def _parser() -> expat.XMLParserType:
@@ -55,7 +57,8 @@ class _Lines:
         self._path: list[str] = []
         self._cells: list[list[str]] = []  # of each open cell its lines
         self._rows: list[list[str]] = []  # of each open row its cells
-        self._repeated: list[int] = []
+        self._repeated: list[int] = []  # how often each open row and cell stands there
+        self._left = MOST_BYTES
         self._paragraphs = self._texts = self._skipped = 0
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
@@ -87,7 +90,8 @@ class _Lines:
                 self._prefix = self._prefix or "- "
             case "tr" | "table-row":
                 self._rows.append([])
-            case "tc" | "table-cell":
+                self._repeated.append(int(given.get("number-rows-repeated", "1")))
+            case "tc" | "table-cell" | "covered-table-cell":
                 self._cells.append([])
                 self._repeated.append(int(given.get("number-columns-repeated", "1")))
             case "page" | "table" if "name" in given and not self._cells:
@@ -106,16 +110,16 @@ class _Lines:
                 self._paragraphs -= 1
             case "t":
                 self._texts -= 1
-            case "tc" | "table-cell":
-                cell = " ".join(filter(None, self._cells.pop()))
+            case "tc" | "table-cell" | "covered-table-cell":
+                cell, times = " ".join(filter(None, self._cells.pop())), self._repeated.pop()
                 if self._rows:
-                    self._rows[-1] += [cell] * min(self._repeated.pop(), _MOST_REPEATED)
+                    self._rows[-1] += [cell] * min(times, _MOST_CELLS - len(self._rows[-1]))
             case "tr" | "table-row":
-                row = self._rows.pop()
+                row, times = self._rows.pop(), self._repeated.pop()
                 while row and not row[-1]:
                     row.pop()
                 if row:
-                    self._put(" | ".join(row))
+                    self._put(" | ".join(row), times)
             case _:
                 pass
 
@@ -130,11 +134,14 @@ class _Lines:
                 self._put(self._prefix * bool(text) + text)
         self._prefix = ""
 
-    def _put(self, line: str) -> None:
+    def _put(self, line: str, times: int = 1) -> None:
         if self._cells:
             self._cells[-1].append(line.replace("\n", " "))
         else:
-            self.ready.append(line + "\n")
+            # Equal rows of a sheet are written once. One more than there is room for tells that the text is cut.
+            times = max(1, min(times, _MOST_ROWS, self._left // (len(line) + 1) + 1))
+            self._left = max(0, self._left - times * (len(line) + 1))
+            self.ready += [line + "\n"] * times
 
 
 def _xml_lines(stream: BinaryIO, *, all_text: bool) -> Iterator[str]:
@@ -174,7 +181,7 @@ def _elements(stream: BinaryIO | None) -> list[tuple[str, dict[str, str]]]:
 
 def word(file: Zip) -> Iterator[str]:
     """A document of ECMA-376: its body, then notes, comments, headers and footers."""
-    body = file.member("word/document.xml")
+    body = file.member(_main(file, "word/document.xml"))
     if body is None:
         raise Unreadable("is damaged: it has no text")
     yield from _xml_lines(body, all_text=False)
@@ -189,8 +196,8 @@ def word(file: Zip) -> Iterator[str]:
 
 def slides(file: Zip) -> Iterator[str]:
     """Slides of ECMA-376 in their order, each with its notes."""
-    targets = _related(file, "ppt/presentation.xml")
-    show = file.member("ppt/presentation.xml")
+    main = _main(file, "ppt/presentation.xml")
+    targets, show = _related(file, main), file.member(main)
     if show is None:
         raise Unreadable("is damaged: it has no slides")
     order = [targets.get(given.get("r:id", ""), "") for name, given in _elements(show) if name == "sldId"]
@@ -202,14 +209,19 @@ def slides(file: Zip) -> Iterator[str]:
                 yield "[notes]\n" * (part != name) + text + "\n" * bool(text)
 
 
-def _related(file: Zip, part: str) -> dict[str, str]:
-    """The parts that another refers to, by the names it has for them."""
+def _main(file: Zip, usual: str) -> str:
+    """The part that a package is about, which some programs name otherwise."""
+    return usual if usual in file.names() else _related(file, "", key="Type").get("officeDocument", usual)
+
+
+def _related(file: Zip, part: str, *, key: str = "Id") -> dict[str, str]:
+    """The parts that another, or the package, refers to: by the names it has for them, or by the end of their types."""
     folder, name = posixpath.split(part)
-    found = _elements(file.member(f"{folder}/_rels/{name}.rels"))
+    found = _elements(file.member(posixpath.join(folder, "_rels", f"{name}.rels")))
     return {
-        given["Id"]: posixpath.normpath(posixpath.join("/" + folder, given["Target"])).lstrip("/")
+        given[key].rpartition("/")[2]: posixpath.normpath(posixpath.join("/" + folder, given["Target"])).lstrip("/")
         for element, given in found
-        if element == "Relationship" and given.get("TargetMode") != "External" and {"Id", "Target"} <= given.keys()
+        if element == "Relationship" and given.get("TargetMode") != "External" and {key, "Target"} <= given.keys()
     }
 
 

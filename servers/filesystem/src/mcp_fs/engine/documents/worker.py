@@ -37,6 +37,7 @@ from mcp_fs.engine.documents.kinds import (
     FRAME,
     LABELS,
     MOST_BYTES,
+    PAGE_SECONDS,
     RANGE,
     SECONDS,
     TOO_LARGE,
@@ -44,6 +45,7 @@ from mcp_fs.engine.documents.kinds import (
     kind_of,
 )
 from mcp_fs.engine.documents.messages import Mail, Notebook
+from mcp_fs.engine.names import folded
 
 __all__ = ["main"]
 
@@ -123,7 +125,7 @@ def main() -> None:
     os.dup2(nowhere, 1)
     _limit()
     while (request := pipes.request()) is not None:
-        _timer(SECONDS)
+        _timer(PAGE_SECONDS if request["want"] == "page" else SECONDS)
         try:
             _answer(pipes, request)
         except TooLarge:
@@ -176,6 +178,11 @@ def _answer(pipes: _Pipes, request: dict[str, Any]) -> None:
     name: str = request["name"]
     file = cast("BinaryIO", io.BufferedReader(_Remote(pipes, request["size"]), _READ))
     parts: list[str] = request["path"]
+    if request["want"] == "page":
+        pages, shown = libraries.page(file, request["page"])
+        pipes.send(b"K", str(pages).encode())
+        pipes.content(b"B", shown)
+        return
     file, name, kind = unpacked(file, name)
     if request["want"] == "all":
         _send_all(pipes, file, name, kind, parts)
@@ -210,7 +217,12 @@ def _send(pipes: _Pipes, file: BinaryIO, name: str, kind: Kind | None) -> None:
         case "mail":
             texts = Mail(file).text()
         case "notebook":
-            texts = Notebook(file).text()
+            cells = Notebook(file).text()
+            if cells is None:
+                file.seek(0)
+                _send_bytes(pipes, file)
+                return
+            texts = cells
         case _:
             _send_bytes(pipes, file)
             return
@@ -253,43 +265,54 @@ def _member(archive: Archive, parts: list[str]) -> tuple[BinaryIO, str]:
 
 def _found(archive: Archive, parts: list[str]) -> tuple[tuple[BinaryIO, str, list[str]] | None, list[str]]:
     """What `parts` name in an archive: (content, name, what is left to go in it), or None for a folder of it."""
-    wanted = {"/".join(parts): list[str]()}
+    ways = [("/".join(parts), list[str]())]
     for number, part in enumerate(parts):
         if part.endswith("!") and len(part) > 1:
-            wanted.setdefault("/".join((*parts[:number], part[:-1])), parts[number + 1 :])
-    inside = "/".join((*parts, ""))
-    best: tuple[str, BinaryIO] | None = None
+            ways.append(("/".join((*parts[:number], part[:-1])), parts[number + 1 :]))
+    wanted = {folded(name): (name, rest) for name, rest in reversed(ways)}
+    inside = folded("/".join((*parts, "")))
+    best: tuple[tuple[int, bool], str, BinaryIO] | None = None
     is_folder = not parts
     names: list[str] = []
-    for entry, content in archive.entries():
-        is_folder = is_folder or entry.name.startswith(inside)
-        if entry.name in wanted:
-            if entry.link:
-                raise Missing(f"is a link in the archive ({entry.link}), which is not followed")
-            # The last of a name is the one that unpacking would leave, and the longest path is the nearest.
-            if content is not None and (best is None or len(entry.name) >= len(best[0])):
-                best = entry.name, content if isinstance(archive, Zip) else begun(content)
-        names.append(entry.name)
+    damage: Unreadable | None = None
+    try:
+        for entry, content in archive.entries():
+            name = folded(entry.name)
+            is_folder = is_folder or name.startswith(inside)
+            if name in wanted:
+                if entry.link:
+                    raise Missing(f"is a link in the archive ({entry.link}), which is not followed")
+                # The last of a name is the one that unpacking would leave, and the longest path is the nearest.
+                rank = len(name), entry.name == wanted[name][0]
+                if content is not None and (best is None or rank >= best[0]):
+                    best = rank, name, content if isinstance(archive, Zip) else begun(content)
+            names.append(entry.name)
+    except Unreadable as error:
+        damage = error  # what stands before it is whole
     if best is not None:
-        return (begun(best[1]), best[0].rpartition("/")[2], wanted[best[0]]), []
+        _, name, content = best
+        return (begun(content), name.rpartition("/")[2], wanted[name][1]), []
     if is_folder:
         return None, [*parts, ""]
-    near = [name for name in names if name.rpartition("/")[2] == parts[-1]][:3]
+    if damage is not None:
+        raise Missing(f"is not in what can be read of the archive, which {damage}")
+    near = [name for name in names if folded(name.rpartition("/")[2]) == folded(parts[-1])][:3]
     raise Missing("is not in the archive" + (f"; near it are {', '.join(near)}" if near else ""))
 
 
 def _listing(archive: Archive, folder: str) -> Iterator[str]:
+    folder = folded(folder)
     for number, (entry, _) in enumerate(archive.entries()):
         if number >= _MOST_LISTED:
             yield "[more are not listed]\n"
             return
-        if entry.name.startswith(folder.lstrip("/")) and (entry.is_file or entry.link):
+        if folded(entry.name).startswith(folder.lstrip("/")) and (entry.is_file or entry.link):
             yield _line(entry)
 
 
 def _line(entry: Entry) -> str:
     # A line of a listing stays one line, whatever a name holds.
-    shown = "".join(char if char.isprintable() else "?" for char in entry.name or entry.written)
+    shown = "".join(char if char.isprintable() or folded(char) == " " else "?" for char in entry.name or entry.written)
     if entry.link:
         return f"{shown}\tlink\n"
     return f"{shown}\t{entry.size:,}\n" if entry.name else f"{shown}\tnot readable: its path leads out, or is no text\n"
@@ -307,10 +330,15 @@ def _send_all(pipes: _Pipes, file: BinaryIO, name: str, kind: Kind | None, parts
         file, name = _member(archive, [*parts[: inner - 1], parts[inner - 1].removesuffix("!")])
         file, name, kind = unpacked(file, name)
         archive = _archive(file, kind)
-    folder, is_there = "/".join(parts[inner:]), False
+    folder, is_there = folded("/".join(parts[inner:])), False
     for entry, content in archive.entries():
         own = isinstance(archive, Mail | Notebook) and entry.name == archive.OWN and not folder
-        if content is None or not entry.name or own or (folder and not f"{entry.name}/".startswith(f"{folder}/")):
+        if (
+            content is None
+            or not entry.name
+            or own
+            or (folder and not folded(f"{entry.name}/").startswith(f"{folder}/"))
+        ):
             continue
         is_there = True
         pipes.content(b"M", "/".join((*parts[:inner], entry.name)).encode("utf-8", "replace"))
