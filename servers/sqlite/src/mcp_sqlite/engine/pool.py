@@ -6,19 +6,20 @@ behind a cancel, is killed: that bounds even the single opcodes SQLite never loo
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import logging
 import struct
 import subprocess
 import sys
+from collections import deque
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from typing import Any
+from contextlib import asynccontextmanager, suppress
+from typing import Any, cast
 
 import anyio
-from anyio.abc import Process, TaskGroup
-from anyio.streams.buffered import BufferedByteReceiveStream
+from anyio.abc import TaskGroup
 
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, TooLarge, Unavailable
 from mcp_batteries.executables import NO_WINDOW
@@ -28,6 +29,7 @@ __all__ = ["Pool", "Rest", "problem_of"]
 logger = logging.getLogger(__name__)
 
 _HEAD = struct.Struct(">I")
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 _LATE_SECONDS = 0.5
 """How long behind its deadline a worker may still say that the statement was stopped."""
 _CANCEL_SECONDS = 0.03
@@ -45,10 +47,11 @@ _LINGER_SECONDS = 5.0
 _CHANGES = ("back_up", "change", "export", "import")
 """What is not tried again when its worker died."""
 
-_GONE = (anyio.IncompleteRead, anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError)
-"""How a stream says that the process at its other end has ended."""
-
 _UNKNOWN = "Whether it was done is not known: look before you try again."
+
+
+class _Gone(Exception):
+    """Raised when the process at the other end of the pipes has ended."""
 
 
 class _Died(Unavailable):
@@ -71,47 +74,116 @@ _KINDS: dict[str, type[Problem]] = {
 }
 
 
-class _Worker:
-    def __init__(self, process: Process) -> None:
-        self.process = process
-        assert process.stdout is not None and process.stdin is not None
-        self._frames = BufferedByteReceiveStream(process.stdout)
-        self._requests = process.stdin
+class _Worker(asyncio.SubprocessProtocol, asyncio.Protocol):
+    """A process, and the frames it has sent.
+
+    What comes is taken in the event loop's own callback: a stream between would cost as much as all the rest.
+    """
+
+    _transport: asyncio.SubprocessTransport
+    _requests: asyncio.WriteTransport
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._data = bytearray()
+        self._frames: deque[bytes] = deque()
+        self._at_end = False
+        self._wake: asyncio.Future[None] | None = None
+        self._exited = asyncio.Event()
 
     @classmethod
     async def start(cls, options: Sequence[str]) -> _Worker:
         # -P: no module of the folder the host started us in.
         command = [sys.executable, "-P", "-m", "mcp_sqlite.worker", *options]
-        worker = cls(await anyio.open_process(command, stderr=subprocess.DEVNULL, creationflags=NO_WINDOW))
+        loop = asyncio.get_running_loop()
+        transport, worker = await loop.subprocess_exec(
+            cls, *command, stderr=subprocess.DEVNULL, creationflags=NO_WINDOW
+        )
+        worker._transport = transport
+        worker._requests = cast("asyncio.WriteTransport", transport.get_pipe_transport(0))
+        answers = cast("asyncio.ReadTransport", transport.get_pipe_transport(1))
+        answers.set_protocol(worker)  # the one between the pipe and `pipe_data_received` takes a turn of the loop
         try:
-            with anyio.fail_after(_START_SECONDS):
-                _checked(await worker.receive())
-        except (TimeoutError, *_GONE):
+            if (ready := await worker.receive(_START_SECONDS)) is not None:
+                _checked(ready)
+                return worker
+            raise _Gone
+        except _Gone:
             await worker.kill()
             raise _Died("SQLite's process did not start.", "Try again.") from None
         except BaseException:
             await worker.kill()
             raise
-        return worker
 
-    async def send(self, request: Mapping[str, Any]) -> None:
-        body = json.dumps(request, separators=(",", ":")).encode()
-        await self._requests.send(_HEAD.pack(len(body)) + body)
+    @property
+    def is_alive(self) -> bool:
+        return self._transport.get_returncode() is None
 
-    async def receive(self) -> dict[str, Any]:
-        """The next frame.
+    def send(self, request: Mapping[str, Any]) -> None:
+        """Let a request go; nothing where the process has ended."""
+        body = _encode(request).encode()
+        self._requests.write(_HEAD.pack(len(body)) + body)
+
+    async def receive(self, seconds: float) -> dict[str, Any] | None:
+        """The next frame; None if none comes within `seconds`.
 
         Raises:
-            anyio.IncompleteRead: the process has ended.
+            _Gone: the process has ended.
         """
-        size = _HEAD.unpack(await self._frames.receive_exactly(_HEAD.size))[0]
-        return json.loads(await self._frames.receive_exactly(size))
+        if not self._frames:
+            if self._at_end:
+                raise _Gone
+            self._wake = self._loop.create_future()
+            timer = self._loop.call_later(seconds, self._rouse)
+            try:
+                await self._wake
+            finally:
+                timer.cancel()
+                self._wake = None
+            if not self._frames:
+                if self._at_end:
+                    raise _Gone
+                return None
+        return json.loads(self._frames.popleft())
 
     async def kill(self) -> None:
         with anyio.CancelScope(shield=True):
-            if self.process.returncode is None:
-                self.process.kill()
-            await self.process.aclose()
+            if self.is_alive:
+                with suppress(ProcessLookupError):
+                    self._transport.kill()
+            for number in (0, 1):
+                if (pipe := self._transport.get_pipe_transport(number)) is not None:
+                    pipe.close()
+            await self._exited.wait()
+            self._transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        self._data += data
+        while len(self._data) >= _HEAD.size:
+            end = _HEAD.size + _HEAD.unpack_from(self._data)[0]
+            if len(self._data) < end:
+                return
+            self._frames.append(bytes(self._data[_HEAD.size : end]))
+            del self._data[:end]
+            self._rouse()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        self.data_received(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._at_end = True
+        self._rouse()
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        if fd == 1:
+            self.connection_lost(exc)
+
+    def process_exited(self) -> None:
+        self._exited.set()
+
+    def _rouse(self) -> None:
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
 
 
 class Pool:
@@ -139,7 +211,7 @@ class Pool:
     async def running(self) -> AsyncGenerator[None]:
         """Have a worker warm while the block lasts; no process outlives the last block."""
         if not self._blocks:
-            self._slots = anyio.Semaphore(self._most)
+            self._slots = anyio.Semaphore(self._most, fast_acquire=True)
             self._own_turns: dict[str, anyio.Lock] = {}
         async with anyio.create_task_group() as tasks:
             self._blocks.append(tasks)
@@ -219,6 +291,11 @@ class Pool:
         return self._idle.pop() if self._idle and not fresh else await _Worker.start(self._options)
 
     async def _turn(self, limit: float, until: float) -> None:
+        try:
+            self._slots.acquire_nowait()
+            return
+        except anyio.WouldBlock:
+            pass
         # Waiting for a worker is a part of the call's time.
         with anyio.move_on_after(until - anyio.current_time()):
             await self._slots.acquire()
@@ -231,14 +308,14 @@ class Pool:
         """Like `call`, always on the same worker while it lives: one that remembers."""
         async with self._own_turns.setdefault(owner, anyio.Lock()):
             worker = self._own.pop(owner, None)
-            if worker is None or worker.process.returncode is not None:
+            if worker is None or not worker.is_alive:
                 worker = await _Worker.start(self._options)
             try:
                 self._busy.add(worker)
                 return _checked(await self._ask(worker, request, seconds, seconds))
             finally:
                 self._busy.discard(worker)
-                if worker.process.returncode is None and self._blocks:
+                if worker.is_alive and self._blocks:
                     self._own[owner] = worker
                 else:
                     await worker.kill()
@@ -248,9 +325,9 @@ class Pool:
         answered = False
         changes = request["do"] in _CHANGES
         try:
-            with anyio.move_on_after(seconds + _LATE_SECONDS):
-                await worker.send({**request, "seconds": seconds})
-                frame = await worker.receive()
+            worker.send({**request, "seconds": seconds})
+            frame = await worker.receive(seconds + _LATE_SECONDS)
+            if frame is not None:
                 answered = True
                 return frame
             raise Unavailable(
@@ -260,7 +337,7 @@ class Pool:
         except anyio.get_cancelled_exc_class():
             answered = await self._interrupted(worker)
             raise
-        except _GONE:
+        except _Gone:
             raise _Died(
                 "SQLite's process ended in the middle of the statement.",
                 _UNKNOWN if changes else "Other calls still work.",
@@ -271,24 +348,24 @@ class Pool:
 
     async def _interrupted(self, worker: _Worker) -> bool:
         """Whether `worker` has stopped what it did, and can be used again."""
-        with anyio.CancelScope(shield=True), anyio.move_on_after(_CANCEL_SECONDS, shield=True):
+        until = anyio.current_time() + _CANCEL_SECONDS
+        with anyio.CancelScope(shield=True):
             try:
-                await worker.send({"cancel": True})
-                while not (await worker.receive()).get("end"):
-                    pass
-                return True
-            except _GONE:
-                return False
+                worker.send({"cancel": True})
+                while (frame := await worker.receive(until - anyio.current_time())) is not None:
+                    if frame.get("end"):
+                        return True
+            except _Gone:
+                pass
         return False
 
     async def _await_rest(self, worker: _Worker, rest: Rest, seconds: float) -> None:
         finished = False
         try:
-            with anyio.move_on_after(seconds + _LATE_SECONDS):
-                frame = await worker.receive()
+            if (frame := await worker.receive(seconds + _LATE_SECONDS)) is not None:
                 rest.stopped = frame["error"][1] if "error" in frame else frame.get("stopped")
                 finished = True
-        except _GONE:
+        except _Gone:
             pass
         finally:
             if not finished:
@@ -302,7 +379,7 @@ class Pool:
         if worker is None:
             return
         self._busy.discard(worker)
-        if worker.process.returncode is not None:
+        if not worker.is_alive:
             if self._blocks and not self._idle:
                 self._blocks[-1].start_soon(self._warm)
         elif self._blocks:

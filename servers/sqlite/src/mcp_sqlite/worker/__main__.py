@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
-import queue
 import sqlite3
 import struct
 import sys
@@ -16,21 +16,38 @@ from mcp_sqlite.worker.cells import Failure
 from mcp_sqlite.worker.connections import Connections, Interrupt, Part
 
 _HEAD = struct.Struct(">I")
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_STACK = 16 << 20
+"""Bytes of the second thread's, which are few where a system gives what it likes: SQLite parses by recursion."""
 
 
 def main() -> None:
     frames = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever prints can't reach the stream of frames
     interrupt = Interrupt()
-    requests: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-    threading.Thread(target=_read, args=(sys.stdin.buffer, requests, interrupt), daemon=True).start()
     parts: dict[str, Part] = json.loads(sys.argv[sys.argv.index("--parts") + 1]) if "--parts" in sys.argv else {}
     connections = Connections(interrupt, parts)
+    reading, working = threading.Lock(), threading.Lock()
 
     def send(frame: dict[str, Any]) -> None:
-        body = json.dumps(frame, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+        body = _encode(frame).encode("utf-8", "replace")
         frames.write(_HEAD.pack(len(body)) + body)
         frames.flush()
+
+    def serve() -> None:
+        # Two threads do this: who has read a request does it too, while the other hears of a cancel. Handing it over
+        # would cost as much as a small statement does.
+        try:
+            while True:
+                with reading:
+                    request = _next(sys.stdin.buffer, interrupt)
+                with working:
+                    try:
+                        send({**operations.run(connections, request, send), "end": True})
+                    except Failure as failure:
+                        send({"error": [failure.kind, failure.what, failure.fix], "end": True})
+        finally:
+            os._exit(1)  # one thread alone would not hear of a cancel
 
     try:
         if "--sqlite-vec" in sys.argv:
@@ -38,26 +55,24 @@ def main() -> None:
     except Failure as failure:
         send({"error": [failure.kind, failure.what, failure.fix]})
         return
+    gc.freeze()
     send({"ready": sqlite3.sqlite_version})
-    while True:
-        request = requests.get()
-        interrupt.start(request.pop("seconds"))
-        try:
-            send({**operations.run(connections, request, send), "end": True})
-        except Failure as failure:
-            send({"error": [failure.kind, failure.what, failure.fix], "end": True})
+    threading.stack_size(_STACK)
+    threading.Thread(target=serve, daemon=True).start()
+    serve()
 
 
-def _read(stream: BinaryIO, requests: queue.SimpleQueue[dict[str, Any]], interrupt: Interrupt) -> None:
+def _next(stream: BinaryIO, interrupt: Interrupt) -> dict[str, Any]:
+    """The next request, whose time has begun."""
     while head := stream.read(_HEAD.size):
         body = stream.read(_HEAD.unpack(head)[0]) if len(head) == _HEAD.size else b""
         if not body:
             break
         request = json.loads(body)
-        if request.get("cancel"):
-            interrupt.cancel()
-        else:
-            requests.put(request)
+        if not request.get("cancel"):
+            interrupt.start(request.pop("seconds"))
+            return request
+        interrupt.cancel()
     # Nobody is left to answer. A transaction under way was not acknowledged; SQLite rolls it back.
     os._exit(0)
 

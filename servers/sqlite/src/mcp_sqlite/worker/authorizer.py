@@ -305,7 +305,9 @@ def joined_closed(sql: str) -> str | None:
 
     SQLite does not ask the authorizer about columns of virtual tables that FULL JOIN ... USING merges with others.
     """
-    words = set(map(str.lower, re.findall(r"[^\W\d][\w$]*", sql))) if _FULL.search(sql) else set[str]()
+    if not _FULL.search(sql):
+        return None
+    words = set(map(str.lower, re.findall(r"[^\W\d][\w$]*", sql)))
     return next((name for name in closed_modules() if name in words), None)
 
 
