@@ -105,7 +105,9 @@ async def test_the_nearest_airport_is_told_as_issued_and_decoded(upstream: Upstr
         data: Any = result.structured_content
         decoded = dict(zip(data["decoded"]["names"], data["decoded"]["values"], strict=True))
         assert data["metar"].startswith("LSMD") and "taf" not in data and "no TAF" in text(result)
-        assert decoded["wind_direction"] == "variable" and decoded["wind_speed"] == 2 and decoded["wind_gusts"] is None
+        assert decoded["wind_direction"] == "variable" and decoded["wind_speed"] == 2
+        # Not unknown: the report would have them.
+        assert not decoded.keys() & {"wind_gusts", "weather"} and "unknown" not in text(result)
         assert decoded["visibility"] == "6+" and data["beside"][0].startswith("LSZH 8 km")
         assert 1 < data["distance_km"] < 6 and data["place"]["elevation_m"] == 424
         assert not any("47.42" in request for request in upstream.requests)
@@ -119,6 +121,16 @@ async def test_the_nearest_airport_is_told_as_issued_and_decoded(upstream: Upstr
         ):  # fmt: skip
             refused = await found.call_tool("get_metar", arguments)
             assert refused.is_error and words in text(refused), text(refused)
+
+
+async def test_gusts_and_weather_of_a_report_are_told_where_it_has_them(upstream: Upstream) -> None:
+    upstream.fail("/api/data/metar", change=lambda found: found["reports"][0].update(wgst=20, wxString="-SN"))
+    upstream.fail("/api/data/metar", change=lambda found: found["reports"][0].update(wgst="many"))
+    async with client(upstream) as found:
+        for place, gusts in (("KBHM", 20), ("LSZH", None)):
+            data: Any = (await found.call_tool("get_metar", {"place": place, "units": "nautical"})).structured_content
+            decoded = dict(zip(data["decoded"]["names"], data["decoded"]["values"], strict=True))
+            assert decoded["wind_gusts"] == gusts and decoded.get("weather") == ("-SN" if gusts else None)
 
 
 async def test_reports_that_are_old_or_broken_are_never_shown_as_new(upstream: Upstream) -> None:

@@ -19,6 +19,7 @@ AWC = ("NOAA Aviation Weather Center", "public domain")
 _KNOT = 1.852
 _MOST_BESIDE = 4
 _OLD = 2 * 3600
+_IF_ANY = {"wind_gusts": "wgst", "weather": "wxString"}
 _EARTH_KM = 6371.0
 
 
@@ -100,6 +101,8 @@ def _decoded(report: dict[str, Any], units: Units, zone: tzinfo, from_: Origin) 
     columns.append(("visibility", "statute miles", seen if isinstance(seen, str) else _number(seen)))
     columns.append(("weather", "", str(report["wxString"]) if report.get("wxString") else None))
     columns.append(("flight_category", "", str(report["fltCat"]) if report.get("fltCat") else None))
+    # A report without a group for gusts or for weather says that there were none.
+    columns = [column for column in columns if (theirs := _IF_ANY.get(column[0])) is None or report.get(theirs)]
     at = report.get("obsTime")
     return Reading(
         observed_at=stamp(at, zone) if isinstance(at, int | float) else None,
