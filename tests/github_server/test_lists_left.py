@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from github_server.oracle import Oracle
+from github_server.oracle.server import Reply, Seen
 from github_server.serving import EVERYTHING, call, served
-from github_server.world import SHA, issue
+from github_server.world import SHA, issue, sample
 
 O = {"repo": "octo/app"}  # noqa: E741 - it stands in every line
 
@@ -91,3 +92,25 @@ async def test_what_a_page_says_is_left_comes(
                 assert count <= left if word == "At least " else count >= left if word else count == left, (said, left)
                 assert word is None or not exact
                 assert word != "At least " or left - count < 100
+
+
+@pytest.mark.anyio
+async def test_a_search_ends_after_a_thousand_and_says_so(oracle: Oracle) -> None:
+    def respond(seen: Seen) -> Reply:
+        page = int(seen.query.get("page", 1))
+        link = f'<{oracle.url}/search/users?page={page + 1}>; rel="next"' if page < 10 else ""
+        found = {"total_count": 5000, "incomplete_results": False, "items": [sample("users/get-authenticated")] * 100}
+        return Reply(200, found, {"Link": link} if link else {})
+
+    oracle.respond("GET", "/search/users", respond)
+    cursor: dict[str, Any] = {}
+    shown = 0
+    async with served(oracle) as client:
+        while True:
+            found = await call(client, "search_github", kind="users", query="x", fields="login", limit=100, **cursor)
+            shown += len(found["rows"])
+            if "cursor" not in found:
+                break
+            assert found["note"] == f"At most {1000 - shown} more." and found["total"] == 5000
+            cursor = {"cursor": found["cursor"]}
+    assert shown == 1000 and found["note"].startswith("GitHub shows the first 1,000 of 5,000 only")

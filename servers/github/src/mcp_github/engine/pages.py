@@ -37,6 +37,8 @@ Getter = str | Callable[[Row], Any]
 
 _PAGES = 4
 """Of GitHub's for one of ours, where some of what it lists is not shown."""
+_SEARCHED = 1000
+"""Hits of a search that GitHub shows, however many there are."""
 _BODY = 1500
 """Characters of a text inside a list."""
 _CUT = " more characters]"
@@ -217,9 +219,13 @@ async def listing(
         break
     if note is None and "body" in columns:
         note = cut_note("body", (row[columns.index("body")] for row in rows))
+    reached = _SEARCHED if path.startswith("/search/") else total or 0
     if following:
-        left = _Left(total, pages, most, filtered=keep is not None)
+        left = _Left(total and min(total, reached), pages, most, filtered=keep is not None)
         note = " ".join(filter(None, [note, left.told(position, following, listed)])) or None
+    elif (total or 0) > reached:
+        told = f"GitHub shows the first {reached:,} of {total:,} only: search for something narrower."
+        note = " ".join(filter(None, [note, told]))
     return Listing(
         cursor=Cursor.encode("page", following, scope) if following else None,
         note=note,
