@@ -6,6 +6,7 @@ import json
 import os
 import random
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, get_args
 from urllib.parse import parse_qs, urlsplit
@@ -173,6 +174,43 @@ def test_a_file_that_makes_no_sense_is_left_alone(host: str, tmp_path: Path) -> 
         with pytest.raises(Unavailable):
             install(host, settings(), where)
         assert path.read_bytes() == broken
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_file_damaged_anywhere_is_left_alone_in_a_sentence(host: str, tmp_path: Path) -> None:
+    rng, where = random.Random(host), places(tmp_path)
+    path = where.file(host)
+    path.parent.mkdir(parents=True)
+    broken = ["mcp_servers = 1\n", '{"a\\x": 1}', '{"a\tb": 1}', '{"a":' * 5000]
+    for _ in range(100):
+        whole = existing(host)
+        at = rng.randrange(len(whole))
+        broken.append(
+            whole[:at] + rng.choice(["", '"', "}", ":", "\\", "\r\n", ",", "\0"]) + whole[at + rng.randrange(9) :]
+        )
+    for text in broken:
+        path.write_bytes(text.encode())
+        with suppress(Problem):
+            install(host, settings(), where)
+            uninstall(host, settings(), where)
+        assert path.read_bytes() == text.encode()
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n", "\r\n  other:\r\n    name: other\r\nGOOSE_MODEL: x\r\n"])
+def test_a_yaml_file_has_line_ends_of_windows_or_none(end: str, tmp_path: Path) -> None:
+    where = places(tmp_path)
+    path = where.file("goose")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(before := f"a: 1\r\nextensions:{end}".encode())
+    install("goose", settings(), where)
+    found = parsed("goose", path.read_bytes().decode())
+    assert (
+        found["extensions"]["fs"]["enabled"]
+        and found["a"] == 1
+        and ("other" in found["extensions"]) == ("other" in end)
+    )
+    uninstall("goose", settings(), where)
+    assert path.read_bytes() == before
 
 
 def test_nothing_is_taken_out_that_was_not_put_in(tmp_path: Path) -> None:

@@ -255,7 +255,10 @@ def _take_out(note: Path) -> Path:
 def _pieces(host: str, name: str, before: str, text: str, path: Path) -> Iterator[_Piece]:
     """What to insert into `before`, which is not empty, in the order of the places."""
     if host == "codex":
-        if name in _toml(before, path).get("mcp_servers", {}):
+        servers = _toml(before, path).get("mcp_servers", {})
+        if not isinstance(servers, dict):
+            raise Unavailable(f"{path} has something else under `mcp_servers`.", "Mend the file, then try again.")
+        if name in servers:
             raise _taken(name, path)
         yield _Piece(len(before), ("" if before.endswith("\n") else "\n") + f"\n{text}\n")
         return
@@ -308,7 +311,8 @@ class _Json:
         self.start = -1
         """The place behind the first brace."""
         plain: list[str] = []
-        depth, key = 0, ""
+        depth, key = 0, ""  # the key as it is written: what it spells is known once all is understood
+        spans: dict[str, int] = {}
         for found in self._TOKEN.finditer(text):
             token = found[0]
             if token.startswith(("//", "/*")) or token == _MARK:
@@ -319,25 +323,26 @@ class _Json:
                 if depth == 0:
                     self.start = found.end()
                 elif depth == 1 and plain[-1] == ":":
-                    self.members[key] = found.end()
+                    spans[key] = found.end()
                 depth += 1
             elif token in "}]":
                 depth -= 1
             elif depth == 1 and token.startswith('"') and plain[-1] in "{,":
-                key = cast("str", json.loads(token))
+                key = token
             plain.append(token)
         try:
             value = json.loads(" ".join(plain))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise Unavailable(f"{path} cannot be understood: {error}.", "Mend the file, then try again.") from None
         if not isinstance(value, dict):
             raise Unavailable(f"{path} does not hold an object.", "Mend the file, then try again.")
         self.value = cast("dict[str, Any]", value)
+        self.members |= {cast("str", json.loads(key)): at for key, at in spans.items()}
 
 
 def _in_yaml(name: str, before: str, text: str, path: Path) -> _Piece:
     lines = text.split("\n")
-    head = re.search(r"^\ufeff?extensions:[ \t]*(#[^\n]*)?\n", before, re.MULTILINE)
+    head = re.search(r"^\ufeff?extensions:[ \t]*(#[^\n]*)?(\r?\n|\Z)", before, re.MULTILINE)
     if head is None:
         if re.search(r"^\ufeff?extensions:", before, re.MULTILINE):
             raise Unavailable(
@@ -345,14 +350,14 @@ def _in_yaml(name: str, before: str, text: str, path: Path) -> _Piece:
             )
         return _Piece(len(before), ("" if before.endswith("\n") else "\n") + text + "\n")
     rest = before[head.end() :]
-    block = re.match(r"(?:[ \t]+[^\n]*\n?|[ \t]*#[^\n]*\n|\n)*", rest)
+    block = re.match(r"(?:[ \t]+[^\n]*\n?|[ \t]*#[^\n]*\n|\r?\n)*", rest)
     members = block[0] if block else ""
     indented = re.search(r"^([ \t]+)[^\s#]", members, re.MULTILINE)
     indent = indented[1] if indented else "  "
     if re.search(rf"^{indent}[\"']?{re.escape(name)}[\"']?:", members, re.MULTILINE):
         raise _taken(name, path)
     own = [indent + line[2:] if not line.startswith("    ") else indent * 2 + line[4:] for line in lines[1:]]
-    return _Piece(head.end(), "\n".join(own) + "\n")
+    return _Piece(head.end(), ("" if head[0].endswith("\n") else "\n") + "\n".join(own) + "\n")
 
 
 def _check(host: str, name: str, after: str, path: Path) -> None:
