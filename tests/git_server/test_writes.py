@@ -475,3 +475,25 @@ async def test_writing_is_closed_by_default(tmp_path: Path) -> None:
     with pytest.raises(Unavailable):
         async with serving(tmp_path / "missing"):
             pass
+
+
+@pytest.mark.anyio
+async def test_what_git_refuses_comes_with_the_next_move(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.git("branch", "taken")
+    async with serving(made.path, "--write") as asking:
+        for tool, arguments, words in (
+            ("edit_index", {"paths": ["nope"]}, "`get_status`"),
+            ("edit_index", {"patch": "hello"}, "Send a unified diff"),
+            ("create_branch", {"name": "taken"}, "`run_switch`"),
+            ("delete_ref", {"name": "main"}, "`run_switch`"),
+            ("delete_ref", {"name": "nope"}, "`list_refs`"),
+            ("run_stash", {"action": "pop"}, "kind=stashes"),
+        ):
+            said = await asking(tool, **arguments)
+            assert said.startswith("failed: ") and words in said, said
+        made.git("switch", "--quiet", "taken")
+        made.commit("more", {"b.txt": "b\n"})
+        made.git("switch", "--quiet", "main")
+        said = await asking("delete_ref", name="taken")
+        assert "Set `force`" in said and "branch -D" not in said

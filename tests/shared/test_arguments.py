@@ -174,3 +174,12 @@ def test_text_that_looks_like_json_stays_text() -> None:
 
 def test_surrogates_in_a_mistake_are_harmless() -> None:
     assert "�" in refusal(path="a", **{"\ud83d": 1})
+
+
+def test_a_wrong_name_beside_a_missing_argument_is_taken_for_that_one() -> None:
+    said = refusal(file="a.txt")
+    assert "there is no argument `file` (did you mean `path`?). Its" in said
+    said = refusal(place="a.txt", other="b")
+    assert "no argument `place`; there is no argument `other`; `path` is required (a string" in said
+    # A name that is little alike is no better than none.
+    assert "(did you mean" not in refusal(path="a", length=3)

@@ -6,7 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import Client
+from mcp.shared.exceptions import MCPError
 
+from mcp_batteries.settings import load
+from mcp_sqlite.server import build
+from mcp_sqlite.settings import Settings
 from sqlite.serving import make, served, text_of
 
 pytestmark = pytest.mark.anyio
@@ -167,3 +172,24 @@ async def test_a_check_that_damage_stops_tells_the_damage(tmp_path: Path, quick:
     path.write_bytes(whole[: len(whole) // 2])
     answer = await said(path, "run_check", quick=quick)
     assert answer.startswith("`a` has problems:") and "`run_check`" not in answer and "backup" in answer
+
+
+@pytest.mark.anyio
+async def test_every_mistake_is_answered_with_the_next_move(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.db")
+    async with Client(build(load(Settings, [str(path)]))) as client:
+        for tool, flag in (("write_rows", "--write"), ("edit_schema", "--ddl"), ("copy_to_file", "--files FOLDER")):
+            with pytest.raises(MCPError, match=f"`{tool}`: it is turned off. The operator .*`{flag}`"):
+                await client.call_tool(tool, {})
+        with pytest.raises(MCPError, match="There are: `list_tables`, `get_table`, "):
+            await client.call_tool("xyz", {})
+        with pytest.raises(MCPError) as caught:
+            await client.call_tool("list_rows", {})
+        assert "Did you mean" in str(caught.value) and "write" not in str(caught.value)
+    for tool, arguments, words in (
+        ("query_rows", {"sql": "SELECT id FROM t JOIN u ON t.id = u.id"}, "Write the table, or its alias, before it"),
+        ("query_rows", {"sql": "SELECT * FROM t WHERE"}, "write it to its end"),
+        ("query_rows", {"sql": "SELECT 'a"}, "a quote that is not closed"),
+        ("list_changes", {}, "Name some as `sqlite://app/orders`"),
+    ):
+        assert words in await said(path, tool, **arguments)

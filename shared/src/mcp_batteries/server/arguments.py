@@ -12,7 +12,7 @@ import difflib
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
@@ -107,13 +107,12 @@ def check_arguments(tool: str, model: type[BaseModel], schema: Schema, arguments
         Invalid: names every argument that is wrong, what was expected, and what was sent.
     """
     properties = cast("dict[str, Schema]", schema.get("properties", {}))
-    mistakes: list[str] = []
+    renamed = _renamed(arguments, properties)
+    unknown = [name for name in renamed if name not in properties]
+    mistakes = _misnamed(unknown, renamed, schema)
     given: dict[str, Any] = {}
-    for name, value in _renamed(arguments, properties).items():
+    for name, value in renamed.items():
         if name not in properties:
-            near = difflib.get_close_matches(name, properties, n=1)
-            hint = f" (did you mean `{near[0]}`?)" if near else ""
-            mistakes.append(f"there is no argument {quote(name)}{hint}")
             continue
         if value is None and _may_be_left_out(name, schema):
             continue
@@ -129,6 +128,20 @@ def check_arguments(tool: str, model: type[BaseModel], schema: Schema, arguments
             return {field.alias or name: getattr(checked, name) for name, field in fields}
     valid = ", ".join(f"`{name}`" for name in properties) or "none"
     raise Invalid(f"`{tool}` was not run: {'; '.join(dict.fromkeys(mistakes))}.", f"Its arguments are: {valid}.")
+
+
+def _misnamed(unknown: Sequence[str], members: Mapping[str, Any], schema: Schema) -> list[str]:
+    """What is to be said of names that are no arguments, and of required ones that are missing beside them."""
+    properties = cast("dict[str, Schema]", schema.get("properties", {}))
+    missing = [name for name in schema.get("required", ()) if name not in members] if unknown else []
+    mistakes: list[str] = []
+    for name in unknown:
+        near = difflib.get_close_matches(name, properties, n=1, cutoff=0.65)
+        if len(unknown) == len(missing) == 1:  # Whatever it is called, it can only be that one.
+            near = missing
+        mistakes.append(f"there is no argument {quote(name)}" + (f" (did you mean `{near[0]}`?)" if near else ""))
+        missing = [item for item in missing if item not in near]
+    return [*mistakes, *(f"`{name}` is required ({_expected(properties[name])})" for name in missing)]
 
 
 def _kinds(schema: Schema) -> set[Any]:
@@ -226,7 +239,9 @@ def _mistake(error: dict[str, Any], schema: Schema) -> str:
     if error["type"] == "missing":
         return f"`{where}` is required ({_expected(node)})"
     if error["type"] in ("value_error", "assertion_error"):
-        return f"`{where}`: {str(error['msg']).partition(', ')[2] or error['msg']}"
+        said, also, rest = (str(error["msg"]).partition(", ")[2] or str(error["msg"])).partition("; ")
+        sent = f", not {_shown(error['input'])}" if said.startswith("must be ") else ""
+        return f"`{where}`: {said}{sent}{also}{rest}"
     return f"`{where}` must be {_expected(node)}, not {_shown(error['input'])}"
 
 
@@ -273,7 +288,7 @@ def _expected(schema: Schema) -> str:
     if low is not None and high is not None:
         return f"{words} from {low} to {high}{unit}" if not unit else f"{words} of {low} to {high}{unit}"
     if low is not None:
-        return f"{words}, at least {low}{unit}"
+        return f"{words}, at least {low}{unit.removesuffix('s') if low == 1 else unit}"
     if high is not None:
         return f"{words}, at most {high}{unit}"
     return words

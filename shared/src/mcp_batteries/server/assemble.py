@@ -86,6 +86,10 @@ class ServerSettings(Protocol):
     def state_key_file(self) -> str | None: ...
 
 
+_READING = ("list", "get", "read", "find", "search", "query", "show", "describe")
+_MOST_NAMED = 40
+
+
 class Assembled(MCPServer[Any]):
     """An `MCPServer` made from rooms, with the change hub that serves its subscriptions."""
 
@@ -115,9 +119,7 @@ class Assembled(MCPServer[Any]):
         if name not in table and name in self.withheld:
             raise MCPError(INVALID_PARAMS, f"There is no tool {quote(name)}: it is turned off. {self.withheld[name]}")
         if name not in table:
-            near = " or ".join(f"`{item}`" for item in get_close_matches(name.lower(), [*table, *self.withheld], n=3))
-            fix = f"Did you mean {near}?" if near else "`tools/list` has those there are."
-            raise MCPError(INVALID_PARAMS, f"There is no tool {quote(name)}. {fix}")
+            raise MCPError(INVALID_PARAMS, f"There is no tool {quote(name)}. {self._instead_of(name, table)}")
         try:
             context = context or Context(mcp_server=self, subscriptions=self.hub.bus)
             return await table[name].run(arguments, context, convert_result=True)
@@ -126,6 +128,17 @@ class Assembled(MCPServer[Any]):
             return CallToolResult(
                 content=[TextContent(type="text", text=str(problem))], is_error=True, _meta=dict(problem.fields)
             )
+
+    def _instead_of(self, name: str, table: Mapping[str, Tool]) -> str:
+        """Which tools may have been meant; a model can't ask for the list, so without any all that there are."""
+        names = [*table, *self.withheld]
+        if name.lower().startswith(_READING):  # Who wants to read is led to nothing that changes things.
+            names = [item for item in names if item.startswith(_READING)]
+        near = " or ".join(f"`{item}`" for item in get_close_matches(name.lower(), names, n=3))
+        if near:
+            return f"Did you mean {near}?"
+        listed = [f"`{item}`" for item in table]
+        return f"There are: {', '.join(listed[:_MOST_NAMED])}{', ...' * (len(listed) > _MOST_NAMED)}."
 
     async def offer(self, tools: Sequence[StrictTool], instead_of: Collection[str] = ()) -> None:
         """Offer `tools`, as far as they are chosen, beside those the rooms declare; tell clients.

@@ -81,7 +81,7 @@ class Following:
     what: str = "resources"
     shows: str = ""
     instead: str = ""
-    uris: str = "URIs of resources. Default: your subscriptions."
+    uris: str = "URIs of resources. Needed unless the client subscribed to some."
     usual: Callable[[], Sequence[str]] = tuple
     open_world: bool = False
 
@@ -93,10 +93,12 @@ class ChangeTools:
     Args:
         hub: knows what changes.
         usual: the URIs that are followed when a client names none and is subscribed to none.
+        form: how such URIs are written, for a model, which can't ask for the list of resources.
     """
 
     hub: Hub
     usual: Callable[[], Sequence[str]] = tuple
+    form: str = ""
 
     async def list_changes(
         self,
@@ -110,7 +112,7 @@ class ChangeTools:
         if since is None:
             wanted = uris or self.hub.subscribed(request) or list(self.usual())
             if not wanted:
-                raise Invalid("There is nothing to follow.", "Name resources as `uris`; `resources/list` has some.")
+                raise Invalid("`uris` is empty, so there is nothing to follow.", self.form)
             name, follower = await followers.begin(owner, wanted)
             return Changes(_cursor(name, journal.mark()), following=wanted)
         try:
@@ -147,7 +149,8 @@ def change_tools(hub: Hub, following: Following) -> ChangeTools:
     kind = in_words_of({"list_changes": said}, {"uris": uris})(type("ChangeTools", (ChangeTools,), {}))
     adapt = renames(paths="uris", path="uris", cursor="since")
     tool("List changes", open_world=following.open_world, adapt=adapt)(kind.list_changes)
-    return kind(hub, following.usual)
+    form = following.uris.partition(". ")[0]
+    return kind(hub, following.usual, f"Name some {form[:1].lower()}{form[1:].rstrip('.')}.")
 
 
 def _cursor(name: str, after: int, until: int = 0, shown: int = 0) -> str:

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import Any, ClassVar, Protocol
 
 from mcp_batteries.server.assemble import Assembled, ServerSettings, assemble
+from mcp_batteries.server.declare import declarations
 from mcp_batteries.server.list_changes import Following
 from mcp_batteries.server.skills import SkillSource
 from mcp_batteries.sql.resources import Resources
@@ -43,7 +44,7 @@ def saved_queries(
 def assemble_sql(
     settings: SqlSettings,
     resources: Resources[Any, Any],
-    tools: Mapping[type[Room[Any, Any]], bool],
+    tools: Mapping[type[Room[Any, Any]], Mapping[str, bool]],
     rooms: Sequence[object],
     *,
     opens: Sequence[AbstractAsyncContextManager[Any]],
@@ -57,7 +58,7 @@ def assemble_sql(
     """The server of these rooms, and of the tools that saved queries become.
 
     Args:
-        tools: the rooms of tools, each with whether the operator has opened it.
+        tools: the rooms of tools, each with the flags that open it, and whether the operator has set them.
         rooms: all others.
         begin: which tool to begin with, for the model.
         tools_change: whether tools may come or go for other reasons than saved queries.
@@ -72,7 +73,7 @@ def assemble_sql(
     server = assemble(
         settings.COMMAND,
         settings,
-        rooms=[*(kind(policy, engine) for kind, is_open in tools.items() if is_open), *rooms],
+        rooms=[*(kind(policy, engine) for kind, flags in tools.items() if all(flags.values())), *rooms],
         opens=[*opens, *([saved] if saved else [])],
         sources=[watcher],
         follows=follows,
@@ -86,6 +87,11 @@ def assemble_sql(
             "were cut say how to go on."
         ),
     )
+    for kind, flags in tools.items():
+        if missing := [flag for flag, is_set in flags.items() if not is_set]:
+            how = f"The operator can start the server with `{' '.join(missing)}`."
+            names = (getattr(method, "__name__", "") for _, method in declarations(kind(policy, engine)))
+            server.withheld |= dict.fromkeys(names, how)
     if saved is not None:
         saved.server = server
     return server

@@ -26,6 +26,17 @@ _STEPS = frozenset({"pick", "p", "drop", "d", "fixup", "f", "squash", "s", "noop
 _MOST_LISTED = 20
 _ROW = 120
 _ASIDE = re.compile(r"^(?:hint|warning|<stdin>):|is not a valid attribute name")
+_MOVES = {
+    "pathspec .* did not match": "`get_status` has the files that changed, `list_files` those of a commit.",
+    "branch named .* already exists": "Choose another name, or go to that one with `run_switch`.",
+    "tag .* already exists": "Choose another name.",
+    "is not fully merged": "Set `force` to delete it all the same.",
+    "checked out at": "Go to another branch with `run_switch` first.",
+    "(?:branch|tag) '.*' not found": "`list_refs` has those there are.",
+    "No valid patches": "Send a unified diff, with its `---`, `+++` and `@@` lines.",
+    "patch (?:does not apply|failed)": "Make it from what `read_diff` shows now.",
+}
+"""What to do next, by what git says."""
 _FILTER = r"(^|[[:space:]])filter="
 
 
@@ -157,7 +168,9 @@ class Changes:
         words = " ".join(line.strip() for line in said.splitlines() if line and not _ASIDE.search(line))
         if not words:
             return self._nothing(change)
-        return Conflict(f"git: `{one_line(re.sub(r'^(fatal|error): ', '', words))[:400]}`.", "Nothing was changed.")
+        words = re.sub(r"^(fatal|error): | If you are sure you want to delete it, run '[^']*'", "", words).rstrip(".")
+        move = next((move for sign, move in _MOVES.items() if re.search(sign, words)), "")
+        return Conflict(f"git: `{one_line(words)[:400]}`.", f"Nothing was changed. {move}".rstrip())
 
     @staticmethod
     def _nothing(change: Change) -> Conflict:

@@ -106,6 +106,8 @@ def explained(failure: Failed, git: Git, repository: Repository, named: Revision
         listed = git.run(repository, ["for-each-ref", "--format=%(refname:short)", "--count=5000"], stop)
         near = difflib.get_close_matches(revision.text, listed.text.split(), n=3)
         fix = f"Did you mean {' or '.join(map(quote, near))}?" if near else "`list_refs` has branches and tags."
+        if revision.text.startswith("stash@"):
+            fix = "`list_refs` with kind=stashes has those there are."
         return NotFound(f"There is no revision {quote(revision.text)}.", fix)
     if "timed out" in failure.said:
         return failure

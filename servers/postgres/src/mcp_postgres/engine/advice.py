@@ -12,7 +12,7 @@ import anyio
 import psycopg
 
 from mcp_batteries.errors import Invalid, Problem, Refused, quote
-from mcp_batteries.sql.rows import size
+from mcp_batteries.sql.rows import count, size
 from mcp_postgres.engine.candidates import Compared, Index, compared, proposals
 from mcp_postgres.engine.connections import Session
 from mcp_postgres.engine.errors import problem
@@ -381,7 +381,7 @@ def _join(whole: Compared, part: Compared) -> None:
 
 def report(looked: Looked, found: Found) -> Report:
     """What is proposed for a workload."""
-    notes = [f"{len(looked.asked)} statements looked at, {found.tried} indexes {found.how}".rstrip()]
+    notes = [f"{count(len(looked.asked), 'statement')} looked at, {found.tried} indexes {found.how}".rstrip()]
     if looked.skipped:
         notes.append(f"{looked.skipped} more have no plan that can be looked at")
     if found.why:

@@ -158,6 +158,8 @@ def problem(error: psycopg.Error, database: str, *, before: int = 0) -> Problem:
             )
         case "22P02" if _ARRAY.search(primary):
             return Invalid(f"PostgreSQL says {said}{where}.", "One of the values of an array is `= ANY ($1)`.")
+        case "42702":
+            return Invalid(f"PostgreSQL says {said}{where}.", "Write the table, or its alias, before it: `o.id`.")
         case "42601" if "multiple commands" in primary:
             return Refused(f"One statement at a time: {said}.", "Send each by a call of its own.")
         case "53100" | "53200" | "53400" | "54000" | "54001" | "54011" | "54023":

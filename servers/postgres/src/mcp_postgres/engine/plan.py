@@ -55,7 +55,8 @@ async def explained(session: Session, wanted: PlanOf, *, analyze: bool) -> tuple
         if indexes:
             await session.value(f"SELECT {await hypopg_schema(session)}.hypopg_reset()::text")
     except psycopg.Error as error:
-        raise problem(error, statement.database.name) from error
+        ours = _PREPARE if generic and not analyze else explaining(analyze=analyze)
+        raise problem(error, statement.database.name, before=len(ours)) from error
     widths: list[int] = []
     lines = drawn(top["Plan"], widths)
     lines += [f"{word}: {top[word]} ms" for word in ("Planning Time", "Execution Time") if word in top]
@@ -73,19 +74,26 @@ async def plan_of(session: Session, statement: ReadStatement, *, analyze: bool =
     return await unjudged(session, statement, analyze=analyze, generic=generic)
 
 
+_PREPARE = "PREPARE mcp_plan AS "
+
+
+def explaining(*, analyze: bool) -> str:
+    """What stands before the statement that is explained."""
+    # In parentheses: nothing but a statement can follow, so what isn't analyzed can't be. VERBOSE says of every column
+    # whose it is.
+    return f"EXPLAIN ({'ANALYZE, BUFFERS, ' * analyze}VERBOSE, FORMAT JSON) "
+
+
 async def unjudged(
     session: Session, statement: ReadStatement, *, analyze: bool = False, generic: bool = False
 ) -> _Node:
     """The plan of a statement that was judged in this transaction, with names as it means them."""
-    # In parentheses: nothing but a statement can follow, so what isn't analyzed can't be. VERBOSE says of every column
-    # whose it is.
-    options = "ANALYZE, BUFFERS, VERBOSE, FORMAT JSON" if analyze else "VERBOSE, FORMAT JSON"
     if not generic:
-        (answer,) = await session.together((f"EXPLAIN ({options}) {statement.sql}", statement.parameters))
+        (answer,) = await session.together((explaining(analyze=analyze) + statement.sql, statement.parameters))
         await own_names(session)
         return _first(answer.first())
     await session.simple("SELECT pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', true)")
-    await session.together(("PREPARE mcp_plan AS " + statement.sql, ()))
+    await session.together((_PREPARE + statement.sql, ()))
     await own_names(session)
     try:
         count = await session.value(
@@ -93,7 +101,7 @@ async def unjudged(
         )
         values = f"({', '.join(['NULL'] * int(count or 0))})" if count and count != "0" else ""
         await their_names(session)
-        (answer,) = await session.together((f"EXPLAIN ({options}) EXECUTE mcp_plan{values}", ()))
+        (answer,) = await session.together((f"{explaining(analyze=analyze)}EXECUTE mcp_plan{values}", ()))
         await own_names(session)
         return _first(answer.first())
     finally:

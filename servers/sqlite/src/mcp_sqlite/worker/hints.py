@@ -106,6 +106,14 @@ def hint(database: Database, said: str, sql: str) -> str:
     return _meant(database, kind, name, bare)
 
 
+_MOVES = {
+    "ambiguous column name": "Write the table, or its alias, before it: `o.id`.",
+    "incomplete input": "The statement stops too early: write it to its end.",
+    "unrecognized token": "A text stands in '...': look for a quote that is not closed.",
+}
+"""What to do about an error that names nothing which could be spelled in another way."""
+
+
 def _meant(database: Database, kind: str, name: str, sql: str) -> str:
     if (kind.startswith('near "') and kind.endswith("syntax error")) or name == "syntax error":
         word = said_near[1] if (said_near := re.match('near "([^"]+)"', kind)) else ""
@@ -115,7 +123,7 @@ def _meant(database: Database, kind: str, name: str, sql: str) -> str:
     if kind == "no such function":
         return near(name, [str(row[0]) for row in database.own("SELECT DISTINCT name FROM pragma_function_list")])
     if kind not in ("no such table", "no such column"):
-        return ""
+        return _MOVES.get(kind, "")
     tables = schema.table_names(database)
     if kind == "no such table":
         return near(name.rpartition(".")[2], tables) or "`list_tables` and `get_table` tell the names."

@@ -102,7 +102,12 @@ def text_substitute(pattern: str, new: str, *, ignore_case: bool) -> Callable[[s
         between = re2.compile(f"(?m:{wide})".encode(), options).search if edged else None
     except re2.error as error:
         why = error.args[0].decode("utf-8", "replace") if error.args else "not understood"
-        raise Invalid(f"The regular expression {quote(pattern)} is not RE2 syntax: {why}.") from None
+        for ours in (f"(?m:{wide})", f"(?m:{classes(pattern)})"):
+            why = why.replace(ours, pattern)
+        raise Invalid(
+            f"The regular expression {quote(pattern)} is not RE2 syntax: {why}.",
+            "There are no look-arounds and no back-references; `by=text` replaces the text itself.",
+        ) from None
     # Python's `\\g<1>` and `\\g<name>` too, which models write before a digit.
     pieces = re.split(r"\\(?:g<(\w+)>|(\d|\\))", new)
     marks = [named or short for named, short in zip(pieces[1::3], pieces[2::3], strict=True)]
