@@ -15,7 +15,7 @@ from mcp_batteries.errors import Invalid, NotFound
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop, Stopped
 from mcp_fs.engine import folder_tree
 from mcp_fs.engine.folder_tree import list_tree
-from mcp_fs.engine.listing import Sort, list_folder
+from mcp_fs.engine.listing import Sort, list_folder, moment
 from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
 from mcp_fs.models import Entry
@@ -245,3 +245,14 @@ def test_a_folder_whose_entries_were_left_out_is_not_shown_empty(tmp_path: Path)
     assert list(tree.lines) == ["./", "a/ (1 folder, 1 left out)", "c/ (1 file)"]
     tree = list_tree(served(tmp_path).readable("."), Stop(), depth=2)
     assert "a/b/ (2 left out)" in tree.lines
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (0, "1970-01-01T00:00:00Z"), (-11_644_473_600.5, "1601-01-01T00:00:00Z"), (1e13, "out of the calendar"),
+        (-1e13, "out of the calendar"), (253_402_300_799.9, "9999-12-31T23:59:59Z"),
+    ],
+)  # fmt: skip
+def test_a_file_of_any_time_can_be_listed(seconds: float, told: str) -> None:
+    assert moment(seconds) == told

@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 from typing import Literal
 
 from mcp_batteries.errors import Problem
@@ -234,7 +234,11 @@ def _link_note(folder: Folder[Readable], name: str, note: str) -> str:
 
 def moment(seconds: float) -> str:
     """A time of the file system as UTC, to the second."""
-    return f"{datetime.fromtimestamp(int(seconds), UTC).replace(tzinfo=None).isoformat()}Z"
+    try:
+        # Windows's own function takes nothing before 1970.
+        return f"{(datetime(1970, 1, 1) + timedelta(seconds=int(seconds))).isoformat()}Z"
+    except OverflowError:
+        return "out of the calendar"  # One odd file is no reason to list none.
 
 
 def _rules(folder: Folder[Readable]) -> Rules:
