@@ -100,7 +100,7 @@ class Changes:
                     self._git.run(repository, change.words, stop, given=change.given, changes=True)
                 except Failed as failure:
                     # That it stopped at a conflict is an answer, not a failure.
-                    begun = under_way(self._git, repository, layout, stop) != was.doing
+                    begun = under_way(self._git, repository, layout, stop) != was.state.doing
                     if not begun and not _conflicts(look(self._git, repository, stop), was.state):
                         raise self._problem(failure, repository, change, stop) from None
                 if change.moves and self._oid(repository, change.moves, stop) == was_at:
@@ -111,8 +111,8 @@ class Changes:
                     return Answer(["done", f"git can't tell the state now: {failure}"])
 
     def _told(self, repository: Repository, layout: Layout, change: Change, was: Before, stop: Stop) -> Answer:
-        after = look(self._git, repository, stop)
-        doing = under_way(self._git, repository, layout, stop)
+        after = look(self._git, repository, stop, layout=layout)
+        doing = after.doing
         facts = [after.branch, *doing]
         lines: list[str] = []
         if after.oid != was.state.oid and after.oid[:1] != "(":
@@ -127,8 +127,8 @@ class Changes:
         numbers = len(after.entries) - len(conflicts)
         facts.append(counted(numbers, "other file") + " not committed" if numbers else "nothing else uncommitted")
         lines += change.then()
-        if was.doing and not doing and change.words[0] in ("reset", "switch"):
-            lines.append(f"not brought back by an undo: {was.doing[0]}")
+        if was.state.doing and not doing and change.words[0] in ("reset", "switch"):
+            lines.append(f"not brought back by an undo: {was.state.doing[0]}")
         if doing:
             facts.append("go on with `run_step`: continue or abort")
         if not doing or change.back in ("index", "files"):
@@ -146,7 +146,7 @@ class Changes:
         ways = was.ways(change.back, after, change.loses or (".",))
         if change.undo is not None:
             return [*change.undo, *(ways if change.undo and change.back == "carried" else [])]
-        if was.doing and change.back in ("soft", "commit all"):
+        if was.state.doing and change.back in ("soft", "commit all"):
             return [f"{call('run_reset', rev=was.head, mode='keep')} (to before it began)"]
         return ways
 

@@ -99,14 +99,16 @@ def log(git: Git, repository: Repository, wanted: Wanted, limit: int, cursor: st
     found = -ahead
     try:
         with git.pieces(repository, [*words, *(tips or starts), "--", *path], stop) as pieces:
-            for line in items(pieces, b"\n"):
+            lines = items(pieces, b"\n")
+            for line in lines:
                 graph, mark, fields = line.decode("utf-8", "replace").partition("\x01")
                 found += bool(mark)
                 oid, _, fields = fields.partition("\0")
                 if found == 1 and not tips and wanted.begins_at_its_tip:
                     tips = [oid]
-                # To the end, which is near: git that is left before it has to be killed.
-                if found > limit or (ahead and found < 1):
+                if found > limit:
+                    break
+                if ahead and found < 1:
                     continue
                 parts = fields.split("\0", 5)
                 drawn.append((graph, parts))
@@ -114,15 +116,21 @@ def log(git: Git, repository: Repository, wanted: Wanted, limit: int, cursor: st
                     name, date, author, refs, parents, subject = parts
                     names[oid] = name
                     seen.append([name, parents, date, clip(author, 40), clip(refs, 200), clip(subject, 200)])
+            for commit in seen:
+                # Git takes long to shorten a hash, and has most of these before it.
+                commit[1] = " ".join(names.get(oid) or oid[: len(commit[0])] for oid in commit[1].split())
+            # What all commits have alike is told once.
+            dates, authors = ({commit[at] for commit in seen} if len(seen) > 1 else set[str]() for at in (2, 3))
+            rows = [_row(graph, parts, len(dates) != 1, len(authors) != 1) for graph, parts in drawn]
+            # To the end, which came meanwhile: git that is left before it has to be killed.
+            for _ in lines:
+                pass
         more = None
         if found > limit:
             tips = tips or ([] if wanted.every else commits(git, repository, wanted.revision, stop))
             more = Cursor.encode("log", [skip + limit, 0, tips], wanted.scope)
     except Failed as failure:
         raise explained(failure, git, repository, wanted.revision, stop) from None
-    for commit in seen:
-        # Git takes long to shorten a hash, and has most of these before it.
-        commit[1] = " ".join(names.get(oid) or oid[: len(commit[0])] for oid in commit[1].split())
     found = max(found, 0)
     first, last = skip + 1, skip + min(found, limit)
     what = f"commits {first:,}-{last:,}" if found else "no more commits" if skip else "no commits"
@@ -132,11 +140,8 @@ def log(git: Git, repository: Repository, wanted: Wanted, limit: int, cursor: st
     if wanted.begins_at_its_tip and wanted.revision.text == "HEAD" and not skip:
         shown["uri"] = repository.uri("log")
     facts = [f"{what} of {where}" + (f", {wanted.place.display}" if path else "")]
-    # What all commits have alike is told once.
-    dates, authors = ({commit[at] for commit in seen} if len(seen) > 1 else set[str]() for at in (2, 3))
     facts += [f"all of {date}" for date in dates if len(dates) == 1]
     facts += [f"all by {one_line(author)}" for author in authors if len(authors) == 1]
-    rows = [_row(graph, parts, len(dates) != 1, len(authors) != 1) for graph, parts in drawn]
     return Answer(facts, rows, more, shown)
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from mcp_batteries.executables import NO_WINDOW
 from mcp_batteries.limits import Stop
 from mcp_git import config
 from mcp_git.engine.installed import Failed, Installed
-from mcp_git.engine.process import Pipe, end, limit_memory, unnamed
+from mcp_git.engine.process import Pipe, end, limit_memory, start, unnamed
 from mcp_git.engine.shadows import Shadow, Shadows
 from mcp_git.layout import Layout
 from mcp_git.policy import Policy, Repository
@@ -20,6 +18,10 @@ __all__ = ["Failed", "Git", "Output"]
 
 _MOST_OUTPUT = 64 * 1024 * 1024
 _MOST_SAID = 16_000
+_MATCH_NOTHING = frozenset(
+    {"cat-file", "for-each-ref", "log", "ls-files", "ls-tree", "merge-base", "rev-list", "rev-parse", "status"}
+)
+_PATTERNS = ("--author=", "--grep=", "-G")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,8 @@ class Git:
         """
         layout = layout or self.layout(repository, changes=changes)
         shadow, environment = self._shadows.environment(layout)
+        if _matches_nothing(words):
+            environment.pop("LC_CTYPE")
         if beside:
             environment |= {"GIT_INDEX_FILE": f"{beside}/index", "GIT_OBJECT_DIRECTORY": f"{beside}/objects"}
             environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = config.in_quotes(layout.objects)
@@ -182,18 +186,14 @@ class Git:
                 reads = files.enter_context(unnamed(scratch))
                 reads.write(given)
                 reads.seek(0)
-            process = subprocess.Popen(
-                [self.installed.program, *words],
-                cwd=layout.work_tree or layout.git_dir,
-                env=environment,
-                stdin=reads or subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=said,
-                bufsize=0,
-                # A session of its own has no terminal where somebody could be asked; a group is made sooner.
-                start_new_session=hears is not None,
-                process_group=None if hears else 0,
-                creationflags=NO_WINDOW,
+            process = start(
+                self.installed.program,
+                words,
+                layout.work_tree or layout.git_dir,
+                environment,
+                reads=reads,
+                said=said,
+                apart=hears is not None,
             )
             assert process.stdout is not None
             pipe, ended = Pipe(process.stdout), False
@@ -212,8 +212,8 @@ class Git:
             try:
                 limit_memory(process.pid)
                 yield found(), text
-                if ended and process.wait() not in fine:
-                    raise Failed(text(), process.returncode)
+                if ended and (code := process.wait()) not in fine:
+                    raise Failed(text(), code)
             finally:
                 end(process)
                 pipe.leave()
@@ -254,6 +254,11 @@ class Git:
 
     def _shadow(self, repository: Repository) -> Shadow:
         return self._shadows.environment(self.layout(repository))[0]
+
+
+def _matches_nothing(words: Sequence[str]) -> bool:
+    """Whether git needs no locale, which takes long to load, as only regular expressions have to do with one."""
+    return words[0] in _MATCH_NOTHING and not any(word.startswith(_PATTERNS) or "{/" in word for word in words)
 
 
 def _without(said: bytes, shadow: Shadow, layout: Layout, scratch: str) -> str:

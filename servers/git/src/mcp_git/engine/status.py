@@ -27,6 +27,7 @@ class State:
     Attributes:
         head: the branch, or the hash of a detached HEAD.
         entries: the two letters of `git status --short`, and the path, behind an earlier path and ` -> `.
+        doing: what is under way.
     """
 
     oid: str = ""
@@ -36,6 +37,7 @@ class State:
     behind: int = 0
     stashes: int = 0
     entries: list[tuple[str, bytes, bytes]] = field(default_factory=list[tuple[str, bytes, bytes]])
+    doing: Sequence[str] = ()
 
     @property
     def branch(self) -> str:
@@ -52,11 +54,13 @@ class State:
 def look(
     git: Git, repository: Repository, stop: Stop, place: Place | None = None, layout: Layout | None = None
 ) -> State:
-    """Run `git status`."""
+    """Run `git status`, and see meanwhile what is under way."""
+    layout = layout or git.layout(repository)
     words = ["status", "--porcelain=v2", "--branch", "--show-stash", "-z", "--ignore-submodules=dirty"]
     state = State()
     words += ["--", *([place.path] if place and place.path else [])]
     with git.pieces(repository, words, stop, layout=layout) as pieces:
+        state.doing = under_way(git, repository, layout, stop)
         listed = items(pieces)
         for item in listed:
             _take(state, item, listed)
@@ -106,11 +110,11 @@ def status(git: Git, repository: Repository, place: Place, limit: int, stop: Sto
         where = f"bare repository{configured}, HEAD is {one_line(head) or 'detached'}"
         return Answer([where, "there is no work tree here"])
     state = look(git, repository, stop, place, layout)
-    facts = [state.branch, *under_way(git, repository, layout, stop)]
+    facts = [state.branch, *state.doing]
     numbers = _numbers(entry[0] for entry in state.entries)
     clean = f"{place.display} is clean" if place.path else "clean"
     facts.append(", ".join(f"{number:,} {what}" for what, number in numbers.items()) or clean)
-    if "in conflict" in numbers and any(what.startswith("rebase") for what in facts[1:]):
+    if "in conflict" in numbers and any(what.startswith("rebase") for what in state.doing):
         facts.append("there rev=`:2` is the new base and `:3` the commit put on it")
     if state.stashes:
         facts.append(counted(state.stashes, "stash"))

@@ -17,7 +17,7 @@ from typing import Literal
 from mcp_batteries.errors import Conflict, quote
 from mcp_batteries.limits import Stop
 from mcp_git.engine.program import Failed, Git
-from mcp_git.engine.status import State, is_conflict, look, under_way
+from mcp_git.engine.status import State, is_conflict, look
 from mcp_git.layout import Layout
 from mcp_git.names import shown
 from mcp_git.policy import Repository, Revision
@@ -44,13 +44,11 @@ class Before:
     """How it was.
 
     Attributes:
-        doing: what was under way.
         index: the tree of what was staged; empty where that was what HEAD has, or in a conflict.
         files: the tree of the tracked files; empty where none differed, or where they can't be lost.
     """
 
     state: State
-    doing: Sequence[str]
     index: str = ""
     files: str = ""
     _folder: str = field(default="", repr=False)
@@ -93,7 +91,11 @@ class Before:
             return [self._reset("soft"), unstage] if self.index else [self._reset("mixed")]
         found = [self._reset(back)] * (moved and back in ("keep", "soft", "mixed", "hard"))
         if back == "files" or (self.files and (back == "hard" or (back in ("keep", "carried") and not carried))):
-            if list(paths) == ["."] and not self.doing and any(is_conflict(letters) for letters, _, _ in after.entries):
+            if (
+                list(paths) == ["."]
+                and not self.state.doing
+                and any(is_conflict(letters) for letters, _, _ in after.entries)
+            ):
                 found = [self._reset("hard")]  # A file that is in conflict is not written over.
             files = call("run_restore", **named, rev=self.files or self.head)
             return (
@@ -114,12 +116,12 @@ def before(git: Git, repository: Repository, layout: Layout, loses: bool, stop: 
     Args:
         loses: whether what is not committed may go.
     """
-    state, doing = look(git, repository, stop), under_way(git, repository, layout, stop)
+    state = look(git, repository, stop, layout=layout)
     letters = [letters for letters, _, _ in state.entries if letters != "??"]
     staged = any(two[0] != " " for two in letters) and not any(map(is_conflict, letters))
     index = os.path.join(layout.git_dir, "index")
     if not os.path.exists(index) or not (staged or (loses and letters)):
-        yield Before(state, doing)
+        yield Before(state)
         return
     with tempfile.TemporaryDirectory(dir=git.installed.scratch) as folder:
         os.mkdir(os.path.join(folder, "objects"))
@@ -136,7 +138,7 @@ def before(git: Git, repository: Repository, layout: Layout, loses: bool, stop: 
         except Failed as failure:
             fix = "Commit it, or put it aside with `run_stash`, first."
             raise Conflict(f"What is not committed can't be kept: {failure}", fix) from None
-        yield Before(state, doing, in_index, in_files, folder)
+        yield Before(state, in_index, in_files, folder)
 
 
 def staged_since(git: Git, repository: Repository, was: Before, stop: Stop) -> list[str]:
