@@ -9,9 +9,10 @@ import pytest
 
 from git_server.made import Made
 from git_server.serving import Asking, serving
-from mcp_batteries.errors import Unavailable
+from mcp_batteries.errors import Invalid, Unavailable
 from mcp_batteries.settings import load
 from mcp_batteries.testing.docs import snapshot
+from mcp_git.engine.runs import refuse_foreign
 from mcp_git.engine.shadows import _link_on_windows
 from mcp_git.server import build
 from mcp_git.settings import Settings
@@ -308,3 +309,18 @@ async def test_the_subject_is_seen_behind_many_refs(tmp_path: Path) -> None:
         row = (await asking("list_commits")).splitlines()[1]
         assert "The subject that tells what was done" in row and re.search(r"\(\*main, .*\b\d+ more\)", row), row
         assert len(row.encode()) < 90
+
+
+@pytest.mark.parametrize(
+    "pattern", ["[(?]x", "[]()?]", "[^](?]", "[[:digit:](?]", r"\(?", r"\\\(?x", r"a\\d", r"[\\d]", "[a](b)?"]
+)
+def test_a_pattern_that_posix_knows_is_taken(pattern: str) -> None:
+    refuse_foreign(pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(?:a)", r"\d", r"\\\d", r"[\d.]+", r"[^\D]", r"a\\(?i)", "[a](?:b)", r"\[(?:b)", r"[[:digit:]\d]"]
+)
+def test_a_pattern_of_another_language_is_refused(pattern: str) -> None:
+    with pytest.raises(Invalid, match=r"has no `(?:\(\?|\\[dD])`"):
+        refuse_foreign(pattern)

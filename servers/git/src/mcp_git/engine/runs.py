@@ -24,6 +24,9 @@ __all__ = [
     "refuse_foreign",
 ]
 
+_TOKEN = re.compile(r"\[\^?\]?(?:\[([:.=]).*?\1\]|[^\]])*\]|\\.|\(\?|.", re.DOTALL)
+"""A bracket expression, in which a group is no group, or what stands outside of one."""
+_FOREIGN = re.compile(r"\(\?|\[?(?:\\\\|[^\\]|\\[^dD])*?(\\[dD])")
 _HASH = re.compile(r"\^?[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 EMPTY_TREES = {40: "4b825dc642cb6eb9a060e54bf8d69288fbee4904"}
@@ -77,9 +80,10 @@ def refuse_foreign(pattern: str) -> None:
     Raises:
         Invalid: it has.
     """
-    if found := re.search(r"(?<!\\)(?:\\\\)*(\\[dD]|\(\?)", pattern):
-        fix = "Write `[0-9]` for a digit, and groups without `?`."
-        raise Invalid(f"A POSIX regular expression has no `{found[1]}`.", fix)
+    for token in _TOKEN.finditer(pattern):
+        if found := _FOREIGN.match(token[0]):
+            fix = "Write `[0-9]` for a digit, and groups without `?`."
+            raise Invalid(f"A POSIX regular expression has no `{found[1] or found[0]}`.", fix)
 
 
 def commits(git: Git, repository: Repository, revision: Revision | Range, stop: Stop) -> list[str]:
