@@ -64,6 +64,25 @@ async def test_rows_of_a_table_written_anew_are_shown_before_and_after() -> None
     assert base.rows("SELECT * FROM price") == [(1, "7", 3), (2, "8", 4)]
 
 
+async def test_a_dry_run_tells_whose_rows_are_lost_and_shows_no_others() -> None:
+    base = make()
+    base.run("CREATE TABLE whole (id integer); CREATE TABLE part () INHERITS (whole)", "owner")
+    base.run("INSERT INTO whole VALUES (1); INSERT INTO part VALUES (2)", "owner")
+    async with inside("--write", "--ddl", f"app={base.url('owner')}") as wire:
+
+        async def tried(sql: str) -> str:
+            return text_of(await wire.call("edit_schema", sql=sql, dry_run=True))
+
+        said = await tried("DELETE FROM whole")
+        assert re.search(r'public\.whole: \["id"\]\n- \[1\]\n(?!-)', said), said
+        assert re.search(r'public\.part: \["id"\]\n- \[2\]\n(?!-)', said), said
+        for sql in ("TRUNCATE whole", "WITH d AS (DELETE FROM whole RETURNING id) SELECT id FROM d"):
+            assert "-- rows: no statement brings back" in await tried(sql), sql
+        said = await tried("CREATE TABLE copy AS SELECT * FROM whole; CREATE MATERIALIZED VIEW sight AS TABLE whole")
+        assert "1. CREATE TABLE AS: 2 rows\n2. CREATE MATERIALIZED VIEW: 2 rows\n" in said, said
+        assert "-- rows" not in said
+
+
 async def test_a_rehearsal_tells_all_and_leaves_nothing() -> None:
     base = make()
     base.run(AUDIT, "owner")

@@ -199,7 +199,7 @@ class _Work:
             await session.simple("ROLLBACK TO SAVEPOINT mcp_before")
             back += await self.effects.back()
         only_tried = isinstance(self.wanted, Writes) and self.wanted.role is not None
-        if not only_tried and any(step.rows and step.what != "SELECT" for step in steps):
+        if not only_tried and (self.effects.changes_rows or any(step.what == "TRUNCATE TABLE" for step in steps)):
             back.append("-- rows: no statement brings back what was there; copy the table before, or use a backup")
         await session.simple("ROLLBACK")
         return Change(steps, dry_run, told, samples, findings, back)
@@ -275,7 +275,8 @@ class _Work:
             writer = Lines(columns_of(answer), _CELL)
             row = answer.first()
             return Step(done, detail=writer.line(row).strip() if row else "")
-        return Step(done)
+        # PostgreSQL tells of what makes a table of a query as of that query.
+        return Step(tag, answer.count) if done.startswith("SELECT ") else Step(done)
 
     async def _tag(self, part: ReadStatement, head: str) -> str:
         """What PostgreSQL calls the statement."""

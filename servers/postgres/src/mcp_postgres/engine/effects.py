@@ -137,6 +137,8 @@ class Effects:
     """What gives the others their old names."""
     files: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
     rows: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+    changes_rows: bool = False
+    """Whether rows of a table that was there changed."""
     locks: dict[tuple[str, str], float] = field(default_factory=dict[tuple[str, str], float])
     """When each was taken, at the earliest: as its statement began."""
 
@@ -176,6 +178,7 @@ class Effects:
             for oid, (_, file, bytes_) in self.files.items()
             if oid in files and bytes_ is not None and files[oid][1] != file
         ]
+        lasting = {str(what) for oid, (what, *_) in files.items() if oid in self.files}
         touched, read = list[str](), list[str]()
         for table, numbers in (await self._json(_ROWS)).items():
             made, changed, gone, looked = (
@@ -185,6 +188,7 @@ class Effects:
                 f"{number:,} {word}" for number, word in ((made, "in"), (changed, "changed"), (gone, "out")) if number
             ]
             touched += [f"{table}: {', '.join(said)}"] if said else []
+            self.changes_rows |= bool(said) and f"table {table}" in lasting
             read += [f"{table}: {count(looked, 'row')}"] if looked > 0 and f"table {table}" in there else []
         found = [
             ("Locks, each until the end:", locks),
@@ -213,9 +217,9 @@ class Effects:
         # Rows that were locked only, for a foreign key, are there still.
         locked = {table: await self._locked(table, numbers) for table in changed}
         anew = [names for names in await self._anew() if names[1] not in changed][: _SAMPLED - len(changed)]
-        is_now = {table: await self._quickly(f"SELECT * FROM {table} LIMIT {_SHOWN}") for _, table in anew}
+        is_now = {table: await self._quickly(f"SELECT * FROM ONLY {table} LIMIT {_SHOWN}") for _, table in anew}
         await session.simple(f"ROLLBACK TO SAVEPOINT {keep}")
-        was = {table: await self._quickly(f"SELECT * FROM {name} LIMIT {_SHOWN}") for name, table in anew}
+        was = {table: await self._quickly(f"SELECT * FROM ONLY {name} LIMIT {_SHOWN}") for name, table in anew}
         # A row that a rolled back transaction changed still says so.
         before = {table: await self._some(table, "xmax", numbers, locked[table]) for table in changed}
         return [
@@ -244,12 +248,13 @@ class Effects:
 
     async def _some(self, table: str, mark: str, numbers: str, without: str = "{}") -> tuple[Sequence[str], str]:
         """Some rows that one of these transactions wrote, or that it took away; none where that takes long."""
-        sql = f"SELECT * FROM {table} WHERE {mark}::text = ANY ($1::text[]) AND ctid <> ALL ($2::tid[]) LIMIT {_SHOWN}"
+        which = f"{mark}::text = ANY ($1::text[]) AND ctid <> ALL ($2::tid[])"
+        sql = f"SELECT * FROM ONLY {table} WHERE {which} LIMIT {_SHOWN}"
         names, rows = await self._quickly(sql, numbers, without)
         return names, "".join(sorted(rows))
 
     async def _locked(self, table: str, numbers: str) -> str:
-        sql = f"SELECT ctid::text FROM {table} WHERE xmax::text = ANY ($1::text[]) LIMIT 1000"
+        sql = f"SELECT ctid::text FROM ONLY {table} WHERE xmax::text = ANY ($1::text[]) LIMIT 1000"
         return "{" + ",".join(f'"{json.loads(row)[0]}"' for row in (await self._quickly(sql, numbers))[1]) + "}"
 
     async def _quickly(self, sql: str, *values: str) -> tuple[Sequence[str], list[str]]:
