@@ -1,0 +1,114 @@
+"""What the work alone takes, without a server: a process asked over pipes, one row of PostgreSQL, 1 KB on the disk.
+
+    python tests/benchmarks/floors.py
+
+A server adds its own call to that, the first row of `small_calls.py`. On a busy machine compare nothing.
+"""
+
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+
+from bench_postgres import ONE, SCHEMA, make  # noqa: E402
+from driver import middle  # noqa: E402
+
+ECHO = [sys.executable, "-c", "import os\nwhile data := os.read(0, 65536): os.write(1, data)"]
+QUESTION = b"x" * 250
+COUNT = 1000
+
+
+class Answered(asyncio.SubprocessProtocol):
+    """Tells `waiting` of what a process says."""
+
+    waiting: asyncio.Future[None]
+
+    def __init__(self) -> None:
+        self.ended = asyncio.Event()
+
+    def process_exited(self) -> None:
+        self.ended.set()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        self.waiting.set_result(None)
+
+
+def show(name: str, times: list[float]) -> None:
+    print(f"{name:46}{1000 * middle(times):8.3f} ms")
+
+
+def timed(work: Callable[[], object]) -> list[float]:
+    times: list[float] = []
+    for _ in range(COUNT):
+        begun = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - begun)
+    return times
+
+
+async def awaited() -> list[float]:
+    loop, times = asyncio.get_running_loop(), list[float]()
+    transport, answered = await loop.subprocess_exec(Answered, *ECHO, stderr=None)
+    requests = transport.get_pipe_transport(0)
+    assert isinstance(requests, asyncio.WriteTransport)
+    for _ in range(COUNT):
+        begun = time.perf_counter()
+        answered.waiting = loop.create_future()
+        requests.write(QUESTION)
+        await answered.waiting
+        times.append(time.perf_counter() - begun)
+    transport.kill()
+    await answered.ended.wait()
+    transport.close()
+    return times
+
+
+async def rows(url: str) -> list[float]:
+    times: list[float] = []
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True, prepare_threshold=None) as database:
+        for _ in range(COUNT):
+            begun = time.perf_counter()
+            await (await database.execute(ONE)).fetchall()
+            times.append(time.perf_counter() - begun)
+    return times
+
+
+def write(folder: str, *, flushes: bool) -> None:
+    file = os.open(f"{folder}/new", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    os.write(file, QUESTION * 4)
+    if flushes:
+        os.fsync(file)
+    os.close(file)
+    os.rename(f"{folder}/new", f"{folder}/file")
+    if flushes:
+        above = os.open(folder, os.O_RDONLY)
+        os.fsync(above)
+        os.close(above)
+
+
+def main() -> None:
+    with subprocess.Popen(ECHO, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as echo:
+        assert echo.stdin and echo.stdout
+        into, out = echo.stdin.fileno(), echo.stdout.fileno()
+        show("a process, blocking", timed(lambda: (os.write(into, QUESTION), os.read(out, 65536))))
+        echo.stdin.close()
+    show("a process, event loop", asyncio.run(awaited()))
+    url = make(SCHEMA).url()
+    with psycopg.connect(url, autocommit=True, prepare_threshold=None) as database:
+        show("one row of PostgreSQL, blocking", timed(lambda: database.execute(ONE).fetchall()))
+    show("one row of PostgreSQL, event loop", asyncio.run(rows(url)))
+    with tempfile.TemporaryDirectory() as folder:
+        show("1 KB by renaming", timed(lambda: write(folder, flushes=False)))
+        show("1 KB by renaming, file and folder flushed", timed(lambda: write(folder, flushes=True)))
+
+
+if __name__ == "__main__":
+    main()
