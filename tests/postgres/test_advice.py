@@ -60,3 +60,44 @@ async def test_what_cannot_be_tried_is_said() -> None:
         assert "CREATE INDEX" not in said
         said = text_of(await wire.call("explain_query", sql="SELECT * FROM big WHERE random() < 0.5 AND k * 2 = 8"))
         assert "CREATE INDEX ON big ((k * 2));" in said
+
+
+_FILL = (
+    "INSERT INTO big SELECT g, g % 3000, CASE WHEN g % 100 < 96 THEN 'done' ELSE 'r' || g % 700 END"
+    " FROM generate_series(1, 30000) g"
+)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (_FILL,),
+        (_FILL, "VACUUM big"),
+        ("ANALYZE", _FILL),
+        ("INSERT INTO big VALUES (0, 0, 'done')", "ANALYZE", _FILL),
+        ("INSERT INTO big SELECT 0, 0, 'done' FROM generate_series(1, 30000)", "ANALYZE", "DELETE FROM big", _FILL),
+    ],
+)
+async def test_of_a_table_with_lying_statistics_a_whole_sample_tells(steps: tuple[str, ...]) -> None:
+    base = make("CREATE TABLE big (id integer, k integer, state text)")
+    for step in steps:
+        base.run(step)
+    async with inside(f"app={base.url()}") as wire:
+        for sql, best in {
+            "SELECT * FROM big WHERE k = 7": ["CREATE INDEX ON big (k);"],
+            "SELECT * FROM big WHERE state = 'r396'": ["CREATE INDEX ON big (state);"],
+        }.items():
+            said = text_of(await wire.call("explain_query", sql=sql))
+            assert proposed(said) == best and "Run `ANALYZE big;` first" in said, f"{sql}: {said}"
+        base.run("VACUUM ANALYZE big")
+        assert "ANALYZE" not in text_of(await wire.call("explain_query", sql="SELECT * FROM big WHERE k = 7"))
+
+
+async def test_a_merge_that_ends_early_is_no_walk_along_an_index() -> None:
+    base = make(
+        "CREATE TABLE small AS SELECT g AS k FROM generate_series(1, 200) g; CREATE TABLE big AS SELECT g / 20 AS k,"
+        " 'n' || g AS name FROM generate_series(1, 30000) g; ANALYZE"
+    )
+    async with inside(f"app={base.url()}") as wire:
+        said = text_of(await wire.call("explain_query", sql="SELECT name FROM small JOIN big ON big.k = small.k"))
+        assert proposed(said)[:1] and "big (k)" in proposed(said)[0], said

@@ -50,6 +50,7 @@ class Looked:
     Attributes:
         skipped: how many statements have no plan.
         cannot: why nothing can be tried; empty where it can.
+        unknown: tables that PostgreSQL's statistics tell nothing true of, each with the reason.
         schema: hypopg's, as SQL spells it.
     """
 
@@ -59,7 +60,12 @@ class Looked:
     needed: Mapping[str, Collection[str]]
     skipped: int = 0
     cannot: str = ""
+    unknown: Sequence[tuple[str, str]] = ()
     schema: str | None = None
+
+    def first(self) -> list[str]:
+        """What has to be done before a plan can be believed."""
+        return [f"Run `ANALYZE {table};` first, plans are guesses without: {why}." for table, why in self.unknown]
 
 
 @dataclass(frozen=True)
@@ -216,15 +222,19 @@ async def _propose(session: Session, looked: Looked, found: Mapping[tuple[str, s
         looked.candidates += [each[place] for each in lists if place < len(each)]
     del looked.candidates[_MOST:]
     looked.needed = needed
+    looked.unknown = [(table.shown, table.unknown) for table in looked.tables if table.unknown]
     if not looked.candidates:
         return
-    looked.schema = await hypopg_schema(session)
-    if looked.schema is None and session.role.standby:
-        looked.cannot = _STANDBY
-    elif looked.schema is None and not await session.value(
+    cannot = _STANDBY if session.role.standby else ""
+    if not cannot and not await session.value(
         "SELECT 1::text WHERE has_database_privilege(current_database(), 'TEMPORARY')"
     ):
-        looked.cannot = _NO_ROOM
+        cannot = _NO_ROOM
+    # hypopg asks the planner, who knows by statistics alone; a sample has statistics of its own.
+    if cannot or not looked.unknown:
+        looked.schema = await hypopg_schema(session)
+    if looked.schema is None:
+        looked.cannot = cannot
 
 
 async def _plan(session: Session, item: Asked, *, strict: bool) -> Node:
@@ -265,6 +275,7 @@ async def advised(opened: AbstractAsyncContextManager[Session], looked: Looked, 
 
 async def _chosen(trial: Trial, asked: Sequence[Asked], candidates: Sequence[Index], limit: int, until: float) -> Found:
     made = await trial.offer(candidates)
+    tried = len(made)
     before = await trial.plans([])
 
     def cost(plans: Sequence[Node]) -> float:
@@ -294,10 +305,10 @@ async def _chosen(trial: Trial, asked: Sequence[Asked], candidates: Sequence[Ind
         plans = await trial.plans(chosen)
         chosen = [index for index in chosen if index in _used(trial, plans)]
     if not chosen or cost(plans) > min(_WORTH * base, base - _LEAST):
-        return Found(tried=len(made), how=trial.how)
+        return Found(tried=tried, how=trial.how)
     costs = [(was["Total Cost"], plan["Total Cost"]) for was, plan in zip(before, plans, strict=True) if was and plan]
     lines = [_drawn(trial, plan) for plan in plans if plan]
-    return Found([(index, await trial.size(index)) for index in chosen], costs, lines, len(made), trial.how)
+    return Found([(index, await trial.size(index)) for index in chosen], costs, lines, tried, trial.how)
 
 
 async def _needed(trial: Trial, cost: Any, chosen: list[Index], base: float, limit: int) -> list[Index]:
@@ -338,7 +349,10 @@ def _walks(trial: Trial, plan: Node) -> list[tuple[float, Index]]:
             below = next(child for child in children if child["Parent Relationship"] == "Outer")
             more = below["Total Cost"] - node["Total Cost"]
             found += [(more, index) for index in _walked(trial, below, thinned=False)][:1]
-        stack += [(child, kind == "Limit" or (ended and kind in _FLOWING)) for child in children]
+        for child in children:
+            # A merge ends with the shorter of its two lists, and is counted as cheaper than to read the longer.
+            merged = kind == "Merge Join" and node["Total Cost"] < child["Total Cost"]
+            stack.append((child, kind == "Limit" or merged or (ended and kind in _FLOWING)))
     return found
 
 
@@ -384,10 +398,11 @@ def report(looked: Looked, found: Found) -> Report:
     notes = [f"{count(len(looked.asked), 'statement')} looked at, {found.tried} indexes {found.how}".rstrip()]
     if looked.skipped:
         notes.append(f"{looked.skipped} more have no plan that can be looked at")
+    first = [("Before all others:", [f"- {line}" for line in looked.first()])] if looked.unknown else []
     if found.why:
-        return Report([(f"No index was tried: {found.why}", [])], notes)
+        return Report([*first, (f"No index was tried: {found.why}", [])], notes)
     if not found.indexes:
-        return Report([("No index tried makes these statements much cheaper.", [])], notes)
+        return Report([*first, ("No index tried makes these statements much cheaper.", [])], notes)
     costs = zip(looked.asked, found.costs, strict=False)
     lines = [f"- CREATE INDEX ON {index.on()}; about {size(bytes_)}" for index, bytes_ in found.indexes]
     effect = [
@@ -395,4 +410,4 @@ def report(looked: Looked, found: Found) -> Report:
         for item, (before, after) in costs
         if after < before
     ]
-    return Report([("Indexes, what helps most first:", lines), ("Cost with all of them:", effect)], notes)
+    return Report([*first, ("Indexes, what helps most first:", lines), ("Cost with all of them:", effect)], notes)

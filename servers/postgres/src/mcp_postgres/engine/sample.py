@@ -30,6 +30,9 @@ Node = dict[str, Any]
 _PAGES = 600
 _BYTES = 16_000_000
 _MOST_PARTS = 64
+_MOST_ROWS = 200_000
+_CHANGED, _CHANGED_PART = 50, 0.2
+"""Rows, and their part of a table, whose change makes its statistics old; autovacuum's are 50 and 0.1."""
 _TABLES = f"""
 WITH found AS (SELECT DISTINCT coalesce(pg_partition_root(c.oid), c.oid) AS oid
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -41,6 +44,8 @@ SELECT coalesce(json_agg(json_build_object('schema', n.nspname, 'name', c.relnam
     'parts', (SELECT json_agg(json_build_object('schema', pn.nspname, 'name', p.relname,
             'spelled', format('%I.%I', pn.nspname, p.relname), 'parent', pp.relname, 'key', pg_get_partkeydef(p.oid),
             'bound', pg_get_expr(p.relpartbound, p.oid), 'leaf', p.relkind IN ('r', 'm'), 'rows', p.reltuples,
+            'counted', p.relpages, 'changed', pg_stat_get_mod_since_analyze(p.oid), 'known', EXISTS (SELECT 1 FROM
+            pg_stats k WHERE (k.schemaname, k.tablename) = (pn.nspname, p.relname)),
             'pages', pg_relation_size(p.oid) / current_setting('block_size')::int, 'bytes', pg_table_size(p.oid),
             'visible', p.relallvisible > p.relpages / 2) ORDER BY x.level, p.relname)
         FROM (SELECT c.oid AS relid, NULL::oid AS parentrelid, 0 AS level WHERE c.relkind <> 'p'
@@ -88,6 +93,19 @@ class Table:
     @property
     def pages(self) -> int:
         return sum(part["pages"] for part in self.parts)
+
+    @property
+    def unknown(self) -> str:
+        """Why PostgreSQL's statistics do not tell what is in it; empty where they may."""
+        parts = [part for part in self.parts if part["leaf"] and part["pages"] and not self.secured]
+        if any(not part["known"] for part in parts):
+            return "there are no statistics of its columns"
+        changed = sum(part["changed"] for part in parts)
+        if changed > _CHANGED + _CHANGED_PART * sum(max(part["rows"], 0) for part in parts):
+            return f"{changed:,} of its rows changed since the last ANALYZE"
+        # What is not counted, as after a crash and on a standby, shows by the size.
+        counted = sum(part["counted"] for part in parts)
+        return "it grew much since the last ANALYZE" if self.pages > 2 * counted + _CHANGED else ""
 
     def names(self) -> set[tuple[str, str]]:
         """Schema and name of the table, and of its parts."""
@@ -230,7 +248,7 @@ class Sample:
         return int(int(found or 0) / min(1.0, _PAGES / max(table.pages, 1)))
 
     async def _copy(self, table: Table, needed: Collection[str]) -> None:
-        size, rows = sum(part["bytes"] for part in table.parts), sum(max(part["rows"], 0) for part in table.parts)
+        size = sum(part["bytes"] for part in table.parts)
         share = min(1.0, _PAGES / max(table.pages, 1))
         # What lies beside the table is large: only what is asked for is copied.
         toasted = size > 1.5 * table.pages * 8192 + 1_000_000
@@ -248,7 +266,10 @@ class Sample:
             if part["parent"] is None and (rest := [c["name"] for c in table.columns if c["name"] not in taken]):
                 free = ", ".join(f"ALTER {name} DROP NOT NULL" for name in rest)
                 await self._run(f"ALTER TABLE pg_temp.{_quoted(part['name'])} {free}")
-        most = int(min(200_000, _BYTES * rows / max(size, 1) if rows else 20_000)) + 1
+        # The rows that were counted lay in the pages that were counted: there may be others by now.
+        known = [part for part in table.parts if part["rows"] > 0 and part["counted"]]
+        rows = sum(part["rows"] for part in known) / max(sum(part["counted"] for part in known), 1) * table.pages
+        most = int(min(_MOST_ROWS, _BYTES * rows / size if rows else 20_000)) + 1 if toasted else _MOST_ROWS
         for part in table.parts:
             if part["leaf"] and part["pages"]:
                 await self._fill(part, taken, share, most)

@@ -271,10 +271,10 @@ class Engine:
             return plan, await looked_at(session, [(statement, 1.0)], strict=False, plans=[top])
 
         plan, looked = await self._helped(statement.database, statement.sql, self.within(statement.database, look))
-        if looked is None or not looked.candidates:
+        if looked is None:
             return plan
         found = await self._advised(statement.database, looked, limit=5)
-        return replace(plan, findings=[*plan.findings, *found.lines()])
+        return replace(plan, findings=[*plan.findings, *looked.first(), *found.lines()])
 
     async def _advised(self, database: Database, looked: Looked, *, limit: int) -> Found:
         first, seconds = opening(self.limits, write=looked.schema is None), self.limits.seconds
