@@ -22,7 +22,7 @@ from mcp_fs.engine.files.handles import Folder
 from mcp_fs.engine.files.read import LineIndex, Part, read_part
 from mcp_fs.engine.folder_tree import list_tree
 from mcp_fs.engine.replace import Substitution, replace_in_files
-from mcp_fs.engine.search import candidates
+from mcp_fs.engine.search import candidates, ripgrep
 from mcp_fs.engine.search import opened as opened_module
 from mcp_fs.engine.search.contents import search
 from mcp_fs.engine.search.find import find
@@ -31,6 +31,7 @@ from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.search.regex import byte_search, line_search, text_substitute
 from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
+from mcp_fs.models import Matches
 from mcp_fs.tools.search import SearchTools
 
 
@@ -523,3 +524,16 @@ def test_newest_first_says_when(tmp_path: Path) -> None:
     lines = find([top], "*.txt", Stop(), newest_first=True).text().splitlines()
     assert lines[1:] == ["new.txt\t1970-01-02T00:00:00Z", "old.txt\t1970-01-01T00:00:00Z"]
     assert find([top], "*.txt", Stop()).text().splitlines()[1:] == ["new.txt", "old.txt"]
+
+
+@pytest.mark.parametrize("program", [None, ripgrep.command()])
+def test_a_folder_that_is_served_in_another_is_searched_once(tmp_path: Path, program: str | None) -> None:
+    names = [f"{folder}{number:03}.txt" for folder in ("", "in/", "in/deep/") for number in range(450)]
+    fill(tmp_path, dict.fromkeys(names, "needle\n"))
+    policy = served(tmp_path, tmp_path / "in")
+    starts = policy.search_roots(".")
+    assert find(starts, "*.txt", Stop(), limit=1000).total == len(names)
+    answer = search(starts, Query("needle", files_only=True), None, Stop(), program)
+    assert isinstance(answer, Matches) and answer.total == (len(names), len(names), False)
+    assert find([policy.readable(str(tmp_path))], "*.txt", Stop()).total == len(names)
+    assert "/in/" in find(starts, "in/", Stop()).text()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
 from mcp_batteries.errors import Problem, reason
@@ -17,6 +17,7 @@ from mcp_fs.engine.files.handles import Folder, open_folder
 from mcp_fs.engine.marks import away_among, hidden_among
 from mcp_fs.engine.search.ignore import Rules
 from mcp_fs.models import is_one_line
+from mcp_fs.paths import split
 from mcp_fs.policy import Readable
 
 __all__ = [
@@ -32,6 +33,8 @@ __all__ = [
     "spoken",
     "visited",
     "walk",
+    "walked_apart",
+    "without",
 ]
 
 WALK_SECONDS = 30.0
@@ -202,6 +205,20 @@ def walk(
         if opened is None:
             return
         folder, parts, rules = opened
+
+
+def without(visit: Visit, apart: Set[tuple[str, ...]]) -> Visit:
+    """`visit`, after which the folders `apart`, by their names below the start, are not walked."""
+    if apart:
+        visit.folders = [name for name in visit.folders if (*visit.parts, name) not in apart]
+    return visit
+
+
+def walked_apart(starts: Sequence[Readable], start: Readable) -> frozenset[tuple[str, ...]]:
+    """Those of `starts` that lie below `start`, by their names below it: what is in them would be told twice."""
+    above = split(os.path.join(start.root.real, *start.parts))
+    paths = [split(os.path.join(other.root.real, *other.parts)) for other in starts]
+    return frozenset(path[len(above) :] for path in paths if len(path) > len(above) and path[: len(above)] == above)
 
 
 def _first(

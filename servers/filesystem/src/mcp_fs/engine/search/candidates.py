@@ -22,7 +22,7 @@ from mcp_fs.engine.search.opened import File
 from mcp_fs.engine.search.prefilter import byte_pattern, wide_pattern
 from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.search.selection import Chooser, bare_names, chooser, choosers
-from mcp_fs.engine.walk import AWAY, Sight, Skipped, Visit, order, shown, spoken, walk
+from mcp_fs.engine.walk import AWAY, Sight, Skipped, Visit, order, shown, spoken, walk, walked_apart, without
 from mcp_fs.policy import Readable
 
 __all__ = ["Candidates", "Position"]
@@ -106,7 +106,9 @@ class Candidates:
                 yield File((), start)
             return
         own = _OWN_FILES if self._program else None
+        apart = walked_apart(self._starts, start)
         for visit in walk(start, self._query.wanted, self._stop, self._skipped, after):
+            without(visit, apart)
             for file in self._visited(visit):
                 if own is not None and (own := own - 1) < 0:
                     hinted = self._hinted(start, file.parts)
@@ -165,7 +167,9 @@ class Candidates:
         found, unread = told
         for path in unread:
             self._skipped.add("permission denied", shown(top, path))
-        return self._opened(top, sorted((p for p in found if order(p) >= order(begin)), key=order), sight)
+        apart = walked_apart(self._starts, start)
+        found = [p for p in found if order(p) >= order(begin) and not any(p[: len(a)] == a for a in apart)]
+        return self._opened(top, sorted(found, key=order), sight)
 
     def _opened(self, top: Readable, found: list[tuple[str, ...]], sight: Sight) -> Iterator[File]:
         for parts in found:

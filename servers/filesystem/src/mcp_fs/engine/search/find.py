@@ -9,7 +9,7 @@ from mcp_batteries.limits import Cursor, Stop
 from mcp_batteries.progress import tell
 from mcp_fs.engine.listing import moment
 from mcp_fs.engine.search.selection import choosers
-from mcp_fs.engine.walk import Filter, Skipped, Visit, order, page_bytes, shown, walk
+from mcp_fs.engine.walk import Filter, Skipped, Visit, order, page_bytes, shown, walk, walked_apart, without
 from mcp_fs.models import FoundFiles
 from mcp_fs.policy import Readable
 
@@ -54,10 +54,12 @@ def find(
         nonlocal total, kept
         for number, start in enumerate(starts):
             chooses = meant[number]
+            apart = walked_apart(starts, start)
             for visit in walk(start, wanted, stop, skipped):
                 tell(total, None, f"{total:,} found")
                 prefix = "/".join((*visit.parts, ""))
                 names = visit.folders if glob.endswith("/") else visit.files
+                without(visit, apart)
                 for name in [name for name in names if chooses(prefix + name)]:
                     total += 1
                     if kept > limit and not newest_first:
