@@ -2,8 +2,8 @@
 
     python tests/benchmarks/bench_postgres.py [--quick] [--only peers|notices]
 
-Peers are `@modelcontextprotocol/server-postgres` of npm and `postgres-mcp` of PyPI, whose requirements are locked and
-overridden in `postgres-mcp.txt`.
+Peers are `@modelcontextprotocol/server-postgres` and `@bytebase/dbhub` of npm, `toolbox-server` and `postgres-mcp` of
+PyPI; the requirements of the last are locked and overridden in `postgres-mcp.txt`.
 Everybody is asked over stdio, in turns, for the same rows of the same PostgreSQL, the wheel's, on loopback.
 """
 
@@ -17,16 +17,19 @@ import time
 from collections.abc import Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import anyio
 import click
+import psycopg
 from rich.console import Console
 from rich.table import Table
 
 sys.path[:0] = [str(Path(__file__).parents[1])]
 
 from driver import memory  # noqa: E402
+from peers import TOOLBOX, toolbox  # noqa: E402
 
 from e2e import npm  # noqa: E402
 from e2e.serving import TRANSPORTS, connected  # noqa: E402
@@ -41,7 +44,7 @@ CREATE TABLE t (id integer PRIMARY KEY, name text, price numeric, note text);
 INSERT INTO t SELECT g, 'name ' || g, g / 100.0, repeat('x', 50) FROM generate_series(1, 100000) g;
 CREATE TABLE elsewhere (id integer);
 """
-OFFICIAL = "@modelcontextprotocol/server-postgres"
+OFFICIAL, DBHUB = "@modelcontextprotocol/server-postgres", "@bytebase/dbhub"
 LOCKED = Path(__file__).with_name("postgres-mcp.txt")
 OURS = [sys.executable, "-m", "mcp_postgres"]
 
@@ -68,17 +71,36 @@ def newer_python() -> str:
     return ">=3.12,<3.15"
 
 
+def dsn(base: Base) -> str:
+    """As `@bytebase/dbhub` wants it."""
+    return base.url(more="?sslmode=disable").replace("postgresql:", "postgres:")
+
+
+def connection(base: Base) -> dict[str, str]:
+    """As the toolbox wants it."""
+    parts = psycopg.conninfo.conninfo_to_dict(base.url())
+    named = {"HOST": "host", "PORT": "port", "DATABASE": "dbname", "USER": "user", "PASSWORD": "password"}
+    return {f"POSTGRES_{theirs}": str(parts[ours]) for theirs, ours in named.items()}
+
+
 def everybody() -> list[Peer]:
     found = [
         Peer("mcp-postgres, read role", lambda base: [*OURS, base.url()], "query_rows", MODERN),
         Peer("mcp-postgres, superuser", lambda base: [*OURS, base.url("postgres")], "query_rows", MODERN),
         Peer("  with --dba --write --ddl", lambda base: [*OURS, "--dba", "--write", "--ddl", base.url()], "query_rows"),
     ]
-    try:
-        program = npm.program(npm.installed(f"{OFFICIAL}@0.6.2"), OFFICIAL)
-        found.append(Peer("server-postgres 0.6.2", lambda base: [npm.NODE, program, base.url()], "query"))
-    except RuntimeError as error:
-        click.echo(f"server-postgres is left out: {error}", err=True)
+    for name, version, start in (
+        (OFFICIAL, "0.6.2", lambda program, base: [npm.NODE, program, base.url()]),
+        (DBHUB, "1.4.0", lambda program, base: [npm.NODE, program, "--transport", "stdio", "--dsn", dsn(base)]),
+    ):
+        try:
+            program = npm.program(npm.installed(f"{name}@{version}"), name)
+        except RuntimeError as error:
+            click.echo(f"{name} is left out: {error}", err=True)
+        else:
+            tool = "query" if name == OFFICIAL else "execute_sql"
+            found.append(Peer(f"{name.rpartition('/')[2]} {version}", partial(start, program), tool))
+    found.append(Peer(f"toolbox {TOOLBOX}", lambda base: toolbox("postgres", **connection(base)), "execute_sql"))
     pro = [
         "uvx",
         "--quiet",

@@ -2,8 +2,8 @@
 
     python tests/benchmarks/bench_sqlite.py [--quick] [--only peers|promises|notices]
 
-Peers are `mcp-server-sqlite` of PyPI, which starts with mcp 1 only, and `@bytebase/dbhub` of npm. Everybody is
-asked over stdio, in turns, for the same rows of the same file.
+Peers are `mcp-server-sqlite` of PyPI, which starts with mcp 1 only, `@bytebase/dbhub` of npm and `toolbox-server` of
+PyPI. Everybody is asked over stdio, in turns, for the same rows of the same file.
 """
 
 import json
@@ -25,6 +25,7 @@ from rich.table import Table
 sys.path[:0] = [str(Path(__file__).parents[1])]
 
 from driver import memory, processes  # noqa: E402
+from peers import TOOLBOX, toolbox  # noqa: E402
 
 from e2e import npm  # noqa: E402
 from e2e.serving import TRANSPORTS, connected  # noqa: E402
@@ -58,6 +59,9 @@ def everybody() -> list[Peer]:
         found.append(
             Peer("dbhub 1.4.0", lambda path: [npm.NODE, program, *options, f"sqlite://{path}"], "execute_sql", "sql")
         )
+    found.append(
+        Peer(f"toolbox {TOOLBOX}", lambda path: toolbox("sqlite", SQLITE_DATABASE=str(path)), "execute_sql", "sql")
+    )
     return found
 
 

@@ -1,6 +1,7 @@
 """Who is measured: how each is started, and what its tools for the same work are called."""
 
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,6 +15,21 @@ Call = tuple[str, dict[str, Any]]
 
 OURS = "mcp-fs"
 _HERE = Path(__file__).parent
+TOOLBOX = "1.15.0"
+
+
+def toolbox(kind: str, **environment: str) -> list[str]:
+    """The words that start Google's toolbox for databases with its own tools for `kind`.
+
+    Raises:
+        subprocess.CalledProcessError: The package that brings the program could not be had.
+    """
+    # Started by its path: the package's own command is a Python process, whose start would count as the program's.
+    where = "import toolbox_server, pathlib; print(pathlib.Path(toolbox_server.__file__).parent / 'bin' / 'toolbox')"
+    package = ["uvx", "--quiet", "--from", f"toolbox-server=={TOOLBOX}", "python", "-c", where]
+    program = subprocess.run(package, check=True, capture_output=True, text=True).stdout.strip()
+    given = [f"{name}={value}" for name, value in environment.items()]
+    return ["env", *given, program, "--prebuilt", kind, "--stdio", "--disable-version-check", "--log-level", "ERROR"]
 
 
 @dataclass(frozen=True)

@@ -166,12 +166,11 @@ def sqlite(folder: Path, stack: ExitStack) -> list[Pair]:
 
 
 def postgres(folder: Path, stack: ExitStack) -> list[Pair]:
-    from bench_postgres import SCHEMA, make
+    from bench_postgres import SCHEMA, dsn, make
 
     base = make(SCHEMA)
     ours = Asked([sys.executable, "-m", "mcp_postgres", base.url()], "query_rows", {"sql": ONE})
-    theirs = dbhub(base.url(more="?sslmode=disable").replace("postgresql:", "postgres:"))
-    return [Pair("mcp-postgres, one row / DBHub", ours, theirs)]
+    return [Pair("mcp-postgres, one row / DBHub", ours, dbhub(dsn(base)))]
 
 
 def dbhub(dsn: str) -> Asked:
