@@ -233,7 +233,7 @@ async def test_the_self_test_says_why_nothing_is_announced(upstream: Upstream, t
 async def test_what_changed_since_of_what_is_subscribed_to(revision: str, upstream: Upstream, tmp_path: Path) -> None:
     async with served("stdio", revision, upstream, tmp_path / "cache") as wire:
         failed = await wire.call("list_changes")
-        assert failed["isError"] and "Name resources as `uris`" in failed["content"][0]["text"]
+        assert failed["isError"] and "nothing to follow. Name some as `weather://" in failed["content"][0]["text"]
         await wire.subscribe(ZURICH)
         _, since = await changes_since(wire)
         assert (await changes_since(wire, since))[0] == set()
