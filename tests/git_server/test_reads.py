@@ -324,3 +324,50 @@ def test_a_pattern_that_posix_knows_is_taken(pattern: str) -> None:
 def test_a_pattern_of_another_language_is_refused(pattern: str) -> None:
     with pytest.raises(Invalid, match=r"has no `(?:\(\?|\\[dD])`"):
         refuse_foreign(pattern)
+
+
+@pytest.mark.anyio
+async def test_a_path_that_is_nowhere_is_an_error_with_its_neighbours(tmp_path: Path) -> None:
+    made = history(tmp_path / "app")
+    made.write(".gitignore", "ignored/\n")
+    made.write("ignored/deep/it.txt", "ignored\n")
+    made.git("rm", "--quiet", "side.txt")
+    made.git("commit", "--quiet", "--message", "Delete it")
+    ways: list[tuple[str, dict[str, object]]] = [
+        ("get_status", {}),
+        ("read_diff", {}),
+        ("read_diff", {"only": "staged"}),
+        ("read_diff", {"rev": "HEAD"}),
+        ("read_diff", {"rev": "v1..HEAD", "files_only": True}),
+        ("list_commits", {}),
+        ("list_commits", {"rev": "v1..HEAD", "author": "ada"}),
+        ("list_commits", {"all_branches": True}),
+        ("search_text", {"pattern": "."}),
+        ("read_file", {}),
+        ("list_files", {}),
+    ]
+    wrong = {
+        "note.txt": "notes.txt", "Notes.TXT": "notes.txt", "guide.md": "docs/guide.md",
+        "docs/giude.md": "docs/guide.md",
+        "doc": "docs",
+    }  # fmt: skip
+    async with serving(made.path) as asking:
+        for tool, arguments in ways:
+            for path, meant in wrong.items():
+                told = await asking(tool, path=path, **arguments)
+                assert told.startswith("failed") and f"`{path}`" in told, (tool, arguments, path, told)
+                assert f"`{meant}`" in told, (tool, arguments, path, told)
+        for path in ("docs", "notes.txt", "ignored", "ignored/deep", "ignored/deep/it.txt"):
+            assert not (await asking("get_status", path=path)).startswith("failed"), path
+            for rev in (None, "HEAD", "v1..HEAD"):
+                told = await asking("read_diff", path=path, **({"rev": rev} if rev else {}))
+                assert not told.startswith("failed"), (path, rev, told)
+            assert not (await asking("list_commits", path=path, author="grace")).startswith("failed"), path
+        # What was deleted has a history, and is in a revision that is compared.
+        assert "1 file" in await asking("read_diff", rev="HEAD", path="side.txt")
+        assert "no changes" in await asking("read_diff", rev="HEAD~1..HEAD~1", path="side.txt")
+        assert "[commits 1-" in await asking("list_commits", path="side.txt")
+        assert "[no commits" in await asking("list_commits", path="side.txt", author="grace")
+        # Deleted on disk or in the index alone, it is a change.
+        (made.path / "notes.txt").unlink()
+        assert " D notes.txt" in await asking("get_status", path="notes.txt")

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from mcp_batteries.errors import Invalid, NotFound
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop
 from mcp_batteries.server.results import below
+from mcp_git.engine.known import refuse_unknown
 from mcp_git.engine.program import Failed, Git
 from mcp_git.engine.runs import EMPTY_TREES, clip, explained, has_commits, position
 from mcp_git.models import Answer, counted
@@ -106,6 +107,8 @@ def diff(
     except Failed as failure:
         raise explained(failure, git, repository, compared.revision, stop) from None
     files, index = page.files, page.index
+    if not files and cursor is None:
+        refuse_unknown(git, repository, compared.place, _compared(compared.revision), stop)
     added, removed = sum(file.added or 0 for file in files), sum(file.removed or 0 for file in files)
     more = " or more" if page.cut else ""
     counts = f"{counted(len(files), 'file')}{more}, +{added:,} -{removed:,}" if files else "no changes"
@@ -119,6 +122,13 @@ def diff(
     if compared == Compared(None, "all", policy.place("")) and not cursor:
         structured["uri"] = repository.uri("diff")
     return Answer(facts, page.lines, following, structured)
+
+
+def _compared(revision: Revision | Range | None) -> Sequence[str]:
+    """The revisions in which a path may be of which nothing differs."""
+    if isinstance(revision, Range):
+        return revision.start.text, revision.end.text
+    return (revision.text,) if revision else ()
 
 
 def _left_out(git: Git, repository: Repository, compared: Compared, stop: Stop) -> list[str]:

@@ -9,6 +9,7 @@ from collections.abc import Generator, Iterable, Sequence
 from mcp_batteries.errors import Invalid, NotFound, TooLarge, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop
 from mcp_batteries.server.results import below
+from mcp_git.engine.known import near, refuse_unknown
 from mcp_git.engine.program import Failed, Git
 from mcp_git.engine.runs import clip, explained, items, position, refuse_foreign
 from mcp_git.models import Answer, counted
@@ -177,6 +178,8 @@ def search(
                 found += 1
     except Failed as failure:
         raise explained(failure, git, repository, revision, stop) from None
+    if not number:
+        refuse_unknown(git, repository, place, [revision.text], stop)
     what = f"matches {skip + 1:,}-{skip + found:,}" if more or skip else counted(found, "match")
     lacking = ["files that are not here were not searched"] * any("unable to read" in said for said in remarks)
     lines = below(("", path, matches) for path, matches in rows.items())
@@ -207,7 +210,7 @@ def _problem(
     try:
         kind = git.run(repository, ["cat-file", "-t", spec], stop).text.strip()
     except Failed:
-        return NotFound(f"There is no `{place.display}` in {where}.", "`list_files` has what there is.")
+        return NotFound(f"There is no `{place.display}` in {where}.", near(git, repository, place, revision.text, stop))
     if kind == "tree":
         return Invalid(f"`{place.display}` is a folder in {where}.", "Use `list_files` for it.")
     if kind == "blob":

@@ -10,6 +10,7 @@ from typing import Any
 from mcp_batteries.errors import Invalid, quote
 from mcp_batteries.limits import Cursor, Stop
 from mcp_git.addresses import without_password
+from mcp_git.engine.known import refuse_unknown
 from mcp_git.engine.program import Failed, Git
 from mcp_git.engine.runs import clip, commits, explained, has_commits, items, lines_of, position, refuse_foreign
 from mcp_git.models import Answer
@@ -132,6 +133,8 @@ def log(git: Git, repository: Repository, wanted: Wanted, limit: int, cursor: st
     except Failed as failure:
         raise explained(failure, git, repository, wanted.revision, stop) from None
     found = max(found, 0)
+    if path and not found and not skip:
+        _refuse_unknown(git, repository, wanted, stop)
     first, last = skip + 1, skip + min(found, limit)
     what = f"commits {first:,}-{last:,}" if found else "no more commits" if skip else "no commits"
     where = "all branches" if wanted.every else one_line(wanted.revision.text)
@@ -143,6 +146,20 @@ def log(git: Git, repository: Repository, wanted: Wanted, limit: int, cursor: st
     facts += [f"all of {date}" for date in dates if len(dates) == 1]
     facts += [f"all by {one_line(author)}" for author in authors if len(authors) == 1]
     return Answer(facts, rows, more, shown)
+
+
+def _refuse_unknown(git: Git, repository: Repository, wanted: Wanted, stop: Stop) -> None:
+    """Return unless the path is neither here nor was at any time: what was deleted still has a history.
+
+    Raises:
+        NotFound: it never was.
+    """
+    revision = wanted.revision
+    named = (revision.start.text, revision.end.text) if isinstance(revision, Range) else (revision.text,)
+    words = ["log", "--format=%H", "--max-count=1", *["--all"] * wanted.every, *named, "--", wanted.place.path]
+    if git.run(repository, words, stop, fine=(0, 128)).out:
+        return
+    refuse_unknown(git, repository, wanted.place, named, stop)
 
 
 def _is_date(text: str) -> bool:

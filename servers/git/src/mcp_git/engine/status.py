@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mcp_batteries.limits import Stop
+from mcp_git.engine.known import refuse_unknown
 from mcp_git.engine.program import Git
 from mcp_git.engine.runs import items
 from mcp_git.layout import Layout, small_file
@@ -110,6 +111,8 @@ def status(git: Git, repository: Repository, place: Place, limit: int, stop: Sto
         where = f"bare repository{configured}, HEAD is {one_line(head) or 'detached'}"
         return Answer([where, "there is no work tree here"])
     state = look(git, repository, stop, place, layout)
+    if not state.entries:
+        refuse_unknown(git, repository, place, (), stop)
     facts = [state.branch, *state.doing]
     numbers = _numbers(entry[0] for entry in state.entries)
     clean = f"{place.display} is clean" if place.path else "clean"
