@@ -508,6 +508,18 @@ def test_without_the_libraries_the_error_names_what_to_install(tmp_path: Path, m
     converter._workers.end()  # pyright: ignore[reportPrivateUsage]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a signal ends it")
+@pytest.mark.parametrize("name", ["SIGSEGV", "SIGBUS", "SIGABRT"])
+def test_a_crash_is_not_said_to_take_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    crash = f"import os, signal, sys; sys.stdin.buffer.readline(); os.kill(os.getpid(), signal.{name})"
+    monkeypatch.setattr(converter, "_START", crash)
+    monkeypatch.setattr(converter, "_workers", converter._Workers())  # pyright: ignore[reportPrivateUsage]
+    fill(tmp_path, {"a.zip": zipped({"a.txt": "x"})})
+    for _ in range(2):
+        with pytest.raises(Invalid, match=rf"`a.zip` can't be read: .* crashed \({name}\)"):
+            read(tmp_path, "a.zip")
+
+
 @pytest.mark.skipif(ripgrep.command() is None, reason="has no ripgrep")
 def test_documents_are_found_beyond_what_ripgrep_can_tell(tmp_path: Path) -> None:
     fill(tmp_path, {f"d{number % 7}/f{number}.txt": "nothing\n" for number in range(900)})

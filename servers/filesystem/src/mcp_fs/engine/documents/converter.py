@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -32,6 +33,14 @@ _START = "import sys; sys.path[:] = sys.argv[1:]; from mcp_fs.engine.documents.w
 # What a system needs to start any program at all.
 _ENVIRONMENT = ("SYSTEMROOT", "PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMP", "TEMP")
 _MOST_KEPT = MOST_BYTES
+_CRASHES = ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT")
+_WINDOWS_CRASHES = {
+    0xC0000005: "access violation",
+    0xC000001D: "illegal instruction",
+    0xC00000FD: "stack overflow",
+    0xC0000374: "heap corruption",
+    0xC0000409: "stack buffer overrun",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +60,11 @@ class Taken:
     members: Sequence[tuple[str, bytes]] = ()
 
 
+@dataclass(frozen=True, slots=True)
 class _TooLong:
-    """What takes too long, or too much memory."""
+    """What ended its process: too much time or memory, or the crash that is named."""
+
+    crash: str = ""
 
 
 def taken(
@@ -68,7 +80,7 @@ def taken(
 
     Raises:
         NotFound: there is no such member.
-        Invalid: the file is damaged, locked, or none that has text.
+        Invalid: the file is damaged, locked, or none that has text, or its library crashed.
         Unavailable: the library for it is not installed.
         TooLarge: it took too long.
     """
@@ -86,7 +98,7 @@ def taken(
     )
     if (known := _kept.get(key)) is not None:
         if isinstance(known, _TooLong):
-            raise _too_long(shown)
+            raise _too_long(shown, known.crash)
         return known
     request = json.dumps({"size": status.st_size, "name": name, "want": want, "path": list(path), "page": page})
     with _workers.one(stop) as worker:
@@ -94,7 +106,7 @@ def taken(
     if isinstance(found, _TooLong):
         # Not tried again with every search.
         _kept.put(key, found)
-        raise _too_long(shown)
+        raise _too_long(shown, found.crash)
     _kept.put(key, found)
     return found
 
@@ -145,7 +157,10 @@ class _Worker:
             return self._answer(file, shown, stop)
         except (EOFError, OSError) as error:
             self._process.kill()
-            if self._process.wait() > 0 and not self._was_late:
+            code = self._process.wait()
+            if crash := _crash(code):
+                return _TooLong(crash)
+            if code > 0 and not self._was_late:
                 raise Unavailable(
                     f"{quote(shown)} can't be read: the process that extracts text could not be used.",
                     "The operator can look whether this user may start processes, and how many.",
@@ -211,7 +226,20 @@ class _Worker:
         pipe.flush()
 
 
-def _too_long(shown: str) -> Problem:
+def _crash(code: int) -> str:
+    """The name of the crash that a process ended by; empty when it ended otherwise."""
+    if code >= 0:
+        return _WINDOWS_CRASHES.get(code, "")
+    return next((name for name in _CRASHES if getattr(signal, name, None) == -code), "")
+
+
+def _too_long(shown: str, crash: str) -> Problem:
+    if crash:
+        return Invalid(
+            f"{quote(shown)} can't be read: the process that extracts its text crashed ({crash}), which happens with "
+            "damaged files, and with those that take too much memory.",
+            "`read_media` gives its bytes.",
+        )
     return TooLarge(
         f"{quote(shown)} can't be read: extracting its text takes more than {SECONDS:g} s or too much memory.",
         "Name a member of it as `FILE!/MEMBER`, or leave it out.",
