@@ -79,7 +79,9 @@ class Asker:
 
     def same(self, what: str, ours: Sequence[Any] | None, theirs: Sequence[Any] | None) -> None:
         self.questions += 1
-        if ours == theirs:
+        # At a path that is nowhere git finds nothing, without a word, and the server says that there is no such path.
+        is_nowhere = ours is None and theirs == [] and self.head.startswith("failed: There is no `")
+        if ours == theirs or is_nowhere:
             return
         if ours is None or theirs is None:
             self.differences.append(f"{what}: ours {_short(ours)} ({self.head[:160]}), git {_short(theirs)}")

@@ -31,7 +31,9 @@ def refuse_unknown(git: Git, repository: Repository, place: Place, revisions: Se
         words = ["ls-files", "-z", "--cached", "--others", "--directory", "--", place.path]
         if git.run(repository, words, stop, most=1).out:
             return
-    where = " or ".join([*["the work tree"] * has_work_tree, *(quote(one_line(revision)) for revision in revisions)])
+    where = " or ".join(
+        [*["the work tree"] * has_work_tree, *(quote(one_line(revision)) for revision in dict.fromkeys(revisions))]
+    )
     fix = near(git, repository, place, None if has_work_tree else revisions[-1], stop)
     raise NotFound(f"There is no {quote(place.display)} in {where}.", fix)
 
