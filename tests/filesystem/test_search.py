@@ -537,3 +537,16 @@ def test_a_folder_that_is_served_in_another_is_searched_once(tmp_path: Path, pro
     assert isinstance(answer, Matches) and answer.total == (len(names), len(names), False)
     assert find([policy.readable(str(tmp_path))], "*.txt", Stop()).total == len(names)
     assert "/in/" in find(starts, "in/", Stop()).text()
+
+
+@pytest.mark.parametrize("program", [None, ripgrep.command()])
+@pytest.mark.parametrize("glob", ["lib/**/*.py", "lib/in/*.py", "{top}/lib/**/*.py", "in/*.py"])
+def test_a_glob_reaches_from_a_folder_into_one_that_is_served_in_it(
+    tmp_path: Path, program: str | None, glob: str
+) -> None:
+    fill(tmp_path, {"lib/in/a.py": "needle\n", "lib/in/b.txt": "needle\n"})
+    starts = served(tmp_path, tmp_path / "lib" / "in").search_roots(".")
+    glob = glob.replace("{top}", tmp_path.as_posix())
+    assert find(starts, glob, Stop()).total == 1
+    answer = search(starts, Query("needle", glob=glob, files_only=True), None, Stop(), program)
+    assert isinstance(answer, Matches) and answer.total == (1, 1, False)

@@ -16,6 +16,7 @@ from mcp_fs.engine.files.handles import status
 from mcp_fs.engine.names import folded, may_have_another_spelling
 from mcp_fs.engine.search.glob import path_glob, translate
 from mcp_fs.engine.search.regex import path_set
+from mcp_fs.engine.walk import walked_apart
 from mcp_fs.policy import Readable
 
 __all__ = ["Chooser", "bare_names", "chooser", "choosers"]
@@ -50,9 +51,26 @@ def choosers(starts: Sequence[Readable], glob: str) -> list[Chooser]:
     if glob.startswith("/") or _names_drive(glob):
         below = [_below(start, glob) for start in starts]
         if any(part is not None for part in below):
-            return [_nothing if part is None else chooser([part]) for part in below]
+            return _from_above(starts, [_nothing if part is None else chooser([part]) for part in below])
         _refuse_elsewhere(starts, glob)
-    return [chooser([glob, *_again(start, glob)]) for start in starts]
+    return _from_above(starts, [chooser([glob, *_again(start, glob)]) for start in starts])
+
+
+def _from_above(starts: Sequence[Readable], meant: Sequence[Chooser]) -> list[Chooser]:
+    """`meant`, where a start that lies in another also has what is meant from there: it is walked once, as its own."""
+    found: list[Chooser] = []
+    for number, start in enumerate(starts):
+        above = [
+            ("/".join((*inner, "")), meant[other])
+            for other, outer in enumerate(starts)
+            for inner in walked_apart([start], outer)
+        ]
+        found.append(_any(meant[number], above) if above else meant[number])
+    return found
+
+
+def _any(own: Chooser, above: Sequence[tuple[str, Chooser]]) -> Chooser:
+    return lambda path: own(path) or any(chooses(prefix + path) for prefix, chooses in above)
 
 
 def chooser(globs: Sequence[str]) -> Chooser:
