@@ -12,6 +12,7 @@ from git_server.serving import Asking, serving
 from mcp_batteries.errors import Invalid, Unavailable
 from mcp_batteries.settings import load
 from mcp_batteries.testing.docs import snapshot
+from mcp_batteries.testing.wire import StdioWire
 from mcp_git.engine.runs import refuse_foreign
 from mcp_git.engine.shadows import _link_on_windows
 from mcp_git.server import build
@@ -324,6 +325,21 @@ def test_a_pattern_that_posix_knows_is_taken(pattern: str) -> None:
 def test_a_pattern_of_another_language_is_refused(pattern: str) -> None:
     with pytest.raises(Invalid, match=r"has no `(?:\(\?|\\[dD])`"):
         refuse_foreign(pattern)
+
+
+@pytest.mark.anyio
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX: a process inherits which signals are ignored")
+async def test_git_fails_also_under_a_host_that_ignores_the_ends_of_its_children(tmp_path: Path) -> None:
+    made = Made(tmp_path / "r")
+    made.commit("first", {"a.txt": "a\n"})
+    ignoring = (
+        "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    async with StdioWire([sys.executable, "-c", ignoring, sys.executable, "-m", "mcp_git", str(made.path)]) as wire:
+        await wire.open()
+        for tool in ("list_commits", "read_diff"):
+            answer = await wire.call(tool, rev="nowhere")
+            assert answer["isError"] and "`nowhere`" in answer["content"][0]["text"], answer
 
 
 @pytest.mark.anyio

@@ -103,6 +103,7 @@ def _serve(program: Program, settings: Settings, handover: front.Handover | None
     import logging
 
     _leave_no_core()
+    _hear_of_children()
     claim, first = None, None
     if settings.transport == "stdio":
         if sys.stdin is not None and sys.stdin.isatty():
@@ -160,6 +161,15 @@ def _leave_no_core() -> None:
 
         _, hard = resource.getrlimit(resource.RLIMIT_CORE)
         resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
+
+
+def _hear_of_children() -> None:
+    """A host may hand down that SIGCHLD is ignored: then the system keeps no exit status, and all children seem to succeed."""
+    if sys.platform != "win32":
+        import signal
+
+        if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 def loop_options(settings: Settings) -> dict[str, Any]:
