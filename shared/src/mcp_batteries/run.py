@@ -164,7 +164,7 @@ def _leave_no_core() -> None:
 
 
 def _hear_of_children() -> None:
-    """A host may hand down that SIGCHLD is ignored: then the system keeps no exit status, and all children seem to succeed."""
+    """A host may hand down that SIGCHLD is ignored: then no exit status is kept, and all children seem to succeed."""
     if sys.platform != "win32":
         import signal
 
