@@ -83,6 +83,14 @@ async def test_a_dry_run_tells_whose_rows_are_lost_and_shows_no_others() -> None
         assert "-- rows" not in said
 
 
+async def test_rows_that_postgresql_does_not_count_are_told_as_lost_too() -> None:
+    base = make()
+    base.run(f"ALTER DATABASE {base.name} SET track_counts = off", "postgres")
+    async with inside("--write", "--ddl", f"app={base.url('owner')}") as wire:
+        said = text_of(await wire.call("edit_schema", sql="UPDATE t SET name = 'x'", dry_run=True))
+    assert "-- rows: no statement brings back" in said, said
+
+
 async def test_a_rehearsal_tells_all_and_leaves_nothing() -> None:
     base = make()
     base.run(AUDIT, "owner")

@@ -76,6 +76,7 @@ _ADMIN = {
     *(f"{verb} {what}" for verb in ("CREATE", "ALTER", "DROP") for what in ("ROLE", "EXTENSION")),
     "GRANT ROLE", "REVOKE ROLE", "DROP OWNED", "ALTER EXTENSION UPDATE", "REASSIGN OWNED",
 }  # fmt: skip
+_CHANGING = ("INSERT", "UPDATE", "DELETE", "MERGE")
 _TENDED = {"VACUUM", "ANALYZE", "REINDEX"}
 
 
@@ -199,7 +200,9 @@ class _Work:
             await session.simple("ROLLBACK TO SAVEPOINT mcp_before")
             back += await self.effects.back()
         only_tried = isinstance(self.wanted, Writes) and self.wanted.role is not None
-        if not only_tried and (self.effects.changes_rows or any(step.what == "TRUNCATE TABLE" for step in steps)):
+        uncounted = not self.effects.counted and any(step.rows and step.what in _CHANGING for step in steps)
+        emptied = any(step.what == "TRUNCATE TABLE" for step in steps)
+        if not only_tried and (self.effects.changes_rows or uncounted or emptied):
             back.append("-- rows: no statement brings back what was there; copy the table before, or use a backup")
         await session.simple("ROLLBACK")
         return Change(steps, dry_run, told, samples, findings, back)
@@ -233,7 +236,7 @@ class _Work:
         if empties and done == "TRUNCATE TABLE":
             await self._acting(on=False)
             return Step(done)
-        if verb not in ("INSERT", "UPDATE", "DELETE", "MERGE", "SELECT") or (verb == "SELECT" and not answer.columns):
+        if verb not in (*_CHANGING, "SELECT") or (verb == "SELECT" and not answer.columns):
             raise Refused(f"It would do more than change rows: `{verb}`.", "`edit_schema` changes the schema.")
         returned = None
         if answer.columns:

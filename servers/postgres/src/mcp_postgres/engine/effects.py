@@ -139,6 +139,8 @@ class Effects:
     rows: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
     changes_rows: bool = False
     """Whether rows of a table that was there changed."""
+    counted: bool = False
+    """Whether PostgreSQL counted any row that changed: not those of foreign tables, nor with `track_counts` off."""
     locks: dict[tuple[str, str], float] = field(default_factory=dict[tuple[str, str], float])
     """When each was taken, at the earliest: as its statement began."""
 
@@ -190,6 +192,7 @@ class Effects:
             touched += [f"{table}: {', '.join(said)}"] if said else []
             self.changes_rows |= bool(said) and f"table {table}" in lasting
             read += [f"{table}: {count(looked, 'row')}"] if looked > 0 and f"table {table}" in there else []
+        self.counted = bool(touched)
         found = [
             ("Locks, each until the end:", locks),
             ("Written anew, whole:", rewritten),
