@@ -270,6 +270,16 @@ async def test_an_empty_repository_gets_its_first_commit(count: int, oracle: Ora
 
 
 @pytest.mark.anyio
+async def test_what_an_empty_repository_got_already_is_told_with_a_failure(oracle: Oracle) -> None:
+    empty(oracle)
+    oracle.answer("POST", "/graphql", {"message": "Server Error"}, status=500)
+    files = [{"path": "README.md", "content": "a"}, {"path": "b.txt", "content": "b"}]
+    async with served(oracle, "--write") as client:
+        said = await refused(client, "write_files", repo="octo/new", branch="main", message="First", files=files)
+    assert "`README.md` is committed to main" in said and "Call again with the others alone." in said, said
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize(
     "second",
     [

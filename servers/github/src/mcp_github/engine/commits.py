@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_batteries.errors import Conflict, Invalid, NotFound, quote
+from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable, quote
 from mcp_github.engine.api import Api
 from mcp_github.engine.files import Files
 from mcp_github.engine.queries import COMMIT_ON_BRANCH
@@ -79,7 +79,13 @@ class Commits:
         sha = str(made.data["commit"]["sha"])
         if not others:
             return _done(branch, sha, str(made.data["commit"].get("html_url", "")), changes)
-        done = await self._on(repo, branch, sha, message, others)
+        try:
+            done = await self._on(repo, branch, sha, message, others)
+        except Problem as problem:
+            kept = f"{quote(first.path.shown)} is committed to {branch.name} as {sha[:7]}"
+            raise Unavailable(
+                f"{kept}, the others are not: {problem.what}", "Call again with the others alone."
+            ) from problem
         said = (
             f"Committed {len(changes)} files to {branch.name}, in two commits: the first of a repository has one file."
         )
