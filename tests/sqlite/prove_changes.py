@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from mcp_sqlite.worker import operations
 from mcp_sqlite.worker.cells import Failure
 from mcp_sqlite.worker.connections import Connections, Interrupt
+from sql.drawn import drawn
 from sql.tally import Tally, options
 
 SCENE = """
@@ -96,17 +97,6 @@ SHAPES = [
     "DROP TABLE nothing", "ANALYZE",
 ]  # fmt: skip
 TABLES = ["maker", '"odd table"', "pair", "exact", "made", "late", "log"]
-
-
-def drawn(chance: random.Random) -> str:
-    """One to four statements, in one text."""
-    parts = [chance.choice(ROWS if chance.random() < 0.5 else SHAPES) for _ in range(chance.choice([1, 1, 2, 3, 4]))]
-    return "; ".join(
-        part.replace("{w}", f"{chance.choice('klm')}{place}")
-        .replace("{n}", str(chance.randint(1, 4)))
-        .replace("{t}", chance.choice(TABLES))
-        for place, part in enumerate(parts)
-    )
 
 
 def state(path: Path) -> list[Any]:
@@ -233,7 +223,7 @@ def prove(cases: int, seed: int) -> Tally:
         with closing(sqlite3.connect(pattern)) as connection:
             connection.executescript(SCENE)
         for number in range(cases):
-            sql = drawn(random.Random(f"{seed} {number}"))
+            sql = "; ".join(drawn(random.Random(f"{seed} {number}"), ROWS, SHAPES, TABLES))
             fault = one(server, pattern, folder, sql)
             tally.note("changes", sql, fault)
             for left in folder.glob("spool*"):
