@@ -8,16 +8,32 @@ import tomllib
 from pathlib import Path
 from typing import Any, get_args
 
+import hypothesis
 import pytest
 import yaml
+from hypothesis import strategies as st
 
 from mcp_batteries.cli.hosts import entry, launch, place
+from mcp_batteries.errors import Invalid
 from mcp_batteries.executables import find_executable
 from mcp_batteries.settings import Host, load
 from mcp_fs.settings import Settings
 from mcp_postgres.settings import Settings as Database
 
 HOSTS = get_args(Host)
+PLAIN = load(Settings, [os.sep])
+VARIABLES = (
+    "vscode",
+    "visual-studio",
+    "claude-code",
+    "copilot-cli",
+    "cursor",
+    "windsurf",
+    "gemini-cli",
+    "cline",
+    "continue",
+)
+"""The hosts that replace `${NAME}` in an entry (their documentation)."""
 
 
 def parsed(host: str, text: str) -> dict[str, Any]:
@@ -37,6 +53,43 @@ def test_every_host_has_an_entry_that_parses_and_a_place(host: str) -> None:
     assert place(host)
 
 
+@pytest.mark.parametrize("host", HOSTS)
+@hypothesis.settings(deadline=None)
+@hypothesis.given(st.text(min_size=1, max_size=20))
+@hypothesis.example("😀 \ufeff\u2028\x85\x7f\x9b\ufffe\n\t\\")
+@hypothesis.example("%PATH%")
+def test_any_name_reaches_the_server_as_it_is_or_is_refused(host: str, name: str) -> None:
+    settings = PLAIN.model_copy(update={"folders": (f"/srv/{name}",)})
+    try:
+        text = entry(host, settings)
+    except Invalid as problem:
+        assert "$" in name or "{" in name, problem
+        return
+    assert f"/srv/{name}" in strings(parsed(host, text))
+
+
+def strings(data: Any) -> list[str]:
+    if isinstance(data, dict | list):
+        return [found for item in (data.values() if isinstance(data, dict) else data) for found in strings(item)]
+    return [str(data)]
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        *((host, "${HOME}") for host in HOSTS if host in VARIABLES),
+        ("gemini-cli", "$HOME"),
+        ("opencode", "{env:HOME}"),
+        ("opencode", "{file:x}"),
+        *((host, "\udcff") for host in HOSTS),
+    ],
+)
+def test_a_name_that_a_host_would_read_otherwise_is_refused(host: str, name: str) -> None:
+    settings = PLAIN.model_copy(update={"folders": (f"/srv/{name}",)})
+    with pytest.raises(Invalid, match="by a link"):
+        entry(host, settings)
+
+
 @pytest.mark.parametrize("host", [host for host in HOSTS if host != "claude-desktop"])
 def test_an_http_server_is_entered_by_its_url(host: str) -> None:
     settings = load(Settings, ["--transport", "http", "--port", "8123", os.sep])
@@ -46,13 +99,13 @@ def test_an_http_server_is_entered_by_its_url(host: str) -> None:
 
 
 def test_claude_desktop_takes_no_url() -> None:
-    with pytest.raises(ValueError, match="Connectors"):
+    with pytest.raises(Invalid, match="Connectors"):
         entry("claude-desktop", load(Settings, ["--transport", "http", os.sep]))
 
 
 def test_goose_takes_no_server_of_the_old_sse_transport() -> None:
     """Its configuration still has the type, so that old files load; nothing starts it (ExtensionConfig)."""
-    with pytest.raises(ValueError, match="--transport http"):
+    with pytest.raises(Invalid, match="--transport http"):
         entry("goose", load(Settings, ["--transport", "sse", os.sep]))
 
 

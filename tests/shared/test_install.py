@@ -213,6 +213,15 @@ def test_a_yaml_file_has_line_ends_of_windows_or_none(end: str, tmp_path: Path) 
     assert path.read_bytes() == before
 
 
+def test_servers_of_codex_on_one_line_take_no_other(tmp_path: Path) -> None:
+    path = places(tmp_path).file("codex")
+    path.parent.mkdir(parents=True)
+    path.write_text('mcp_servers = { other = { command = "o" } }\n', "utf-8")
+    with pytest.raises(Unavailable, match="on one line"):
+        install("codex", settings(), places(tmp_path))
+    assert path.read_text("utf-8").count("command") == 1
+
+
 def test_nothing_is_taken_out_that_was_not_put_in(tmp_path: Path) -> None:
     where = places(tmp_path)
     with pytest.raises(NotFound, match="by hand"):
@@ -237,7 +246,7 @@ def test_a_host_that_takes_a_link_gets_one_without_a_password(tmp_path: Path) ->
 def test_a_host_without_a_file_and_a_host_without_urls(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="--print-config jetbrains"):
         install("jetbrains", settings(), places(tmp_path))
-    with pytest.raises(Invalid, match="Leave out --transport"):
+    with pytest.raises(Invalid, match="leave out --transport"):
         install("claude-desktop", settings("--transport", "http"), places(tmp_path))
 
 

@@ -13,7 +13,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from mcp_batteries.cli.hosts import entry
-from mcp_batteries.errors import Unavailable
+from mcp_batteries.errors import Invalid, Unavailable
 from mcp_batteries.settings import Settings, load
 from mcp_batteries.transports.http.health import healthy
 from shared.http_subject import running
@@ -89,7 +89,7 @@ async def test_the_user_at_the_other_end_is_the_caller(tmp_path: Path) -> None:
     async with running([sys.executable, "-m", "mcp_fs", *words, str(tmp_path)]) as subject:
         assert subject.url == settings.socket_url == f"unix://{tmp_path}/s#/mcp"
         assert f'"url": "{subject.url}"' in entry("vscode", settings)
-        with pytest.raises(ValueError, match="leave out --socket"):
+        with pytest.raises(Invalid, match="leave out --socket"):
             entry("cursor", settings)
         # From an event loop's thread: it answers at once.
         assert healthy(settings)

@@ -69,10 +69,11 @@ def _run(program: Program, settings: Settings, handover: front.Handover | None) 
         return 0
     if settings.print_config:
         from mcp_batteries.cli.hosts import entry, place
+        from mcp_batteries.errors import Problem
 
         try:
             text = entry(settings.print_config, settings)
-        except ValueError as problem:
+        except Problem as problem:
             return _fail(settings, str(problem))
         print(text)  # noqa: T201
         print(f"Goes into: {place(settings.print_config)}", file=sys.stderr)  # noqa: T201
@@ -184,13 +185,18 @@ def loop_options(settings: Settings) -> dict[str, Any]:
 
 def _greet(settings: Settings) -> None:
     from mcp_batteries.cli.hosts import entry
+    from mcp_batteries.errors import Problem
 
+    try:
+        example = entry("claude-desktop", settings)
+    except Problem as problem:
+        example = str(problem)
     first = (settings.__doc__ or "").partition("\n")[0]
     print(  # noqa: T201
         f"{settings.COMMAND} {_version(settings)} — {first}\n"
         "It waits for MCP messages on standard input: a host such as VS Code starts it, rarely a person.\n"
         "Ctrl-C leaves; --check tries it; --print-config HOST prints the entry for a host, such as this one:\n\n"
-        f"{entry('claude-desktop', settings)}\n",
+        f"{example}\n",
         file=sys.stderr,
     )
 

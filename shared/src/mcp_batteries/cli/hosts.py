@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, cast
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from mcp_batteries.errors import Invalid, quote, well_formed
 from mcp_batteries.executables import find_executable
 from mcp_batteries.settings import Asked, Settings, masked, variable
 
@@ -70,6 +71,13 @@ _HANDS_ON = {
     "opencode": "{{env:{0}}}",
 }
 """How a host is told to take a variable's value from its user; the other hosts want the value itself."""
+
+_VARIABLES = {
+    **dict.fromkeys([*_HANDS_ON, "cline", "continue"], r"\$\{"),
+    "gemini-cli": r"\$[{\w]",
+    "opencode": r"\{(env|file):",
+}
+"""What a host takes for a variable anywhere in an entry and replaces; none can be told not to."""
 
 
 class Input(NamedTuple):
@@ -167,7 +175,7 @@ def entry(host: str, settings: Settings, *, absolute: bool = False) -> str:
         absolute: name the program by its absolute path, since desktop programs often do not have it on theirs.
 
     Raises:
-        ValueError: the host does not connect to what the settings say.
+        Invalid: the host does not connect to what the settings say, or would read a name in them as another one.
     """
     quiet = settings.model_copy(update={"print_config": None, "check": False, "install": None, "uninstall": None})
     name = settings.COMMAND.removeprefix("mcp-")
@@ -176,13 +184,24 @@ def entry(host: str, settings: Settings, *, absolute: bool = False) -> str:
         if absolute and not os.path.isabs(program):
             program = find_executable(program) or program
         words = [program, *rest, *quiet.arguments()]
+        for word in words:
+            _check_name(host, word)
         return starting(host, name, words, environment(settings))
     if settings.socket_url is not None:
         if host != "vscode":
-            raise ValueError(f"{host} connects to no Unix socket: leave out --socket.")
+            raise Invalid(f"{host} connects to no Unix socket: leave out --socket.")
         return connecting(host, name, settings.socket_url)
     path = "mcp" if settings.transport == "http" else "sse"
     return connecting(host, name, f"http://{settings.host}:{settings.port}/{path}", sse=settings.transport == "sse")
+
+
+def _check_name(host: str, word: str) -> None:
+    """Refuse what would start the server with another folder or file than was meant."""
+    fix = "Name it by a link with a plain name."
+    if not word.isascii() and well_formed(word) != word:
+        raise Invalid(f"{quote(word)} is not UTF-8, and hosts' files can hold nothing else.", fix)
+    if host in _VARIABLES and (found := re.search(_VARIABLES[host], word)):
+        raise Invalid(f"{host} takes `{found[0]}` in {quote(word)} for a variable and puts its value there.", fix)
 
 
 def environment(settings: Settings) -> list[Asked]:
@@ -262,7 +281,7 @@ def connecting(host: str, name: str, url: str, *, sse: bool = False) -> str:
     """The entry for `host` that connects to a server at `url`.
 
     Raises:
-        ValueError: the host takes no URL.
+        Invalid: the host takes no URL.
     """
     kind = "sse" if sse else "http"
     match host:
@@ -284,7 +303,7 @@ def connecting(host: str, name: str, url: str, *, sse: bool = False) -> str:
         case "zed":
             return _json({"context_servers": {name: {"url": url}}})
         case "goose" if sse:
-            raise ValueError("Goose no longer speaks the old HTTP with SSE: start the server with --transport http.")
+            raise Invalid("Goose no longer speaks the old HTTP with SSE: start the server with --transport http.")
         case "goose":
             return _yaml(name, {"name": name, "type": "streamable_http", "uri": url, "enabled": True, "timeout": 300})
         case "cherry-studio":
@@ -294,7 +313,7 @@ def connecting(host: str, name: str, url: str, *, sse: bool = False) -> str:
         case "opencode":
             return _json({"mcp": {name: {"type": "remote", "url": url, "enabled": True}}})
         case "claude-desktop":
-            raise ValueError(
+            raise Invalid(
                 "Claude Desktop's configuration file takes no URL: add the server under Settings, Connectors, "
                 "or leave out --transport."
             )
@@ -321,15 +340,23 @@ def _json(data: Any, depth: int = 0) -> str:
     if isinstance(data, list) and any(isinstance(item, dict) for item in cast("list[Any]", data)):
         items = [pad + _json(item, depth + 1) for item in cast("list[Any]", data)]
         return "[\n" + ",\n".join(items) + "\n" + pad[2:] + "]"
-    return json.dumps(data, ensure_ascii=False)
+    return _spelled(data)
+
+
+_SEPARATORS = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+
+
+def _spelled(value: Any) -> str:
+    """A string, a list of strings or a number as JSON, TOML 1.0 and YAML 1.2 spell it alike."""
+    # TOML takes no half of a pair as a number, YAML no such control character and some of them for ends of lines.
+    text = json.dumps(value, ensure_ascii=False)
+    return _SEPARATORS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _toml(name: str, table: dict[str, Any]) -> str:
-    # Strings and arrays of strings are spelled alike in JSON and TOML 1.0.
-    return "\n".join([f"[mcp_servers.{name}]", *(f"{key} = {json.dumps(value)}" for key, value in table.items())])
+    return "\n".join([f"[mcp_servers.{name}]", *(f"{key} = {_spelled(value)}" for key, value in table.items())])
 
 
 def _yaml(name: str, table: dict[str, Any]) -> str:
-    # JSON values are YAML 1.2 flow values.
-    lines = [f"    {key}: {json.dumps(value, ensure_ascii=False)}" for key, value in table.items()]
+    lines = [f"    {key}: {_spelled(value)}" for key, value in table.items()]
     return "\n".join(["extensions:", f"  {name}:", *lines])

@@ -154,10 +154,7 @@ def install(host: str, settings: Settings, places: Places) -> str:
         Conflict: there is another server of that name.
         Unavailable: the file cannot be read, understood or written.
     """
-    try:
-        text = entry(host, settings, absolute=True)
-    except ValueError as problem:
-        raise Invalid(str(problem), "Leave out --transport.") from None
+    text = entry(host, settings, absolute=True)
     name = settings.COMMAND.removeprefix("mcp-")
     if host == "cherry-studio":
         # Its servers are in a database of its own, which takes them by a link.
@@ -363,7 +360,12 @@ def _in_yaml(name: str, before: str, text: str, path: Path) -> _Piece:
 def _check(host: str, name: str, after: str, path: Path) -> None:
     """Read the new text as the host would, before anything is written."""
     if host == "codex":
-        held = name in _toml(after, path)["mcp_servers"]
+        try:
+            held = name in _toml(after, path)["mcp_servers"]
+        except Unavailable:  # It was understood before: TOML lets nobody add to a table in braces.
+            raise Unavailable(
+                f"{path} lists its servers on one line.", "Give each a table of its own, then try again."
+            ) from None
     elif host == "goose":
         held = re.search(rf"^\s+{re.escape(name)}:", after, re.MULTILINE) is not None
     else:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, get_args
 from urllib.parse import quote, urlencode
 
 from mcp_batteries.cli.hosts import Input, connecting, place, starting
+from mcp_batteries.errors import Invalid
 from mcp_batteries.settings import Host
 from mcp_batteries.testing.languages import ENGLISH, Language
 from mcp_batteries.testing.members import Member
@@ -244,7 +245,7 @@ def _server(host: str, server: Member, language: Language) -> Iterator[str]:
     yield ""
     try:
         remote = connecting(host, server.name, URL)
-    except ValueError as problem:
+    except Invalid as problem:
         yield language.say(str(problem))
         yield ""
         return
