@@ -322,3 +322,32 @@ async def test_an_answer_nobody_foresaw_is_said_to_be_one(
                 wrote = len(oracle.seen) - len(oracle.sent("GET")) - wrote
                 if "can't be understood" in said and wrote and not oracle.sent("POST", "/graphql"):
                     assert "may have been done" in said, (tool, said)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("inner", [True, False])
+async def test_a_change_that_github_did_not_make_is_not_told_as_made(
+    inner: bool, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answers null without an error for a comment on a line that is not in the difference, for example."""
+    plain, spoilt = prepared(oracle).reply, list[str]()
+
+    def reply(seen: Seen) -> Reply:
+        found = plain(seen)
+        if seen.path == "/graphql" and seen.json["query"].lstrip().startswith("mutation"):
+            ((name, made),) = found.data["data"].items()
+            if not (inner and name.startswith("delete")):
+                spoilt.append(name)
+                return Reply(200, {"data": {name: dict.fromkeys(made) if inner else None}})
+        return found
+
+    monkeypatch.setattr(oracle, "reply", reply)
+    async with served(oracle, *EVERYTHING) as client:
+        for tool, arguments in CALLS:
+            before = len(spoilt)
+            result = await client.call_tool(tool, arguments)
+            assert len(spoilt) == before or (result.is_error and "changed nothing" in text_of(result)), (
+                tool,
+                arguments,
+            )
+    assert len(set(spoilt)) > 10

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 from urllib.parse import parse_qsl, urlsplit
 
-from mcp_batteries.errors import NotFound, Problem, Unavailable
+from mcp_batteries.errors import Conflict, NotFound, Problem, Unavailable
 from mcp_github.engine import failures
 from mcp_github.engine.callers import Caller, EachCaller
 from mcp_github.engine.http import GRAPHQL, Client, ClientSettings, Connections, Request
@@ -194,6 +194,11 @@ class Api:
         errors = cast("list[Any]", parsed.get("errors") or [])
         if errors and (not isinstance(data, dict) or _misses_all(cast("dict[str, Any]", data), errors)):
             raise failures.graphql_problem(errors, reply, what, self.client.limits)
+        if writes and not _did(data):
+            raise Conflict(
+                f"GitHub answered without an error and changed nothing: {what}.",
+                "See what is there now, and whether what you named is a part of it.",
+            )
         data, removed = self._shown(data)
         return Answer(data, removed, headers=reply.headers)
 
@@ -276,6 +281,15 @@ class Api:
     async def _is_public(self, key: str) -> bool:
         found = await self.get(self.policy.repo(key).path, f"the repository `{key}`", quiet=True)
         return not found.data.get("private", False)
+
+
+def _did(data: Any) -> bool:
+    """Whether a mutation's answer names what it made or changed; what it deleted need not be named."""
+    made = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+    return bool(made) and all(
+        isinstance(what, dict) and (name.startswith("delete") or any(cast("dict[str, Any]", what).values()))
+        for name, what in made.items()
+    )
 
 
 def _misses_all(data: Mapping[str, Any], errors: list[Any]) -> bool:

@@ -111,7 +111,7 @@ class Reviews:
         except Problem as problem:
             raise Conflict(
                 f"{problem.what} The review is pending, with {added} of these {len(comments)} comments.",
-                f"Go on with review_id={review}, or delete it with `edit_review`.",
+                f"Go on with review_id={review}, with lines that `read_diff` shows, or delete it with `edit_review`.",
             ) from None
         return Done(done=f"Review of #{number}: pending, {added} more comments.", data={"review": review})
 
