@@ -175,10 +175,14 @@ async def test_what_was_not_committed_can_be_brought_back(tmp_path: Path) -> Non
             assert made.git("diff") == "", answer
             await undone(asking, answer)
             assert made.git("diff") == before, tool
-        answer = await asking("run_stash", message="for later")
-        assert made.git("diff") == "" and "for later" in made.git("stash", "list")
-        await undone(asking, answer)
-        assert made.git("diff") == before and made.git("stash", "list") == ""
+        for untracked in (False, True):
+            made.write("new/*.txt", "new\n")
+            answer = await asking("run_stash", message="for later", untracked=untracked)
+            assert made.git("diff") == "" and "for later" in made.git("stash", "list")
+            assert (made.path / "new").exists() != untracked
+            await undone(asking, answer)
+            assert made.git("diff") == before and made.git("stash", "list") == ""
+            assert (made.path / "new/*.txt").read_text() == "new\n"
 
 
 @pytest.mark.anyio

@@ -100,7 +100,7 @@ class Twins:
         rev = chance.choice(["HEAD", "HEAD~1", "HEAD~2", "nothing", "theirs", "@{1}", *branches[:4], *tags[:2]])
         paths = chance.choice([["."], *[[path] for path in chance.sample([*tracked, *other, "nothing.txt"], 1)]])
         named = [shown(os.fsencode(path)) for path in paths]
-        dashed = ["--", *paths]
+        dashed = ["--", *[path if path == "." else f":(literal){path}" for path in paths]]
         name = chance.choice(["fresh", "v900", "a..b", *branches[:1], *tags[:1]])
         match chance.randrange(20):
             case 0 | 1:
@@ -188,7 +188,7 @@ class Twins:
         if "git can't tell" in answer:
             self.again()
             return
-        code, _, said = self.git(self.theirs, "--literal-pathspecs", *words, given=given)
+        code, _, said = self.git(self.theirs, *words, given=given)
         theirs = self.state(self.theirs)
         if answer.startswith("failed: "):
             self.tally["refused"] += 1

@@ -135,7 +135,9 @@ class Git:
         if beside:
             environment |= {"GIT_INDEX_FILE": f"{beside}/index", "GIT_OBJECT_DIRECTORY": f"{beside}/objects"}
             environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = config.in_quotes(layout.objects)
-        words = [*(["--literal-pathspecs"] if literal else []), *words]
+        if literal and "--" in words[:-1]:
+            # Git hands it on to what it runs itself, such as the `git clean :/` of a stash, so only where paths follow.
+            words = ["--literal-pathspecs", *words]
         with self._started(layout, shadow, words, environment, stop, given, fine) as (pieces, said):
             yield pieces
             if remarks is not None:
