@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from filesystem.reading import Grep, fill, on_linux, served
 from mcp_batteries.errors import Invalid
@@ -55,6 +57,20 @@ def test_names_by_glob(tmp_path: Path, glob: str, found: list[str]) -> None:
     answer = find([served(tmp_path).readable(".")], glob, Stop())
     assert list(answer.paths) == found
     assert answer.total == len(found)
+
+
+_NAMES = ["a", "b.c", "é", "b.é", "c"]
+
+
+@given(
+    glob=st.lists(st.sampled_from(["a", "b.c", "é", ".c", "*", "**", "?", "/", "[ab]", "{a,b.c}", "{a,}"]), max_size=5),
+    path=st.lists(st.sampled_from(_NAMES), min_size=1, max_size=3),
+)
+def test_what_a_glob_means_ends_as_its_names_do(glob: list[str], path: list[str]) -> None:
+    text = "".join(glob)
+    assume(text.strip("/"))
+    if selection.chooser([text])("/".join(path)) and path[-1].isascii():
+        assert path[-1].endswith(selection.ends_of_names(text))
 
 
 @pytest.mark.parametrize("glob", ["[a", "{a", "a\\", "[z-a]"])

@@ -32,6 +32,7 @@ from mcp_fs.engine.search.regex import byte_search, line_search, text_substitute
 from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
 from mcp_fs.models import Matches
+from mcp_fs.policy import Readable
 from mcp_fs.tools.search import SearchTools
 
 
@@ -417,15 +418,14 @@ def test_a_folder_that_vanishes_or_is_denied_is_named(tmp_path: Path, monkeypatc
     from mcp_fs.engine import walk
 
     fill(tmp_path, {"a/x": "", "b/x": ""})
-    real = walk.open_folder
+    real = walk.opened
 
-    def vanishing(place: object) -> object:
-        if getattr(place, "name", "") == "a":
+    def vanishing(place: Readable, above: Folder[Readable] | None) -> Folder[Readable]:
+        if place.name == "a":
             raise Problem("`a` can't be used so.")
-        return real(place)  # type: ignore[type-var]
+        return real(place, above)
 
-    monkeypatch.setattr(walk, "open_folder", vanishing)
-    monkeypatch.setattr(walk, "_first", lambda *_: None)
+    monkeypatch.setattr(walk, "opened", vanishing)
     answer = find([served(tmp_path).readable(".")], "x", Stop())
     assert answer.text() == "[1 found; could not be opened: a]\nb/x"
 
@@ -505,6 +505,22 @@ def test_3_000_nested_folders_are_walked_read_and_searched(tmp_path: Path) -> No
         assert "folder0/folder1/folder2/ (1 folder)" in list_tree(top, Stop()).lines
     finally:
         subprocess.run(["rm", "-rf", tmp_path / "folder0"], check=True)
+
+
+@on_linux
+def test_a_walk_holds_few_folders_open_and_none_behind_it(tmp_path: Path) -> None:
+    fill(tmp_path, {f"{'d/' * depth}{name}/f": "" for depth in range(100) for name in ("a", "z")})
+    top, before = served(tmp_path).readable("."), len(os.listdir("/proc/self/fd"))
+    for left_after in (150, None):
+        visits = walk.walk(top, Filter(), Stop(), walk.Skipped())
+        most, seen = 0, 0
+        for seen, _ in enumerate(visits, 1):
+            most = max(most, len(os.listdir("/proc/self/fd")) - before)
+            if seen == left_after:
+                break
+        del visits
+        assert len(os.listdir("/proc/self/fd")) == before
+    assert (seen, most < 40) == (300, True)
 
 
 def test_a_walk_that_takes_too_long_tells_what_it_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,7 +133,7 @@ class _Names:
 
     def __iter__(self) -> Iterator[_Key]:
         rules = None if self.wanted.ignored else _rules(self.folder)
-        prefix = b"".join(os.fsencode(part) + b"/" for part in self.folder.place.parts)
+        prefix = "/".join((*self.folder.place.parts, ""))
         for number, entry in enumerate(self.folder.scan()):
             if not number % _CHECKED:
                 self.stop.check()

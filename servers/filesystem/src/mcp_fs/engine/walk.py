@@ -1,14 +1,17 @@
 """Down a folder in one fixed order, by handles: the files of a folder by name, then its folders by name.
 
-One thread: the interpreter's lock makes several slower. A folder is read whole before anything in it is opened
-and closed before its folders are, so that neither depth nor width costs descriptors.
+One thread: the interpreter's lock makes several slower. A folder is read whole before anything in it is opened. It
+stays open until its folders are walked, which are opened by their names in it; of a deep tree only the uppermost do,
+so that neither depth nor width costs descriptors.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterator, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from mcp_batteries.errors import Problem, reason
@@ -27,6 +30,7 @@ __all__ = [
     "Sight",
     "Skipped",
     "Visit",
+    "opened",
     "order",
     "page_bytes",
     "shown",
@@ -42,6 +46,8 @@ WALK_SECONDS = 30.0
 AWAY = "not downloaded yet, so not searched; `read_text` fetches it"
 _MOST_NAMED = 5
 _USUAL = 200
+_MOST_HELD = 0 if sys.platform == "win32" else 32
+"""Folders that stay open while those in them are walked; on Windows nobody could rename or remove them meanwhile."""
 _NO_RULES = Rules(((),) * 4, False)
 
 
@@ -166,45 +172,41 @@ def walk(
     Raises:
         Problem: `start` can't be opened.
     """
-    top = open_folder(start)
-    rules = None if wanted.ignored else Rules.above(top.place)
+    folder, parts = open_folder(start), tuple[str, ...]()
     todo: list[tuple[Readable, tuple[str, ...], Rules | None]] = []
-    folder, parts = top, ()
-    while True:
-        stop.check()
-        first: Folder[Readable] | None = None
-        with folder:
+    held: list[Folder[Readable]] = []
+    try:
+        rules = None if wanted.ignored else Rules.above(folder.place)
+        while True:
+            stop.check()
             try:
                 visit, inner = visited(folder, parts, wanted, rules)
             except OSError as error:
                 if not parts:
                     raise
                 skipped.add(_reason(error), shown(folder.place.parent, folder.place.name))
+                folder.close()
             else:
                 skipped.leave_out(visit)
                 if after is not None:
                     _cut(visit, after)
                 yield visit
-                place = folder.place
                 for name in reversed(visit.folders):
                     try:
-                        todo.append((place / name, (*parts, name), inner))
+                        todo.append((folder.place / name, (*parts, name), inner))
                     except Problem:
-                        skipped.add("protected", shown(place, name))
-                first = _first(folder, visit, todo)
-        if todo and skipped.is_late():
-            if first is not None:
-                first.close()
-            skipped.reasons[skipped.late()] = [spoken(place) for place, _, _ in reversed(todo)]
-            return
-        if first is not None:
-            _, parts, rules = todo.pop()
-            folder = first
-            continue
-        opened = _next(todo, skipped)
-        if opened is None:
-            return
-        folder, parts, rules = opened
+                        skipped.add("protected", shown(folder.place, name))
+                held.append(folder)
+            if todo and skipped.is_late():
+                skipped.reasons[skipped.late()] = [spoken(place) for place, _, _ in reversed(todo)]
+                return
+            following = _next(todo, held, skipped)
+            if following is None:
+                return
+            folder, parts, rules = following
+    finally:
+        for one in (folder, *held):
+            one.close()
 
 
 def without(visit: Visit, apart: Set[tuple[str, ...]]) -> Visit:
@@ -219,18 +221,6 @@ def walked_apart(starts: Sequence[Readable], start: Readable) -> frozenset[tuple
     above = split(os.path.join(start.root.real, *start.parts))
     paths = [split(os.path.join(other.root.real, *other.parts)) for other in starts]
     return frozenset(path[len(above) :] for path in paths if len(path) > len(above) and path[: len(above)] == above)
-
-
-def _first(
-    folder: Folder[Readable], visit: Visit, todo: list[tuple[Readable, tuple[str, ...], Rules | None]]
-) -> Folder[Readable] | None:
-    """The folder that is next, opened from the one it lies in: a deep tree is not gone down anew for each level."""
-    if not visit.folders or not todo or todo[-1][0].parts != (*folder.place.parts, visit.folders[0]):
-        return None
-    try:
-        return folder.folder(visit.folders[0])
-    except (OSError, Problem):
-        return None
 
 
 def order(parts: tuple[str, ...]) -> tuple[tuple[bool, str], ...]:
@@ -274,7 +264,7 @@ class Sight:
             return True
         for depth in range(len(parts)):
             rules = self._rules(parts[:depth])
-            prefix = b"".join(os.fsencode(part) + b"/" for part in (*self._start.parts, *parts[:depth]))
+            prefix = "/".join((*self._start.parts, *parts[:depth], ""))
             name = parts[depth]
             hidden = {name} if name.startswith(".") and not self._wanted.hidden else set[str]()
             if rules.left_out(prefix, [name], depth < len(parts) - 1, hidden):
@@ -293,46 +283,63 @@ class Sight:
 
 
 def _next(
-    todo: list[tuple[Readable, tuple[str, ...], Rules | None]], skipped: Skipped
+    todo: list[tuple[Readable, tuple[str, ...], Rules | None]], held: list[Folder[Readable]], skipped: Skipped
 ) -> tuple[Folder[Readable], tuple[str, ...], Rules | None] | None:
+    """The folder that is next, opened from the one it lies in where that is held open."""
     while todo:
         place, parts, rules = todo.pop()
+        while held and held[-1].place.parts != place.parts[: len(held[-1].place.parts)]:
+            held.pop().close()
         try:
-            return open_folder(place), parts, rules
+            return opened(place, held[-1] if held else None), parts, rules
         except Problem:
             skipped.add("could not be opened", shown(place.parent, place.name))
+        finally:
+            if len(held) > _MOST_HELD:
+                held.pop().close()
     return None
+
+
+def opened(place: Readable, above: Folder[Readable] | None) -> Folder[Readable]:
+    """The folder at `place`; by its name alone if `above` is the one it lies in.
+
+    Raises:
+        Problem: it can't be opened.
+    """
+    if above is not None and len(above.place.parts) == len(place.parts) - 1:
+        with suppress(OSError):
+            return above.folder(place.name)
+    return open_folder(place)
 
 
 def visited(
     folder: Folder[Readable], parts: tuple[str, ...], wanted: Filter, above: Rules | None
 ) -> tuple[Visit, Rules | None]:
     """What is directly in a folder that is reached as `parts`, and the rules that hold in it."""
-    files: list[str] = []
     folders: list[str] = []
     links: set[str] = set()
     others: set[str] = set()
     entries = list(folder.scan())
-    for entry in entries:
-        if entry.is_file(follow_symlinks=False):
-            files.append(entry.name)
-        elif entry.is_dir(follow_symlinks=False):
+    files = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
+    for entry in entries if len(files) < len(entries) else ():
+        if entry.is_dir(follow_symlinks=False):
             folders.append(entry.name)
-        else:
+        elif not entry.is_file(follow_symlinks=False):
             files.append(entry.name)
             (links if entry.is_symlink() else others).add(entry.name)
-    hidden = set[str]() if wanted.hidden else hidden_among(entries)
-    rules = None if wanted.ignored else Rules.of(folder, hidden or {entry.name for entry in entries}, above)
+    files.sort()
+    folders.sort()
+    dotted = hidden_among(entries, files, folders)
+    hidden = set[str]() if wanted.hidden else dotted
+    rules = None if wanted.ignored else Rules.of(folder, dotted, above)
     left_out: list[tuple[str, bool]] = []
     if rules is not None or not wanted.hidden:
-        prefix = os.fsencode("/".join((*folder.place.parts, "")))
+        prefix = "/".join((*folder.place.parts, ""))
         for names, are_folders in ((files, False), (folders, True)):
             gone = (rules or _NO_RULES).left_out(prefix, names, are_folders, hidden)
             if gone:
                 left_out += ((name, are_folders) for name in sorted(gone))
                 names[:] = [name for name in names if name not in gone]
-    files.sort()
-    folders.sort()
     return Visit(
         folder, parts, files, frozenset(links), frozenset(others), folders, left_out, hidden, away_among(entries)
     ), rules

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from mcp_batteries.limits import Cursor, Stop
 from mcp_batteries.progress import tell
 from mcp_fs.engine.listing import moment
-from mcp_fs.engine.search.selection import choosers
+from mcp_fs.engine.search.selection import choosers, ends_of_names
 from mcp_fs.engine.walk import Filter, Skipped, Visit, order, page_bytes, shown, walk, walked_apart, without
 from mcp_fs.models import FoundFiles
 from mcp_fs.policy import Readable
@@ -46,7 +46,7 @@ def find(
     wanted = wanted or Filter()
     scope = [[start.uri for start in starts], glob, newest_first, str(wanted)]
     after = None if cursor is None else _key(Cursor.decode("find", cursor, scope), newest_first)
-    meant = choosers(starts, glob)
+    meant, end = choosers(starts, glob), ends_of_names(glob)
     skipped, total = Skipped.soon(), 0
     kept = 0
 
@@ -60,7 +60,9 @@ def find(
                 prefix = "/".join((*visit.parts, ""))
                 names = visit.folders if glob.endswith("/") else visit.files
                 without(visit, apart)
-                for name in [name for name in names if chooses(prefix + name)]:
+                # Nearly all names are told by how they end, without their paths.
+                likely = [name for name in names if name.endswith(end) or not name.isascii()] if end else names
+                for name in [name for name in likely if chooses(prefix + name)]:
                     total += 1
                     if kept > limit and not newest_first:
                         continue  # a walk comes by them in the order of their keys

@@ -102,27 +102,29 @@ class Rules:
             names = [name for name in (".git", *IGNORE_FILES) if _exists(folder, name)]
             return cls.of(folder, names, above)
 
-    def left_out(self, folder: bytes, names: list[str], are_folders: bool, hidden: Set[str]) -> set[str]:
+    def left_out(self, folder: str, names: list[str], are_folders: bool, hidden: Set[str]) -> set[str]:
         """Which of `names` are ignored, or hidden and not brought back.
 
         Args:
             folder: path below the served folder of where they lie, empty or with a slash at its end.
             hidden: names that are hidden, unless they are wanted.
         """
-        paths = [name.encode("utf-8", _ERRORS) for name in names]
-        deciders = [
-            (rules.decide, above)
-            for chain in self.chains
-            for rules, length in chain
-            for above in (folder[length:],)
-            if rules.may_speak_of(above + (b"\n" + above).join(paths))
-        ]
+        path, lines = folder.encode("utf-8", _ERRORS), dict[bytes, bytes]()
+        deciders: list[tuple[_RuleFile, bytes]] = []
+        for chain in self.chains if names else ():
+            for rules, length in chain:
+                above = path[length:]
+                if above not in lines:
+                    start = above.decode("utf-8", _ERRORS)
+                    lines[above] = (start + f"\n{start}".join(names)).encode("utf-8", _ERRORS)
+                if rules.may_speak_of(lines[above]):
+                    deciders.append((rules, above))
         if not deciders:
-            return {name for name in names if name in hidden} if hidden else set()
+            return hidden.intersection(names) if hidden else set()
         gone: set[str] = set()
-        for name, path in zip(names, paths, strict=True):
-            for decide, above in deciders:
-                decision = decide(above + path, are_folders)
+        for name in names:
+            for rules, above in deciders:
+                decision = rules.decide(above + name.encode("utf-8", _ERRORS), are_folders)
                 if decision is not None:
                     if decision:
                         gone.add(name)

@@ -19,7 +19,7 @@ from mcp_fs.engine.search.regex import path_set
 from mcp_fs.engine.walk import walked_apart
 from mcp_fs.policy import Readable
 
-__all__ = ["Chooser", "bare_names", "chooser", "choosers"]
+__all__ = ["Chooser", "bare_names", "chooser", "choosers", "ends_of_names"]
 
 Chooser = Callable[[str], bool]
 """Whether a path below a start is meant."""
@@ -92,6 +92,13 @@ def chooser(globs: Sequence[str]) -> Chooser:
             return bool(matching_bytes(os.fsencode(path)))
 
     return chooses
+
+
+def ends_of_names(glob: str) -> str:
+    """How each name ends that `glob` means, if it is ASCII; empty where that can't be told."""
+    glob = _with_slashes(folded(glob)).rstrip("/")
+    whole = glob.startswith("/") or _names_drive(glob)  # which may be the path of a start, and mean all that is in it
+    return "" if whole else _PATTERN.sub("", glob).rpartition("/")[2]
 
 
 def bare_names(glob: str) -> list[str]:
