@@ -86,6 +86,20 @@ def test_a_cancelled_notification_is_never_torn(way: str) -> None:
         assert (told["method"], answer["id"]) == ("notifications/progress", 2)
 
 
+@on_linux
+def test_a_pipe_is_made_wider_for_a_large_message_only() -> None:
+    from fcntl import F_GETPIPE_SZ, fcntl
+
+    with host() as process:
+        assert process.stdin and process.stdout
+        for size, least in ((60_000, 0), (3_000_000, 1 << 20)):
+            before = fcntl(process.stdout, F_GETPIPE_SZ)
+            process.stdin.write(call(size, "echo", text="x" * size))
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["id"] == size
+            assert fcntl(process.stdout, F_GETPIPE_SZ) == max(before, least)
+
+
 @on_posix
 @WAYS
 def test_a_signal_does_not_tear_the_line_being_written(way: str) -> None:

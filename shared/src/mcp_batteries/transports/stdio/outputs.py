@@ -18,6 +18,8 @@ else:
 __all__ = ["Output", "open_output"]
 
 _AHEAD = 64 * 1024
+_USUAL, _WIDE = 64 * 1024, 1024 * 1024
+"""Bytes that a pipe holds, and those it is to hold once a message is larger."""
 
 
 class Output(Protocol):
@@ -59,9 +61,18 @@ class _LoopOutput:
     def __init__(self, descriptor: int, on_ready: Callable[[], None]) -> None:
         self._descriptor, self._on_ready = descriptor, on_ready
         self._loop = asyncio.get_running_loop()
-        self._waiting = False
+        self._waiting = self._wide = False
 
     def push(self, data: bytes | memoryview) -> int:
+        written = self._write(data)
+        if written < len(data) and len(data) > _USUAL and not self._wide:
+            # Passed on in pieces of that size, a large answer costs a turn of this loop and of the reader's for each.
+            self._wide = True
+            system.widen(self._descriptor, _WIDE)
+            written += self._write(memoryview(data)[written:])
+        return written
+
+    def _write(self, data: bytes | memoryview) -> int:
         try:
             return os.write(self._descriptor, data)
         except BlockingIOError:

@@ -13,7 +13,7 @@ if sys.platform == "win32":
 
 import fcntl
 
-__all__ = ["POLLABLE", "SIGNALS", "Parent", "has_reader", "make_pipe", "take"]
+__all__ = ["POLLABLE", "SIGNALS", "Parent", "has_reader", "make_pipe", "take", "widen"]
 
 POLLABLE = True
 """Whether the event loop can wait for a pipe."""
@@ -40,10 +40,15 @@ def take(descriptor: int) -> int:
 def make_pipe(size: int) -> tuple[int, int]:
     """A pipe, (source, sink), that holds about `size` bytes where the system allows it."""
     source, sink = os.pipe()
+    widen(sink, size)
+    return source, sink
+
+
+def widen(descriptor: int, size: int) -> None:
+    """Have the pipe `descriptor` hold `size` bytes, where the system allows it; nothing for what is no pipe."""
     if hasattr(fcntl, "F_SETPIPE_SZ"):
         with contextlib.suppress(OSError):
-            fcntl.fcntl(sink, fcntl.F_SETPIPE_SZ, size)
-    return source, sink
+            fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, size)
 
 
 def has_reader(descriptor: int) -> bool:

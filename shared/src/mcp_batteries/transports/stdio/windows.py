@@ -13,7 +13,7 @@ import msvcrt
 import os
 import signal
 
-__all__ = ["POLLABLE", "SIGNALS", "Parent", "has_reader", "make_pipe", "take"]
+__all__ = ["POLLABLE", "SIGNALS", "Parent", "has_reader", "make_pipe", "take", "widen"]
 
 POLLABLE = False
 """Whether the event loop can wait for a pipe: it could if the host had opened it for overlapped calls; few do."""
@@ -59,6 +59,10 @@ def make_pipe(size: int) -> tuple[int, int]:
     """A pipe, (source, sink), that holds about `size` bytes; os.pipe() gives 4 KiB."""
     source, sink = _winapi.CreatePipe(None, size)
     return msvcrt.open_osfhandle(source, os.O_RDONLY), msvcrt.open_osfhandle(sink, os.O_WRONLY)
+
+
+def widen(descriptor: int, size: int) -> None:
+    """Nothing: a pipe holds there what it was made to hold."""
 
 
 def has_reader(descriptor: int) -> bool:
