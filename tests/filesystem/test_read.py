@@ -18,6 +18,7 @@ from mcp_batteries.errors import Invalid, NotFound, Refused
 from mcp_batteries.limits import Stop
 from mcp_batteries.settings import load
 from mcp_batteries.testing.docs import snapshot
+from mcp_fs.engine.files import read as read_module
 from mcp_fs.engine.files.lines import Lines
 from mcp_fs.engine.files.read import LineIndex, Named, Part, read_part, read_parts
 from mcp_fs.engine.files.text import content_hash
@@ -432,6 +433,31 @@ def test_a_page_carries_the_hash_of_the_whole_file(tmp_path: Path, part: dict[st
     content = b"line\n" * 100_000
     fill(tmp_path, {"f": content})
     assert read(tmp_path, "f", **part).hash == content_hash(content)
+
+
+@pytest.mark.parametrize("part", [{}, {"head": 1}])
+def test_a_change_within_a_tick_of_the_clock_has_another_hash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: dict[str, int]
+) -> None:
+    monkeypatch.setattr(read_module, "_version", lambda status: (status.st_ino, status.st_size))
+    place, index = served(tmp_path).readable("f"), LineIndex()
+    wanted = Part(end_line=part.get("head"), max_bytes=MB)
+    for line in (b"one\n", b"two\n"):
+        fill(tmp_path, {"f": line * 100_000})
+        assert read_part(place, wanted, index, Stop()).hash == content_hash(line * 100_000)
+
+
+@pytest.mark.parametrize("part", [{}, {"head": 1}])
+def test_the_hash_of_a_large_file_is_told_again_unread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: dict[str, int]
+) -> None:
+    monkeypatch.setattr(read_module, "_is_settled", lambda status: True)
+    fill(tmp_path, {"f": b"one\n" * 100_000})
+    place, index = served(tmp_path).readable("f"), LineIndex()
+    wanted, hashed = Part(end_line=part.get("head"), max_bytes=MB), list[int]()
+    monkeypatch.setattr(read_module, "content_hash", lambda data: hashed.append(len(data)) or content_hash(data))
+    assert len({read_part(place, wanted, index, Stop()).hash for _ in range(3)}) == 1
+    assert hashed == [400_000]
 
 
 def test_what_a_model_reads_of_all_tools_has_a_bound(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 import errno
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
 
 from mcp_batteries.errors import Conflict, NotFound, Problem, Unavailable, quote, reason, well_formed
@@ -34,6 +36,13 @@ def test_retry_after_is_told() -> None:
 def test_a_quote_is_one_short_encodable_line(text: str, shown: str) -> None:
     assert quote(text) == shown
     quote(text).encode()
+
+
+@given(st.text(st.characters(exclude_categories=())))
+def test_what_is_well_formed_can_be_written_and_what_could_be_stays(text: str) -> None:
+    written = well_formed(text)
+    assert written.encode().decode() == written
+    assert written == text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def test_well_formed_keeps_pairs_and_replaces_the_rest() -> None:

@@ -114,7 +114,8 @@ def dump_answer(request_id: RequestId, result: dict[str, Any] | ErrorData) -> by
     if isinstance(result, ErrorData):
         return dump(JSONRPCError(jsonrpc="2.0", id=request_id, error=result))
     try:
-        return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (to_json(request_id), to_json(result, inf_nan_mode="null"))
+        result_json = to_json(result, inf_nan_mode="null")
+        return b"".join((b'{"jsonrpc":"2.0","id":', to_json(request_id), b',"result":', result_json, b"}\n"))
     except (PydanticSerializationError, ValueError, RecursionError):
         return dump(JSONRPCResponse(jsonrpc="2.0", id=request_id, result=result))
 

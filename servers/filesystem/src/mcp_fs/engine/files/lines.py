@@ -72,7 +72,8 @@ class Lines:
     def at(self, offset: int, length: int) -> bytes:
         """The bytes from `offset` on, fewer than `length` only where the file ends."""
         self.file.seek(offset)
-        data = self.file.read(length)
+        # As much memory as there is to read: for more than that the system would clear all of it each time.
+        data = self.file.read(min(length, max(self.status.st_size - offset, 0) + _NEAR))
         while data and len(data) < length and (more := self.file.read(length - len(data))):
             data += more
         return data

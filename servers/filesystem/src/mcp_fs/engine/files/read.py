@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import threading
+import time
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -26,6 +27,8 @@ from mcp_fs.policy import Readable
 __all__ = ["MAX_PAGE_BYTES", "LineIndex", "Named", "Part", "read_part", "read_parts"]
 
 _MOST_HASHED = 8 * 1024 * 1024  # takes about as many milliseconds, once for each version of a file
+_QUICK = 64 * 1024  # hashed in less time than it takes to be sure of a hash that is known
+_TICK_NS, _LONG_TICK_NS = 20_000_000, 2_000_000_000
 _NULS = re.compile("\0+")
 MAX_PAGE_BYTES = 16 * 1024 * 1024
 
@@ -68,7 +71,8 @@ class Named(NamedTuple):
 class LineIndex:
     """Where lines begin in files read lately, so that the next page of a large file is found at once.
 
-    A file that was changed has another modification time or size and is counted anew. Thread-safe.
+    A file that was changed has other times or another size and is counted anew. The hash of one that was changed just
+    now is not remembered: it may change again within the same tick of its clock. Thread-safe.
     """
 
     def __init__(self, files: int = 64, marks: int = 1024) -> None:
@@ -84,20 +88,27 @@ class LineIndex:
             index = bisect_right(marks, (line, 1 << 62))
             return marks[index - 1] if index else None
 
-    def hash_of(self, lines: Lines) -> str | None:
+    def hash_of(self, lines: Lines, whole: bytes | None = None) -> str | None:
         """The hash of the whole file, so that a page of it can be edited; None for one too large for that.
 
         None also when it has changed meanwhile, or was taken out of another: the page is not of what would be hashed.
+
+        Args:
+            whole: what was read of it, if that is all.
         """
-        version = _version(lines.status)
-        if lines.size > _MOST_HASHED or lines.taken is not None:
+        if lines.taken is not None or (whole is None and lines.size > _MOST_HASHED):
             return None
+        if whole is not None and len(whole) <= _QUICK:
+            return content_hash(whole)
+        version, now = _version(lines.status), os.fstat(lines.file.fileno())
         with self._lock:
             known = self._hashes.get(version)
-        if known is None:
-            known = content_hash(lines.at(0, _MOST_HASHED + 1))
+        if known is None or _version(now) != version:
+            known = content_hash(lines.at(0, _MOST_HASHED + 1) if whole is None else whole)
             if _version(os.fstat(lines.file.fileno())) != version:
-                return None
+                return None if whole is None else known
+            if not _is_settled(now):
+                return known
             with self._lock:
                 self._hashes[version] = known
                 while len(self._hashes) > self._most_files:
@@ -295,12 +306,18 @@ def _taken(
         lines_asked=asked,
         replaced="\ufffd" in text and "\ufffd".encode(lines.encoding.name, "replace") not in data,
         unterminated=to_end and bool(text) and not text.endswith("\n"),
-        hash=content_hash(lines.at(0, lines.start) + data) if whole and lines.taken is None else index.hash_of(lines),
+        hash=index.hash_of(lines, lines.at(0, lines.start) + data if whole else None),
     )
 
 
 def _version(status: os.stat_result) -> tuple[int, ...]:
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def _is_settled(status: os.stat_result) -> bool:
+    """Whether another change would show in the times: kernels stamp by their tick, some file systems by two seconds."""
+    changed = max(status.st_mtime_ns, status.st_ctime_ns)
+    return time.time_ns() - changed > (_TICK_NS if changed % 1_000_000_000 else _LONG_TICK_NS)
 
 
 def _numbered(text: str, first: int) -> str:
