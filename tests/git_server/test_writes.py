@@ -501,3 +501,44 @@ async def test_what_git_refuses_comes_with_the_next_move(tmp_path: Path) -> None
         made.git("switch", "--quiet", "main")
         said = await asking("delete_ref", name="taken")
         assert "Set `force`" in said and "branch -D" not in said
+
+
+@pytest.mark.anyio
+async def test_a_failure_half_way_says_so_and_leads_back(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    oid = made.git("hash-object", "-w", "--stdin", given=b"written\n").strip()
+    entries = "".join(f"100644 blob {oid}\t{name}\n" for name in ("notes.txt", "x" * 300))
+    tree = made.git("mktree", given=entries.encode()).strip()
+    made.git("tag", "long", made.git("commit-tree", "-p", "HEAD", "-m", "too long a name", tree).strip())
+    made.write("side.txt", "precious\n")
+    before = state(made)
+    async with serving("--write", made.path) as asking:
+        for tool, arguments in (
+            ("run_reset", {"rev": "long", "mode": "hard"}),
+            ("run_restore", {"rev": "long", "paths": ["notes.txt", "."]}),
+        ):
+            said = await asking(tool, **arguments)
+            assert state(made) != before
+            assert said.startswith("failed: ") and "after a part of it was done" in said, said
+            await undone(asking, said)
+            assert state(made) == before, tool
+        said = await asking("run_switch", rev="long")
+        assert said.startswith("failed: ") and "Nothing was changed" in said and state(made) == before
+
+
+@pytest.mark.anyio
+async def test_a_stash_whose_untracked_files_are_in_the_way_stays_whole(tmp_path: Path) -> None:
+    made = made_app(tmp_path)
+    made.write("side.txt", "set aside\n")
+    for name in ("new/a.txt", "new/b.txt"):
+        made.write(name, "set aside\n")
+    made.git("stash", "push", "--include-untracked")
+    made.write("new/b.txt", "in the way\n")
+    before = state(made)
+    async with serving("--write", made.path) as asking:
+        said = await asking("run_stash", action="pop")
+        assert "`new/b.txt`" in said and "Nothing was changed" in said
+        assert state(made) == before and not (made.path / "new/a.txt").exists()
+        await asking("run_stash", action="push", untracked=True)
+        assert not (await asking("run_stash", action="pop", rev="stash@{1}")).startswith("failed")
+        assert (made.path / "side.txt").read_text() == (made.path / "new/b.txt").read_text() == "set aside\n"

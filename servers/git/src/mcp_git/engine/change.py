@@ -102,7 +102,7 @@ class Changes:
                     # That it stopped at a conflict is an answer, not a failure.
                     begun = under_way(self._git, repository, layout, stop) != was.state.doing
                     if not begun and not _conflicts(look(self._git, repository, stop), was.state):
-                        raise self._problem(failure, repository, change, stop) from None
+                        raise self._problem(failure, repository, layout, change, was, stop) from None
                 if change.moves and self._oid(repository, change.moves, stop) == was_at:
                     raise self._nothing(change)
                 try:
@@ -154,8 +154,13 @@ class Changes:
         words = ["rev-parse", "--verify", "--quiet", ref]
         return self._git.run(repository, words, stop, fine=(0, 1)).text.strip() if ref else ""
 
-    def _problem(self, failure: Failed, repository: Repository, change: Change, stop: Stop) -> Problem:
+    def _problem(
+        self, failure: Failed, repository: Repository, layout: Layout, change: Change, was: Before, stop: Stop
+    ) -> Problem:
         said = failure.said
+        with before(self._git, repository, layout, bool(change.loses), stop) as now:
+            if (now.state, now.index, now.files) != (was.state, was.index, was.files):
+                return self._half_done(failure, layout, change, was, now)
         if "tell me who you are" in said or "auto-detection is disabled" in said:
             return Refused(
                 "Git knows no `user.name` and `user.email` to commit as.", "The operator can set them: `git config`."
@@ -171,6 +176,15 @@ class Changes:
         words = re.sub(r"^(fatal|error): | If you are sure you want to delete it, run '[^']*'", "", words).rstrip(".")
         move = next((move for sign, move in _MOVES.items() if re.search(sign, words)), "")
         return Conflict(f"git: `{one_line(words)[:400]}`.", f"Nothing was changed. {move}".rstrip())
+
+    @staticmethod
+    def _half_done(failure: Failed, layout: Layout, change: Change, was: Before, now: Before) -> Conflict:
+        """What is left when git failed in the middle; only where the files were kept does a call lead back."""
+        ways = was.ways("hard" if now.state.oid != was.state.oid else "files", now.state) if change.loses else []
+        if ways:
+            was.keep(layout)
+        lines = [f"\nundo: {way}" for way in ways]
+        return Conflict(f"{failure}, after a part of it was done.", f"`get_status` shows what.{''.join(lines)}")
 
     @staticmethod
     def _nothing(change: Change) -> Conflict:

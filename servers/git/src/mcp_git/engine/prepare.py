@@ -13,7 +13,7 @@ from mcp_git.engine.change import Change, refuse_steps
 from mcp_git.engine.program import Failed, Git
 from mcp_git.engine.refs import commits_of
 from mcp_git.engine.status import look, under_way
-from mcp_git.engine.ways_back import call
+from mcp_git.engine.ways_back import call, refuse_in_the_way
 from mcp_git.layout import small_file
 from mcp_git.names import one_line
 from mcp_git.policy import NewName, Policy, Repository, Revision
@@ -85,6 +85,7 @@ class Prepare:
         again = call("run_stash", action="store", rev=oid, message=self._said(revision)) if oid else ""
         if action == "drop":
             return Change(["stash", "drop", "--quiet", revision.text], named=revision, undo=[again], files=False)
+        refuse_in_the_way(self.git, self.repository, self.git.layout(self.repository), revision.text, self.stop)
         words = ["stash", action, "--quiet", *(["--index"] if index else []), revision.text]
         before = self._oid("refs/stash"), self._number()
 

@@ -22,7 +22,7 @@ from mcp_git.layout import Layout
 from mcp_git.names import shown
 from mcp_git.policy import Repository, Revision
 
-__all__ = ["Back", "Before", "before", "call", "refuse_overwriting", "staged_since"]
+__all__ = ["Back", "Before", "before", "call", "refuse_in_the_way", "refuse_overwriting", "staged_since"]
 
 Back = Literal["keep", "soft", "mixed", "hard", "commit all", "files", "index", "carried"]
 """By a reset of that mode, by taking a commit apart, by writing files again, by staging what was staged; or by another
@@ -182,6 +182,21 @@ def refuse_overwriting(
             f"{quote(shown(lost))} is untracked, and would be overwritten for good.",
             "Stage it with `edit_index` first, or move it away.",
         )
+
+
+def refuse_in_the_way(git: Git, repository: Repository, layout: Layout, stash: str, stop: Stop) -> None:
+    """Return if nothing lies where a stash has untracked files: git would bring back all else of it, and then fail.
+
+    Raises:
+        Conflict: something does.
+    """
+    words = ["ls-tree", "-r", "--name-only", "-z", f"{stash}^3"]
+    for name in git.run(repository, words, stop, fine=(0, 128)).out.split(b"\0")[:-1]:
+        if there := _in_the_way(layout.work_tree or "", os.fsdecode(name)):
+            raise Conflict(
+                f"The stash has {quote(shown(os.fsencode(there)))} as an untracked file, and it is there.",
+                "Nothing was changed. Move it away, or put it aside as well: `run_stash` with untracked=true.",
+            )
 
 
 def _is_same(git: Git, repository: Repository, top: str, name: str, oid: str, stop: Stop) -> bool:
