@@ -21,8 +21,9 @@ SKILLS = "io.modelcontextprotocol/skills"
 pytestmark = pytest.mark.anyio
 
 
-def serving(folder: Path, revision: str = MODERN) -> StdioWire:
-    return StdioWire([sys.executable, "-m", "mcp_fs", str(folder)], revision=revision)
+def serving(folder: Path, revision: str = MODERN, *, among: bool = False) -> StdioWire:
+    words = ["mcp_batteries.mount", "fs", str(folder), "--", "weather"] if among else ["mcp_fs", str(folder)]
+    return StdioWire([sys.executable, "-m", *words], revision=revision)
 
 
 def write_skill(folder: Path, name: str, description: str = "What it is for.", **files: str) -> Path:
@@ -65,12 +66,13 @@ async def test_the_skills_of_every_server_name_tools_it_has(snapshot: Path) -> N
         assert set(re.findall(r"`([a-z]+_[a-z_]+)`", content.text)) <= {*tools, *arguments}, skill.uri
 
 
+@pytest.mark.parametrize("among", [False, True], ids=["alone", "among others"])
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
-async def test_a_client_lists_gets_reads_and_walks(revision: str, tmp_path: Path) -> None:
+async def test_a_client_lists_gets_reads_and_walks(revision: str, among: bool, tmp_path: Path) -> None:
     folder = write_skill(tmp_path / ".claude" / "skills" / "tidy up", "tidy-up", **{"notes ä.md": "# Notes\n"})
     (folder / "data").mkdir()
     (folder / "data" / "raw.bin").write_bytes(b"\x00\xff")
-    async with serving(tmp_path, revision) as wire:
+    async with serving(tmp_path, revision, among=among) as wire:
         opened = await wire.open()
         # Handshakes have no place for extensions; their methods work there as well.
         assert opened["capabilities"].get("extensions", {SKILLS: {"directoryRead": True}})[SKILLS] == {
@@ -78,6 +80,7 @@ async def test_a_client_lists_gets_reads_and_walks(revision: str, tmp_path: Path
         }
         entries = await all_skills(wire)
         own = next(item for item in entries if item["frontmatter"]["name"] == "tidy-up")
+        assert any(item["uri"].startswith("skill://mcp-weather/") for item in entries) == among
         assert own["uri"] == (folder / ENTRY).as_uri()
         assert own["frontmatter"] == {"name": "tidy-up", "description": "What it is for."}
         assert (await wire.request("skills/get", {"uri": own["uri"]}))["skill"] == own

@@ -43,6 +43,7 @@ def build(settings: Settings) -> Assembled:
         settings,
         rooms=[discovery] if settings.discover else [],
         catalog=_catalog(members),
+        skills=[source for member in members for source in member.server.catalog.skills],
         tools=[tool for member in members for tool in member.tools()],
         opens=[_living(members)],
         sources=[source for member in members for source in member.server.hub.sources],
@@ -101,7 +102,7 @@ def _members(settings: Settings) -> tuple[list[Member], dict[str, str]]:
 
 def _catalog(members: Sequence[Member]) -> Catalog:
     """What the servers offer beside tools, prompts under their names here."""
-    catalog = Catalog(skills=[source for member in members for source in member.server.catalog.skills])
+    catalog = Catalog()
     for member in members:
         own = member.server.catalog
         catalog.views.update(own.views)

@@ -201,7 +201,7 @@ def assemble(
         later: toolsets whose tools come while the server runs.
         follows: what `list_changes` says of this server.
         tools_change: whether tools come and go while the server runs.
-        skills: where they come from.
+        skills: where they come from; the catalog gets them here.
         verifier: lets callers over HTTP in by the tokens of a service; without it nobody has any of those.
         instructions: for the model: what is served and how to begin, a few sentences.
 
@@ -209,7 +209,8 @@ def assemble(
         ValueError: two rooms offer the same name.
         Invalid: `--tools` or `--exclude-tools` names what is not there.
     """
-    catalog, follows = catalog or Catalog(skills=skills), follows or Following()
+    catalog, follows = catalog or Catalog(), follows or Following()
+    catalog.skills = skills
     bus = None
     if settings.bus:
         from mcp_batteries.replicas import connect
