@@ -20,6 +20,7 @@ from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Refused, 
 from mcp_batteries.limits import Stop, Stopped
 from mcp_fs.engine.files import copying, handles, tree, write
 from mcp_fs.engine.files.handles import resolve
+from mcp_fs.engine.files.syscalls import copy_blocks
 from mcp_fs.engine.service import Engine
 from mcp_fs.models import Moved
 from mcp_fs.policy import Policy
@@ -369,6 +370,30 @@ class TestCopy:
         }  # fmt: skip
         assert (here.root / "c/empty").is_dir()
         assert stat.S_IMODE((here.root / "c/b").stat().st_mode) == 0o700
+
+    @pytest.mark.parametrize("seed", range(12))
+    def test_holes_stay_holes(self, here: Ground, seed: int) -> None:
+        drawn = random.Random(seed)
+        (here.root / "a").mkdir()
+        with (here.root / "a/f").open("wb") as file:
+            for _ in range(drawn.randrange(6)):
+                file.seek(drawn.randrange(64) << 18)
+                file.write(drawn.randbytes(drawn.choice((1, 4096, 70_000, 300_000))))
+            file.truncate(max(file.tell(), drawn.randrange(256) << 16))
+        copy(here, "a/f", "f")
+        copy(here, "a", "b")
+        content, found = (here.root / "a/f").read_bytes(), (here.root / "a/f").stat()
+        for path in (here.root / "f", here.root / "b/f"):
+            assert path.read_bytes() == content
+            if sys.platform != "win32":
+                assert path.stat().st_blocks <= found.st_blocks
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+    def test_what_tells_no_size_is_copied_to_its_end(self, here: Ground) -> None:
+        with Path("/proc/version").open("rb") as source, (here.root / "f").open("wb") as target:
+            copy_blocks(source.fileno(), target.fileno(), lambda: None)
+            target.flush()
+            assert (here.root / "f").read_bytes() == Path("/proc/version").read_bytes() != b""
 
     def test_links_are_copied_as_links(self, here: Ground) -> None:
         (here.root / "l").symlink_to("nowhere")

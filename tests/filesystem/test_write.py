@@ -125,12 +125,12 @@ def test_nobody_else_can_read_the_file_while_it_is_written(here: Ground) -> None
     (here.root / "f").chmod(0o644)
     modes: list[int] = []
 
-    def blocks() -> Iterator[bytes]:
+    def fill(fd: int) -> None:
         modes.extend(stat.S_IMODE((here.root / name).stat().st_mode) for name in here.temporary())
-        yield b"new"
+        os.write(fd, b"new")
 
     old = (here.root / "f").stat()
-    with write.writing_to(here.writable("f")) as spot, write.stage(spot, blocks(), old, here.readable("f")) as staged:
+    with write.writing_to(here.writable("f")) as spot, write.stage(spot, fill, old, here.readable("f")) as staged:
         staged.commit(replace=True)
     assert modes == [0o600]
     assert stat.S_IMODE((here.root / "f").stat().st_mode) == 0o644

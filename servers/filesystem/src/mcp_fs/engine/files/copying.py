@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 
 from mcp_batteries.errors import Conflict, Invalid, TooLarge, quote
 from mcp_batteries.limits import Stop
@@ -13,7 +13,7 @@ from mcp_batteries.progress import tell
 from mcp_fs.engine.files.belongings import Belongings
 from mcp_fs.engine.files.handles import Folder, Spot, not_a_file, open_regular, problem, resolve, told
 from mcp_fs.engine.files.locks import locked
-from mcp_fs.engine.files.syscalls import write_all
+from mcp_fs.engine.files.syscalls import copy_blocks
 from mcp_fs.engine.files.temp_files import hold, remove_quietly, temporary_name
 from mcp_fs.engine.files.write import (
     confirm,
@@ -33,8 +33,6 @@ MOST_ENTRIES = 100_000
 """Entries that one call copies."""
 MOST_DEPTH = 200
 """Levels of folders, for each of which one descriptor is open."""
-
-_BLOCK = 1 << 20
 
 
 def copy(source: Readable, target: Writable, *, overwrite: bool, stop: Stop, step: Step | None = None) -> Moved:
@@ -88,7 +86,8 @@ def copy_file(
         opened = open_regular(start.folder, start.name, source)
     with opened as file:
         found = os.fstat(file.fileno())
-        with stage(end, _blocks(file.fileno(), source, stop), old, target, like=file.fileno()) as staged:
+        fill = partial(_fill, source_fd=file.fileno(), source=source, stop=stop)
+        with stage(end, fill, old, target, like=file.fileno()) as staged:
             if belongings is not None:
                 belongings.keep(end.folder, staged.temporary, found)
             if arrival is not None:
@@ -212,22 +211,15 @@ class _Copier(Census):
             with told(source.place / name):
                 opened = open_regular(source, name)
             with opened as file:
-                for block in _blocks(file.fileno(), source.place / name, self.stop):
-                    write_all(fd, block)
+                _fill(fd, file.fileno(), source.place / name, self.stop)
                 inherit_new(fd, file.fileno())
             sync(fd)
         finally:
             os.close(fd)
 
 
-def _blocks(fd: int, source: Readable, stop: Stop) -> Iterator[bytes]:
-    while True:
-        with told(source):  # or else the target would be blamed
-            block = os.read(fd, _BLOCK)
-        if not block:
-            return
-        stop.check()
-        yield block
+def _fill(fd: int, source_fd: int, source: Readable, stop: Stop) -> None:
+    copy_blocks(source_fd, fd, stop.check, partial(told, source))  # or else the target would be blamed
 
 
 def status_at(spot: Spot[Writable]) -> os.stat_result | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -264,7 +264,7 @@ def confirm(folder: Folder[Any], shown: Readable, did: str) -> None:
 @contextmanager
 def stage(
     spot: Spot[Writable],
-    data: bytes | Iterable[bytes],
+    data: bytes | Callable[[int], None],
     old: os.stat_result | None,
     shown: Readable,
     *,
@@ -273,6 +273,7 @@ def stage(
     """The temporary file for the spot, holding `data`, removed at the end unless it was committed.
 
     Args:
+        data: the content, or what writes it to a descriptor.
         old: status of the file it is to replace, whose owner, mode and attributes it gets; None for a new one.
         shown: how the caller knows the file, for messages.
         like: descriptor of a file whose mode and attributes a new one gets.
@@ -294,8 +295,10 @@ def stage(
             stack.callback(clean)
             file = stack.enter_context(os.fdopen(fd, "wb", buffering=0))
             hold(fd)
-            for block in (data,) if isinstance(data, bytes) else data:
-                write_all(fd, block)
+            if isinstance(data, bytes):
+                write_all(fd, data)
+            else:
+                data(fd)
             notes = _inherit(fd, temporary, spot, old, like)
             sync(fd)
             made = os.fstat(fd)
