@@ -169,6 +169,16 @@ def test_a_picture_with_a_side_too_long_for_models_is_shown_in_small(tmp_path: P
     assert tall.mime_type == "image/png" and tall.data == (tmp_path / "tall").read_bytes()
 
 
+def test_no_picture_is_opened_in_the_process_of_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Image.new("RGB", (9000, 20), "red").save(tmp_path / "wide", "JPEG")
+    Image.new("RGB", (20, 20), "red").save(tmp_path / "small", "WEBP")
+    (tmp_path / "bad").write_bytes((tmp_path / "small").read_bytes()[:40] + b"\xff" * 400)
+    monkeypatch.delattr(Image, "open")
+    [wide], [small], [bad] = (view(served(tmp_path).readable(name)) for name in ("wide", "small", "bad"))
+    assert wide.mime_type == "image/jpeg" and "9,000 × 20 pixels, shown in small" in wide.note
+    assert small.mime_type == bad.mime_type == "image/webp" and small.data == (tmp_path / "small").read_bytes()
+
+
 def test_a_photograph_stands_upright(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(media, "_MOST_SHOWN", 100)
     exif = Image.Exif()

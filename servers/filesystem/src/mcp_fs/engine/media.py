@@ -8,16 +8,16 @@ from __future__ import annotations
 import importlib.util
 import mimetypes
 import os
+import struct
 from collections.abc import Callable
 from typing import BinaryIO
 
-from mcp_batteries.errors import Invalid, TooLarge, quote
+from mcp_batteries.errors import Invalid, Problem, TooLarge, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
 from mcp_fs.engine.documents.content import is_document, open_content
 from mcp_fs.engine.documents.converter import taken
 from mcp_fs.engine.documents.kinds import HEAD_BYTES, LABELS, kind_of
 from mcp_fs.engine.files.text import SAMPLE_BYTES, sniff
-from mcp_fs.engine.pictures import LONGEST_SIDE, can_reduce, is_too_wide, reduced
 from mcp_fs.engine.walk import spoken
 from mcp_fs.models import Media, counted
 from mcp_fs.policy import Readable
@@ -27,6 +27,8 @@ __all__ = ["MOST_WHOLE", "mime_type", "view"]
 MOST_WHOLE = 10 * 1024 * 1024
 """Bytes of a file that can be read whole, as a resource."""
 
+_LONGEST_SIDE = 8000
+"""Pixels that every model takes."""
 _MOST_SHOWN = 3_750_000  # 5 MB in base64: as much as every model takes
 _MOST_REDUCED = 256 * 1024 * 1024
 _MOST_PDF = 64 * 1024 * 1024
@@ -118,8 +120,8 @@ def view(place: Readable, page: int = 1, stop: Stop | None = None) -> list[Media
             if kind != "application/pdf":
                 data = head + file.read(limit)
                 _refuse_beyond(place, page, 1)
-                if family == "image" and is_too_wide(file):
-                    return [_too_large(place, file, size, kind, facts)]
+                if family == "image" and _is_too_wide(place, file, kind, head, stop):
+                    return [_too_large(place, file, size, kind, facts, stop)]
                 return [Media(family, place.display, place.uri, kind, size, facts, data)]
             shown = _page(place, file, page, facts, stop)
             if isinstance(shown, Media):
@@ -127,29 +129,53 @@ def view(place: Readable, page: int = 1, stop: Stop | None = None) -> list[Media
             facts += f"; {shown}"
         elif family in ("image", "audio"):
             _refuse_beyond(place, page, 1)
-            return [_too_large(place, file, size, kind, facts)]
+            return [_too_large(place, file, size, kind, facts, stop)]
         elif limit:
             facts += f"; too large to show (limit {limit:,})"
         return [_bytes(place, file, size, page, kind, facts)]
 
 
-def _too_large(place: Readable, file: BinaryIO, size: int, kind: str, facts: str) -> Media:
+def _too_large(place: Readable, file: BinaryIO, size: int, kind: str, facts: str, stop: Stop) -> Media:
     """What can be said of a picture or a sound that is too large to show: the picture in small, if that can be."""
-    facts += f"; too large to show whole (limit {_MOST_SHOWN:,} bytes, {LONGEST_SIDE:,} pixels a side)"
+    facts += f"; too large to show whole (limit {_MOST_SHOWN:,} bytes, {_LONGEST_SIDE:,} pixels a side)"
     if size <= MOST_WHOLE:
         facts += f"; whole as the resource {place.uri}"
     if kind.startswith("image"):
-        if not can_reduce():
+        if not _has("PIL"):
             facts += "; shown in small once mcp-fs is installed as mcp-fs[images]"
         elif size > _MOST_REDUCED:
             facts += f", nor in small (limit {_MOST_REDUCED:,})"
         else:
-            pixels, picture = reduced(file)
-            if picture:
-                facts += f"; {pixels}, shown in small"
-                return Media("image", place.display, place.uri, "image/jpeg", size, facts, picture)
-            facts += f"; {pixels}, too many to show in small" if pixels else "; not known or damaged"
+            try:
+                found = taken(file, place.name, (), "picture", place.display, stop)
+            except Invalid:
+                facts += "; not known or damaged"
+            except TooLarge:
+                facts += "; takes too long or too much memory to show in small"
+            else:
+                facts += "; {:,} × {:,} pixels".format(*map(int, found.label.split()))
+                if found.data:
+                    facts += ", shown in small"
+                    return Media("image", place.display, place.uri, "image/jpeg", size, facts, found.data)
+                facts += ", too many to show in small"
     return Media("text", place.display, place.uri, kind, size, facts)
+
+
+def _is_too_wide(place: Readable, file: BinaryIO, kind: str, head: bytes, stop: Stop) -> bool:
+    """Whether a picture has a longer side than models take; False where that can't be told."""
+    if kind == "image/png" and len(head) >= 24:  # most of them, known without another process
+        return max(struct.unpack_from(">II", head, 16)) > _LONGEST_SIDE
+    if not _has("PIL"):
+        return False
+    try:
+        found = taken(file, place.name, (), "pixels", place.display, stop)
+    except Problem:
+        return False
+    return max(map(int, found.label.split())) > _LONGEST_SIDE
+
+
+def _has(library: str) -> bool:
+    return importlib.util.find_spec(library) is not None
 
 
 def _bytes(place: Readable, file: BinaryIO, size: int, page: int, kind: str, facts: str) -> Media:
@@ -183,7 +209,7 @@ def _zipped(name: str) -> str:
 
 def _page(place: Readable, file: BinaryIO, number: int, facts: str, stop: Stop) -> Media | str:
     """A page of a PDF, or why it can't be shown."""
-    if importlib.util.find_spec("pypdfium2") is None:
+    if not _has("pypdfium2"):
         return "its pages can be read once mcp-fs is installed as mcp-fs[pdf]"
     try:
         found = taken(file, place.name, (), "page", place.display, stop, page=number)

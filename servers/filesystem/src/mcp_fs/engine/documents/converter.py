@@ -22,7 +22,7 @@ from mcp_fs.engine.documents.kinds import FRAME, MOST_BYTES, RANGE, SECONDS
 
 __all__ = ["Taken", "Wanted", "taken"]
 
-Wanted = Literal["text", "bytes", "all", "page"]
+Wanted = Literal["text", "bytes", "all", "page", "pixels", "picture"]
 
 _WALL_SECONDS = 10.0
 """A process that waits for its turn on a busy machine is not one that works: five times what it may work."""
@@ -76,6 +76,8 @@ def taken(
         name: of the file: what it is, that tells in part.
         path: names down to the member; none for the file itself.
         shown: what the caller calls it.
+        want: of a picture `pixels`, where the label is width and height, or `picture`: that and a small JPEG, or no
+            data where there are too many pixels.
         page: of a PDF, from 1; the label is the number of pages then, and there is no data beyond the last.
 
     Raises:

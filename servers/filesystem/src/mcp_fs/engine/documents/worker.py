@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO, cast
 
-from mcp_fs.engine.documents import libraries, office
+from mcp_fs.engine.documents import libraries, office, pictures
 from mcp_fs.engine.documents.archives import (
     Archive,
     Entry,
@@ -125,7 +125,7 @@ def main() -> None:
     os.dup2(nowhere, 1)
     _limit()
     while (request := pipes.request()) is not None:
-        _timer(PAGE_SECONDS if request["want"] == "page" else SECONDS)
+        _timer(PAGE_SECONDS if request["want"] in ("page", "picture") else SECONDS)
         try:
             _answer(pipes, request)
         except TooLarge:
@@ -181,6 +181,11 @@ def _answer(pipes: _Pipes, request: dict[str, Any]) -> None:
     if request["want"] == "page":
         pages, shown = libraries.page(file, request["page"])
         pipes.send(b"K", str(pages).encode())
+        pipes.content(b"B", shown)
+        return
+    if request["want"] in ("pixels", "picture"):
+        size, shown = (pictures.sides(file), b"") if request["want"] == "pixels" else pictures.reduced(file)
+        pipes.send(b"K", "{} {}".format(*size).encode())
         pipes.content(b"B", shown)
         return
     file, name, kind = unpacked(file, name)
