@@ -7,6 +7,7 @@ import random
 import re
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -131,6 +132,30 @@ async def test_what_is_named_later_is_said_to_be_new(tmp_path: Path) -> None:
         assert said.startswith("[no changes; followed from now on, unlike before: b; next since=")
         put(tmp_path / "b", "3")
         assert "changed" in (said := await following.news(uris=["a", "b"])) and "unlike before" not in said
+
+
+@pytest.mark.parametrize(
+    "followed",
+    [(), ("lib", "in"), ("in", "lib"), ("lib", "lib/in/**"), ("lib/**/*.py", "in"), ("lib/in/a.py", "lib", "lib/in")],
+)
+async def test_what_is_followed_twice_is_told_once(tmp_path: Path, followed: Sequence[str]) -> None:
+    inner = tmp_path / "lib/in"
+    put(inner / "a.py", "1\n")
+    put(inner / "gone.py", "1\n")
+    async with serving(tmp_path / "lib", inner) as client:
+        following = Following(client)
+        await following.begin(*followed)
+        put(inner / "a.py", "2\n")
+        put(inner / "sub/b.py", "1\n")
+        (inner / "gone.py").unlink()
+        assert await following.changes() == {
+            ("changed", "in/a.py"),
+            ("created", "in/sub/b.py"),
+            ("deleted", "in/gone.py"),
+        }
+        put(inner / "a.py", "3\n")
+        said = await following.news()
+        assert LINE.findall(said) == [("changed", "in/a.py")] and "\n-2\n+3" in said
 
 
 async def test_what_is_left_out_is_not_told(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, cast
@@ -123,7 +123,7 @@ class ChangeTools:
         if not shown:
             await self.hub.look(follower)
             until = journal.mark()
-        found = journal.between(follower.topics, after, until)
+        found = _once(journal.between(follower.topics, after, until), follower)
         lines = await in_thread(lambda stop: _lines(follower, found[shown:], stop), what="Comparing")
         last = shown + len(lines)
         following = [uri for uri in uris if uri not in follower.uris]
@@ -155,6 +155,17 @@ def change_tools(hub: Hub, following: Following) -> ChangeTools:
 
 def _cursor(name: str, after: int, until: int = 0, shown: int = 0) -> str:
     return Cursor.encode(_KIND, [name, after, until, shown])
+
+
+def _once(found: Sequence[Noted], follower: Follower) -> list[Noted]:
+    """Each thing as the first topic that knows of it has it: several globs may mean one file."""
+    ranks: dict[Hashable, int] = {topic: rank for rank, topic in enumerate(follower.topics)}
+    first: dict[Hashable, Noted] = {}
+    for noted in sorted(found, key=lambda noted: ranks[noted.place]):
+        topic = cast("Topic", noted.place)
+        first.setdefault((topic.watched, noted.change.name or topic), noted)
+    told = set(map(id, first.values()))
+    return [noted for noted in found if id(noted) in told]
 
 
 def _lines(follower: Follower, found: Sequence[Noted], stop: Stop) -> list[str]:

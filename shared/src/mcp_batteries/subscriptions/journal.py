@@ -25,7 +25,7 @@ class Change:
     """What happened to one thing.
 
     Attributes:
-        name: how the caller knows it; empty for the URI that is followed itself.
+        name: how the caller knows it, one for each thing of a source; empty for the URI that is followed itself.
         before: its text before, if that is kept.
         after: its text after, if that is kept.
         added: what was added at its end, where only that is known.

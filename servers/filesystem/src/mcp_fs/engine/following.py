@@ -7,6 +7,7 @@ is kept, so that a change can be shown; of large ones their end, so that what wa
 from __future__ import annotations
 
 import hashlib
+import os
 import stat
 import time
 from collections.abc import Collection, Iterator
@@ -104,6 +105,7 @@ class Followed:
         """
         changes: list[Change] = []
         files: dict[str, _Seen] = {}
+        called: dict[tuple[str, ...], Readable] = {}
         kept = self._kept.total
         until = time.monotonic() + _READ_SECONDS
         folders: set[tuple[str, ...]] = {self.subtree.start.parts[:-1]}
@@ -130,7 +132,10 @@ class Followed:
                 added = None
             files[path] = seen
             if before is None:
-                self._names[path] = shown(folder.place, name)
+                place = folder.place
+                if place.parts not in called:
+                    called[place.parts] = _innermost(place)
+                self._names[path] = shown(called[place.parts], name)
                 changes.append(Change(self._names[path], "created", after=seen.text))
             elif not _same(before, seen):
                 changes.append(Change(self._names[path], "changed", before.text, seen.text, added))
@@ -209,6 +214,12 @@ def shown_change(change: Change) -> str:
     diff = clipped_diff(unified_diff(change.before, change.after, change.name))
     lines = diff.split("\n")
     return "\n".join(lines[next(number for number, line in enumerate(lines) if line.startswith("+++ ")) + 1 :])
+
+
+def _innermost(folder: Readable) -> Readable:
+    """A folder as part of the innermost served folder that it lies in, so that each file has one name."""
+    found = folder.policy.locate(os.path.join(folder.root.path, *folder.parts))
+    return folder if found is None else folder.at(*found)
 
 
 def _plus(text: str) -> str:
