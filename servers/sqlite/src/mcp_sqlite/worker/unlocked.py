@@ -11,7 +11,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, BinaryIO
+from typing import Any
 
 from mcp_batteries.subscriptions.glance import glance
 from mcp_sqlite.worker.cells import Failure
@@ -26,7 +26,7 @@ _ABANDONED_SECONDS = 5.0
 _RESTS_SECONDS = 0.05
 """A journal that was written later than this ago is taken for one of a transaction under way, where it isn't opened."""
 _HEADER = 44
-_files: dict[str, tuple[tuple[int, ...], BinaryIO]] = {}
+_files: dict[str, tuple[tuple[int, ...], int]] = {}
 
 
 class Written(Exception):
@@ -133,19 +133,17 @@ def rollback_state(path: str) -> tuple[Any, ...] | None:
 
 
 def _header(path: str, identity: tuple[int, ...]) -> bytes:
-    if os.name == "nt":  # a file held open there can't be replaced
+    if sys.platform == "win32":  # a file held open there can't be replaced
         with open(path, "rb", buffering=0) as file:
             return file.read(_HEADER)
     # Kept open: closing it would end the locks that SQLite has on it in this process (POSIX, "fcntl").
     if path not in _files or _files[path][0] != identity:
         if path in _files:
-            _files.pop(path)[1].close()
-        file = open(path, "rb", buffering=0)  # noqa: SIM115
-        found = os.fstat(file.fileno())
-        _files[path] = (found.st_dev, found.st_ino), file
-    file = _files[path][1]
-    file.seek(0)
-    return file.read(_HEADER)
+            os.close(_files.pop(path)[1])
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        found = os.fstat(fd)
+        _files[path] = (found.st_dev, found.st_ino), fd
+    return os.pread(_files[path][1], _HEADER, 0)
 
 
 def _is_written(path: str) -> bool:
