@@ -124,7 +124,11 @@ async def test_values_without_a_place_are_told_where_they_stand() -> None:
         assert "where its values stand, without quotes" in said
         said = text_of(await wire.call("query_rows", sql="SELECT * FROM tt WHERE id = @id", parameters=[1]))
         assert "Write $1" not in said, "the table is missing first"
+        said = text_of(await wire.call("query_rows", sql="SELECT id FROM t WHERE id = @id AND id = @ -2"))
+        assert "[2]" in said and "[1 row]" in said, said
         for sql, values, way in (
+            ("SELECT nam FROM t WHERE id = @id", None, "t.name"),
+            ("SELECT name FROM t WHERE id = @idd", None, "in place of `@idd`"),
             ("SELECT $1 IS NULL", [1], "$1::text"),
             ("SELECT $2::int", [1, 2], "every number from $1"),
             ("SELECT name FROM t WHERE id IN ($1)", [[1, 2]], "`= ANY ($1)`"),

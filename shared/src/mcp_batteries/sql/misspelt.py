@@ -55,15 +55,16 @@ def where_it_stopped(word: str, sql: str, tables: Sequence[str], columns: Sequen
     return "" if taken.upper() in _RESERVED else near(taken, KEYWORDS, 0.7)
 
 
-def other_parameter(sql: str, own: str) -> str:
-    """What stands for a value in `sql` as another dialect writes it; empty where nothing does.
+def other_parameter(sql: str, own: str, name: str = "") -> str:
+    """What stands first for a value in `sql` as another dialect writes it; empty where nothing does.
 
     Args:
         sql: the statement, without comments and the insides of texts.
         own: a pattern of what this dialect has.
+        name: what is in one of them, in any case.
     """
-    written = (found["written"] for found in _PARAMETER.finditer(sql))
-    return next((item.replace("''", "'…'") for item in written if not re.fullmatch(own, item)), "")
+    written = [found["written"] for found in _PARAMETER.finditer(sql) if not re.fullmatch(own, found["written"])]
+    return written[0].replace("''", "'…'") if any(name.lower() in item.lower() for item in written) else ""
 
 
 def near(word: str, known: Sequence[str], cutoff: float = 0.5) -> str:

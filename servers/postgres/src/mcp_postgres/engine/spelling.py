@@ -144,9 +144,10 @@ def word_for(sql: str, *, name: str = "", kind: str = "", is_schema: bool = Fals
     first = re.match(r"[\s;]*(\w+)", _bare(sql))
     if first and not name and not is_schema and first[1].lower() in _COMMANDS:
         return _COMMANDS[first[1].lower()]
-    if kind in ("", "column", "function") and (other := _own_parameters(sql)):
-        return other
     plain = name.rpartition(".")[2].lower()
+    # Where another column is missing, `@id` is an operator and a column that is there.
+    if kind in ("", "column", "function") and (other := _own_parameters(sql, plain if kind == "column" else "")):
+        return other
     known = _TYPES.get(plain) if kind == "type" else _FUNCTIONS.get(plain) if kind == "function" else None
     if known:
         return f"PostgreSQL has `{known}`."
@@ -155,9 +156,9 @@ def word_for(sql: str, *, name: str = "", kind: str = "", is_schema: bool = Fals
     return next((f"In PostgreSQL: {said}." for words, said in _WORDS if re.search(words, _bare(sql), re.I)), "")
 
 
-def _own_parameters(sql: str) -> str:
-    """How values are given, where `sql` has them as another dialect writes it; else empty."""
-    other = misspelt.other_parameter(_bare(sql), r"\$\d+")
+def _own_parameters(sql: str, name: str = "") -> str:
+    """How values are given, where `sql` has one with `name` in it as another dialect writes it; else empty."""
+    other = misspelt.other_parameter(_bare(sql), r"\$\d+", name)
     way = f"Write $1 in place of `{other}`, then $2 and so on, and pass the values as an array in `parameters`."
     return way if other else ""
 
