@@ -120,7 +120,7 @@ class Rules:
                 if rules.may_speak_of(lines[above]):
                     deciders.append((rules, above))
         if not deciders:
-            return hidden.intersection(names) if hidden else set()
+            return set(names) & hidden if hidden else set()
         gone: set[str] = set()
         for name in names:
             for rules, above in deciders:
