@@ -70,11 +70,17 @@ def shop(tmp_path: Path) -> Path:
 
 
 async def test_wrong_words_are_answered_with_the_right_ones(shop: Path) -> None:
-    async with served("--write", shop) as wire:
+    async with served("--write", "--ddl", shop) as wire:
         for tool, asked in (("query_rows", MEANT), ("write_rows", CHANGES)):
             for sql, way in asked.items():
                 result = await wire.call(tool, sql=sql)
                 assert result.get("isError") and way in text_of(result), f"{sql}: {text_of(result)}"
+        for tool in ("query_rows", "write_rows", "edit_schema"):
+            for sql in ("VACUUM", "ATTACH 'x' AS y", "BEGIN"):
+                for spelt in (sql, f"/* done */ {sql.lower()}"):
+                    said = text_of(await wire.call(tool, sql=spelt))
+                    assert MEANT[sql] in said, f"{tool} {spelt}: {said}"
+        assert MEANT["BEGIN"] in text_of(await wire.call("explain_query", sql="BEGIN"))
         # What stands in a text is nobody's dialect.
         said = text_of(await wire.call("query_rows", sql="SELECT 'ILIKE ::' FROM customers WHERE nmae = 1"))
         assert "`name`" in said and "CAST" not in said

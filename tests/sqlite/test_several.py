@@ -160,6 +160,35 @@ async def test_rows_before_and_after_are_those_that_changed(tmp_path: Path) -> N
         assert "Rows (" not in text_of(await wire.call("write_rows", sql="UPDATE t SET name = name", dry_run=True))
 
 
+@pytest.mark.parametrize(
+    ("sql", "shown"),
+    [
+        (
+            "ALTER TABLE t ADD COLUMN x; UPDATE t SET x = 7 WHERE id = 2",
+            '["id","name","x"]\nbefore: ["id","name"]\n- [2,"b"]\n+ [2,"b",7]',
+        ),
+        (
+            "ALTER TABLE t ADD COLUMN x DEFAULT 5",
+            '- [3,"c"]\n- [2,"b"]\n- [1,"a"]\n+ [3,"c",5]\n+ [2,"b",5]\n+ [1,"a",5]',
+        ),
+        ("ALTER TABLE t ADD COLUMN x", ""),
+        ("DROP VIEW v; ALTER TABLE t RENAME COLUMN name TO title", '["id","title"]\nbefore: ["id","name"]\n- [3,"c"]'),
+        ("DROP VIEW v; DROP INDEX t_name; ALTER TABLE t DROP COLUMN name", '["id"]\nbefore: ["id","name"]\n- [3,"c"]'),
+        (
+            "DROP VIEW v; CREATE TABLE n (id INTEGER PRIMARY KEY, x, name TEXT);"
+            "INSERT INTO n SELECT id, id = 2 OR NULL, name FROM t; DROP TABLE t; ALTER TABLE n RENAME TO t",
+            '["id","x","name"]\nbefore: ["id","name"]\n- [2,"b"]\n+ [2,1,"b"]',
+        ),
+        ("DROP VIEW v; DROP TABLE u; DROP TABLE t", 't: ["id","name"]\n- [3,"c"]'),
+    ],
+)  # fmt: skip
+async def test_rows_are_shown_of_tables_whose_columns_change(sql: str, shown: str, tmp_path: Path) -> None:
+    path = make(tmp_path / "a.db")
+    async with served("--write", "--ddl", path) as wire:
+        said = text_of(await wire.call("edit_schema", sql=sql, dry_run=True))
+        assert ("Rows (" in said) == bool(shown) and shown in said, said
+
+
 async def test_returned_rows_beyond_a_page_have_a_cursor(tmp_path: Path) -> None:
     path = make(tmp_path / "a.db")
     async with served("--write", path) as wire:

@@ -212,7 +212,7 @@ class Engine:
             dry_run,
             found.get("objects"),
             [
-                Sample(item["table"], item["columns"], item["before"], item["after"])
+                Sample(item["table"], item["columns"], item["before"], item["after"], item["had"])
                 for item in found.get("samples", ())
             ],
             findings,

@@ -66,6 +66,8 @@ def explained(
         )
     if is_damage(error):
         return Failure("unavailable", f"The file is damaged or no database: {said}.", "`run_check` tells more.")
+    if "from within a transaction" in said and (refusal := _meant(sql)):
+        return refusal
     if code == sqlite3.SQLITE_CONSTRAINT:
         return Failure("conflict", f"A constraint forbids it: {said}.", "")
     if "one statement at a time" in said:
@@ -115,11 +117,10 @@ def _refusal(authorizer: Authorizer, sql: str) -> Failure:
     """What the statement was refused for. Its text decides nothing; it tells here what its author meant."""
     if authorizer.part is not None and (refusal := _not_served(authorizer.part, authorizer)):
         return refusal
+    if refusal := _meant(sql):
+        return refusal
     found = _WORD.match(sql)
     word = found[1].upper() if found else ""
-    if word in _OTHER_WAYS:
-        would, way = _OTHER_WAYS[word]
-        return Failure("refused", f"The statement would {would}.", way)
     if word == "EXPLAIN" and re.match(r"\s+ANALYZE\b", sql[found.end() if found else 0 :], re.IGNORECASE):
         return Failure("refused", "SQLite has no EXPLAIN ANALYZE.", "`EXPLAIN QUERY PLAN`, or `explain_query`.")
     if "TEMP" in _NAMES.get(authorizer.denied_action, "") or "`sqlite_temp_master`" in (authorizer.denied or ""):
@@ -129,6 +130,13 @@ def _refusal(authorizer: Authorizer, sql: str) -> Failure:
             "Write the query with WITH; in a migration make a table, and drop it in the same call.",
         )
     return Failure("refused", f"The statement would {authorizer.denied}.", _WAYS[_way(authorizer)])
+
+
+def _meant(sql: str) -> Failure | None:
+    """The refusal of a statement whose work is done in another way, or by the operator."""
+    found = _WORD.match(sql.removeprefix("EXPLAIN QUERY PLAN "))
+    would, way = _OTHER_WAYS.get(found[1].upper() if found else "", ("", ""))
+    return Failure("refused", f"The statement would {would}.", way) if would else None
 
 
 def _not_served(part: ServedPart, authorizer: Authorizer) -> Failure | None:

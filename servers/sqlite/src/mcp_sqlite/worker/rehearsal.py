@@ -44,29 +44,33 @@ def samples(connections: Connections, database: Database, tables: Collection[str
 
 
 def _sample(before: Database, after: Database, table: str) -> dict[str, Any] | None:
-    old, new = ([str(row[1]) for row in schema.columns_of(side, table)] for side in (before, after))
-    columns = [name for name in new or old if name in (old or new)]
-    if not columns:
-        return None
-    keys = key_columns(after if new else before, table)
-    if not keys:
+    had, has = ([str(row[1]) for row in schema.columns_of(side, table)] for side in (before, after))
+    columns = [*has, *(name for name in had if name not in has)]
+    keys = key_columns(after if has else before, table) if columns else []
+    if not keys or (had and has and key_columns(before, table) != keys):
         return None
     lines = Lines(_CELL)
+
+    def text(rows: list[tuple[Any, ...]], own: list[str]) -> str:
+        places = [columns.index(name) for name in own]
+        return "".join(lines.line(tuple(row[place] for place in places)) for row in rows)
+
     for order in ("DESC", "ASC"):  # what was added lies at the end most of the time
-        was = _rows(before, table, columns, keys, order) if old else iter(())
-        now = _rows(after, table, columns, keys, order) if new else iter(())
+        was = _rows(before, table, columns, had, keys, order)
+        now = _rows(after, table, columns, has, keys, order)
         gone, came = _differing(was, now, descending=order == "DESC", columns=len(columns))
         if gone or came:
-            return {
-                "columns": columns,
-                "before": "".join(map(lines.line, gone)),
-                "after": "".join(map(lines.line, came)),
-            }
+            return {"columns": has or had, "had": had, "before": text(gone, had), "after": text(came, has)}
     return None
 
 
-def _rows(database: Database, table: str, columns: list[str], keys: list[str], order: str) -> Iterator[tuple[Any, ...]]:
-    listed = ", ".join([*map(quoted, columns), *keys])
+def _rows(
+    database: Database, table: str, columns: list[str], own: list[str], keys: list[str], order: str
+) -> Iterator[tuple[Any, ...]]:
+    """The rows of a table that has the columns `own` of `columns`; NULL stands for the others."""
+    if not own:
+        return
+    listed = ", ".join([*(quoted(name) if name in own else "NULL" for name in columns), *keys])
     ordered = ", ".join(f"{key} {order}" for key in keys)
     database.own("SELECT 1")  # what follows is this program's own statement
     yield from database.connection.execute(f"SELECT {listed} FROM {quoted(table)} ORDER BY {ordered}")
