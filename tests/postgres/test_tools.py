@@ -10,9 +10,13 @@ from typing import Any
 
 import pytest
 
+from mcp_batteries.settings import load
+from mcp_batteries.testing.docs import snapshot
 from mcp_batteries.testing.wire import StdioWire
 from mcp_postgres.engine import demo_process
 from mcp_postgres.engine.cluster import _programs
+from mcp_postgres.server import build
+from mcp_postgres.settings import Settings
 from postgres.serving import Base, cluster, inside, make, served, text_of
 
 VALUES = {
@@ -372,3 +376,7 @@ async def test_vectors_are_short_and_a_similarity_search_uses_its_index() -> Non
         given = {"sql": "SELECT id FROM notes ORDER BY at <-> $1 LIMIT 3", "parameters": [whole[0][0]]}
         assert rows(await wire.call("query_rows", **given))[0] == [7]
         assert "Index Scan using notes_at_idx" in text_of(await wire.call("explain_query", **given))
+
+
+def test_what_a_model_reads_of_all_tools_has_a_bound() -> None:
+    assert snapshot(build(load(Settings, ["postgresql://localhost/app"])))["bytes"]["tools_list"] <= 2250 * 4

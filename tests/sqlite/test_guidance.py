@@ -9,7 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from mcp_batteries.settings import load
+from mcp_batteries.testing.docs import snapshot
 from mcp_batteries.testing.wire import WireError
+from mcp_sqlite.server import build
+from mcp_sqlite.settings import Settings
 from sqlite.serving import make, run, served, text_of
 
 pytestmark = pytest.mark.anyio
@@ -218,3 +222,7 @@ async def test_one_locked_database_makes_no_other_wait(tmp_path: Path) -> None:
             if sys.platform == "linux" and Path("/proc/locks").exists():
                 assert f"(process {os.getpid()}), which writes" in said
             other.execute("ROLLBACK")
+
+
+def test_what_a_model_reads_of_all_tools_has_a_bound() -> None:
+    assert snapshot(build(load(Settings, ["--demo"])))["bytes"]["tools_list"] <= 1700 * 4
