@@ -22,6 +22,7 @@ from mcp_batteries.settings import Host, load
 from mcp_fs.settings import Settings
 from mcp_github.settings import Settings as Github
 from mcp_postgres.settings import Settings as Database
+from mcp_sqlite.settings import Settings as Sqlite
 
 HOSTS = [host for host in get_args(Host) if host not in ("cherry-studio", "jetbrains")]
 SYSTEMS = ["linux", "darwin", "win32"]
@@ -267,6 +268,15 @@ def test_what_the_environment_has_to_hold_is_told_with_its_place(host: str, tmp_
     place = "in its place in that file" if in_the_file else "where the host finds it"
     assert f"Set GITHUB_TOKEN {place}." in said
     assert "Set " not in install(host, settings(), where)
+
+
+@pytest.mark.parametrize("create", [False, True])
+def test_what_is_not_there_is_named(create: bool, tmp_path: Path) -> None:
+    (tmp_path / "here.db").touch()
+    flags = ["--create"] * create
+    given = load(Sqlite, [*flags, str(tmp_path / "here.db"), str(tmp_path / "gone.db")])
+    said = install("cursor", given, places(tmp_path))
+    assert ("needs it" in said and "gone.db" in said) is not create and "here.db" not in said
 
 
 @pytest.mark.parametrize("host", ["vscode", "codex"])

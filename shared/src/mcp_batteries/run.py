@@ -68,7 +68,7 @@ def _run(program: Program, settings: Settings, handover: front.Handover | None) 
         print(f"The token, shown this once: {token}", file=sys.stderr)  # noqa: T201
         return 0
     if settings.print_config:
-        from mcp_batteries.cli.hosts import entry, place
+        from mcp_batteries.cli.hosts import entry, not_there, place
         from mcp_batteries.errors import Problem
 
         try:
@@ -77,6 +77,8 @@ def _run(program: Program, settings: Settings, handover: front.Handover | None) 
             return _fail(settings, str(problem))
         print(text)  # noqa: T201
         print(f"Goes into: {place(settings.print_config)}", file=sys.stderr)  # noqa: T201
+        if missing := not_there(settings):
+            print(missing, file=sys.stderr)  # noqa: T201
         if held := [name for name in settings.secrets() if name in text]:
             left_out = f"The entry holds no password or key: set {', '.join(held)} where the host finds it"
             print(left_out + (", or write it in place of ***." if "***" in text else "."), file=sys.stderr)  # noqa: T201

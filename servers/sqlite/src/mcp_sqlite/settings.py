@@ -61,6 +61,9 @@ class Settings(Common):
             raise ValueError("--only and --mask go without --ddl: what is defined could reach the rest")
         return self
 
+    def absent(self) -> list[str]:
+        return [] if self.create else super().absent()
+
     def depends_on(self) -> Dependencies | None:
         # Saved queries become tools as their files come and go.
         return (

@@ -22,7 +22,7 @@ from mcp_batteries.errors import Invalid, quote, well_formed
 from mcp_batteries.executables import find_executable
 from mcp_batteries.settings import Asked, Settings, masked, variable
 
-__all__ = ["Input", "connecting", "entry", "environment", "launch", "place", "starting"]
+__all__ = ["Input", "connecting", "entry", "environment", "launch", "not_there", "place", "starting"]
 
 _PLACES = {
     "vscode": ".vscode/mcp.json in the workspace, or “MCP: Open User Configuration”",
@@ -202,6 +202,13 @@ def _check_name(host: str, word: str) -> None:
         raise Invalid(f"{quote(word)} is not UTF-8, and hosts' files can hold nothing else.", fix)
     if host in _VARIABLES and (found := re.search(_VARIABLES[host], word)):
         raise Invalid(f"{host} takes `{found[0]}` in {quote(word)} for a variable and puts its value there.", fix)
+
+
+def not_there(settings: Settings) -> str:
+    """A sentence about what these settings name and is not there; empty if all is."""
+    whole, *mounted = settings.parts()
+    missing = ", ".join(quote(path) for part in mounted or [whole] for path in part.absent())
+    return f"Not there yet, and the server needs it: {missing}." if missing else ""
 
 
 def environment(settings: Settings) -> list[Asked]:

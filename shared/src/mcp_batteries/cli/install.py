@@ -25,7 +25,7 @@ from urllib.parse import quote as urlquote
 
 from platformdirs import user_data_path
 
-from mcp_batteries.cli.hosts import entry, environment, launch
+from mcp_batteries.cli.hosts import entry, environment, launch, not_there
 from mcp_batteries.errors import Conflict, Invalid, NotFound, Problem, Unavailable, quote, reason
 from mcp_batteries.executables import find_executable
 from mcp_batteries.settings import Settings
@@ -183,6 +183,8 @@ def install(host: str, settings: Settings, places: Places) -> str:
         where = "in its place in that file" if shown else "where the host finds it"
         names = ", ".join(sorted(str(asked.variable) for asked in variables))
         lines.append(f"No password or key was written. Set {names} {where}.")
+    if missing := not_there(settings):
+        lines.append(missing)
     lines.append(f"Then {_RESTART[host]}.")
     lines.append(f"To undo: {_typed([*launch(settings.COMMAND, settings.FILE), '--uninstall', host])}")
     return "\n".join(lines)

@@ -322,6 +322,11 @@ class Settings(BaseModel):
         """What the server's first answers depend on beside these settings; None: on more than can be checked."""
         return None
 
+    def absent(self) -> list[str]:
+        """The places and files named in these settings that are not there."""
+        needed = self.depends_on() or Dependencies()
+        return [path for path in (*needed.places, *needed.files) if not os.path.exists(path)]
+
     def front_dependencies(self) -> Dependencies | None:
         """`depends_on`, or None where messages that the front answers would be missed."""
         told = self.bus or self.audit_file or self.wire_log or self.metrics or self.telemetry
