@@ -12,8 +12,8 @@ from mcp_batteries.errors import Problem, Unavailable, quote
 from mcp_batteries.sql.changes import Change, Step
 from mcp_postgres.engine.admission import Limits
 from mcp_postgres.engine.connections import Connections
-from mcp_postgres.engine.effects import OBJECTS, difference
 from mcp_postgres.engine.errors import problem
+from mcp_postgres.engine.objects import difference, look
 from mcp_postgres.engine.role import Role
 from mcp_postgres.policy import ReadStatement
 
@@ -24,6 +24,8 @@ ALONE = re.compile(
     r"|VACUUM|REINDEX (?:SCHEMA|TABLE|INDEX)) "
 )
 """How PostgreSQL begins its refusal to run a statement in a transaction, of those that may run without one."""
+_CONCERNED = "SELECT oid::text FROM pg_class WHERE oid >= 16384 AND (relkind IN ('i', 'I') OR relispartition)"
+"""All that one of them can make or change."""
 
 
 async def run_alone(connections: Connections, statement: ReadStatement, limits: Limits, tag: str) -> Change:
@@ -33,7 +35,8 @@ async def run_alone(connections: Connections, statement: ReadStatement, limits: 
     """
     name = statement.database.name
     async with connections.session(_nothing, seconds=2 * limits.seconds, role=None) as session:
-        before = await session.value(OBJECTS)
+        concerned = {*await session.column(_CONCERNED)}
+        before = await look(session, concerned)
         failed: Problem | None = None
         try:
             async with asyncio.timeout(limits.seconds):
@@ -47,7 +50,8 @@ async def run_alone(connections: Connections, statement: ReadStatement, limits: 
             if session.raw.broken:
                 raise problem(error, name) from error
             failed = problem(error, name)
-        left = difference(before or "", await session.value(OBJECTS) or "")
+        concerned |= {*await session.column(_CONCERNED)}
+        left = difference(before, await look(session, concerned))
         if failed is None:
             return Change([Step(tag)], False, left)
         if made := [line[2:] for line in left if line.startswith("+")]:

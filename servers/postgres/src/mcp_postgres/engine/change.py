@@ -58,11 +58,11 @@ _TEMPORARY = (
 )
 MARK = "SELECT (pg_current_xact_id()::text::bigint % 4294967296)::text"
 
-_DEFINING = re.compile(r"(?:CREATE|ALTER|DROP|COMMENT|GRANT|REVOKE|REFRESH)\b", re.I)
+_DEFINING = re.compile(r"(?:CREATE|ALTER|DROP|COMMENT|GRANT|REVOKE|REFRESH|REASSIGN)\b", re.I)
 _TENDING = re.compile(r"(?:VACUUM|ANALYZE|REINDEX)\b", re.I)
 _OF_ROWS = re.compile(r"(?:INSERT|UPDATE|DELETE|MERGE|SELECT|WITH|VALUES|TABLE|TRUNCATE)\b|\(", re.I)
 _CODE = re.compile(r"(?:DO|CALL)\b", re.I)
-_TAG = re.compile(r"\b(?:CREATE|ALTER|DROP|COMMENT|GRANT|REVOKE|REFRESH)(?: [A-Z]+)*\b")
+_TAG = re.compile(r"\b(?:CREATE|ALTER|DROP|COMMENT|GRANT|REVOKE|REFRESH|REASSIGN)(?: [A-Z]+)*\b")
 _OBJECTS = (
     "TABLE", "INDEX", "VIEW", "MATERIALIZED VIEW", "SEQUENCE", "SCHEMA", "TYPE", "DOMAIN", "FUNCTION", "PROCEDURE",
     "ROUTINE", "AGGREGATE", "TRIGGER", "RULE", "POLICY", "STATISTICS", "COLLATION", "TABLE AS", "DEFAULT PRIVILEGES",
@@ -134,7 +134,7 @@ class _Work:
     def __init__(self, session: Session, wanted: Changes, *, dry_run: bool, pages: Pages, limit: int) -> None:
         self.session, self.wanted, self.dry_run, self.pages, self.limit = session, wanted, dry_run, pages, limit
         self.reshapes = isinstance(wanted, Migration)
-        self.effects = Effects(session) if dry_run or self.reshapes else None
+        self.effects = Effects(session, self.reshapes) if dry_run or self.reshapes else None
         self.mark = ""
 
     async def begin(self) -> None:
@@ -186,7 +186,7 @@ class _Work:
         if self.effects is None:
             await session.commit(COMMIT)
             return Change(steps, dry_run)
-        objects, findings = await self.effects.end()
+        objects, findings = await self.effects.end(rehearsed=dry_run and self.reshapes)
         told = objects if objects or not all(step.what in _TENDED for step in steps) else None
         told = told if self.reshapes else None
         if not dry_run:

@@ -6,22 +6,27 @@ Two looks, before and after, are compared; PostgreSQL's catalogue and statistics
 from __future__ import annotations
 
 import json
+import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 
 from mcp_batteries.sql.changes import Sample
 from mcp_batteries.sql.rows import count, size
 from mcp_postgres.engine.admission import columns_of
-from mcp_postgres.engine.catalog import NAMED, OWN, RELATION
+from mcp_postgres.engine.catalog import OWN, RELATION
 from mcp_postgres.engine.cells import Lines
 from mcp_postgres.engine.connections import Session
-from mcp_postgres.engine.way_back import LABELS, by_name, parts_of, unrenamed, way_back
+from mcp_postgres.engine.objects import Traced, difference, remember, traces, was_then
+from mcp_postgres.engine.way_back import After, after, way_back
 
-__all__ = ["OBJECTS", "Effects", "difference"]
+__all__ = ["Effects"]
+
+logger = logging.getLogger(__name__)
+_Found = TypeVar("_Found")
 
 _SHOWN = 5
 _SAMPLED = 4
@@ -30,73 +35,13 @@ _CELL = 100
 _PATIENCE = 1000
 """Milliseconds that finding rows for a sample may take."""
 
-_NOT_OF_EXTENSION = """NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_{name}'::regclass
-    AND d.objid = {table}.oid AND d.deptype = 'e')"""
-_GRANTS = """SELECT format('grant of %s on %s to %s', lower(a.privilege_type), o.what, CASE a.grantee WHEN 0 THEN
-    'public' ELSE quote_ident(pg_get_userbyid(a.grantee)) END) || E'\\t' || a.is_grantable AS line
-    FROM ({objects}) o, aclexplode(o.acl) a WHERE a.grantee <> o.owner"""
-OBJECTS = f"""
-SELECT coalesce(string_agg(line, E'\\n' ORDER BY line), '') FROM (
-    SELECT format('%s %I.%I', {RELATION}, n.nspname, c.relname) || E'\\t' || concat(c.xmin, ' ',
-        CASE WHEN c.relkind IN ('v', 'm') THEN (SELECT w.xmin FROM pg_rewrite w WHERE w.ev_class = c.oid
-            AND w.rulename = '_RETURN') END) AS line
-        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE {OWN}
-    UNION ALL SELECT format('column %I.%I.%I', n.nspname, c.relname, a.attname) || E'\\t' || concat_ws('/',
-        a.attnotnull, coalesce(md5(pg_get_expr(e.adbin, e.adrelid)), ''), concat(a.attidentity, a.attgenerated),
-        format_type(a.atttypid, a.atttypmod))
-        FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-        LEFT JOIN pg_attrdef e ON e.adrelid = a.attrelid AND e.adnum = a.attnum
-        WHERE {OWN} AND a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p', 'f')
-    UNION ALL SELECT format('constraint %I on %s', conname, {
-    NAMED.format(oid="conrelid")
-}) || E'\\t' || xmin FROM pg_constraint
-        WHERE conrelid <> 0 AND contype <> 'n'
-    UNION ALL SELECT format('function %s', p.oid::regprocedure) || E'\\t' || p.xmin FROM pg_proc p JOIN pg_namespace n
-        ON n.oid = p.pronamespace WHERE {OWN} AND {_NOT_OF_EXTENSION.format(name="proc", table="p")}
-    UNION ALL SELECT format('trigger %I on %s', tgname, {
-    NAMED.format(oid="tgrelid")
-}) || E'\\t' || xmin FROM pg_trigger WHERE
-        NOT tgisinternal
-    UNION ALL SELECT format('policy %I on %s', polname, {NAMED.format(oid="polrelid")}) || E'\\t' || xmin FROM pg_policy
-    UNION ALL SELECT format('rule %I on %s', rulename, {NAMED.format(oid="ev_class")}) || E'\\t' || xmin FROM pg_rewrite
-        WHERE rulename <> '_RETURN' AND oid >= 16384
-    UNION ALL SELECT format('statistics %I.%I', n.nspname, s.stxname) || E'\\t' || s.xmin FROM pg_statistic_ext s
-        JOIN pg_namespace n ON n.oid = s.stxnamespace
-    UNION ALL SELECT format('schema %I', n.nspname) || E'\\t' || n.xmin FROM pg_namespace n WHERE {OWN}
-    UNION ALL SELECT format('type %I.%I', n.nspname, t.typname) || E'\\t' || t.xmin FROM pg_type t
-        JOIN pg_namespace n ON n.oid = t.typnamespace WHERE t.typtype IN ('e', 'd', 'r')
-        AND t.oid >= 16384 AND {_NOT_OF_EXTENSION.format(name="type", table="t")}
-    UNION ALL SELECT format('label %s of %s', e.enumlabel, e.enumtypid::regtype) || E'\\t' || e.xmin FROM pg_enum e
-    UNION ALL SELECT format('extension %I', extname) || E'\\t' || extversion FROM pg_extension
-    UNION ALL SELECT format('comment on %s', pg_describe_object(d.classoid, d.objoid, d.objsubid)) || E'\\t' || d.xmin
-        FROM pg_description d WHERE d.objoid >= 16384
-    UNION ALL SELECT format('role %I', rolname) || E'\\t' || concat_ws(' ', rolsuper, rolinherit, rolcreaterole,
-        rolcreatedb, rolcanlogin, rolreplication, rolbypassrls, rolconnlimit, rolvaliduntil, rolconfig) FROM pg_roles
-    UNION ALL SELECT format('membership of %s in %s', pg_get_userbyid(member), pg_get_userbyid(roleid)) || E'\\t'
-        || admin_option FROM pg_auth_members
-    UNION ALL {
-    _GRANTS.format(
-        objects=f'''
-        SELECT format('%I.%I', n.nspname, c.relname) AS what, c.relowner AS owner, c.relacl AS acl FROM pg_class c
-            JOIN pg_namespace n ON n.oid = c.relnamespace WHERE {OWN}
-        UNION ALL SELECT format('%I.%I.%I', n.nspname, c.relname, b.attname), c.relowner, b.attacl FROM pg_attribute b
-            JOIN pg_class c ON c.oid = b.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-            WHERE {OWN} AND b.attacl IS NOT NULL
-        UNION ALL SELECT format('schema %I', n.nspname), n.nspowner, n.nspacl FROM pg_namespace n WHERE {OWN}
-        UNION ALL SELECT format('function %s', p.oid::regprocedure), p.proowner, p.proacl FROM pg_proc p
-            JOIN pg_namespace n ON n.oid = p.pronamespace WHERE {OWN}
-        UNION ALL SELECT format('%s to come%s', CASE e.defaclobjtype WHEN 'r' THEN 'tables' WHEN 'S' THEN 'sequences'
-            WHEN 'f' THEN 'functions' WHEN 'T' THEN 'types' ELSE 'schemas' END,
-            ' in ' || e.defaclnamespace::regnamespace::text), e.defaclrole, e.defaclacl FROM pg_default_acl e'''
-    )
-}) x
-"""
-"""A line for each object: its name, and what is another after a change."""
-
-_LOCKS = """
-SELECT coalesce(json_agg(json_build_array(l.relation::text, l.mode)), '[]')::text FROM pg_locks l
+_LOCKS = f"""
+SELECT coalesce(json_agg(json_build_array(l.relation::text, l.mode, CASE WHEN c.oid IS NOT NULL THEN
+    format('%s %I.%I', {RELATION}, n.nspname, c.relname) END)), '[]')::text
+FROM pg_locks l LEFT JOIN pg_class c ON c.oid = l.relation LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.granted AND l.mode <> 'AccessShareLock'
     AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND l.relation >= 16384
+    AND coalesce(c.relkind, '?') NOT IN ('i', 'I', 't')
 """
 _STOPS = {
     "AccessExclusiveLock": "stops every read and write", "ExclusiveLock": "stops writes",
@@ -105,15 +50,14 @@ _STOPS = {
     "RowShareLock": "stops schema changes",
 }  # fmt: skip
 """Modes of locks, the strongest first, and what other sessions can't do meanwhile."""
-_FILES = f"""
-SELECT coalesce(json_object_agg(c.oid, json_build_array(format('%s %I.%I', {RELATION}, n.nspname, c.relname),
-    nullif(c.relfilenode, 0)::text, CASE WHEN c.relkind IN ('r', 'm', 'i') THEN pg_relation_size(c.oid) END)),
-    '{{}}')::text
-FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE {OWN}
-"""
-_ROWS = """
-SELECT coalesce(json_object_agg(format('%I.%I', schemaname, relname), json_build_array(n_tup_ins, n_tup_upd, n_tup_del,
-    seq_tup_read)), '{}')::text FROM pg_stat_xact_user_tables
+_SIZES = "SELECT coalesce(json_object_agg(oid, pg_relation_size(oid)), '{}')::text FROM unnest($1::oid[]) oid"
+_ROWS = f"""
+SELECT coalesce(json_object_agg(x.oid, json_build_array(x.name, x.made, x.changed, x.gone, x.looked)), '{{}}')::text
+FROM (SELECT c.oid, format('%I.%I', n.nspname, c.relname) AS name, pg_stat_get_xact_tuples_inserted(c.oid) AS made,
+    pg_stat_get_xact_tuples_updated(c.oid) AS changed, pg_stat_get_xact_tuples_deleted(c.oid) AS gone,
+    pg_stat_get_xact_tuples_returned(c.oid) AS looked
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE {OWN} AND c.relkind IN ('r', 'p', 'm')) x WHERE x.made + x.changed + x.gone + x.looked > 0
 """
 _NUMBERS = """
 SELECT coalesce(json_agg(transactionid::text), '[]')::text FROM pg_locks
@@ -123,86 +67,108 @@ WHERE pid = pg_backend_pid() AND locktype = 'transactionid' AND granted
 
 @dataclass
 class Effects:
-    """What was seen before and while statements run; `begin` first."""
+    """What was seen before and while statements run; `begin` first.
+
+    Args:
+        reshapes: objects change too, and not rows only.
+    """
 
     session: Session
-    before: str = ""
-    after: str = ""
-    labels: dict[str, str] = field(default_factory=dict[str, str])
-    parts: frozenset[str] = frozenset()
-    """Objects that went along with a new table or constraint."""
-    remade: Sequence[str] = ()
-    """Objects that got more than another name."""
-    renames: Sequence[str] = ()
-    """What gives the others their old names."""
-    files: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
-    rows: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+    reshapes: bool
+    seen: After | None = None
+    """What the way back needs to know of the change while it is there."""
+    trouble: str = ""
+    """Why one of the looks at the objects failed, which stops no change."""
+    was: Traced = field(default_factory=Traced)
+    now: Traced = field(default_factory=Traced)
+    rows: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
+    anew: list[str] = field(default_factory=list[str])
+    """Relations whose file is another one now."""
     changes_rows: bool = False
     """Whether rows of a table that was there changed."""
     counted: bool = False
     """Whether PostgreSQL counted any row that changed: not those of foreign tables, nor with `track_counts` off."""
     locks: dict[tuple[str, str], float] = field(default_factory=dict[tuple[str, str], float])
     """When each was taken, at the earliest: as its statement began."""
+    named: dict[str, str] = field(default_factory=dict[str, str])
+    """What is locked."""
 
     async def begin(self) -> None:
         """Look before the first statement."""
-        self.before = await self.session.value(OBJECTS) or ""
-        self.files, self.rows = await self._json(_FILES), await self._json(_ROWS)
-        self.labels = await self._json(LABELS)
+        await self._kept(remember(self.session, objects=self.reshapes))
+        self.rows = await self._json(_ROWS)
 
     async def step(self, began: float) -> Sequence[str]:
         """Look behind one statement: the tables it locked, for what says of nothing else what it was about."""
         fresh: list[str] = []
-        for oid, mode in await self._json(_LOCKS):
-            # What is new is nobody else's to wait for.
-            what = str(self.files[oid][0]) if oid in self.files else ""
-            if what and not what.startswith("index ") and (what, mode) not in self.locks:
-                self.locks[what, mode] = began
-                fresh.append(what)
+        for oid, mode, name in await self._json(_LOCKS):
+            if (oid, mode) not in self.locks:
+                self.locks[oid, mode] = began
+                fresh += [name] if name else []
+            if name:
+                self.named[oid] = name
         return fresh
 
-    async def end(self) -> tuple[Sequence[str], Sequence[tuple[str, Sequence[str]]]]:
-        """Look behind the last: objects gained, lost and changed; and what stands out."""
-        self.after = await self.session.value(OBJECTS) or ""
+    async def end(self, *, rehearsed: bool) -> tuple[Sequence[str], Sequence[tuple[str, Sequence[str]]]]:
+        """Look behind the last: objects gained, lost and changed; and what stands out.
+
+        Args:
+            rehearsed: `back` will be asked for.
+        """
+        objects: Sequence[str] | None = None
+        if not self.trouble and (found := await self._kept(traces(self.session))) is not None:
+            self.was, self.now = found
+            objects = await self._kept(self._objects(rehearsed=rehearsed)) if self.reshapes else ()
+        if objects is None:
+            objects = [f"? objects that could not be compared: {self.trouble}"]
+        self.anew = [
+            oid for oid, (_, file) in self.was.relations.items()
+            if oid in self.now.relations and self.now.relations[oid][1] != file
+        ]  # fmt: skip
         now = time.monotonic()
-        there = {str(what) for what, *_ in self.files.values()}
         held: dict[str, tuple[str, float]] = {}
-        for (what, mode), since in self.locks.items():
-            strongest = min(mode, held.get(what, (mode, 0.0))[0], key=list(_STOPS).index)
-            held[what] = strongest, min(since, held.get(what, ("", since))[1])
+        for (oid, mode), since in self.locks.items():
+            name = self.was.relations[oid][0] if oid in self.was.relations else self.named.get(oid, "index ")
+            # What is new is nobody else's to wait for.
+            if self._is_old(oid) and not name.startswith("index "):
+                strongest = min(mode, held.get(name, (mode, 0.0))[0], key=list(_STOPS).index)
+                held[name] = strongest, min(since, held.get(name, ("", since))[1])
         locks = [
             f"{what}: {mode} for {1000 * (now - since):.0f} ms, {_STOPS.get(mode, '')}"
             for what, (mode, since) in held.items()
         ]
-        files: dict[str, list[Any]] = await self._json(_FILES)
-        rewritten = [
-            f"{files[oid][0]}, {size(files[oid][2])}"
-            for oid, (_, file, bytes_) in self.files.items()
-            if oid in files and bytes_ is not None and files[oid][1] != file
-        ]
-        lasting = {str(what) for oid, (what, *_) in files.items() if oid in self.files}
+        sizes: dict[str, int] = await self._json(_SIZES, "{" + ",".join(self.anew) + "}") if self.anew else {}
+        rewritten = [f"{self.now.relations[oid][0]}, {size(sizes[oid])}" for oid in self.anew]
         touched, read = list[str](), list[str]()
-        for table, numbers in (await self._json(_ROWS)).items():
+        for oid, (table, *numbers) in (await self._json(_ROWS)).items():
             made, changed, gone, looked = (
-                now - was for now, was in zip(numbers, self.rows.get(table, [0, 0, 0, 0]), strict=True)
+                now - was for now, was in zip(numbers, self.rows.get(oid, ["", 0, 0, 0, 0])[1:], strict=True)
             )
             said = [
                 f"{number:,} {word}" for number, word in ((made, "in"), (changed, "changed"), (gone, "out")) if number
             ]
             touched += [f"{table}: {', '.join(said)}"] if said else []
-            self.changes_rows |= bool(said) and f"table {table}" in lasting
-            read += [f"{table}: {count(looked, 'row')}"] if looked > 0 and f"table {table}" in there else []
+            self.changes_rows |= bool(said) and self._is_old(oid)
+            read += [f"{table}: {count(looked, 'row')}"] if looked > 0 and self._is_old(oid) else []
         self.counted = bool(touched)
-        found = [
+        findings = [
             ("Locks, each until the end:", locks),
             ("Written anew, whole:", rewritten),
             ("Rows, by triggers and cascades too:", touched),
             ("Read whole:", read),
         ]
-        objects = difference(self.before, self.after)
-        self.remade, self.renames = unrenamed(objects, self.labels, await self._json(LABELS))
-        self.parts = await parts_of(self.session, self.remade)
-        return objects, [(title, lines) for title, lines in found if lines]
+        return objects, [(title, lines) for title, lines in findings if lines]
+
+    async def _objects(self, *, rehearsed: bool) -> Sequence[str]:
+        """The names that came, went and changed."""
+        was, now = await was_then(self.session, self.was, self.now)
+        lines = difference(was, now)
+        if rehearsed:
+            self.seen = await self._kept(after(self.session, was, now))
+        return lines
+
+    def _is_old(self, oid: str) -> bool:
+        return oid in self.was.relations or oid not in self.now.relations
 
     async def samples(self, *, keep: str) -> Sequence[Sample]:
         """Rows of tables that changed, as they were and as they are; ends by going back to the savepoint `keep`.
@@ -211,23 +177,28 @@ class Effects:
         """
         session = self.session
         changed = [
-            table
-            for table, numbers in (await self._json(_ROWS)).items()
-            if numbers[:3] != self.rows.get(table, [0, 0, 0, 0])[:3]
+            (self._then(oid, str(numbers[0])), str(numbers[0]))
+            for oid, numbers in (await self._json(_ROWS)).items()
+            if numbers[1:4] != self.rows.get(oid, ["", 0, 0, 0, 0])[1:4]
         ][:_SAMPLED]
         numbers = "{" + ",".join(await self._json(_NUMBERS)) + "}"
-        after = {table: await self._some(table, "xmin", numbers) for table in changed}
+        after = {table: await self._some(table, "xmin", numbers) for _, table in changed}
         # Rows that were locked only, for a foreign key, are there still.
-        locked = {table: await self._locked(table, numbers) for table in changed}
-        anew = [names for names in await self._anew() if names[1] not in changed][: _SAMPLED - len(changed)]
+        locked = {table: await self._locked(table, numbers) for _, table in changed}
+        tables = [(self.was.relations[oid][0], self.now.relations[oid][0]) for oid in self.anew]
+        anew = [
+            (one.removeprefix("table "), other.removeprefix("table "))
+            for one, other in tables
+            if one.startswith("table ") and other.removeprefix("table ") not in after
+        ][: _SAMPLED - len(changed)]
         is_now = {table: await self._quickly(f"SELECT * FROM ONLY {table} LIMIT {_SHOWN}") for _, table in anew}
         await session.simple(f"ROLLBACK TO SAVEPOINT {keep}")
         was = {table: await self._quickly(f"SELECT * FROM ONLY {name} LIMIT {_SHOWN}") for name, table in anew}
         # A row that a rolled back transaction changed still says so.
-        before = {table: await self._some(table, "xmax", numbers, locked[table]) for table in changed}
+        before = {table: await self._some(name, "xmax", numbers, locked[table]) for name, table in changed}
         return [
             Sample(table, (after[table] or before[table])[0], before[table][1], after[table][1])
-            for table in changed
+            for _, table in changed
             if before[table][1] or after[table][1]
         ] + [
             Sample(table, is_now[table][0], "".join(was[table][1]), "".join(is_now[table][1]), was[table][0])
@@ -235,19 +206,28 @@ class Effects:
             if was[table][1]
         ]
 
-    async def _anew(self) -> Sequence[tuple[str, str]]:
-        """The names, before and after, of tables whose file is another one now."""
-        files = await self._json(_FILES)
-        return [
-            (str(was[0]).removeprefix("table "), str(files[oid][0]).removeprefix("table "))
-            for oid, was in self.files.items()
-            if oid in files and str(was[0]).startswith("table ") and was[1] != files[oid][1]
-        ]
+    def _then(self, oid: str, name: str) -> str:
+        """The name of a table as it was."""
+        return self.was.relations[oid][0].removeprefix("table ") if oid in self.was.relations else name
 
     async def back(self) -> Sequence[str]:
         """Statements that undo the change, asked for when it is not there any more."""
-        was, now = by_name(self.before), by_name(self.after)
-        return await way_back(self.session, self.remade, was, now, self.parts, self.renames)
+        lines = await self._kept(way_back(self.session, self.seen)) if self.seen is not None else None
+        return [f"-- no way back could be made: {self.trouble}"] if lines is None else lines
+
+    async def _kept(self, work: Coroutine[Any, Any, _Found]) -> _Found | None:
+        """What `work` finds; None where it fails, which undoes nothing but itself."""
+        await self.session.simple("SAVEPOINT mcp_look")
+        try:
+            found = await work
+        except Exception as error:  # noqa: BLE001 - whatever is wrong here, the caller's change is not
+            logger.warning("Objects of the database could not be compared: %s", type(error).__name__)
+            said = error.diag.message_primary if isinstance(error, psycopg.Error) else None
+            self.trouble = self.trouble or said or f"the server failed at it ({type(error).__name__})"
+            await self.session.simple("ROLLBACK TO SAVEPOINT mcp_look; RELEASE SAVEPOINT mcp_look")
+            return None
+        await self.session.simple("RELEASE SAVEPOINT mcp_look")
+        return found
 
     async def _some(self, table: str, mark: str, numbers: str, without: str = "{}") -> tuple[Sequence[str], str]:
         """Some rows that one of these transactions wrote, or that it took away; none where that takes long."""
@@ -277,14 +257,5 @@ class Effects:
         await session.simple("ROLLBACK TO SAVEPOINT mcp_sample")
         return [column.name for column in columns], lines
 
-    async def _json(self, sql: str) -> Any:
-        return json.loads(await self.session.value(sql) or "null")
-
-
-def difference(before: str, after: str) -> list[str]:
-    """The objects that came (+), went (-) and have another form (~) between two answers of `OBJECTS`."""
-    was, now = by_name(before), by_name(after)
-    lines = [f"- {item}" for item in was if item not in now]
-    lines += [f"+ {item}" for item in now if item not in was]
-    lines += [f"~ {item}" for item in now if item in was and now[item] != was[item]]
-    return sorted(lines, key=lambda line: line[2:])
+    async def _json(self, sql: str, *values: str) -> Any:
+        return json.loads(await self.session.value(sql, *values) or "null")

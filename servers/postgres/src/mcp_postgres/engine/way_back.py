@@ -1,309 +1,443 @@
-"""The way back from a change of the schema: statements for what came, and for what went as the catalogue spells it."""
+"""The way back from a change of the schema: what is new goes, what has another name gets its own, what is gone comes.
+
+What goes is named as it is after the change, and everything behind the renames as it was before.
+"""
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 
-import psycopg
-
-from mcp_batteries.sql.renames import renames_back
-from mcp_postgres.engine.catalog import NAMED, OWN, RELATION
 from mcp_postgres.engine.connections import Session
+from mcp_postgres.engine.definitions import LATE, Wanted, definitions
+from mcp_postgres.engine.objects import Edge, Look, Object, edges, look
+from mcp_postgres.engine.renames import renames
 
-__all__ = ["LABELS", "by_name", "parts_of", "unrenamed", "way_back"]
-
-LABELS = f"""
-SELECT coalesce(json_object_agg(x.key, x.label), '{{}}')::text FROM (
-    SELECT 'c' || c.oid AS key, format('%s %I.%I', {RELATION}, n.nspname, c.relname) AS label
-        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE {OWN} AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'i', 'I', 'S')
-    UNION ALL SELECT concat('a', a.attrelid, '.', a.attnum), format('column %I.%I.%I', n.nspname, c.relname, a.attname)
-        FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE {OWN} AND a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p', 'f')
-    UNION ALL SELECT 'k' || oid, format('constraint %I on %s', conname, {NAMED.format(oid="conrelid")})
-        FROM pg_constraint WHERE conrelid <> 0 AND contype <> 'n'
-    UNION ALL SELECT 't' || oid, format('trigger %I on %s', tgname, {NAMED.format(oid="tgrelid")}) FROM pg_trigger
-        WHERE NOT tgisinternal
-    UNION ALL SELECT 'p' || oid, format('policy %I on %s', polname, {NAMED.format(oid="polrelid")}) FROM pg_policy
-) x
-"""
-"""What can get another name, by what stays the same."""
-_PARTS = f"""
-SELECT coalesce(json_agg(x.label), '[]')::text FROM (
-    SELECT format('%s %I.%I', {RELATION}, n.nspname, c.relname) AS label FROM pg_class c
-    JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('i', 'I', 'S') AND (EXISTS (SELECT 1
-        FROM pg_index i WHERE i.indexrelid = c.oid AND {NAMED.format(oid="i.indrelid")} = ANY ($1::text[]))
-        OR EXISTS (SELECT 1 FROM pg_constraint k WHERE k.conindid = c.oid AND k.contype <> 'f')
-        OR c.relkind = 'S' AND EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_class'::regclass
-            AND d.objid = c.oid AND d.deptype IN ('a', 'i') AND d.refclassid = 'pg_class'::regclass))) x
-"""
-"""Indexes and sequences that go with one of these tables; indexes of a constraint, sequences of a column."""
-_BACK = """
-WITH wanted AS (SELECT * FROM json_to_recordset($1::json) AS w (sign text, kind text, name text,
-    place text, parts text))
-SELECT coalesce(json_agg(x.back ORDER BY x.rank), '[]')::text FROM (
-    SELECT 1 AS rank, 'CREATE ' || substr(pg_get_indexdef(c.oid), 8) || ';' AS back FROM wanted w JOIN pg_class c
-        ON w.sign = '-' AND w.kind = 'index' AND c.oid = to_regclass(w.name)
-        WHERE NOT EXISTS (SELECT 1 FROM pg_constraint k WHERE k.conindid = c.oid)
-  UNION ALL SELECT 2, format('ALTER TABLE %s ADD COLUMN %I %s%s%s; -- its values are lost', a.attrelid::regclass,
-        a.attname, format_type(a.atttypid, a.atttypmod), ' DEFAULT ' || pg_get_expr(e.adbin, e.adrelid),
-        CASE WHEN a.attnotnull THEN ' /* NOT NULL */' ELSE '' END)
-        FROM wanted w JOIN pg_attribute a ON w.sign = '-' AND w.kind = 'column' AND a.attrelid = to_regclass(w.place)
-        AND quote_ident(a.attname) = w.name LEFT JOIN pg_attrdef e ON e.adrelid = a.attrelid AND e.adnum = a.attnum
-        WHERE NOT EXISTS (SELECT 1 FROM wanted t WHERE t.sign = '-' AND t.kind LIKE '%table'
-            AND to_regclass(t.name) = a.attrelid)
-  UNION ALL SELECT 2, format('ALTER TABLE %s %s;', a.attrelid::regclass, concat_ws(', ',
-        CASE WHEN strpos(w.parts, 't') > 0 THEN format('ALTER COLUMN %I TYPE %s', a.attname,
-            format_type(a.atttypid, a.atttypmod)) END,
-        CASE WHEN strpos(w.parts, 'n') > 0 THEN format('ALTER COLUMN %I %s NOT NULL', a.attname,
-            CASE WHEN a.attnotnull THEN 'SET' ELSE 'DROP' END) END,
-        CASE WHEN strpos(w.parts, 'd') > 0 THEN format('ALTER COLUMN %I %s', a.attname,
-            coalesce('SET DEFAULT ' || pg_get_expr(e.adbin, e.adrelid), 'DROP DEFAULT')) END))
-        FROM wanted w JOIN pg_attribute a ON w.sign = '~' AND w.kind = 'column' AND a.attrelid = to_regclass(w.place)
-        AND quote_ident(a.attname) = w.name LEFT JOIN pg_attrdef e ON e.adrelid = a.attrelid AND e.adnum = a.attnum
-        WHERE a.attgenerated = '' AND a.attidentity = '' AND w.parts <> ''
-  UNION ALL SELECT 3, format('ALTER TABLE %s ADD CONSTRAINT %I %s;', k.conrelid::regclass, k.conname,
-        pg_get_constraintdef(k.oid)) FROM wanted w JOIN pg_constraint k ON w.sign = '-' AND w.kind = 'constraint'
-        AND k.conrelid = to_regclass(w.place) AND quote_ident(k.conname) = w.name WHERE k.contype <> 'n'
-        AND NOT EXISTS (SELECT 1 FROM wanted t WHERE t.sign = '-' AND t.kind LIKE '%table'
-            AND to_regclass(t.name) = k.conrelid)
-  UNION ALL SELECT 4, rtrim(pg_get_functiondef(p.oid), E'\\n') || ';' FROM wanted w JOIN pg_proc p
-        ON w.sign IN ('-', '~') AND w.kind = 'function' AND p.oid = to_regprocedure(w.name)
-        WHERE p.prokind IN ('f', 'p')
-  UNION ALL SELECT 5, format('CREATE OR REPLACE VIEW %s AS %s', c.oid::regclass, pg_get_viewdef(c.oid))
-        FROM wanted w JOIN pg_class c ON w.sign IN ('-', '~') AND w.kind = 'view' AND c.oid = to_regclass(w.name)
-  UNION ALL SELECT 5, format('CREATE MATERIALIZED VIEW %s AS %s', c.oid::regclass, pg_get_viewdef(c.oid))
-        FROM wanted w JOIN pg_class c ON w.sign = '-' AND w.kind = 'materialized view' AND c.oid = to_regclass(w.name)
-  UNION ALL SELECT 6, pg_get_triggerdef(t.oid) || ';' FROM wanted w JOIN pg_trigger t ON w.sign IN ('-', '~')
-        AND w.kind = 'trigger' AND t.tgrelid = to_regclass(w.place) AND quote_ident(t.tgname) = w.name
-  UNION ALL SELECT 7, format('-- no statement brings back %s with its %s rows: pg_dump --table=%s saves it',
-        c.oid::regclass, greatest(c.reltuples, 0)::bigint, c.oid::regclass) FROM wanted w JOIN pg_class c
-        ON w.sign = '-' AND w.kind = 'table' AND c.oid = to_regclass(w.name)
-) x
-"""
-
+__all__ = ["After", "after", "way_back"]
 
 _DROPS = {
-    "partitioned table": "DROP TABLE {name};", "foreign table": "DROP FOREIGN TABLE {name};",
-    "table": "DROP TABLE {name};",
-    "materialized view": "DROP MATERIALIZED VIEW {name};", "view": "DROP VIEW {name};",
-    "sequence": "DROP SEQUENCE {name};", "index": "DROP INDEX {name};", "type": "DROP TYPE {name};",
-    "column": "ALTER TABLE {place} DROP COLUMN {name};", "constraint": "ALTER TABLE {place} DROP CONSTRAINT {name};",
-    "function": "DROP FUNCTION {name};", "trigger": "DROP TRIGGER {name} ON {place};",
-    "policy": "DROP POLICY {name} ON {place};", "schema": "DROP SCHEMA {name};", "extension": "DROP EXTENSION {name};",
-    "role": "DROP ROLE {name};", "statistics": "DROP STATISTICS {name};",
+    "column": "ALTER TABLE {on} DROP COLUMN {name};", "attribute": "ALTER TYPE {on} DROP ATTRIBUTE {name} CASCADE;",
+    "constraint": "ALTER TABLE {on} DROP CONSTRAINT {name};", "trigger": "DROP TRIGGER {name} ON {on};",
+    "policy": "DROP POLICY {name} ON {on};", "rule": "DROP RULE {name} ON {on};", "function": "DROP ROUTINE {spelled};",
+    "partitioned table": "DROP TABLE {spelled};",
+    **{kind: f"DROP {kind.upper()} {{spelled}};" for kind in (
+        "table", "foreign table", "view", "materialized view", "sequence", "index", "type", "statistics", "collation",
+        "schema", "extension", "role", "operator", "cast",
+    )},
 }  # fmt: skip
-_ON = ("constraint", "trigger", "policy")
+_GRANT, _COMMENT = "g", "d"
+_WAITS = "-- when the values are back: "
+_WITH = "aeiPS"
+"""How what goes and comes with something else depends on it, as `pg_depend.deptype` says."""
 _SPELLED = {
-    "+": (*_DROPS, "grant"),
-    "-": ("grant", "index", "column", "constraint", "function", "view", "materialized view", "trigger", "table"),
-    "~": ("column", "function", "view", "trigger"),
-}
-_BESIDE = ("index", "sequence", "table", "partitioned table", "foreign table", "materialized view")
-"""Kinds that also change with something else, such as a table with its new index."""
-_BECAME = {"+": "new", "-": "dropped", "~": "changed"}
-_RELATIONS = (
-    "table ", "partitioned table ", "foreign table ", "materialized view ", "view ", "index ", "sequence ",
-)  # fmt: skip
+    "c": (0, 1, 2, 3, 4, 5, 6, 8, 9, 10), "a": (0, 1, 2, 3, 5, 6, 7, 8, 9), "k": (0, 2), "f": (0, 1), "t": (0, 1),
+    "p": (0,), "r": (0, 1), "s": (0,), "y": (0, 1),
+}  # fmt: skip
+"""Parts of a value for which there are statements."""
 
 
-_COLUMN = re.compile(r'(.*)\.("(?:[^"]|"")*"|[^."]+)')
+@dataclass
+class After:
+    """What was seen of a change while it was there.
 
-
-_GRANT = re.compile(r"grant of (.*) on (schema |function |)(.*) to (.*)")
-
-
-def by_name(text: str) -> dict[str, str]:
-    """What is known of each object, by its name, from an answer of `OBJECTS`."""
-    return {name: value for name, _, value in (line.partition("\t") for line in text.split("\n") if line)}
-
-
-def unrenamed(objects: Sequence[str], was: dict[str, str], now: dict[str, str]) -> tuple[Sequence[str], Sequence[str]]:
-    """The objects that did not only get another name, and the statements that give those that did their old ones.
-
-    Args:
-        was: an answer of `LABELS` from before the change; `now` one from behind it.
+    Attributes:
+        was: all objects as they were; `now` as they would be.
+        depends: how those that the change is about depend on each other then.
+        again: statements for what is new under a name that something else had.
     """
-    others = {label: now[key] for key, label in was.items() if now.get(key, label) != label}
-    if not others:
-        return objects, []
-    relations = {old: new for old, new in others.items() if old.startswith(_RELATIONS)}
-    if not {*relations}.isdisjoint(now.values()) or not {*relations.values()}.isdisjoint(was.values()):
-        new = [label for key, label in now.items() if key not in was and label in relations]
-        return _exchanged(objects, relations, new)
-    names = {old[_kind(old) :]: new[_kind(new) :] for old, new in relations.items()}
-    known = re.compile(rf'(?<![\w".$])(?:{"|".join(map(re.escape, names))})(?![\w"$])') if names else None
-    came = {line[2:] for line in objects if line.startswith("+ ")}
-    inner, outer, only = list[str](), list[str](), set[str]()
-    for old in (line[2:] for line in objects if line.startswith("- ")):
-        led = known.sub(lambda match: names[match[0]], old) if known else old
-        new = others.get(old, led)
-        if new not in came:
-            continue
-        only |= {f"- {old}", f"+ {new}"}
-        if old in relations:
-            outer += _renamed(old, new)
-        elif new != led:
-            inner.append(_inner(led, new))
-    # An index of a constraint goes by the constraint's name.
-    keys = {line.rpartition(" TO ")[2] for line in inner if " CONSTRAINT " in line}
-    outer = [line for line in outer if not (line.startswith("ALTER INDEX") and line.rpartition(" TO ")[2] in keys)]
-    return [line for line in objects if line not in only], [*inner, *outer]
+
+    was: Look
+    now: Look
+    depends: Sequence[Edge] = ()
+    again: dict[str, list[tuple[int, str]]] = field(default_factory=dict[str, list[tuple[int, str]]])
+
+    @property
+    def new(self) -> list[str]:
+        return [key for key in self.now if key not in self.was]
+
+    @property
+    def gone(self) -> list[str]:
+        return [key for key in self.was if key not in self.now]
+
+    @property
+    def changed(self) -> list[str]:
+        return [key for key in self.was if key in self.now and self.now[key].value != self.was[key].value]
+
+    @property
+    def renamed(self) -> list[str]:
+        return [key for key in self.was if key in self.now and self.now[key].label != self.was[key].label]
 
 
-def _exchanged(
-    objects: Sequence[str], relations: dict[str, str], new: Sequence[str]
-) -> tuple[Sequence[str], Sequence[str]]:
-    """The same where a name means another relation than before: what else became of those can't be told apart."""
-    names = [re.escape(label[_kind(label) :]) for label in (*relations, *relations.values())]
-    about = re.compile(rf'(?<![\w".$])(?:{"|".join(names)})(?![\w"$])')
-
-    def spare(label: str, number: int) -> str:
-        kind = _kind(label)
-        return f"{label[:kind]}{_divided(label[kind:])[0]}.mcp_back_{number}"
-
-    steps = renames_back(relations, spare)
-    kinds = {label: label[: _kind(label)].strip() for label in new}
-    # Indexes and sequences go with their table.
-    lines = [
-        _DROPS[kind].format(name=label[_kind(label) :])
-        for label, kind in kinds.items()
-        if kind not in ("index", "sequence")
-    ]
-    lines += [line for now, old in steps for line in _renamed(old, now)]
-    lines.append("-- not undone: what became of these besides their names")
-    return [line for line in objects if not about.search(line)], lines
+async def after(session: Session, was: Look, now: Look) -> After:
+    """Look at a change while it is there."""
+    seen = After(was, now)
+    keys = {*seen.new, *seen.changed, *seen.renamed}
+    if keys:
+        seen.depends = await edges(session, _things(keys))
+    had = {was[key].label for key in seen.gone}
+    same = [key for key in seen.new if now[key].label in had and key[0] in "ck"]
+    if same:
+        seen.again = await definitions(session, [_gone(now[key]) for key in same])
+    return seen
 
 
-def _divided(name: str) -> tuple[str, str]:
-    """What stands before the last part of a name, and that part."""
-    match = _COLUMN.fullmatch(name)
-    return (match[1], match[2]) if match else ("", name)
+async def way_back(session: Session, seen: After) -> Sequence[str]:
+    """Statements that undo a change, asked for when it is not there any more."""
+    return await _Plan(session, seen).lines()
 
 
-def _kind(label: str) -> int:
-    """Where the name begins behind a relation's kind."""
-    return len(next(kind for kind in _RELATIONS if label.startswith(kind)))
+class _Plan:
+    def __init__(self, session: Session, seen: After) -> None:
+        self.session, self.seen = session, seen
+
+    async def lines(self) -> list[str]:
+        seen = self.seen
+        if seen.again:
+            gone = [key for key in seen.gone if key[0] not in _GRANT + _COMMENT]
+            said = await definitions(self.session, [_gone(seen.was[key]) for key in gone])
+            seen = self.seen = _rebuilt(seen, {seen.was[key].label: key for key in gone}, said)
+        self.depended = (
+            await edges(self.session, _things({*seen.gone, *seen.changed})) if seen.gone or seen.changed else []
+        )
+        self.remade = await self._remade()
+        lines, left, late = self._away()
+        seen = self.seen
+        lines += left
+        lines = [*lines, *(f"CREATE SCHEMA {seen.was[key].name};" for key in seen.gone if key[0] == "n")]
+        lines += renames(seen.was, seen.now, seen.renamed, seen.depends)
+        lines += await self._again()
+        return [*lines, *late]
+
+    async def _remade(self) -> set[str]:
+        """Views whose columns can't be taken off in their place, and what depends on them."""
+        seen = self.seen
+        now, was = seen.now, seen.was
+        found = {now[key].parent for key in seen.new if now[key].label is None and now[key].parent in was}
+        fresh = found
+        while fresh:
+            ones = {one for one, other, _ in await edges(self.session, fresh) if other in fresh and one[0] in "ctr"}
+            if unseen := [key[1:] for key in ones if key not in was]:
+                # No part of the change: they are what they were.
+                more = {key: thing for key, thing in (await look(self.session, unseen)).items() if key not in was}
+                seen = self.seen = After(was | more, more | now, seen.depends, seen.again)
+                now, was = seen.now, seen.was
+            fresh = {key for key in ones if key in was and key in now} - found
+            found |= fresh
+        return found
+
+    def _away(self) -> tuple[list[str], list[str], list[str]]:
+        """What drops what is new, in the names of now; what is left; and what can be dropped behind all else only."""
+        now, depends = self.seen.now, self.seen.depends
+        new, changed = {*self.seen.new}, dict.fromkeys(self.seen.changed)
+        root = _roots(new, [edge for edge in depends if edge[1] in new or (edge[1] in changed and edge[2] == "i")], now)
+        own = [key for key in self.seen.new if key not in root and key[0] not in _GRANT + _COMMENT] + [*self.remade]
+        # A new schema is left first by what was moved into it.
+        stays = {*changed, *(key for key in self.seen.renamed if now[key].parent in new)} - self.remade
+        late = {root.get(other, other) for one, other, _ in depends if other in new and one in stays}
+        late &= {*own}
+        while (
+            more := {root.get(other, other) for one, other, _ in depends if root.get(one, one) in late} & {*own} - late
+        ):
+            late |= more
+        order = _ordered(own, [(root.get(other, other), root.get(one, one)) for one, other, _ in depends])
+        lines = [line for key in changed for line in self._detached(key)]
+        left, granted = list[str](), list[Object]()
+        for key in self.seen.new:
+            thing = now[key]
+            whole = thing.parent in new or thing.parent in self.remade
+            if key[0] == _GRANT and not whole:
+                granted.append(thing)
+            elif key[0] == _COMMENT and not whole:
+                on = now.get(thing.parent)
+                if on is None or not on.label:
+                    left.append(f"-- not undone: {thing.label}, new")
+                else:
+                    lines.append(f"COMMENT ON {_word(on)} {on.spelled} IS NULL;")
+        lines += _grants(granted, again=False)
+        dropped: dict[bool, list[str]] = {False: lines, True: []}
+        for keys in order:
+            texts = [self._dropped(now[key]) for key in keys]
+            if len(keys) > 1 and all(text.startswith("DROP TABLE ") for text in texts):
+                texts = [f"DROP TABLE {', '.join(now[key].spelled for key in keys)};"]
+            dropped[any(key in late for key in keys)] += [text for text in texts if text]
+        return lines, left, dropped[True]
+
+    def _detached(self, key: str) -> Iterable[str]:
+        """What takes a table from those it has as parents now."""
+        thing, had = self.seen.now[key], (self.seen.was[key].value[6] or "").split() if key[0] == "c" else []
+        for parent in (thing.value[6] or "").split() if key[0] == "c" else []:
+            if parent not in had:
+                on = self.seen.now[parent].spelled
+                is_partition = thing.value[7] is not None
+                yield (
+                    f"ALTER TABLE {on} DETACH PARTITION {thing.spelled};"
+                    if is_partition
+                    else f"ALTER TABLE {thing.spelled} NO INHERIT {on};"
+                )
+
+    def _dropped(self, thing: Object) -> str:
+        if thing.label is None or (thing.key[0] == "a" and thing.value[9] == "true"):
+            return ""
+        if thing.key[0] == "k" and _comes_along(thing, self.seen.now, {*self.seen.new}):
+            return ""
+        on = self.seen.now.get(thing.parent)
+        kind = "attribute" if thing.kind == "column" and on is not None and on.kind == "type" else thing.kind
+        if kind not in _DROPS:
+            return f"-- not undone: {thing.label}, new"
+        text = _DROPS[kind].format(name=thing.name, spelled=thing.spelled, on=on.spelled if on is not None else "")
+        return text.replace("TABLE", "DOMAIN", 1) if kind == "constraint" and thing.parent[0] == "y" else text
+
+    async def _again(self) -> list[str]:
+        """What makes again what is gone, and what it was what is changed; in the names of before."""
+        was, now = self.seen.was, self.seen.now
+        gone = {*self.seen.gone, *self.remade}
+        changed = {*self.seen.changed} - self.remade
+        things = [key for key in (*gone, *changed) if key[0] not in _GRANT + _COMMENT + "n"]
+        wanted = [_gone(was[key]) for key in things if key in gone and key[1:].replace(".", "").isdigit()]
+        wanted += [
+            _changed(was[key], now[key]) for key in things if key in changed and key[1:].replace(".", "").isdigit()
+        ]
+        here = [key for key in things if key in gone and key[0] == "k"]
+        inherited = {key for key in here if was[key].parent in gone and was[key].value[1] == "true"}
+        inherited |= {key for key in here if _comes_along(was[key], was, gone)}
+        found = await definitions(self.session, [each for each in wanted if each.key not in inherited])
+        along = _roots(
+            gone,
+            [
+                edge
+                for edge in self.depended
+                if edge[2] in "ePS" or (edge[2] == "i" and (edge[1] in gone or edge[1] in changed))
+            ],
+            was,
+        )
+        along |= {key: was[key].parent for key in gone if key[0] == "a" and was[key].parent in gone}
+        pairs = [(along.get(one, one), along.get(other, other)) for one, other, kind in self.depended
+                 if not (kind == "a" and one in was and was[one].kind == "sequence")]  # fmt: skip
+        lost = {key for key in gone if was[key].kind == "table"}
+        lost |= {was[key].parent for key in gone if key[0] == "a" and was[key].parent not in gone}
+        needs = [
+            (key, {along.get(other, other).partition(".")[0].replace("a", "c") for one, other in pairs if one == key})
+            for key in things
+        ]
+        waits = {key for key, needed in needs if key[0] == "k" and needed & lost}
+        waits |= {one for one, other in pairs if other in waits}
+        lines, late = list[str](), list[str]()
+        for keys in _ordered([key for key in things if key not in along], pairs):
+            for key in keys:
+                statements = [(rank, line) for rank, line in found.get(key, [])]
+                for part in (part for part in along if along[part] == key and part[0] == "a"):
+                    statements += [(rank, line) for rank, line in found.get(part, []) if rank >= 4]
+                if key in waits:
+                    late += [f"{_WAITS}{line}" for _, line in statements]
+                    continue
+                lines += [line for rank, line in statements if rank < LATE]
+                late += [line for rank, line in statements if rank >= LATE]
+                late += self._unsaid(key, bool(statements))
+        granted: list[Object] = []
+        taken = {_whose(now[key]) for key in self.seen.new if key[:2] == _GRANT + "c"}
+        for key, thing in was.items():
+            # What takes a right on a table takes it on each of its columns.
+            is_back = key in gone or thing.parent in self.remade or (key[:2] == _GRANT + "a" and _whose(thing) in taken)
+            if key[0] == _GRANT and is_back:
+                granted.append(thing)
+            elif key[0] == _GRANT and key in changed:
+                lines.append(_optioned(thing))
+            elif key[0] == _COMMENT and (is_back or key in changed):
+                late.append((_WAITS if thing.parent in waits else "") + self._comment(thing))
+            elif key in gone and key[0] in "fy" and f"g{key}/{'EXECUTE' if key[0] == 'f' else 'USAGE'}/0" not in was:
+                word = "EXECUTE ON ROUTINE" if key[0] == "f" else "USAGE ON TYPE"
+                lines.append(f"REVOKE {word} {thing.spelled} FROM PUBLIC;")
+        lines += _grants(granted, again=True)
+        return lines + late
+
+    def _comment(self, thing: Object) -> str:
+        on = self.seen.was.get(thing.parent)
+        if on is None or not on.label:
+            return f"-- not undone: {thing.label}, {'changed' if thing.key in self.seen.now else 'dropped'}"
+        said = (thing.value[0] or "").replace("'", "''")
+        return f"COMMENT ON {_word(on)} {on.spelled} IS '{said}';"
+
+    def _unsaid(self, key: str, is_spelled: bool) -> list[str]:
+        """A remark for what no statement brings back."""
+        thing, now = self.seen.was[key], self.seen.now
+        if thing.label is None:
+            return []
+        if key in now and key not in self.remade:
+            parts = {
+                at for at, (one, other) in enumerate(zip(thing.value, now[key].value, strict=True)) if one != other
+            }
+            if is_spelled and parts <= {*_SPELLED.get(key[0], ())}:
+                return []
+            if key[0] == "c" and parts <= ({6, 7} if thing.kind.endswith("table") else {1}):
+                return []
+            if key[0] == "a" and thing.value[9] == "true" and (9 not in parts or self.seen.was[thing.parent].value[7]):
+                return []
+            return [f"-- not undone: {thing.label}, changed"]
+        if is_spelled or (key[0] == "a" and thing.value[9] == "true") or (key[0] == "k" and thing.value[1] == "true"):
+            return []
+        return [f"-- not undone: {thing.label}, dropped"]
 
 
-def _renamed(old: str, new: str) -> list[str]:
-    what = old[: _kind(old)].strip().removeprefix("partitioned ").upper()
-    (place, name), (there, called) = (_divided(label[_kind(label) :]) for label in (old, new))
-    lines = [f"ALTER {what} {there}.{called} RENAME TO {name};"] if called != name else []
-    if place != there and what not in ("INDEX", "SEQUENCE"):
-        lines.append(f"ALTER {what} {there}.{name} SET SCHEMA {place};")
-    return lines
+def _things(keys: Iterable[str]) -> list[str]:
+    return [key for key in keys if key[0] not in _GRANT + _COMMENT]
 
 
-def _inner(old: str, new: str) -> str:
-    """The statement for a part of a table, both labels with the table's name of now."""
-    kind, rest = old.split(" ", 1)
-    called = new.split(" ", 1)[1]
-    if kind == "column":
-        table, now = _divided(called)
-        return f"ALTER TABLE {table} RENAME COLUMN {now} TO {rest[len(table) + 1 :]};"
-    (name, _, table), (now, _, _) = rest.partition(" on "), called.partition(" on ")
-    if kind == "constraint":
-        return f"ALTER TABLE {table} RENAME CONSTRAINT {now} TO {name};"
-    return f"ALTER {kind.upper()} {now} ON {table} RENAME TO {name};"
+def _rebuilt(seen: After, twins: dict[str | None, str], said: dict[str, list[tuple[int, str]]]) -> After:
+    """The same without what was only made anew, as with another type of a column, and is what it was."""
+    same = {
+        key: twins[seen.now[key].label] for key, lines in seen.again.items()
+        if twins.get(seen.now[key].label) and lines == said.get(twins[seen.now[key].label])
+        and seen.now[key].value == seen.was[twins[seen.now[key].label]].value
+    }  # fmt: skip
+    if not same:
+        return seen
+
+    def old(key: str) -> str:
+        head, slash, tail = key.partition("/")
+        if head[0] == _GRANT:
+            return _GRANT + same.get(head[1:], head[1:]) + slash + tail
+        return same.get(key, key)
+
+    now: Look = {}
+    for key, thing in seen.now.items():
+        parent, kept = same.get(thing.parent, thing.parent), old(key)
+        if key[0] == _COMMENT and parent != thing.parent:
+            kept = next((one for one, other in seen.was.items() if one[0] == _COMMENT and other.parent == parent), key)
+        now[kept] = Object(kept, parent, thing.name, thing.label, thing.value)
+    depends = [(same.get(one, one), same.get(other, other), kind) for one, other, kind in seen.depends]
+    return After(seen.was, now, depends)
 
 
-async def parts_of(session: Session, objects: Sequence[str]) -> frozenset[str]:
-    """Indexes and sequences that go with a new table of `objects`, or with a constraint or column."""
-    tables = "{" + ",".join(_array(name) for name in _new_tables(objects)) + "}"
-    return frozenset(json.loads(await session.value(_PARTS, tables) or "[]"))
+def _comes_along(constraint: Object, look: Look, keys: Collection[str]) -> bool:
+    """Whether it is inherited from another one of `keys`."""
+    table = look.get(constraint.parent)
+    parents = (table.value[6] or "").split() if table is not None and table.key[0] == "c" else []
+    return constraint.value[1] == "true" and any(
+        key[0] == "k" and look[key].name == constraint.name and look[key].parent in parents for key in keys
+    )
 
 
-async def way_back(
-    session: Session,
-    objects: Sequence[str],
-    was: dict[str, str],
-    now: dict[str, str],
-    along: frozenset[str],
-    renames: Sequence[str],
-) -> Sequence[str]:
-    """Statements that undo a change of `objects`, asked for when the change is not there any more.
-
-    Args:
-        was: what is known of each object as it was, by its name; `now` as it would be.
-        along: objects that go with another.
-        renames: what gives those that got another name their old ones; it goes behind what drops what is new.
-    """
-    wanted: list[dict[str, str]] = []
-    lines: list[str] = []
-    again: list[str] = []
-    last: list[str] = []
-    tables = _new_tables(objects)
-    made = {rest.partition(" ")[2] for rest in (line[2:] for line in objects if line.startswith("+ "))}
-    for line in objects:
-        sign, rest = line.split(" ", 1)
-        if found := _GRANT.fullmatch(rest) if sign != "~" else None:
-            column = _COLUMN.fullmatch(found[3])
-            if found[3] not in made and not (column and column[1] in made):
-                (again if sign == "-" else lines).insert(0, _ungranted(*found.groups(), again=sign == "-"))
-            continue
-        kind = next((kind for kind in _DROPS if rest.startswith(kind + " ")), "")
-        if not kind or (sign == "+" and rest in along):
-            continue
-        name, _, place = rest[len(kind) + 1 :].partition(" on ") if kind in _ON else (rest[len(kind) + 1 :], "", "")
-        if found := _COLUMN.fullmatch(name) if kind == "column" else None:
-            place, name = found.groups()
-        if sign != "+":
-            parts = _parts(was[rest], now[rest]) if kind == "column" and sign == "~" else ""
-            wanted.append({"sign": sign, "kind": kind, "name": name, "place": place, "parts": parts})
-        elif place not in tables:
-            # A schema may hold what goes back to another first.
-            (last if kind == "schema" else lines).insert(0, _DROPS[kind].format(name=name, place=place))
-    lines += renames
-    lines += _not_undone(objects)
-    if wanted:
-        await session.simple("SAVEPOINT mcp_back")
-        try:
-            lines += json.loads(await session.value(_BACK, json.dumps(wanted)) or "[]")
-        except psycopg.Error as error:
-            await session.simple("ROLLBACK TO SAVEPOINT mcp_back")
-            lines.append(f"-- what was there before could not be spelled: {error.diag.message_primary}")
-    return lines + again + last
-
-
-def _not_undone(objects: Sequence[str]) -> list[str]:
-    """A remark for each object for which there is no statement, and that does not go along with another."""
-    lines: list[str] = []
-    whole = {
-        line[2:].split(" ")[-1] for line in objects if line[0] != "~" and line[2:].startswith((*_RELATIONS, "type "))
+def _roots(keys: Collection[str], depends: Iterable[Edge], look: Look) -> dict[str, str]:
+    """What goes with something else of `keys`, by what goes; what that goes with is followed to its end."""
+    owner = {
+        one: other
+        for one, other, kind in depends
+        if one in keys and one != other and kind in _WITH
+        and not (look[one].kind == "table" and kind == "a" and other[0] == "c" and look[one].value[7] is None)
+    }  # fmt: skip
+    owner |= {
+        key: look[key].parent
+        for key in keys
+        if look[key].label is None or (key[0] in "ae" and look[key].parent in keys)
     }
-    alone = all(line[0] == "~" for line in objects)
-    for line in objects:
-        sign, rest = line.split(" ", 1)
-        kind = next((kind for kind in (*_DROPS, "grant") if rest.startswith(kind + " ")), "")
-        if kind in _SPELLED[sign] or (sign == "~" and kind in _BESIDE and not alone):
+    found: dict[str, str] = {}
+    for key in owner:
+        seen, end = {key}, owner[key]
+        while end in owner and end not in seen:
+            seen.add(end)
+            end = owner[end]
+        if end != key:
+            found[key] = end
+    return found
+
+
+def _ordered(keys: Sequence[str], pairs: Iterable[tuple[str, str]]) -> list[list[str]]:
+    """The keys, each behind those it waits for (the other of its pair); what waits for itself in a ring together."""
+    group = {key: [key] for key in keys}
+    at = {key: key for key in keys}
+    known = {(one, other) for one, other in pairs if one in group and other in group and one != other}
+    while True:
+        sorter = TopologicalSorter[str]({key: set[str]() for key in sorted(group, key=_age)})
+        for one, other in sorted(known):
+            if at[one] != at[other]:
+                sorter.add(at[one], at[other])
+        try:
+            return [group[key] for key in sorter.static_order()]
+        except CycleError as error:
+            first, *others = dict.fromkeys(error.args[1])
+            for key in others:
+                group[first] += group.pop(key)
+            at = {key: ring for ring, members in group.items() for key in members}
+
+
+def _age(key: str) -> tuple[int, str]:
+    digits = key[1:].partition(".")[0]
+    return (int(digits) if digits.isdigit() else 0, key)
+
+
+def _gone(thing: Object) -> Wanted:
+    value = thing.value
+    match thing.key[0]:
+        case "c":
+            parts = [
+                0,
+                *(at for at, plain in ((2, ""), (3, "false"), (4, "false"), (5, "d")) if value[at] != plain),
+                8,
+                9,
+            ]
+            parts = [at for at in parts if not (at == 2 and not value[2])]
+        case "a":
+            parts = [5, *(at for at in (6, 7, 8) if value[at])]
+        case "t" | "r":
+            parts = [0] if value[0] != "O" else []
+        case "s":
+            parts = [0] if value[0] else []
+        case _:
+            parts = [1]
+    return Wanted(thing.key, is_gone=True, parts=parts, flags="false false true")
+
+
+def _changed(was: Object, now: Object) -> Wanted:
+    parts = [at for at, (one, other) in enumerate(zip(was.value, now.value, strict=True)) if one != other]
+    options, parents, flags = "", "", ""
+    if was.key[0] == "c":
+        options, parents, flags = _only(now.value[2], was.value[2]), now.value[6] or "", now.value[8] or ""
+    elif was.key[0] == "a":
+        options = _only(now.value[8], was.value[8])
+        flags = f"{'d' if now.value[2] and now.value[4] == '' else '-'} {'i' if now.value[3] else ''}"
+    return Wanted(was.key, is_gone=False, parts=parts, options=options, parents=parents, flags=flags)
+
+
+def _only(now: str | None, was: str | None) -> str:
+    """The names of options that were not there."""
+    mine, theirs = ({item.partition("=")[0] for item in (text or "").split(", ") if item} for text in (now, was))
+    return ", ".join(sorted(mine - theirs))
+
+
+def _word(thing: Object) -> str:
+    if thing.key[0] == "f":
+        return "ROUTINE"
+    return thing.kind.removeprefix("partitioned ").upper()
+
+
+def _grants(things: Iterable[Object], *, again: bool) -> list[str]:
+    """What takes grants back, or gives them again; one statement for all rights of one role on one thing."""
+    rights: dict[tuple[str, str, str, bool], list[str]] = {}
+    lines: list[str] = []
+    for thing in things:
+        right, column, what, whom, place = json.loads(thing.name)
+        if thing.value[1]:
+            lines.append(f"-- not undone: {thing.label} by {thing.value[1]}, {'revoked' if again else 'new'}")
             continue
-        of = rest.split(" ")[-1]
-        if of in whole or (rest.startswith("comment ") and of in {name.rpartition(".")[2] for name in whole}):
-            continue
-        lines.append(f"-- not undone: {rest}, {_BECAME[sign]}")
-    return lines
+        is_option = again and thing.value[0] == "true"
+        rights.setdefault((place, what, whom, is_option), []).append(f"{right} ({column})" if column else right)
+    verb, to = ("GRANT", "TO") if again else ("REVOKE", "FROM")
+    return lines + [
+        f"{place}{verb} {', '.join(names)} ON {what} {to} {whom}{' WITH GRANT OPTION' if is_option else ''};"
+        for (place, what, whom, is_option), names in rights.items()
+    ]
 
 
-def _ungranted(right: str, kind: str, what: str, whom: str, *, again: bool) -> str:
-    """What takes a grant back, or gives it again."""
-    if not kind and (column := _COLUMN.fullmatch(what)) and "." in column[1]:
-        right, what = f"{right} ({column[2]})", column[1]
-    return f"{'GRANT' if again else 'REVOKE'} {right} ON {kind.upper()}{what} {'TO' if again else 'FROM'} {whom};"
+def _whose(thing: Object) -> tuple[str, ...]:
+    """The right, the key of the table, and who has it."""
+    return thing.key.split("/")[1], thing.parent.partition(".")[0][1:], *thing.key.split("/")[2:]
 
 
-def _new_tables(objects: Sequence[str]) -> set[str]:
-    kinds = ("+ table ", "+ partitioned table ", "+ foreign table ", "+ materialized view ")
-    return {line.removeprefix(kind) for line in objects for kind in kinds if line.startswith(kind)}
-
-
-def _array(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _parts(was: str, now: str) -> str:
-    """What of a column is another: (n)ot null, (d)efault, (t)ype."""
-    pairs = list(zip(was.split("/", 3), now.split("/", 3), strict=True))
-    return "".join(part for part, (one, other) in zip("ndit", pairs, strict=True) if one != other)
+def _optioned(thing: Object) -> str:
+    """What gives or takes the right to grant on."""
+    if thing.value[0] == "true":
+        return _grants([thing], again=True)[0]
+    (line,) = _grants([thing], again=False)
+    return line.replace("REVOKE ", "REVOKE GRANT OPTION FOR ", 1)
