@@ -90,13 +90,16 @@ class Scene:
                     self.base.run(f"CREATE ROLE {role} LOGIN PASSWORD '{role}'")
                     if power is not None and (power != "pg_checkpoint" or self.version >= 15):
                         self.base.run(f"GRANT {power} TO {role}")
-                self.base.run(f"GRANT SET ON PARAMETER log_min_messages TO {name}_judged")
+                self.base.run(
+                    f"GRANT SET ON PARAMETER log_min_messages TO {name}_judged; GRANT reader TO {name}_judged"
+                )
             self.base.run("ALTER ROLE replicator REPLICATION; ALTER ROLE replicator_judged REPLICATION")
         for role in ("reloader", "reloader_judged"):
             self.base.run(f"GRANT EXECUTE ON FUNCTION pg_reload_conf() TO {role}")
         for role in POWERS:
             self.base.run(f"GRANT USAGE ON SCHEMA public TO {role}, {role}_judged")
             self.base.run(f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {role}, {role}_judged")
+            self.base.run(f"GRANT INSERT, UPDATE, DELETE ON public.u TO {role}, {role}_judged, reader")
 
     def _lays(self, schema: str) -> Iterator[str]:
         for kind in self.kinds():
