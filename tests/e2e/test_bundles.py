@@ -46,6 +46,8 @@ def test_a_bundle_is_valid_and_packs(server: Member, wheels: Path, tmp_path: Pat
     assert {"manifest.json", "pyproject.toml", "server.py"} <= names
     assert {LOCALE.format(locale) for locale in ("en-US", "zh-CN")} <= names
     assert len([name for name in names if name.endswith(".whl")]) == 2
+    shown = json.loads((folder / "manifest.json").read_text("utf-8"))["screenshots"]
+    assert shown and names.issuperset(shown)
 
 
 @pytest.mark.anyio

@@ -385,7 +385,10 @@ OPTIONS = [
 
 @pytest.mark.anyio
 async def test_no_argument_is_an_option_or_leads_outside(tmp_path: Path) -> None:
-    """Each of them in the place of each text that any tool takes; `git_init` (CVE-2025-68143) is not there at all."""
+    """Each of them in the place of each text that any tool takes (CVE-2025-68144: options in the words of a diff).
+
+    `git_init` (CVE-2025-68143) is not there at all.
+    """
     trap = Trap(tmp_path)
     given = {
         "canary": str(trap.canaries / "written"), "program": trap.program(), "secret": str(trap.outside),

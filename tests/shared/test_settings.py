@@ -12,7 +12,7 @@ from pydantic import Field
 
 from mcp_batteries.server.assemble import assemble
 from mcp_batteries.server.own_settings import OwnSettings
-from mcp_batteries.settings import SETTINGS_URI, Positional, Settings, absolute, load
+from mcp_batteries.settings import SETTINGS_URI, Positional, Settings, absolute, load, placeholder
 
 
 class Toy(Settings):
@@ -114,6 +114,14 @@ def test_a_mistaken_variable_stops_the_start(
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("name", "one"),
+    [("boxes", "BOX"), ("repositories", "REPOSITORY"), ("databases", "DATABASE"), ("folders", "FOLDER")],
+)
+def test_a_word_of_several_is_called_one_of_them(name: str, one: str) -> None:
+    assert placeholder(name) == one
+
+
 @pytest.mark.parametrize("flag", ["--help", "-h"])
 def test_help_shows_every_setting_and_the_variables(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
@@ -124,7 +132,7 @@ def test_help_shows_every_setting_and_the_variables(flag: str, capsys: pytest.Ca
     shown = "".join(printed.split())
     assert "Servetoys." in shown and "MCP_TOY_READ_ONLY" in shown and "mcp-toyred" in shown
     for name, field in Toy.model_fields.items():
-        flag = "[BOXE]..." if name == "boxes" else f"--{name.replace('_', '-')}"
+        flag = "[BOX]..." if name == "boxes" else f"--{name.replace('_', '-')}"
         assert flag in shown and "".join(str(field.description).split()) in shown
 
 

@@ -19,6 +19,7 @@ from mcp_batteries.settings.declared import (
     file_variable,
     masked,
     passwords,
+    placeholder,
     variable,
 )
 from mcp_batteries.settings.paths import absolute
@@ -38,5 +39,6 @@ __all__ = [
     "masked",
     "open_text",
     "passwords",
+    "placeholder",
     "variable",
 ]

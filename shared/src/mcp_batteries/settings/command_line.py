@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from mcp_batteries.errors import reason
-from mcp_batteries.settings.declared import Positional, Secret, Settings, Short, file_variable, variable
+from mcp_batteries.settings.declared import Positional, Secret, Settings, Short, file_variable, placeholder, variable
 from mcp_batteries.settings.text_files import open_text
 
 __all__ = ["load"]
@@ -123,7 +123,7 @@ def _parameter(kind: type[Settings], name: str, field: FieldInfo) -> click.Param
     common: dict[str, Any] = {"default": field.default, "envvar": variable(kind, name)}
     flag = "--" + name.replace("_", "-")
     if any(isinstance(item, Positional) for item in field.metadata):
-        metavar = f"[{name.upper().removesuffix('S')}]..."
+        metavar = f"[{placeholder(name)}]..."
         words = _Words(next(item.separator for item in field.metadata if isinstance(item, Positional)))
         return click.Argument([name], nargs=-1, type=words, metavar=metavar, **common)
     common["help"] = field.description

@@ -25,6 +25,7 @@ __all__ = [
     "file_variable",
     "masked",
     "passwords",
+    "placeholder",
     "variable",
 ]
 
@@ -407,6 +408,11 @@ def masked(text: str) -> str:
 def passwords(text: str) -> list[str]:
     """What `masked` leaves out of `text`."""
     return [found[2].strip("'") for password in _PASSWORDS for found in password.finditer(text)]
+
+
+def placeholder(name: str) -> str:
+    """What `--help` calls each word of the positional setting `name`: one of what it has several of."""
+    return re.sub("(?<=x)es$|s$", "", re.sub("ies$", "y", name)).upper()
 
 
 def variable(kind: type[Settings], name: str) -> str:

@@ -45,8 +45,8 @@ main()
 '''
 
 
-def manifest(server: Member, tools: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The MCPB manifest of `server`, whose `tools` are as `tools/list` gives them."""
+def manifest(server: Member, tools: Sequence[dict[str, Any]], views: Sequence[str]) -> dict[str, Any]:
+    """The MCPB manifest of `server`, whose `tools` are as `tools/list` gives them; with pictures of its `views`."""
     project = server.project
     asked = {_key(item): _question(item) for item in server.asked}
     read_only = server.settings.model_fields["read_only"]
@@ -70,6 +70,7 @@ def manifest(server: Member, tools: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "localization": {"resources": LOCALE.format("${locale}"), "default_locale": _DEFAULT_LOCALE},
         "icon": "icon.png",
         "icons": [{"src": "icon.png", "size": "128x128"}],
+        "screenshots": [f"screenshots/{view}.png" for view in views],
         "author": {"name": _AUTHOR, "url": REPOSITORY},
         "repository": {"type": "git", "url": REPOSITORY},
         "homepage": REPOSITORY,
@@ -181,7 +182,7 @@ def bundle(server: Member, wheels: Path, target: Path, *, root: Path) -> None:
     Args:
         wheels: holds the wheels of `server` and of the common package.
         target: is made; must not exist.
-        root: the workspace, whose lock gives the versions.
+        root: the workspace, whose lock gives the versions, and its documents the pictures.
 
     Raises:
         subprocess.CalledProcessError: uv cannot read the lock.
@@ -210,6 +211,9 @@ def bundle(server: Member, wheels: Path, target: Path, *, root: Path) -> None:
     for name in ("manifest.json", "README.md", "LICENSE"):
         shutil.copy(server.folder / name, target)
     shutil.copy(server.folder / "src" / server.package / "icon.png", target)
+    (target / "screenshots").mkdir()
+    for picture in json.loads((target / "manifest.json").read_text("utf-8"))["screenshots"]:
+        shutil.copy(root / "docs" / "views" / Path(picture).name, target / picture)
     words = (target / LOCALE).parent
     shutil.copytree(server.folder / words.name, words)
     # What is in the manifest already; mcpb for .NET looks for the file all the same.

@@ -18,7 +18,7 @@ import anyio
 from mcp import Client
 
 from mcp_batteries.server.assemble import Assembled
-from mcp_batteries.settings import Positional, Settings, load, variable
+from mcp_batteries.settings import Positional, Settings, load, placeholder, variable
 from mcp_batteries.testing.bundles import LOCALE, localized, manifest, registry_entry
 from mcp_batteries.testing.languages import ENGLISH, Language, chinese
 from mcp_batteries.testing.members import Member, members, package_of
@@ -28,13 +28,13 @@ __all__ = ["filled", "generated", "package_of", "snapshot", "tables"]
 
 
 def snapshot(server: Assembled) -> dict[str, Any]:
-    """Everything a client sees of `server` before it calls anything, as sorted JSON; bytes of the tool list."""
+    """Everything a client sees of `server` before it calls anything, as sorted JSON; bytes of the tool list, views."""
     seen = anyio.run(_seen, server)
     listed = json.dumps(seen["tools"], separators=(",", ":"), ensure_ascii=False)
     model = [{key: tool.get(key) for key in ("name", "description", "inputSchema")} for tool in seen["tools"]]
     paid = json.dumps(model, separators=(",", ":"), ensure_ascii=False)
     sizes = {"tools_list": len(listed.encode()), "name_description_input_schema": len(paid.encode())}
-    return {"bytes": sizes, **seen}
+    return {"bytes": sizes, **seen, "views": sorted(view.name for view in server.catalog.views.values())}
 
 
 async def _seen(server: Assembled) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def generated(root: Path, other: Language | None = None) -> dict[str, str]:
     for server in described:
         seen = json.loads(_snapshot_of(root, server).read_text("utf-8"))
         written = {
-            "manifest.json": manifest(server, seen["tools"]),
+            "manifest.json": manifest(server, seen["tools"], seen["views"]),
             "server.json": registry_entry(server),
             LOCALE.format("zh-CN"): localized(server, seen["tools"], other),
         }
@@ -191,7 +191,7 @@ def _names(schema: dict[str, Any]) -> str:
 
 def _flag(name: str, field: Any) -> str:
     if any(isinstance(item, Positional) for item in field.metadata):
-        return f"`{name.upper().removesuffix('S')} ...`"
+        return f"`{placeholder(name)} ...`"
     return f"`--{name.replace('_', '-')}`"
 
 
