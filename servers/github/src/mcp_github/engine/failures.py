@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Mapping
 from contextvars import ContextVar
@@ -18,6 +19,8 @@ __all__ = ["graphql_problem", "needs", "problem"]
 needs: ContextVar[tuple[str, ...]] = ContextVar("needs", default=())
 """The permissions that the tool at work needs, for a refusal in which GitHub names none."""
 
+_TURNED_OFF = re.compile(r"\b(?:disabled|not (?:been )?enabled|must be enabled)\b")
+"""A feature that is off is answered with any of several statuses: no other token would help against it."""
 _SECONDARY_SECONDS = 60.0
 """What GitHub asks to wait when it names no time."""
 
@@ -45,12 +48,14 @@ def _problem(reply: Reply, what: str, limits: RateLimits, *, token: bool) -> Pro
             return Refused(
                 "GitHub does not accept the token." + words, "The operator has to renew it; other calls fail too."
             )
+        case 403 | 404 | 410 | 422 if _TURNED_OFF.search(said):
+            return NotFound(
+                f"GitHub has nothing for {what}.{words}", "The repository's owner can turn that on in its settings."
+            )
         case 403:
             return _forbidden(reply, said, what)
         case 404 | 409 if "is empty" in said:
             return NotFound(f"GitHub has nothing for {what}: the repository has no commit yet.", "Push a first one.")
-        case 404 | 410 if "disabled" in said:
-            return NotFound(f"GitHub has nothing for {what}.{words}", "Its owner can turn it on in the settings.")
         case 404 | 410:
             hint = "" if token else " There is no token here, so private repositories can't be seen."
             gone = " It was there and is gone." if reply.status == 410 else ""
