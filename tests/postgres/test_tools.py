@@ -169,6 +169,8 @@ async def test_looking_around() -> None:
             "t_name",
             "What people call it",
             '[1,"a"]',
+            "\n- t_pkey: 16 kB, ",
+            "\n- t_name: btree (name); 16 kB, ",
         ):
             assert words.lower() in told.lower(), f"{words}: {told}"
         assert "only_one" in text_of(await wire.call("get_table", table="public.u"))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -139,7 +140,8 @@ class TableInfo:
         for title, items in (("constraints", constraints), ("referred to by", found["referred_by"]), ways):
             lines += [f"{title}:", *(f"- {item}" for item in items)] if items else []
         if found["indexes"]:
-            lines += ["indexes:", *map(_index, found["indexes"])]
+            own = {item["name"] for item in found["constraints"] if item["definition"].startswith(_WITH_INDEX)}
+            lines += ["indexes:", *(_index(index, own) for index in found["indexes"])]
         for title in ("triggers", "rules", "policies", "grants", "partitions"):
             items: Sequence[str] = found[title] or ()
             shown = [f"- {item}" for item in items[:20]]
@@ -176,9 +178,22 @@ def _column(column: _Json) -> str:
     return f"- {column['spelled']}: {', '.join(facts)}{_comment(column)}"
 
 
-def _index(index: _Json) -> str:
+_WITH_INDEX = ("PRIMARY KEY", "UNIQUE", "EXCLUDE")
+_WORD = r'(?:"(?:[^"]|"")+"|[^\s".]+)'
+_INDEX = re.compile(rf"CREATE (UNIQUE )?INDEX (?P<name>{_WORD}) ON (?:{_WORD}\.)?{_WORD} USING (?P<what>.+)", re.DOTALL)
+
+
+def _index(index: _Json, constraints: Collection[str]) -> str:
+    """An index without the words that stand in every definition, nor what the constraint of its name says."""
     scans = "" if index["scans"] is None else f", {count(index['scans'], 'scan')}"
-    return f"- {index['definition']}; {size(index['bytes'])}{scans}{'' if index['valid'] else ', INVALID'}"
+    facts = f"{size(index['bytes'])}{scans}{'' if index['valid'] else ', INVALID'}"
+    found = _INDEX.fullmatch(index["definition"])
+    if found is None:
+        return f"- {index['definition']}; {facts}"
+    name = found["name"]
+    if name in constraints or name.strip('"').replace('""', '"') in constraints:
+        return f"- {name}: {facts}"
+    return f"- {name}: {found[1] or ''}{found['what']}; {facts}"
 
 
 @dataclass(frozen=True)
