@@ -132,7 +132,7 @@ class WriteTools:
     ) -> Replaced:
         """Replace a text wherever it occurs in many files, all or none. By default a dry run.
 
-        Returns the lines before and after. For one file use `edit_file`.
+        That shows lines before and after. For one file use `edit_file`.
         """
         start, wanted = self.policy.writable(path), Filter(include_hidden, include_ignored)
         substitution = Substitution(old_text, new_text, by, ignore_case)
