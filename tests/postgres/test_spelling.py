@@ -3,6 +3,7 @@
 import pytest
 
 from postgres.serving import inside, make, text_of
+from sql.misspelt import misspelt
 
 pytestmark = pytest.mark.anyio
 
@@ -30,6 +31,9 @@ TYPOS = {
     "SELECT CAST(now() AS datetime)": "`timestamptz`",
     "SELECT 'x'::string": "`text`",
     'SELECT * FROM orders WHERE "iid" = 1': "Text stands in single quotes: 'iid'. Perhaps you meant",
+    'SELECT "Name" FROM customers': "Did you mean `name`? In quotes its capitals count.",
+    "SELECT zzzz FROM customers": "There are: `id`, `name`.",
+    "hello": "begins with a command, such as SELECT",
     "SELECT * FROM order": "Did you mean `orders`",
     "SELECT id, FROM orders": "There is a comma too many before it.",
     "SELECT group FROM kept": '`"group"`',
@@ -87,3 +91,70 @@ async def test_what_was_meant_is_said() -> None:
             assert "ON CONFLICT (key)" in said, said
             assert "orders`" in text_of(await wire.call("explain_query", sql="SELECT * FROM oders"))
             assert "customers`?" in text_of(await wire.call("get_table", table="custmers"))
+
+
+MAKERS = """
+CREATE TABLE maker (maker_id integer PRIMARY KEY, country text NOT NULL UNIQUE, founded integer CHECK (founded > 0));
+CREATE TABLE product (product_id integer PRIMARY KEY, made_by integer REFERENCES maker, price integer, weight integer);
+CREATE VIEW expensive AS SELECT * FROM product WHERE price > 10;
+CREATE INDEX by_price ON product (price);
+CREATE SEQUENCE numbering;
+INSERT INTO maker VALUES (1, 'Peru', 1950); INSERT INTO product VALUES (1, 1, 5, 7);
+"""
+NAMED = {
+    "query_rows": [
+        "SELECT m.<country>, p.<weight> FROM <maker> m JOIN <product> p ON p.<price> > 1 GROUP BY m.<founded>",
+        "WITH x AS (SELECT <price> FROM <expensive>) SELECT 1 FROM x ORDER BY 1",
+    ],
+    "write_rows": [
+        "INSERT INTO <product> (<price>, <weight>) VALUES (1, 2) RETURNING <product_id>",
+        "INSERT INTO maker (country) VALUES ('x') ON CONFLICT (<country>) DO UPDATE SET <founded> = 1",
+        "UPDATE <product> SET <price> = <weight> WHERE <product_id> = 1",
+        "DELETE FROM <product> WHERE <price> IN (SELECT <founded> FROM <maker>)",
+    ],
+    "edit_schema": [
+        "CREATE INDEX x ON <product> (<price>)", "DROP INDEX <by_price>", "DROP VIEW <expensive>",
+        "DROP TABLE <product>", "ALTER TABLE <product> RENAME COLUMN <weight> TO x", "DROP SEQUENCE <numbering>",
+        "ALTER TABLE product DROP COLUMN <weight>", "ALTER TABLE <maker> RENAME TO x",
+        "COMMENT ON COLUMN product.<weight> IS 'x'", "ALTER TABLE product ALTER <weight> SET NOT NULL",
+        "CREATE TABLE x (a integer REFERENCES <maker>, b integer REFERENCES maker (<country>))",
+    ],
+}  # fmt: skip
+MOVES = {
+    "INSERT INTO product (product_id, made_by) VALUES (2, 9)": "Insert what it points to first",
+    "DELETE FROM maker": "delete what points to it",
+    "INSERT INTO maker (founded) VALUES (1)": "Give it a value.",
+    "INSERT INTO maker VALUES (2, 'Peru', 1)": "ON CONFLICT DO UPDATE SET",
+    "INSERT INTO maker VALUES (2, 'Chile', -1)": "`get_table` shows the check.",
+    "INSERT INTO maker (nothing) VALUES (1)": "There are: `country`, `founded`, `maker_id`.",
+    "INSERT INTO maker VALUES ('x', 'Chile', 1)": "a value of that type",
+    "UPDATE product SET price = 1 / 0": "nullif(b, 0)",
+    "UPDATE product SET price = 99999999999": "choose a larger type",
+    "DELETE FROM product WHERE now() > 'yesterdayy'": "'2026-01-31 12:00'",
+}
+SHAPES = {
+    "CREATE TABLE maker (x int)": "`search_schema` finds it",
+    "ALTER TABLE maker ADD COLUMN country text": "`search_schema` finds it",
+    "DROP INDEX zzzz": "`search_schema`",
+}
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_a_misspelt_name_is_answered_with_the_one_that_was_meant(seed: int) -> None:
+    base = make(MAKERS)
+    async with inside("--write", "--ddl", f"app={base.url('owner')}") as wire:
+        for tool, several in NAMED.items():
+            for sql, meant in (pair for statement in several for pair in misspelt(statement, seed)):
+                said = text_of(await wire.call(tool, sql=sql)).replace('"', "`").replace(".", "`")
+                asked = said.partition("Did you mean")[2] or said.partition("Perhaps you meant")[2]
+                assert f"`{meant}`" in asked, f"{sql}: {said}"
+
+
+async def test_what_postgresql_refuses_is_answered_with_the_next_move() -> None:
+    base = make(MAKERS)
+    async with inside("--write", "--ddl", f"app={base.url('owner')}") as wire:
+        grouped = {"SELECT country, count(*) FROM maker": "Add it to GROUP BY"}
+        for tool, several in (("query_rows", grouped), ("write_rows", MOVES), ("edit_schema", SHAPES)):
+            for sql, move in several.items():
+                said = text_of(await wire.call(tool, sql=sql))
+                assert move in said, f"{sql}: {said}"

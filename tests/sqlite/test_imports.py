@@ -67,6 +67,20 @@ async def test_names_stay_names_and_half_an_import_makes_no_table(tmp_path: Path
     assert {odd, "t"} <= made and not {"half", "sqlite_new"} & made
 
 
+async def test_a_file_that_is_not_there_is_answered_with_those_that_are(tmp_path: Path, folder: Path) -> None:
+    (folder / "returns.csv").write_text("id,name\n1,a\n", "utf-8")
+    (folder / "people.csv").mkdir()
+    async with served("--write", "--files", folder, make(tmp_path / "a.db")) as wire:
+        for file, way in (
+            ("retruns.csv", "Did you mean `returns.csv`?"),
+            ("x.jsonl", "There are: `returns.csv`."),
+        ):
+            said = text_of(await wire.call("copy_from_file", file=file, table="t"))
+            assert way in said, said
+        (folder / "returns.csv").unlink()
+        assert "no files" in text_of(await wire.call("copy_from_file", file="x.csv", table="t"))
+
+
 async def test_one_switch_makes_no_table(tmp_path: Path, folder: Path) -> None:
     path = make(tmp_path / "a.db")
     (folder / "in.csv").write_text(CSV, "utf-8")

@@ -12,6 +12,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_batteries.settings import load
 from mcp_sqlite.server import build
 from mcp_sqlite.settings import Settings
+from sql.misspelt import misspelt
 from sqlite.serving import make, served, text_of
 
 pytestmark = pytest.mark.anyio
@@ -193,3 +194,76 @@ async def test_every_mistake_is_answered_with_the_next_move(tmp_path: Path) -> N
         ("list_changes", {}, "Name some as `sqlite://app/orders`"),
     ):
         assert words in await said(path, tool, **arguments)
+
+
+MAKERS = """
+CREATE TABLE maker (maker_id INTEGER PRIMARY KEY, country TEXT NOT NULL UNIQUE, founded INTEGER CHECK (founded > 0));
+CREATE TABLE product (product_id INTEGER PRIMARY KEY, made_by REFERENCES maker, price, weight);
+CREATE VIEW expensive AS SELECT * FROM product WHERE price > 10;
+CREATE INDEX by_price ON product (price);
+CREATE TRIGGER logging AFTER DELETE ON product BEGIN SELECT 1; END;
+INSERT INTO maker VALUES (1, 'Peru', 1950); INSERT INTO product VALUES (1, 1, 5, 7);
+"""
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_misspelt_name_is_answered_with_the_one_that_was_meant(tmp_path: Path, seed: int) -> None:
+    statements = {
+        "query_rows": [
+            "SELECT m.<country>, <weight> FROM <maker> m JOIN <product> p ON p.<price> > 1 GROUP BY <founded>",
+            "WITH x AS (SELECT <price> FROM <expensive>) SELECT 1 FROM x ORDER BY 1",
+        ],
+        "write_rows": [
+            "INSERT INTO <product> (<price>, <weight>) VALUES (1, 2) RETURNING <product_id>",
+            "INSERT INTO maker (country) VALUES ('x') ON CONFLICT (<country>) DO UPDATE SET <founded> = 1",
+            "UPDATE <product> SET <price> = <weight> WHERE <product_id> = 1",
+            "DELETE FROM <product> WHERE <price> IN (SELECT <founded> FROM <maker>)",
+        ],
+        "edit_schema": [
+            "CREATE INDEX x ON <product> (<price>)", "DROP INDEX <by_price>", "DROP TRIGGER <logging>",
+            "DROP VIEW <expensive>", "DROP TABLE <product>", "ALTER TABLE <product> RENAME COLUMN <weight> TO x",
+            "ALTER TABLE product DROP COLUMN <weight>", "ALTER TABLE <maker> RENAME TO x",
+        ],
+    }  # fmt: skip
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
+        connection.executescript(MAKERS)
+    async with served(tmp_path / "a.db", "--write", "--ddl") as wire:
+        for tool, several in statements.items():
+            for sql, meant in (pair for statement in several for pair in misspelt(statement, seed)):
+                answer = text_of(await wire.request("tools/call", {"name": tool, "arguments": {"sql": sql}}))
+                assert f"`{meant}`" in answer.partition("Did you mean")[2], f"{sql}: {answer}"
+
+
+async def test_what_sqlite_refuses_is_answered_with_the_next_move(tmp_path: Path) -> None:
+    moves = {
+        "INSERT INTO product (made_by) VALUES (9)": "has to be there: `product.made_by` to `maker.its primary key`",
+        "DELETE FROM maker": "`product.made_by` to `maker",
+        "INSERT INTO maker (founded) VALUES (1)": "Give `maker.country` a value.",
+        "INSERT INTO maker (country) VALUES ('Peru')": "ON CONFLICT DO UPDATE SET",
+        "INSERT INTO maker VALUES (2, 'Chile', -1)": "pass the check",
+        "INSERT INTO maker VALUES ('x', 'Chile', 1)": "whole numbers",
+        "INSERT INTO maker VALUES (2, 'Chile')": "`maker` has: `maker_id`, `country`, `founded`.",
+        "INSERT INTO maker (zzzz) VALUES (1)": "`maker` has: `maker_id`, `country`, `founded`.",
+        "UPDATE maker SET weight = 1": "It is a column of `expensive`, `product`.",
+        "UPDATE maker SET founded = 1 WHERE p.country = 1": "No table of the statement is called `p`.",
+        "UPDATE expensive SET price = 1": "Change the tables that it shows",
+        "DELETE FROM product WHERE count(*) > 1": "HAVING",
+        "UPDATE product SET price = json_extract('{}', 'a')": "begins with `$`",
+    }
+    shapes = {
+        "CREATE TABLE maker (x)": "`search_schema` finds it",
+        "ALTER TABLE maker ADD COLUMN country": "`search_schema` finds it",
+        "ALTER TABLE maker ADD COLUMN x NOT NULL": "a DEFAULT that is not NULL",
+        "ALTER TABLE maker ADD COLUMN x UNIQUE": "CREATE UNIQUE INDEX",
+        "ALTER TABLE maker DROP COLUMN country": "Make a new table",
+        "ALTER TABLE product DROP COLUMN price": "",
+        "DROP INDEX zzzz": "`search_schema` finds those there are",
+        "VACUUM": "no statement here can",
+    }
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
+        connection.executescript(MAKERS)
+    async with served(tmp_path / "a.db", "--write", "--ddl") as wire:
+        for tool, several in (("write_rows", moves), ("edit_schema", shapes), ("explain_query", {"hello": "SELECT"})):
+            for sql, move in several.items():
+                answer = text_of(await wire.request("tools/call", {"name": tool, "arguments": {"sql": sql}}))
+                assert move in answer, f"{sql}: {answer}"

@@ -19,6 +19,8 @@ _NEW_MEANS_NEW = sys.platform != "win32"
 """Whether O_EXCL refuses a link that leads to nothing, as POSIX asks; Windows makes the file it leads to."""
 _OWN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
+_COMPARED, _LISTED = 5000, 20
+"""Names of a folder that are looked at and told where one is not there."""
 Fails = Callable[[str, str, str], Exception]
 """Makes the exception for a kind of `Problem` in snake case, what failed, and the next move."""
 
@@ -30,7 +32,7 @@ def served_file(folder: str, name: str, fails: Fails, reason: Callable[[OSError]
     try:
         descriptor = os.open(path, os.O_RDONLY | _OWN | getattr(os, "O_NONBLOCK", 0))
     except OSError as error:
-        raise fails("not_found", f"{shown} can't be read: {reason(error)}.", "Name a file of the folder.") from None
+        raise fails("not_found", f"{shown} can't be read: {reason(error)}.", _near(folder, name)) from None
     with open(descriptor, "rb") as raw:
         found = os.fstat(raw.fileno())
         # Windows has no O_NOFOLLOW: there what was opened must be what the name itself stands for.
@@ -69,6 +71,23 @@ def new_file(folder: str, name: str, fails: Fails, reason: Callable[[OSError], s
         if isinstance(error, OSError) and not isinstance(error, TimeoutError):
             raise fails("unavailable", f"{shown} can't be written: {reason(error)}.", "Nothing was kept.") from None
         raise
+
+
+def _near(folder: str, name: str) -> str:
+    """The next move where `name` is no file of `folder`: those most like it, else the first there are."""
+    import difflib
+
+    try:
+        with os.scandir(folder) as found:
+            names = sorted(one.name for one in found if one.name[0] != "." and one.is_file(follow_symlinks=False))
+    except OSError:
+        names = [name]
+    if name in names:  # It is there, and can't be opened.
+        return "Name another file of the folder."
+    if close := difflib.get_close_matches(name, names[:_COMPARED], n=3):
+        return f"Did you mean {' or '.join(map(_shown, close))}?"
+    more = ", ..." if len(names) > _LISTED else ""
+    return f"There are: {', '.join(map(_shown, names[:_LISTED]))}{more}." if names else "The folder has no files."
 
 
 def _shown(name: str) -> str:

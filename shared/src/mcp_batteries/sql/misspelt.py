@@ -47,7 +47,9 @@ def where_it_stopped(word: str, sql: str, tables: Sequence[str], columns: Sequen
                 if name.casefold() == met.casefold():
                     return f'`{met}` is a word of SQL; the name stands in quotes: `"{name}"`.'
     if word.upper() not in _RESERVED:
-        return near(word, KEYWORDS, 0.65) or ("" if taken.upper() in KEYWORDS else near(taken, KEYWORDS, 0.65))
+        meant = near(word, KEYWORDS, 0.65) or ("" if taken.upper() in KEYWORDS else near(taken, KEYWORDS, 0.65))
+        first = re.match(rf"\s*{re.escape(word)}(?!\w)", sql) if word else None
+        return meant or ("A statement begins with a command, such as SELECT." if first else "")
     if re.search(rf"\b(?:FROM|JOIN|INTO|UPDATE|TABLE)\s+{re.escape(word)}(?!\w)", sql, re.IGNORECASE):
         return near(word, tables, 0.7)
     if re.search(rf",\s*{re.escape(word)}(?!\w)", sql):

@@ -37,10 +37,26 @@ _REMEDIES = (
 _ARRAY = re.compile(r': "\{(?:"|NULL|\})')
 """A value, as PostgreSQL repeats it, that was an array, and stood where it could be none."""
 _PATH = re.compile(r'"[^"]*[/\\]([^"/\\]+)"')
+_MOVES = {
+    "22003": "Send a smaller value, or choose a larger type.",
+    **dict.fromkeys(("22007", "22008"), "Write a time as '2026-01-31 12:00'."),
+    "22012": "`a / nullif(b, 0)` is null there.",
+    "22P02": "Send a value of that type.",
+    "23502": "Give it a value.",
+    "23503": "Insert what it points to first, or delete what points to it: one call takes several statements.",
+    "23505": "INSERT ... ON CONFLICT DO UPDATE SET ... changes the row that is there.",
+    "23514": "`get_table` shows the check.",
+    **dict.fromkeys(("42701", "42710", "42723", "42P06", "42P07"), "`search_schema` finds it. Choose another name."),
+    "42803": "Add it to GROUP BY, or aggregate it as `max(column)`.",
+}
+"""The next move, where PostgreSQL tells none."""
 
 
 _MISSING = {"42P01": "relation", "42703": "column", "42883": "function", "42704": "type", "3F000": "schema"}
-_NAME = re.compile(r'(?:relation|function|operator|type|schema|column) "?((?:[^"(]|"")+?)"?(?:\(| does not|$)')
+_NAME = re.compile(
+    r'(relation|table|view|index|sequence|function|operator|type|schema|column) "?((?:[^"(]|"")+?)"?'
+    r"(?:\(| does not| of relation| referenced in|$)"
+)
 
 
 class Missing(NotFound):
@@ -55,7 +71,9 @@ class Missing(NotFound):
         """The problem for what PostgreSQL did not find; None where it does not say."""
         found = _NAME.search(error.diag.message_primary or "")
         kind = _MISSING.get(error.sqlstate or "")
-        return cls(what, fix, kind=kind, name=found[1]) if found and kind else None
+        if found is None or kind is None:
+            return None
+        return cls(what, fix, kind=found[1] if found[1] in ("index", "sequence") else kind, name=found[2])
 
 
 @contextmanager
@@ -171,7 +189,8 @@ def problem(error: psycopg.Error, database: str, *, before: int = 0) -> Problem:
         ):
             return Unavailable(f"The connection to `{database}` was lost: {said}.", "Call again.", retry_after=1)
         case _:
-            return Invalid(f"PostgreSQL says {said}{where}.", more)
+            move = "" if diag.message_hint else _MOVES.get(state, "")
+            return Invalid(f"PostgreSQL says {said}{where}.", f"{more} {move}".strip())
 
 
 def _where(position: str | None, before: int) -> str:

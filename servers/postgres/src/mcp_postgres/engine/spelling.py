@@ -22,6 +22,12 @@ Within = Callable[[Callable[[Session], Awaitable[str]]], Awaitable[str]]
 _MOST = 20_000
 """Names that are compared with one."""
 
+_LIKE = 0.7
+"""How like two names are that one may be meant by the other, from 0 to 1."""
+_LISTED = 60
+"""Columns that are told where none is like the one that is missing."""
+_PERHAPS = re.compile(r'Perhaps you meant to reference the (?:table alias|column) "([^"]+)"')
+
 _FUNCTIONS = {
     **dict.fromkeys(("ifnull", "nvl", "isnull"), "coalesce(value, other)"),
     **dict.fromkeys(("getdate", "sysdate", "getutcdate", "sysdatetime"), "now()"),
@@ -122,6 +128,8 @@ SELECT coalesce(json_agg(x), '[]')::text FROM (SELECT DISTINCT quote_ident(c.rel
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND {OWN}
     AND {LISTED} AND has_schema_privilege(n.oid, 'USAGE') LIMIT {_MOST}) x
 """
+_INDEXES = _RELATIONS.replace("'r', 'p', 'v', 'm', 'f'", "'i', 'I'")
+_SEQUENCES = _RELATIONS.replace("'r', 'p', 'v', 'm', 'f'", "'S'")
 _COLUMNS = f"""
 SELECT coalesce(json_agg(x), '[]')::text FROM (SELECT DISTINCT quote_ident(a.attname) AS name,
     quote_ident(a.attname) AS spelled FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
@@ -133,6 +141,11 @@ SELECT coalesce(json_agg(x), '[]')::text FROM (SELECT DISTINCT p.proname AS name
     JOIN pg_namespace n ON n.oid = p.pronamespace WHERE (n.nspname = 'pg_catalog' OR {OWN} AND {WHOLE})
     AND pg_function_is_visible(p.oid) AND p.proname !~ '^(pg_|_|int[248]|float[48])' LIMIT {_MOST}) x
 """
+
+_KNOWN = {
+    "relation": _RELATIONS, "column": _COLUMNS, "function": _CALLABLE, "index": _INDEXES, "sequence": _SEQUENCES,
+}  # fmt: skip
+"""The names there are of each kind."""
 
 
 def word_for(sql: str, *, name: str = "", kind: str = "", is_schema: bool = False) -> str:
@@ -191,9 +204,13 @@ async def _meant(session: Session, missing: Missing, sql: str) -> str:
     word = word_for(sql, name=missing.name, kind=missing.kind)
     if word and (missing.kind in ("function", "type") or word.startswith("Write $1")):
         return word
-    if "Perhaps" in missing.fix:  # PostgreSQL's own words
-        return f"{word} {missing.fix}" if word.startswith("Text") else missing.fix
-    query = {"relation": _RELATIONS, "column": _COLUMNS, "function": _CALLABLE}.get(missing.kind)
+    if found := _PERHAPS.search(missing.fix):  # PostgreSQL's own words
+        meant, written = found[1].rpartition(".")[2], missing.name.rpartition(".")[2]
+        if word.startswith("Text") and meant == written.lower():
+            return f"Did you mean {quote(meant)}? In quotes its capitals count."
+        alike = difflib.SequenceMatcher(None, meant.lower(), written.lower()).ratio() >= _LIKE
+        return " ".join((word, missing.fix) if alike else (word,)) if word.startswith("Text") else missing.fix
+    query = _KNOWN.get(missing.kind)
     if query is None:
         return word
     names = await as_json(session, query, *([sql] if missing.kind == "column" else []))
@@ -201,10 +218,12 @@ async def _meant(session: Session, missing: Missing, sql: str) -> str:
     spelled = {str(item["name"]).strip('"').lower(): str(item["spelled"]) for item in names}
     if missing.kind == "function" and wanted in spelled:
         return f"`{wanted}` takes other types: a cast is `value::type`."
-    near: list[str] = difflib.get_close_matches(wanted, list(spelled), n=3, cutoff=0.7)
+    near: list[str] = difflib.get_close_matches(wanted, list(spelled), n=3, cutoff=_LIKE)
     same = [name for name in spelled if _plain(name) == _plain(wanted)]
     if found := list(dict.fromkeys([*same, *near]))[:3]:
         return f"Did you mean {' or '.join(quote(spelled[name]) for name in found)}?"
+    if not word and missing.kind == "column" and 0 < len(spelled) <= _LISTED:
+        return f"There are: {', '.join(map(quote, sorted(spelled.values())))}."
     return word
 
 

@@ -69,7 +69,8 @@ def explained(
     if "from within a transaction" in said and (refusal := _meant(sql)):
         return refusal
     if code == sqlite3.SQLITE_CONSTRAINT:
-        return Failure("conflict", f"A constraint forbids it: {said}.", "")
+        fix = hint(database, said, sql) if database else ""
+        return Failure("conflict", f"A constraint forbids it: {said}.", fix)
     if "one statement at a time" in said:
         return Failure("invalid", "`sql` holds more than one statement.", "Send one at a time.")
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):

@@ -145,7 +145,9 @@ def import_rows(connections: Connections, request: dict[str, Any]) -> dict[str, 
                 ) from None
             except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as error:
                 failure = explained(database, error)
-                raise Failure(failure.kind, f"Record {count}: {failure.what}", "Nothing was changed.") from None
+                raise Failure(
+                    failure.kind, f"Record {count}: {failure.what}", f"{failure.fix} Nothing was changed.".strip()
+                ) from None
     return {"rows": count, "table": table, "columns": columns, "made": made}
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from mcp_batteries.sql.misspelt import near, other_parameter, where_it_stopped
 from mcp_sqlite.worker import schema
 from mcp_sqlite.worker.cells import placeholders, wanted
 from mcp_sqlite.worker.connections import Database
+from mcp_sqlite.worker.tokens import EXPLAIN
 
 __all__ = ["hint"]
 
@@ -97,40 +99,118 @@ def hint(database: Database, said: str, sql: str) -> str:
     if _OTHER_TOOLS.match(said):
         return "`list_tables` and `get_table` tell what there is."
     bare = _TEXTS.sub(lambda found: "''" if found[0].startswith("'") else " ", sql)
+    if " constraint failed" in said:  # A statement that ran is SQLite's own dialect.
+        return _meant(database, said, bare)
     if other := other_parameter(bare, r"[?:@$]\w*"):
         return f"Write ? in place of `{other}`, and pass the values as an array in `parameters`."
     if kind not in ("no such table", "no such module"):
         for pattern, words in _DIALECTS:
             if pattern.search(bare):
                 return f"SQLite has {words}."
-    return _meant(database, kind, name, bare)
+    return _meant(database, said, EXPLAIN.sub("", bare))
 
 
-_MOVES = {
-    "ambiguous column name": "Write the table, or its alias, before it: `o.id`.",
-    "incomplete input": "The statement stops too early: write it to its end.",
-    "unrecognized token": "A text stands in '...': look for a quote that is not closed.",
-}
+_MOVES = [
+    (re.compile(pattern), words)
+    for pattern, words in (
+        ("ambiguous column name", "Write the table, or its alias, before it: `o.id`."),
+        ("incomplete input", "The statement stops too early: write it to its end."),
+        ("unrecognized token", "A text stands in '...': look for a quote that is not closed."),
+        ("misuse of aggregate", "WHERE sees single rows: use HAVING, or a subquery."),
+        ("misuse of (?:aliased )?window function", "Compute it in a subquery, and filter around that."),
+        ("row value misused", "Several columns are compared with as many: `(a, b) = (1, 2)`."),
+        ("no tables specified", "Name a table behind FROM."),
+        ("JSON path error", "A path begins with `$`: `$.a.b[0]`."),
+        ("malformed JSON", "`json_valid(value)` tells which rows hold JSON."),
+        ("no such collation sequence", "There are BINARY, NOCASE and RTRIM."),
+        ("foreign key mismatch", "What a key points to is a primary key, or has a UNIQUE index."),
+        ("ON CONFLICT clause does not match", "Name the columns of one: `get_table` shows them."),
+        ("cannot modify .* because it is a view", "Change the tables that it shows: `get_table` has its definition."),
+        ("cannot VACUUM", "The operator can run it; no statement here can."),
+        ("Cannot add a NOT NULL column", "Give it a DEFAULT that is not NULL."),
+        ("Cannot add a column with non-constant", "Add it without DEFAULT, then UPDATE its rows in the same call."),
+        ("Cannot add a UNIQUE column", "Add it without UNIQUE, then CREATE UNIQUE INDEX in the same call."),
+        ("Cannot add a PRIMARY KEY|cannot drop", "Make a new table, copy the rows, drop the old one and rename."),
+        ("error in (?:view|trigger|index) ", "Drop that before, and make it anew behind, in the same call."),
+        ("cannot store", "Send a value of the column's type, or CAST it."),
+        ("datatype mismatch", "An INTEGER PRIMARY KEY and LIMIT take whole numbers."),
+        ("already exists|already another|duplicate column", "`search_schema` finds it. Choose another name."),
+        ("NOT NULL constraint failed: (.+)", "Give `{}` a value."),
+        ("UNIQUE constraint failed: index", "Such a row is there."),
+        ("UNIQUE constraint failed: ", "Such a row is there: INSERT ... ON CONFLICT DO UPDATE SET ... changes it."),
+        ("CHECK constraint failed", "Send values that pass the check."),
+    )
+]  # fmt: skip
 """What to do about an error that names nothing which could be spelled in another way."""
+_KEYS = """
+SELECT m.name, f."from", f."table", coalesce(f."to", 'its primary key') FROM main.sqlite_master m
+JOIN pragma_foreign_key_list(m.name, 'main') f WHERE m.type = 'table' LIMIT 1000
+"""
+_OBJECTS = "SELECT name, tbl_name FROM main.sqlite_master WHERE type = ? AND sql IS NOT NULL"
+_MOST_COLUMNS = 60
+"""Told of the tables that a statement names."""
 
 
-def _meant(database: Database, kind: str, name: str, sql: str) -> str:
+def _meant(database: Database, said: str, sql: str) -> str:
+    kind, _, name = said.partition(": ")
     if (kind.startswith('near "') and kind.endswith("syntax error")) or name == "syntax error":
         word = said_near[1] if (said_near := re.match('near "([^"]+)"', kind)) else ""
         tables = schema.table_names(database)
-        columns = [str(row[1]) for table in schema.named_in(sql, tables) for row in schema.columns_of(database, table)]
+        columns = [column for table in schema.named_in(sql, tables) for column in _columns(database, table)]
         return where_it_stopped(word, sql, tables, columns)
+    if said == "FOREIGN KEY constraint failed":
+        return _keys(database, sql)
+    if found := re.fullmatch("table (.+) has no column named (.+)", said):
+        return _column(database, found[2], [found[1]], [])
+    if found := re.fullmatch(r"table (.+) has \d+ columns? but \d+ values? were supplied", said):
+        return f"Name those that you give values for. {_listed(database, [found[1]])}".strip()
     if kind == "no such function":
         return near(name, [str(row[0]) for row in database.own("SELECT DISTINCT name FROM pragma_function_list")])
-    if kind not in ("no such table", "no such column"):
-        return _MOVES.get(kind, "")
+    if kind in ("no such index", "no such trigger"):
+        there = [str(row[0]) for row in database.own(_OBJECTS, [kind.split()[-1]]) if database.serves(str(row[1]))]
+        return near(name, there) or "`search_schema` finds those there are."
+    if kind not in ("no such table", "no such view", "no such column"):
+        moves = ((pattern.search(said), words) for pattern, words in _MOVES)
+        return next((words.format(*found.groups()) for found, words in moves if found), "")
     tables = schema.table_names(database)
-    if kind == "no such table":
+    if kind != "no such column":
         return near(name.rpartition(".")[2], tables) or "`list_tables` and `get_table` tell the names."
     text = "A text stands in '...'; \"...\" is a name. " if f'"{name}"' in sql else ""
-    # Those that the statement names are meant before all others.
-    for among in (schema.named_in(sql, tables), tables[:_HINTED]):
-        columns = {str(row[1]): table for table in among for row in schema.columns_of(database, table)}
-        if meant := near(name.rpartition(".")[2], list(columns)):
-            return text + meant
-    return text + "`list_tables` and `get_table` tell the names."
+    return text + _column(database, name, schema.named_in(sql, tables), tables[:_HINTED])
+
+
+def _column(database: Database, name: str, named: Sequence[str], others: Sequence[str]) -> str:
+    """What was meant by the column `name` of the tables `named`, or of `others`; else the columns there are."""
+    above, _, plain = name.replace('"', "").rpartition(".")
+    columns = [column for table in named for column in _columns(database, table)]
+    if above and plain.casefold() in map(str.casefold, columns):
+        return f"No table of the statement is called `{above}`."
+    if meant := near(plain, columns):
+        return meant
+    if there := [table for table in others if plain.casefold() in map(str.casefold, _columns(database, table))]:
+        return f"It is a column of {', '.join(f'`{table}`' for table in there[:3])}."
+    return _listed(database, named) or "`list_tables` and `get_table` tell the names."
+
+
+def _listed(database: Database, tables: Sequence[str]) -> str:
+    """The columns of `tables`, in a sentence for each; empty where they are too many."""
+    there = {table: _columns(database, table) for table in tables}
+    if sum(map(len, there.values())) > _MOST_COLUMNS:
+        return ""
+    return " ".join(f"`{table}` has: {', '.join(f'`{name}`' for name in names)}." for table, names in there.items())
+
+
+def _columns(database: Database, table: str) -> list[str]:
+    return [str(row[1]) for row in schema.columns_of(database, table)]
+
+
+def _keys(database: Database, sql: str) -> str:
+    """The foreign keys of the tables that a statement names, of which SQLite does not say which one it broke."""
+    keys = [
+        f"`{table}.{column}` to `{other}.{key}`"
+        for table, column, other, key in database.own(_KEYS)
+        if database.serves(table) and database.serves(other) and schema.named_in(sql, [table, other])
+    ]
+    if not keys:
+        return "`get_table` shows the keys of a table."
+    return f"A row that is pointed to has to be there: {', '.join(keys[:5])}{', ...' * (len(keys) > 5)}."
