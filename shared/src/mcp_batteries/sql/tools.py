@@ -23,8 +23,9 @@ ROWS = (".csv", ".jsonl", ".parquet")
 """The endings of files that rows are copied to."""
 
 IMPORT = (
-    f"Insert a .csv (with a header), {', '.join(('.json', *ROWS[1:-1]))} or {ROWS[-1]} file into a table, all of it or "
-    "nothing.\n\nWith `edit_schema` there, a table that is missing is made, with types guessed: `dry_run` shows them."
+    f"Insert a .csv (with a header), {', '.join(('.json', *ROWS[1:-1]))} or {ROWS[-1]} file of the operator's folder "
+    "into a table, all or nothing.\n\nWith `edit_schema` a missing table is made; `dry_run` shows its guessed types. "
+    "For a few rows use `write_rows`."
 )
 
 

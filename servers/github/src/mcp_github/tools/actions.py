@@ -86,7 +86,7 @@ class ActionTools:
         repo: RepoName,
         job_id: OptionalNumber = None,
         run_id: OptionalNumber = None,
-        pattern: Annotated[str | None, Field(description="Only lines that contain this")] = None,
+        pattern: Annotated[str | None, Field(description="Lines with this")] = None,
         start_line: Annotated[int | None, Field(ge=1)] = None,
     ) -> Text:
         """Read a job's log: its last error or end, or from `start_line` on; of a run, those of all failed jobs.
@@ -103,9 +103,9 @@ class ActionTools:
         run_id: OptionalNumber = None,
         workflow: Annotated[str | None, Field(description="File name or id")] = None,
     ) -> Record:
-        """Get the billable minutes of a run, or of a workflow in this month.
+        """Get the billable minutes of one run, or of one workflow this month.
 
-        None are in public repositories.
+        None in public ones. How long: `get_run`.
         """
         name = self.policy.workflow(workflow) if workflow else None
         return await self.actions.usage(self.policy.repo(repo), run_id, name)
@@ -116,10 +116,10 @@ class ActionTools:
         repo: RepoName,
         artifact: Number,
         path: Annotated[str | None, Field(description="In the artifact")] = None,
-        pattern: Annotated[str | None, Field(description="Only lines that contain this")] = None,
+        pattern: Annotated[str | None, Field(description="Lines with this")] = None,
         start_line: Number = 1,
     ) -> Text:
-        """List the files in an artifact, or read the one at `path`."""
+        """List an artifact's files, or read the one at `path` in pages. Logs: `read_job_log`."""
         where, inside = self.policy.repo(repo), self.policy.file(path) if path else None
         return await self.artifacts.read(where, artifact, inside, start_line=start_line, pattern=pattern)
 
@@ -137,10 +137,10 @@ class ActionTools:
 
     @tool("Rerun or cancel", toolset="actions", gate="runs", effect="destroy", open_world=True)
     async def edit_run(self, repo: RepoName, run_id: Number, action: RunAction) -> Done:
-        """Rerun a workflow run or only what failed in it, or cancel it, which loses the work in progress."""
+        """Rerun a workflow run or what failed in it, or cancel it, which loses its work. New: `run_workflow`."""
         return await self.actions.act(self.policy.write_repo(repo, "runs"), run_id, action)
 
     @tool("Delete logs", toolset="actions", gate="delete", effect="destroy", open_world=True)
     async def delete_run_logs(self, repo: RepoName, run_id: Number) -> Done:
-        """Delete the logs of a run, for good; the run and its result stay."""
+        """Delete the logs of a run, for good; its result stays. To read them first: `read_job_log`."""
         return await self.actions.delete_log(self.policy.write_repo(repo, "delete"), run_id)

@@ -56,7 +56,7 @@ class DiscussionTools:
     async def create_discussion(
         self, repo: RepoName, title: Title, body: Body, category: Annotated[str, Field(description="Name")]
     ) -> Done:
-        """Begin a discussion. `list_discussions` with kind=categories shows where."""
+        """Start a discussion; its watchers hear of it. For a task use `create_issue`."""
         return await self.discussions.create(self.policy.write_repo(repo), title, body, category)
 
     @tool("Comment on a discussion", toolset="discussions", effect="write", open_world=True)

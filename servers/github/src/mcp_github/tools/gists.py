@@ -55,7 +55,7 @@ class GistTools:
         texts: Texts,
         gist: Annotated[str | None, Field(description="Id of the one to change")] = None,
         description: Annotated[str | None, Field(description="One line")] = None,
-        public: Annotated[bool, Field(description="Of a new one: listed, not only linked")] = False,
+        public: Annotated[bool, Field(description="A new one is listed")] = False,
     ) -> Done:
         """Create a gist, or change the one with the id `gist`: files not named stay, one that is null is deleted."""
         policy = self.policy

@@ -55,7 +55,7 @@ Login = Annotated[str | None, Field(description="Login")]
 Type = Annotated[str | None, Field(description="Name")]
 Milestone = Annotated[int | None, BeforeValidator(_milestone), AfterValidator(_from_0)]
 Custom = Annotated[dict[str, Any] | None, Field(description="Values by field name")]
-Review = Annotated[bool, Field(description="On lines of a pull request")]
+Review = Annotated[bool, Field(description="One on lines of code")]
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class IssueTools:
     ) -> Listing:
         """List the values an issue of `repo` can have, by `kind`: labels, milestones, assignees, types, custom fields.
 
-        Only organisations have types and custom fields. To list the issues with one of them use `list_issues`.
+        The last two in organisations only. Issues with one: `list_issues`.
         """
         return await self.issues.options(self.policy.repo(repo), kind, limit=limit, cursor=cursor)
 
@@ -138,7 +138,7 @@ class IssueTools:
         parent: OptionalNumber = None,
         dry_run: DryRun = False,
     ) -> Done:
-        """Create an issue, as a sub-issue of `parent` if given. To change one: `edit_issue`."""
+        """Create an issue (under `parent`); labels need push rights. To change it: `edit_issue`."""
         where, people = self.policy.write_repo(repo), await self._people(assignees)
         fields = given(title=title, body=body, labels=labels, assignees=people, milestone=milestone, type=type)
         if dry_run:
@@ -161,7 +161,7 @@ class IssueTools:
         custom: Custom = None,
         duplicate_of: OptionalNumber = None,
     ) -> Done:
-        """Change an issue, the rest stays; of pull requests labels, assignees, milestone (else `edit_pull_request`)."""
+        """Change parts of an issue, or a pull request's labels, assignees, milestone (else `edit_pull_request`)."""
         where = self.policy.write_repo(repo)
         fields = given(
             title=title, body=body, state=state, state_reason=state_reason, labels=labels,
@@ -181,7 +181,7 @@ class IssueTools:
         sub_repo: Annotated[str | None, Field(description="If elsewhere")] = None,
         after: OptionalNumber = None,
     ) -> Done:
-        """Make `sub_issue` one of `number`, no longer one, or move it first or `after` another.
+        """Add or remove a sub-issue of `number`, or put it first or `after` another.
 
         Both issues stay. A new one: `create_issue` with `parent`.
         """
@@ -208,7 +208,7 @@ class IssueTools:
         body: Body,
         thread: Annotated[str | None, Field(description="From `list_reviews`, to reply")] = None,
     ) -> Done:
-        """Comment on an issue or pull request. On lines of code: `create_review`."""
+        """Comment on an issue or pull request, which notifies people. On lines: `create_review`."""
         where = self.policy.write_repo(repo)
         return await self.issues.comment(where, number, body, self.policy.node(thread) if thread else None)
 
@@ -230,7 +230,7 @@ class IssueTools:
         comment: OptionalComment = None,
         review: Review = False,
     ) -> Done:
-        """Add a reaction to an issue, pull request or comment; a second of the same kind changes nothing."""
+        """React to an issue or pull request (`number`) or to a `comment`. In words: `create_comment`."""
         where = self.policy.write_repo(repo)
         return await self.issues.react(
             where, reaction, number=number, comment=comment, review=on_lines(comment, review)
@@ -238,7 +238,7 @@ class IssueTools:
 
     @tool("Delete a comment", toolset=("issues", "pull_requests"), gate="delete", effect="destroy", open_world=True)
     async def delete_comment(self, repo: RepoName, comment: Comment, review: Review = False) -> Done:
-        """Delete a comment of an issue or, with `review`, of a review, for good."""
+        """Delete a comment, or one on lines (`review`), for good. To reword it use `edit_comment`."""
         where = self.policy.write_repo(repo, "delete")
         return await self.issues.delete_comment(where, comment, review=on_lines(comment, review))
 

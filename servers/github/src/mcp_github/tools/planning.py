@@ -29,7 +29,7 @@ class PlanningTools:
         number: Number,
         blocked_by: Number,
         action: Dependency = "add",
-        other_repo: Annotated[str | None, Field(description="Of `blocked_by`, if elsewhere")] = None,
+        other_repo: Annotated[str | None, Field(description="If elsewhere")] = None,
     ) -> Done:
         """Mark an issue as blocked by another, or no longer.
 

@@ -26,7 +26,7 @@ def _day(given: str | None) -> str | None:
 
 Day = Annotated[str | None, AfterValidator(_day), Field(description="ISO 8601")]
 FieldName = Annotated[str, Field(min_length=1, max_length=200, description="Name")]
-OwnerName = Annotated[str, Field(description="Whose project")]
+OwnerName = Annotated[str, Field(description="Login")]
 
 
 @dataclass(frozen=True)
@@ -40,18 +40,21 @@ class ProjectTools:
         owner: OwnerName,
         kind: Kind = "projects",
         project: Annotated[int | None, Field(ge=1, description="Its number")] = None,
-        query: Annotated[str | None, Field(description="Filter, as on the board")] = None,
+        query: Annotated[str | None, Field(description="As on the board")] = None,
         fields: Fields = None,
         limit: Limit = 30,
         cursor: Cursor = None,
     ) -> Listing:
-        """List an owner's projects, or of one its fields, items (with values), views or status updates (`kind`)."""
+        """List an owner's projects, or a `project`'s fields, items, views or updates (`kind`).
+
+        To set a value use `edit_project_item`.
+        """
         whose = self.policy.owner(owner)
         return await self.projects.list(whose, kind, project, query, fields=fields, limit=limit, cursor=cursor)
 
     @tool("Create a project", toolset="projects", effect="write", open_world=True)
     async def create_project(self, owner: OwnerName, title: Title) -> Done:
-        """Create a private project with GitHub's own fields. More: `create_project_field`."""
+        """Create a private project with GitHub's own fields. To add some use `create_project_field`."""
         self.policy.require_write()
         self.policy.require_everything("New projects")
         return await self.projects.create(self.policy.owner(owner), title)
@@ -67,7 +70,7 @@ class ProjectTools:
         start: Annotated[Day, Field(description="Of the first iteration")] = None,
         days: Annotated[int, Field(ge=1, le=365, description="Of an iteration")] = 14,
     ) -> Done:
-        """Create a field of a project, empty in each item; values: `edit_project_item`."""
+        """Create a field of a project, empty in each item. To fill it use `edit_project_item`."""
         self.policy.require_write()
         whose = self.policy.owner(owner)
         return await self.projects.create_field(
@@ -81,9 +84,9 @@ class ProjectTools:
         project: Number,
         name: FieldName,
         layout: Layout = "table",
-        query: Annotated[str | None, Field(description="Filter, as on the board")] = None,
+        query: Annotated[str | None, Field(description="As on the board")] = None,
     ) -> Done:
-        """Create a view of a project; the items stay as they are, and other views too."""
+        """Create a view of a project, which changes no items. Its columns: `create_project_field`."""
         self.policy.require_write()
         return await self.projects.create_view(self.policy.owner(owner), project, name, layout, query)
 
@@ -108,7 +111,7 @@ class ProjectTools:
 
     @tool("Add to a project", toolset="projects", effect="write", idempotent=True, open_world=True)
     async def create_project_item(self, owner: OwnerName, project: Number, repo: RepoName, number: Number) -> Done:
-        """Put an issue or pull request on a project's board. Its fields: `edit_project_item`."""
+        """Put an issue or pull request on a project; one there stays as it is. Values: `edit_project_item`."""
         where = self.policy.write_repo(repo)
         return await self.projects.add(self.policy.owner(owner), project, where, number)
 
@@ -127,6 +130,6 @@ class ProjectTools:
 
     @tool("Take off a project", toolset="projects", effect="destroy", open_world=True)
     async def delete_project_item(self, owner: OwnerName, project: Number, item: Number) -> Done:
-        """Take an item off a project's board; the issue itself stays."""
+        """Take an item off a project's board; the issue stays. Numbers: `list_projects`."""
         self.policy.require_write()
         return await self.projects.remove(self.policy.owner(owner), project, item)

@@ -135,7 +135,7 @@ class PullTools:
     ) -> Listing:
         """List the CI checks of a pull request (`number`) or commit (`ref`) with their conclusions.
 
-        Those of other services come last; `wait` waits for running ones. Mergeable: `get_pull_request`.
+        Those of other services come last; `wait` waits for running ones. Can it be merged: `get_pull_request`.
         """
         if number is not None:
             refuse_beside("`number`", ref=ref)
@@ -155,7 +155,7 @@ class PullTools:
         reviewers: Annotated[Listed, Field(description="Logins, org/team, copilot")] = None,
         dry_run: DryRun = False,
     ) -> Done:
-        """Open a pull request to take `head` into `base`. Files come there by `write_files`."""
+        """Open a pull request of `head` into `base`; fails without new commits. To commit: `write_files`."""
         where, policy = self.policy.write_repo(repo), self.policy
         fields = given(title=title, head=policy.head(where, head), base=policy.ref(base).name, body=body, draft=draft)
         asked = await self._reviewers(reviewers) or []
@@ -191,13 +191,13 @@ class PullTools:
         self,
         repo: RepoName,
         number: Number,
-        event: Annotated[Event | None, Field(description="Pending without")] = None,
+        event: Annotated[Event | None, Field(description="Verdict")] = None,
         body: OptionalBody = None,
         comments: Annotated[list[LineComment], Field(description="On lines")] = [],  # noqa: B006
         commit: Annotated[str | None, Field(description="Head as reviewed")] = None,
         review_id: Annotated[OptionalNumber, Field(description="Pending one to add to")] = None,
     ) -> Done:
-        """Review a pull request: a verdict and comments on its lines, sent at once.
+        """Review a pull request: comments on lines and a verdict (`event`; pending without).
 
         A general comment: `create_comment`.
         """
@@ -223,7 +223,7 @@ class PullTools:
         event: Annotated[Event | None, Field(description="For submit")] = None,
         body: OptionalBody = None,
     ) -> Done:
-        """Submit or delete a pending review, or dismiss one that was submitted. `list_reviews` has the ids."""
+        """Submit or delete a pending review, or dismiss a submitted one (`body` says why). Ids: `list_reviews`."""
         where = self.policy.write_repo(repo)
         return await self.reviews.edit(where, number, review_id, action=action, event=event, body=body)
 
@@ -263,7 +263,7 @@ class PullTools:
     ) -> Done:
         """Merge a pull request, only if its head is still `head_sha`.
 
-        Mergeable: `get_pull_request`.
+        Can it be merged: `get_pull_request`.
         """
         where = self.policy.write_repo(repo, "merge")
         return await self.pulls.merge(where, number, head=head_sha, method=method, title=title, message=body)

@@ -199,7 +199,7 @@ class RepoTools:
         message: Annotated[str, AfterValidator(said), Field(description="Of the commit")],
         files: Annotated[list[Change], AfterValidator(_some)],
     ) -> Done:
-        """Create, change, delete files in one commit. One that exists needs its `sha` from `read_file`."""
+        """Commit files, all or none; one that exists needs `read_file`'s `sha`. A new branch: `create_branch`."""
         where = self.policy.write_repo(repo)
         changes = [
             FileChange(
@@ -214,7 +214,7 @@ class RepoTools:
     async def create_branch(self, repo: RepoName, branch: Branch, ref: OptionalRef = None) -> Done:
         """Create a branch at `ref`, else at the default branch. A name that exists is refused.
 
-        Files: `write_files`.
+        Commit with `write_files`.
         """
         where, policy = self.policy.write_repo(repo), self.policy
         return await self.repositories.create_branch(where, policy.ref(branch), _ref(policy, ref))
@@ -254,7 +254,7 @@ class RepoTools:
 
     @tool("Move a branch", toolset="repos", gate="force", effect="destroy", open_world=True)
     async def move_branch(self, repo: RepoName, branch: Branch, ref: Ref, force: bool = False) -> Done:
-        """Have a branch point to `ref`; commits can get lost only with `force`."""
+        """Point a branch at `ref`; only `force` loses commits. For a new one use `create_branch`."""
         where, policy = self.policy.write_repo(repo, "force"), self.policy
         return await self.repositories.move_branch(where, policy.ref(branch), policy.ref(ref), force=force)
 

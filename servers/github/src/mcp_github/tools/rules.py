@@ -49,5 +49,5 @@ class RuleTools:
 
     @tool("Set custom properties", toolset="rules", effect="destroy", idempotent=True, open_world=True)
     async def write_properties(self, repo: RepoName, properties: Values) -> Done:
-        """Set custom properties of a repository; those not named stay. `list_rules` has them."""
+        """Set custom properties that the organisation has; others stay. To see them use `list_rules`."""
         return await self.rules.write_properties(self.policy.write_repo(repo), properties)

@@ -58,7 +58,7 @@ class SecurityTools:
         self,
         repo: OptionalRepo = None,
         org: Annotated[str | None, Field(description="All of its repositories")] = None,
-        package: Annotated[str | None, Field(description="Affected package, as name or name@version")] = None,
+        package: Annotated[str | None, Field(description="name or name@version")] = None,
         ecosystem: Annotated[str | None, Field(description="Such as pip or npm")] = None,
         severity: Severity = None,
         advisory: Annotated[str | None, Field(description="GHSA or CVE id")] = None,

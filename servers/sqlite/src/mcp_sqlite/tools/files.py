@@ -12,7 +12,7 @@ from mcp_batteries.sql.tools import IMPORT, LONGEST, ROWS
 from mcp_sqlite.engine.service import Engine
 from mcp_sqlite.models import Backup, Export
 from mcp_sqlite.policy import Policy
-from mcp_sqlite.tools.arguments import Parameters, Sql, TableName
+from mcp_sqlite.tools.arguments import PlanParameters, Sql, TableName
 
 __all__ = ["FileTools", "ImportTools"]
 
@@ -23,7 +23,7 @@ class FileTools(Room[Policy, Engine]):
 
     @tool("Export rows", effect="write", seconds=LONGEST)
     async def copy_to_file(
-        self, sql: Sql, file: FileName, parameters: Parameters = None, database: DatabaseName = None
+        self, sql: Sql, file: FileName, parameters: PlanParameters = None, database: DatabaseName = None
     ) -> Export:
         """Copy all rows of a query into a new .csv, .jsonl or .parquet file; a name that exists is refused.
 
