@@ -507,6 +507,15 @@ async def test_a_session_ended_is_gone_and_only_that(subject: Subject) -> None:
         assert "tools" in await other.request("tools/list")
 
 
+@pytest.mark.parametrize("method", ["POST", "GET", "DELETE", "HEAD", "OPTIONS"])
+async def test_an_answer_that_opens_no_session_names_none(subject: Subject, method: str) -> None:
+    """Clients take the id from any answer, and would go on in a session that is not there."""
+    async with HttpWire(subject.url) as wire:
+        headers = {**wire.headers, "mcp-protocol-version": "2025-11-25"}
+        said = await wire.client.request(method, wire.url, headers=headers, json=wire.message("ping"))
+    assert said.is_client_error and "mcp-session-id" not in said.headers
+
+
 async def test_one_id_twice_in_flight_is_answered_twice(subject: Subject) -> None:
     """A second call under the id of one that is still running is refused, not left waiting."""
     async with HttpWire(subject.url) as wire:

@@ -80,6 +80,8 @@ class BodyCheck(RequestBodyLimitMiddleware):
         kept = [item for item in scope["headers"] if item[0] != b"last-event-id"]
         kept = [(name, value.lower() if name == b"content-type" else value) for name, value in kept]
         scope, headers = {**scope, "headers": kept}, Headers(raw=kept)
+        if "mcp-session-id" not in headers:
+            send = _naming_no_dead_session(send)
         request_id = None
         try:
             if scope["method"] != "POST":
@@ -264,6 +266,17 @@ def _holds_too_much(body: bytes) -> bool:
     # Without what strings say, such as the lines of a file to write.
     quotes = body.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
     return values(b"".join(quotes[::2])) > _MAX_VALUES
+
+
+def _naming_no_dead_session(send: Send) -> Send:
+    """`send` for a request of no session: where the SDK refuses it, it names one that it has thrown away."""
+
+    async def sending(part: Message) -> None:
+        if part["type"] == "http.response.start" and part["status"] >= 400:
+            part = {**part, "headers": [item for item in part["headers"] if item[0].lower() != b"mcp-session-id"]}
+        await send(part)
+
+    return sending
 
 
 def _counted(send: Send, spend: Callable[[int], None]) -> Send:
