@@ -258,7 +258,7 @@ async def test_lists_say_how_long_they_hold(case: Case) -> None:
     async with Client(case.build(), mode=MODERN) as client:
         for page in (await client.list_prompts(), await client.list_resource_templates()):
             assert page.ttl_ms and page.cache_scope == "private"
-        # What there is to read may change at any moment.
+        # What there is to read may change at any moment, and not everybody listens (docs/decisions/0019).
         assert not (await client.list_resources()).ttl_ms
 
 
