@@ -22,7 +22,7 @@ from mcp_fs.engine.files.handles import Folder
 from mcp_fs.engine.files.read import LineIndex, Part, read_part
 from mcp_fs.engine.folder_tree import list_tree
 from mcp_fs.engine.replace import Substitution, replace_in_files
-from mcp_fs.engine.search import candidates, ripgrep
+from mcp_fs.engine.search import candidates, contents, ripgrep
 from mcp_fs.engine.search import opened as opened_module
 from mcp_fs.engine.search.contents import search
 from mcp_fs.engine.search.find import find
@@ -543,7 +543,10 @@ def test_newest_first_says_when(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("program", [None, ripgrep.command()])
-def test_a_folder_that_is_served_in_another_is_searched_once(tmp_path: Path, program: str | None) -> None:
+def test_a_folder_that_is_served_in_another_is_searched_once(
+    tmp_path: Path, program: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contents, "_COUNT_SECONDS", 1000.0)
     names = [f"{folder}{number:03}.txt" for folder in ("", "in/", "in/deep/") for number in range(450)]
     fill(tmp_path, dict.fromkeys(names, "needle\n"))
     policy = served(tmp_path, tmp_path / "in")

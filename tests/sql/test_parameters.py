@@ -118,7 +118,7 @@ async def test_numbers_of_sqlite_mean_places_in_the_array(tmp_path: Path) -> Non
             assert way in said, f"{sql}: {said}"
 
 
-async def test_values_without_a_place_are_told_where_they_stand() -> None:
+async def test_postgresql_tells_where_values_without_a_place_stand() -> None:
     async with inside(f"app={make_postgres().url()}") as wire:
         said = text_of(await wire.call("query_rows", sql="SELECT name FROM t WHERE name = '$1'", parameters=["b"]))
         assert "where its values stand, without quotes" in said
