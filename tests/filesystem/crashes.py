@@ -39,7 +39,8 @@ from mcp_fs.policy import Policy
 
 COUNTED = (
     "open",
-    "write",
+    *(WRITES := ("write", "copy_file_range")),
+    "ftruncate",
     "fsync",
     "fchmod",
     "fchown",
@@ -72,8 +73,9 @@ class Faulty:
     def call(self, name: str, real: Callable[..., Any], *args: Any, **options: Any) -> Any:
         self.log.append(f"{name} {args[0]}" if isinstance(args[0], str) else name)
         if len(self.log) == self.at or (self.kind == "dead" and 0 < self.at < len(self.log)):
-            if name == "write" and self.kind.startswith("half"):
-                real(args[0], args[1][: len(args[1]) // 2])
+            if name in WRITES and self.kind.startswith("half"):
+                *which, last = args
+                real(*which, last[: len(last) // 2] if name == "write" else os.fstat(args[0]).st_size // 2)
             if self.kind.endswith("kill"):
                 os._exit(9)
             number = errno.ENOSPC if self.kind == "full" else errno.EIO
@@ -411,7 +413,7 @@ def main(folder: str, only: str = "") -> None:
         log = operations(root, scenario, prepare)
         for at, operation in enumerate(log, 1):
             for kind in ("kill", "error", "full", "dead", "half kill", "half error"):
-                if kind.startswith("half") and not operation.startswith("write"):
+                if kind.startswith("half") and not operation.startswith(WRITES):
                     continue
                 trial = killed if kind.endswith("kill") else failed
                 met, mistake = trial(root, scenario, prepare, at, kind)

@@ -14,7 +14,7 @@ import pytest
 if sys.platform == "win32":
     pytest.skip("forks", allow_module_level=True)
 
-from filesystem.crashes import FAR, QUICK
+from filesystem.crashes import FAR, QUICK, WRITES
 
 _HERE = Path(__file__).parent
 
@@ -64,7 +64,7 @@ SCENARIOS = [
 def test_every_fault_leaves_files_whole_and_the_answer_true(reports: dict[str, dict[str, Any]], scenario: str) -> None:
     report = reports[scenario]
     assert report["wrong"] == []
-    written = sum(operation.startswith("write") for operation in report["log"])
+    written = sum(operation.startswith(WRITES) for operation in report["log"])
     # Killed, EIO, ENOSPC, nothing works any more; half written and killed, half written and EIO.
     assert report["tried"] == 4 * len(report["log"]) + 2 * written > 0
 
@@ -75,5 +75,5 @@ def test_the_file_is_durable_before_the_rename_and_the_folder_after(
 ) -> None:
     log = [entry.split()[0] for entry in reports[scenario]["log"]]
     rename = max(index for index, name in enumerate(log) if name.startswith("rename"))
-    assert max(index for index, name in enumerate(log) if name == "write") < log.index("fsync") < rename
+    assert max(index for index, name in enumerate(log) if name in WRITES) < log.index("fsync") < rename
     assert "fsync" in log[rename:]
