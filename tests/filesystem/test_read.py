@@ -440,6 +440,7 @@ def test_a_change_within_a_tick_of_the_clock_has_another_hash(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: dict[str, int]
 ) -> None:
     monkeypatch.setattr(read_module, "_version", lambda status: (status.st_ino, status.st_size))
+    monkeypatch.setattr(read_module, "_TICK_NS", 10**18)
     place, index = served(tmp_path).readable("f"), LineIndex()
     wanted = Part(end_line=part.get("head"), max_bytes=MB)
     for line in (b"one\n", b"two\n"):
