@@ -111,6 +111,11 @@ async def test_numbers_of_sqlite_mean_places_in_the_array(tmp_path: Path) -> Non
             ("SELECT :a, :b", [1], '{"a": …, "b": …}'),
             ("SELECT :a, :b", {"a": 1}, '{"a": …, "b": …}'),
             ("SELECT ?, ?", [1], "a value for every ?"),
+            ("SELECT :a, @a", [1, 2], "write different names"),
+            ("SELECT :a, @a", {":a": 1, "@a": 2}, "write different names"),
+            ("SELECT ?, :a", [1, 2], "Write ? for each of them, or a name for each."),
+            ("SELECT :a, ?2", [1, 2], "Write ? for each of them, or a name for each."),
+            ("SELECT :a, @a", {"a": 1}, "[1,1]"),
             ("SELECT 1 IN (?)", [[1, 2]], "json_each(?)"),
             ("SELECT ':a'", [1], "Write ? where each value of `parameters` stands, without quotes."),
         ):

@@ -151,6 +151,9 @@ def text_of(value: Any) -> str:
     return Lines(100).line([value])[1:-2]
 
 
+_ONE_NAME = "One name takes one value, whatever sign it has: write different names."
+
+
 def parameters(given: Any, sql: str = "") -> list[Any] | dict[str, Any]:
     """Values to bind, from JSON; of an array those that `sql` has names or numbers for by these.
 
@@ -158,14 +161,22 @@ def parameters(given: Any, sql: str = "") -> list[Any] | dict[str, Any]:
 
     Raises:
         Failure: one is a list, an object other than `{"base64": ...}`, or an integer beyond 64 bits; there are not as
-            many as names.
+            many as names; a name stands with two signs, or beside `?`, which versions of Python take differently.
     """
     if isinstance(given, dict):
-        return {name.lstrip(":@$"): _bound(value, f"`{name}`") for name, value in given.items()}  # pyright: ignore
+        named: dict[str, Any] = {name.lstrip(":@$"): _bound(value, f"`{name}`") for name, value in given.items()}  # pyright: ignore
+        if len(named) < len(given):  # pyright: ignore
+            raise Failure("invalid", f"`parameters` has a name twice: {', '.join(given)}.", _ONE_NAME)  # pyright: ignore
+        return named
     values = [_bound(value, f"number {number}") for number, value in enumerate(given or (), 1)]
     names = placeholders(sql) if values else []
-    if not names or any(name.startswith("?") for name in names):
+    if not names or all(name.startswith("?") for name in names):
         return values
+    if any(name.startswith("?") for name in names):
+        what = f"The statement has parameters with and without a name: {', '.join(names)}."
+        raise Failure("invalid", what, "Write ? for each of them, or a name for each.")
+    if len({name[1:] for name in names}) < len(names):
+        raise Failure("invalid", f"The statement has a name with different signs: {', '.join(names)}.", _ONE_NAME)
     by_number = all(name[1:].isdecimal() for name in names)
     numbers = [int(name[1:]) for name in names] if by_number else [*range(1, len(names) + 1)]
     if max(numbers) != len(values) or not min(numbers):
