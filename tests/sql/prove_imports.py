@@ -12,6 +12,7 @@ import csv
 import io
 import json
 import random
+import re
 import sqlite3
 import sys
 import tempfile
@@ -360,13 +361,9 @@ def _numbers(one: Any, two: Any) -> bool:
 
 
 def _spelled(one: Any, two: Any) -> bool:
-    """Truth values as CSV has them, and moments as JSON has them."""
-    texts = {str(one).lower(), str(two).lower()}
-    return (
-        len(texts) == 1
-        or texts in ({"true", "t"}, {"false", "f"})
-        or str(one).replace(" ", "T") == str(two).replace(" ", "T").replace("+00:00", "+00")
-    )
+    """Truth values as CSV has them, and moments as JSON and people have them."""
+    texts = {re.sub("(?:z|[+]00:00)$", "+00", str(each).lower().replace(" ", "t")) for each in (one, two)}
+    return len(texts) == 1 or texts in ({"true", "t"}, {"false", "f"})
 
 
 async def prove(cases: int, seed: int, servers: Sequence[str] = ("sqlite", "postgres")) -> Tally:
