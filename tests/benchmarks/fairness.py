@@ -4,7 +4,7 @@
 
 The greedy one keeps 64 calls under way from a process of its own. Rounds alternate between alone and beside it. The
 same once more with the token of the one who is measured: nothing protects a caller from himself, which shows what the
-turns are good for.
+turns are good for. And once more with a server of its own: what the machine alone makes of it.
 """
 
 import asyncio
@@ -56,16 +56,21 @@ async def main(seconds: float) -> None:
         tokens = Path(folder) / "tokens"
         tokens.write_text("\n".join(line for _, line in made.values()), "utf-8")
         serve = ["-m", "mcp_example", "--transport", "http", "--port", "0", "--auth-file", str(tokens)]
-        async with running([sys.executable, *serve]) as subject:
-            for shown, who in (("another caller", "greedy"), ("the same caller", "victim")):
+        command = [sys.executable, *serve]
+        async with running(command) as subject, running(command) as elsewhere:
+            for shown, who, url in (
+                ("another caller", "greedy", subject.url),
+                ("the same caller", "victim", subject.url),
+                ("another server", "greedy", elsewhere.url),
+            ):
                 alone: list[float] = []
                 beside: list[float] = []
                 for _ in range(ROUNDS):
-                    alone += await times(subject.url, made["victim"][0], seconds / 4 / ROUNDS)
-                    other = subprocess.Popen([sys.executable, __file__, "--greedy", subject.url, made[who][0]])
+                    alone += await times(subject.url, made["victim"][0], seconds / 6 / ROUNDS)
+                    other = subprocess.Popen([sys.executable, __file__, "--greedy", url, made[who][0]])
                     try:
                         await anyio.sleep(1.5)
-                        beside += await times(subject.url, made["victim"][0], seconds / 4 / ROUNDS)
+                        beside += await times(subject.url, made["victim"][0], seconds / 6 / ROUNDS)
                     finally:
                         other.kill()
                         other.wait()

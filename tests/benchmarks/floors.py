@@ -1,4 +1,5 @@
-"""What the work alone takes, without a server: a process asked over pipes, one row of PostgreSQL, 1 KB on the disk.
+"""What the work alone takes, without a server: a process asked over pipes, one row of PostgreSQL, 1 KB on the disk, a
+request over HTTP that uvicorn answers by itself.
 
     python tests/benchmarks/floors.py
 
@@ -18,9 +19,25 @@ import psycopg
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
+from bench_http import MODERN, load, started  # noqa: E402
 from bench_postgres import ONE, SCHEMA, make  # noqa: E402
 from driver import middle  # noqa: E402
 
+HTTP = """
+import socket, sys, uvicorn
+ANSWER = b'{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"This is a text."}]}}'
+async def answer(scope, receive, send):
+    while (await receive()).get("more_body"):
+        pass
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(ANSWER))]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": ANSWER})
+with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    print(f"listening on http://127.0.0.1:{listener.getsockname()[1]}/mcp", file=sys.stderr, flush=True)
+    uvicorn.Server(uvicorn.Config(answer, log_level="error", access_log=False, lifespan="off")).run([listener])
+"""
 ECHO = [sys.executable, "-c", "import os\nwhile data := os.read(0, 65536): os.write(1, data)"]
 QUESTION = b"x" * 250
 COUNT = 1000
@@ -101,6 +118,13 @@ def main() -> None:
         show("a process, blocking", timed(lambda: (os.write(into, QUESTION), os.read(out, 65536))))
         echo.stdin.close()
     show("a process, event loop", asyncio.run(awaited()))
+    process, url = started([sys.executable, "-c", HTTP])
+    for clients in (1, 64):
+        asyncio.run(load(url, MODERN, clients, 1.0))
+        times, rate = asyncio.run(load(url, MODERN, clients, 2.0))
+        show(f"HTTP, {clients} at once, {rate:,.0f} /s", [time / 1000 for time in times])
+    process.kill()
+    process.wait()
     url = make(SCHEMA).url()
     with psycopg.connect(url, autocommit=True, prepare_threshold=None) as database:
         show("one row of PostgreSQL, blocking", timed(lambda: database.execute(ONE).fetchall()))

@@ -130,10 +130,10 @@ class _Grower:
         with self._held(branch) as folder:
             for one in inner:
                 self._look(one, folder, branch.rules)
-                if _bytes(one.folded_line) > self._left:
+                if (cost := _bytes(one.folded_line)) > self._left:
                     self._left -= _bytes(_more(len(inner), "folder"))
                     break
-                self._left -= _bytes(one.folded_line)
+                self._left -= cost
                 branch.branches.append(one)
         branch.open = True
         return True
