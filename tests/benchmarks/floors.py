@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 import psycopg
@@ -41,6 +42,7 @@ with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as li
 ECHO = [sys.executable, "-c", "import os\nwhile data := os.read(0, 65536): os.write(1, data)"]
 QUESTION = b"x" * 250
 COUNT = 1000
+NUMBERS = count()
 
 
 class Answered(asyncio.SubprocessProtocol):
@@ -98,12 +100,19 @@ async def rows(url: str) -> list[float]:
     return times
 
 
-def write(folder: str, *, flushes: bool) -> None:
+def write(folder: str, *, flushes: bool, keeps: bool = False) -> None:
+    """Replace a file; with `keeps`, write down before what was there, as it takes to bring it back."""
     file = os.open(f"{folder}/new", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     os.write(file, QUESTION * 4)
     if flushes:
         os.fsync(file)
     os.close(file)
+    if keeps:
+        number = next(NUMBERS)
+        note = os.open(f"{folder}/kept/{number}", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        os.write(note, QUESTION)
+        os.close(note)
+        os.link(f"{folder}/file", f"{folder}/kept/{number}.0")
     os.rename(f"{folder}/new", f"{folder}/file")
     if flushes:
         above = os.open(folder, os.O_RDONLY)
@@ -132,6 +141,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         show("1 KB by renaming", timed(lambda: write(folder, flushes=False)))
         show("1 KB by renaming, file and folder flushed", timed(lambda: write(folder, flushes=True)))
+        os.mkdir(f"{folder}/kept")
+        show("the same, and what was there kept", timed(lambda: write(folder, flushes=True, keeps=True)))
 
 
 if __name__ == "__main__":
