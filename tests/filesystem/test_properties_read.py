@@ -22,7 +22,7 @@ from mcp_fs.engine.files.text import is_utf8, sniff
 from mcp_fs.engine.listing import list_folder
 from mcp_fs.engine.search import candidates, ripgrep
 from mcp_fs.engine.search.contents import search
-from mcp_fs.engine.search.find import find
+from mcp_fs.engine.search.find import Sorting, find
 from mcp_fs.engine.search.glob import GlobError, translate
 from mcp_fs.engine.search.grep import grep
 from mcp_fs.engine.search.prefilter import byte_pattern, wide_pattern
@@ -131,19 +131,23 @@ def test_listing_pages_are_the_whole_folder(entries: list[str], limit: int, most
 
 
 @slow
-@given(_long_names, st.integers(1, 9), st.integers(10, 400), st.booleans(), st.sampled_from(["*", "*é", "0*", "d/**"]))
-def test_found_pages_are_all_that_is_found(
-    entries: list[str], limit: int, most: int, newest_first: bool, glob: str
-) -> None:
+@given(
+    _long_names,
+    st.integers(1, 9),
+    st.integers(10, 400),
+    st.sampled_from(["path", "modified", "size"]),
+    st.sampled_from(["*", "*é", "0*", "d/**"]),
+)
+def test_found_pages_are_all_that_is_found(entries: list[str], limit: int, most: int, sort: Sorting, glob: str) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        fill(Path(folder), {f"{'de'[len(name) % 2]}/{name}": "x" for name in entries})
+        fill(Path(folder), {f"{'de'[len(name) % 2]}/{name}": "x" * (len(name) % 3 + 1) for name in entries})
         place = served(Path(folder)).readable(".")
-        whole = list(find([place], glob, Stop(), newest_first=newest_first, limit=5000).paths)
+        whole = list(find([place], glob, Stop(), sort=sort, limit=5000).paths)
         contents = [path for path, _, _ in search([place], Query("x", glob=glob, files_only=True), None, Stop()).files]
         patch.setattr(walk_module, "DEFAULT_PAGE_BYTES", most)
         cursor, paths = None, list[str]()
         while True:
-            page = find([place], glob, Stop(), newest_first=newest_first, limit=limit, cursor=cursor)
+            page = find([place], glob, Stop(), sort=sort, limit=limit, cursor=cursor)
             assert page.total == len(whole)
             assert page.paths or not whole
             paths += page.paths

@@ -537,9 +537,22 @@ def test_newest_first_says_when(tmp_path: Path) -> None:
     os.utime(tmp_path / "old.txt", (0, 0))
     os.utime(tmp_path / "new.txt", (86_400, 86_400))
     top = served(tmp_path).readable(".")
-    lines = find([top], "*.txt", Stop(), newest_first=True).text().splitlines()
+    lines = find([top], "*.txt", Stop(), sort="modified").text().splitlines()
     assert lines[1:] == ["new.txt\t1970-01-02T00:00:00Z", "old.txt\t1970-01-01T00:00:00Z"]
     assert find([top], "*.txt", Stop()).text().splitlines()[1:] == ["new.txt", "old.txt"]
+
+
+def test_largest_first_says_how_large(tmp_path: Path) -> None:
+    fill(tmp_path, {"a/small.txt": "x", "b/large.txt": "x" * 1234, "c.txt": "xy", "d/e.md": "x" * 9999})
+    top = served(tmp_path).readable(".")
+    found, cursor = list[str](), None
+    for _ in range(2):
+        page = find([top], "*.txt", Stop(), sort="size", limit=2, cursor=cursor)
+        found += page.text().splitlines()[1:]
+        cursor = page.cursor
+    assert found == ["b/large.txt\t1,234", "c.txt\t2", "a/small.txt\t1"] and cursor is None
+    with pytest.raises(Invalid, match="folder_sizes"):
+        find([top], "*/", Stop(), sort="size")
 
 
 @pytest.mark.parametrize("program", [None, ripgrep.command()])

@@ -133,7 +133,7 @@ def test_the_newest_names_first_page_by_page(tmp_path: Path) -> None:
         os.utime(tmp_path / f"d{number % 3}" / f"{number}.txt", (number // 4, number // 4))
     found, cursor = list[str](), None
     while True:
-        page = find([served(tmp_path).readable(".")], "*", Stop(), newest_first=True, limit=3, cursor=cursor)
+        page = find([served(tmp_path).readable(".")], "*", Stop(), sort="modified", limit=3, cursor=cursor)
         found += page.paths
         cursor = page.cursor
         if cursor is None:

@@ -29,7 +29,7 @@ from mcp_fs.engine.media import view
 from mcp_fs.engine.replace import Substitution, replace_in_files
 from mcp_fs.engine.search import ripgrep
 from mcp_fs.engine.search.contents import search
-from mcp_fs.engine.search.find import find
+from mcp_fs.engine.search.find import Sorting, find
 from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.skills import skill_folders
 from mcp_fs.engine.undo.step import Step
@@ -156,14 +156,14 @@ class Engine:
         starts: Sequence[Readable],
         glob: str,
         *,
-        newest_first: bool,
+        sort: Sorting,
         wanted: Filter,
         limit: int,
         cursor: str | None,
     ) -> FoundFiles:
         """A page of the paths that a glob matches."""
         return await in_thread(
-            lambda stop: find(starts, glob, stop, newest_first=newest_first, wanted=wanted, limit=limit, cursor=cursor),
+            lambda stop: find(starts, glob, stop, sort=sort, wanted=wanted, limit=limit, cursor=cursor),
             what="Finding files",
             long=True,
         )

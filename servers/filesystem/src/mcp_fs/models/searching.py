@@ -20,22 +20,22 @@ class FoundFiles(TextResult):
         total: paths that match.
         notes: what could not be searched.
         cursor: position of the next page; None on the last.
-        times: of each path when it was changed, if that is what they are sorted by; else empty texts.
+        measures: what they are sorted by, if not by path: of each when it was changed, or its bytes; else empty texts.
     """
 
     paths: Sequence[str]
     total: int
     notes: Sequence[str]
     cursor: str | None
-    times: Sequence[str] = ()
+    measures: Sequence[str] = ()
 
     def text(self) -> str:
         head = f"{self.total:,} found" if self.cursor is None else f"{len(self.paths):,} of {self.total:,}"
         notes = list(self.notes)
         if self.cursor is not None:
             notes.append(f'continue with cursor="{self.cursor}"')
-        named = itertools.zip_longest(self.paths, self.times)
-        lines = below(("", f"{path}\t{time}" if time else path, ()) for path, time in named)
+        named = itertools.zip_longest(self.paths, self.measures)
+        lines = below(("", f"{path}\t{measure}" if measure else path, ()) for path, measure in named)
         return "\n".join(["; ".join([f"[{head}", *notes]) + "]", *lines])
 
 

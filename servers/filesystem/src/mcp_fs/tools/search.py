@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
 from mcp_batteries.server.declare import renames, tool
 from mcp_batteries.server.fields import Cursor, Limit
+from mcp_fs.engine.search.find import Sorting
 from mcp_fs.engine.search.query import Query
 from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
@@ -28,7 +29,7 @@ class SearchTools:
         self,
         glob: Annotated[str, Field(description="`*.py`, `src/**/*.{ts,tsx}`; `name/` for folders")],
         path: str = ".",
-        sort: Literal["path", "modified"] = "path",
+        sort: Sorting = "path",
         include_hidden: bool = False,
         include_ignored: bool = False,
         limit: Limit = 200,
@@ -36,14 +37,14 @@ class SearchTools:
     ) -> FoundFiles:
         """Find files by name in all folders below `path`, without hidden and git-ignored ones.
 
-        Paths of one folder are grouped under its name. For text inside files use `search_text`.
+        Paths of a folder are grouped under its name. For text in files use `search_text`.
         """
         places = self.policy.search_roots(path)
         wanted = Filter(include_hidden, include_ignored)
         return await self.engine.find(
             places,
             glob,
-            newest_first=sort == "modified",
+            sort=sort,
             wanted=wanted,
             limit=limit,
             cursor=cursor,

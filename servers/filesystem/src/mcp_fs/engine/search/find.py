@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
+from mcp_batteries.errors import Invalid
 from mcp_batteries.limits import Cursor, Stop
 from mcp_batteries.progress import tell
 from mcp_fs.engine.listing import moment
@@ -13,10 +15,12 @@ from mcp_fs.engine.walk import Filter, Skipped, Visit, order, page_bytes, shown,
 from mcp_fs.models import FoundFiles
 from mcp_fs.policy import Readable
 
-__all__ = ["find"]
+__all__ = ["Sorting", "find"]
 
+Sorting = Literal["path", "modified", "size"]
+"""In the order of a walk; the newest, or the largest, first."""
 _Key = tuple[int, int, tuple[tuple[bool, str], ...]]
-_Position = tuple[int, list[str], int]  # number of the start, names below it, modification time in ns
+_Position = tuple[int, list[str], int]  # number of the start, names below it, modification time in ns or size
 
 
 def find(
@@ -24,7 +28,7 @@ def find(
     glob: str,
     stop: Stop,
     *,
-    newest_first: bool = False,
+    sort: Sorting = "path",
     wanted: Filter | None = None,
     limit: int = 200,
     cursor: str | None = None,
@@ -37,15 +41,19 @@ def find(
 
     Args:
         glob: without a slash in it a name at any depth, else a path below the start.
-        newest_first: sort by modification time instead of the order of `walk`.
+        sort: the order of `walk`, or the newest or the largest first.
 
     Raises:
-        Invalid: the glob or the cursor can't be read.
+        Invalid: the glob or the cursor can't be read; folders are to be sorted by a size that only their files have.
         Problem: a start can't be opened.
     """
-    wanted = wanted or Filter()
-    scope = [[start.uri for start in starts], glob, newest_first, str(wanted)]
-    after = None if cursor is None else _key(Cursor.decode("find", cursor, scope), newest_first)
+    if sort == "size" and glob.endswith("/"):
+        raise Invalid(
+            "Folders are not found by size.", "`list_directory` with `folder_sizes` and `sort=size` sums up a folder's."
+        )
+    wanted, measured = wanted or Filter(), sort != "path"
+    scope = [[start.uri for start in starts], glob, sort, str(wanted)]
+    after = None if cursor is None else _key(Cursor.decode("find", cursor, scope))
     meant, end = choosers(starts, glob), ends_of_names(glob)
     skipped, total = Skipped.soon(), 0
     kept = 0
@@ -64,39 +72,40 @@ def find(
                 likely = [name for name in names if name.endswith(end) or not name.isascii()] if end else names
                 for name in [name for name in likely if chooses(prefix + name)]:
                     total += 1
-                    if kept > limit and not newest_first:
+                    if kept > limit and not measured:
                         continue  # a walk comes by them in the order of their keys
-                    position = (number, [*visit.parts, name], _modified(visit, name) if newest_first else 0)
-                    key = _key(position, newest_first)
+                    position = (number, [*visit.parts, name], _measure(visit, name, sort) if measured else 0)
+                    key = _key(position)
                     if after is None or key > after:
                         kept += 1
                         yield key, position, shown(visit.folder.place, name)
 
-    page = heapq.nsmallest(limit + 1, keyed()) if newest_first else list(keyed())
+    page = heapq.nsmallest(limit + 1, keyed()) if measured else list(keyed())
     slash = "/" if glob.endswith("/") else ""
-    paths, times, left = list[str](), list[str](), page_bytes(limit)
-    for _, (_, _, modified), path in page[:limit]:
-        time = moment(modified / 1e9) if newest_first else ""
-        left -= len(path.encode("utf-8", "replace")) + len(slash) + len(time) + 1
+    paths, measures, left = list[str](), list[str](), page_bytes(limit)
+    for _, (_, _, found), path in page[:limit]:
+        measure = "" if not measured else moment(found / 1e9) if sort == "modified" else f"{found:,}"
+        left -= len(path.encode("utf-8", "replace")) + len(slash) + len(measure) + 1
         if paths and left < 0:
             break
         paths.append(path + slash)
-        times.append(time)
+        measures.append(measure)
     last = page[len(paths) - 1][1] if len(page) > len(paths) else None
     cursor = None if last is None else Cursor.encode("find", last, scope)
     notes = [*skipped.notes(), *skipped.left_out(named=not total)]
     if not total and after is None:
         notes = [*notes, "a glob is a whole name or path, in its case: `*part*` fits a part, `name/` a folder"]
-    return FoundFiles(tuple(paths), total, notes, cursor, tuple(times))
+    return FoundFiles(tuple(paths), total, notes, cursor, tuple(measures))
 
 
-def _key(position: _Position, newest_first: bool) -> _Key:
-    number, parts, modified = position
-    return (-modified if newest_first else 0, number, order(tuple(parts)))
+def _key(position: _Position) -> _Key:
+    number, parts, measure = position
+    return (-measure, number, order(tuple(parts)))
 
 
-def _modified(visit: Visit, name: str) -> int:
+def _measure(visit: Visit, name: str, sort: Sorting) -> int:
     try:
-        return visit.folder.stat(name).st_mtime_ns
+        found = visit.folder.stat(name)
+        return found.st_mtime_ns if sort == "modified" else found.st_size
     except OSError:
         return 0  # removed since
