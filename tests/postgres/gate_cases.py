@@ -246,6 +246,33 @@ VALUES: dict[str, Value] = {
         "CREATE INDEX ON {s}.piece ((x + {f}))",
         "(SELECT max(x) FROM {s}.whole WHERE x + 1 > 0)",
     ),
+    "function that the planner asks how many rows an operator keeps": Value(
+        "CREATE FUNCTION {s}.less(integer, integer) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS"
+        " 'BEGIN RETURN {f} > 0; END'; CREATE OPERATOR {s}.<<< (LEFTARG = integer, RIGHTARG = integer,"
+        " FUNCTION = {s}.less, RESTRICT = scalarltsel)",
+        "(SELECT count(*)::integer FROM public.t WHERE id OPERATOR({s}.<<<) 2)",
+    ),
+    "commutator that the planner asks instead": Value(
+        "CREATE FUNCTION {s}.more(integer, integer) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS"
+        " 'BEGIN RETURN {f} > 0; END'; CREATE OPERATOR {s}.<<= (LEFTARG = integer, RIGHTARG = integer,"
+        " FUNCTION = int4lt, RESTRICT = scalarltsel, COMMUTATOR = OPERATOR({s}.>>=)); CREATE OPERATOR {s}.>>= ("
+        "LEFTARG = integer, RIGHTARG = integer, FUNCTION = {s}.more, COMMUTATOR = OPERATOR({s}.<<=))",
+        "(SELECT count(*)::integer FROM public.t WHERE 2 OPERATOR({s}.<<=) id)",
+    ),
+    "difference of a range, for its histogram": Value(
+        "CREATE FUNCTION {s}.apart(integer, integer) RETURNS float8 LANGUAGE plpgsql IMMUTABLE AS"
+        " 'BEGIN RETURN $1 - $2 + 0 * {f}; END'; CREATE TYPE {s}.stretch AS RANGE (SUBTYPE = integer,"
+        " SUBTYPE_DIFF = {s}.apart); CREATE TABLE {s}.ranged (x {s}.stretch);"
+        "INSERT INTO {s}.ranged SELECT {s}.stretch(i, i + i % 7 + 1) FROM generate_series(1, 50) i",
+        "(SELECT count(*)::integer FROM {s}.ranged WHERE x && '[3,10)'::{s}.stretch)",
+    ),
+    "policy behind a view": Value(
+        "CREATE TABLE {s}.guarded (x integer); INSERT INTO {s}.guarded VALUES (1);"
+        "ALTER TABLE {s}.guarded ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;"
+        "CREATE POLICY a ON {s}.guarded USING (x < 100 + {f});"
+        "CREATE VIEW {s}.guarded_seen AS SELECT x FROM {s}.guarded",
+        "(SELECT max(x) FROM {s}.guarded_seen)",
+    ),
 }  # fmt: skip
 
 PLACES = {
@@ -286,7 +313,10 @@ PLACES = {
     "parentheses": "((SELECT {e}))",
 }
 
-RELATIONS = ["seen", "over_it", "slots", "indexed", "partial", "counted", "parent", "parted", "whole", "celled"]
+RELATIONS = [
+    "seen", "over_it", "slots", "indexed", "partial", "counted", "parent", "parted", "whole", "celled", "ranged",
+    "guarded", "guarded_seen",
+]  # fmt: skip
 """Tables and views to be read by their names, where the kind above has one."""
 
 CHANGES: dict[str, tuple[str, str]] = {
@@ -304,6 +334,10 @@ CHANGES: dict[str, tuple[str, str]] = {
     ),
     "default": (
         "CREATE TABLE {s}.preset (x integer, y integer DEFAULT {f})", "INSERT INTO {s}.preset (x) VALUES (1)"
+    ),
+    "default of a domain": (
+        "CREATE DOMAIN {s}.given AS integer DEFAULT {f}; CREATE TABLE {s}.presets (x {s}.given, y integer)",
+        "INSERT INTO {s}.presets (y) VALUES (1)",
     ),
     "rule": (
         "CREATE TABLE {s}.ruled (x integer); CREATE TABLE {s}.other (x integer);"
