@@ -23,6 +23,7 @@ from contract.cases import CASES
 from e2e import npm
 from mcp_batteries.server.assemble import Assembled, assemble
 from mcp_batteries.server.declare import tool
+from mcp_batteries.server.results import TextResult
 from mcp_batteries.server.views import TABLE
 from mcp_batteries.settings import Settings
 from mcp_batteries.testing.wire import MODERN, StdioWire
@@ -50,11 +51,21 @@ GROWTH = 80
 
 
 @dataclass(frozen=True)
+class Rows(TextResult):
+    @property
+    def for_views(self) -> dict[str, list[int]]:
+        return {"widths": [1, 2]}
+
+    def text(self) -> str:
+        return "[0 rows]"
+
+
+@dataclass(frozen=True)
 class Room:
     @tool("Get rows", view=TABLE)
-    async def get_rows(self) -> str:
+    async def get_rows(self) -> Rows:
         """Get rows."""
-        return "[0 rows]"
+        return Rows()
 
     @tool("Get details", app_only=True)
     async def get_details(self) -> str:
@@ -96,6 +107,17 @@ async def test_views_are_told_only_to_hosts_that_show_them(mode: str) -> None:
         "get_text": None,
     }
     assert "get_more" not in await tools(build(read_only=True), mode, [APPS])
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_what_only_views_read_is_sent_only_to_hosts_that_show_them(mode: Any) -> None:
+    for extensions, shows in HOSTS.values():
+        async with Client(build(), mode=mode, extensions=extensions) as client:
+            result = await client.call_tool("get_rows", {})
+            assert ((result.meta or {}).get("widths") == [1, 2]) is shows
+    within = await build().call_tool("get_rows", {})
+    assert isinstance(within, dict) and "_meta" not in within
 
 
 @pytest.mark.anyio
@@ -147,7 +169,7 @@ async def test_a_host_without_views_loses_nothing_and_one_with_them_pays_little(
             listed = [tool.model_dump(by_alias=True, exclude_none=True) for tool in (await client.list_tools()).tools]
             result = await client.call_tool(case.read[0], dict(case.read[1]))
             # How old data is changes between two calls.
-            said = re.sub(r'\d+ s old|"age_s":\d+', "", result.model_dump_json(exclude_none=True))
+            said = re.sub(r'\d+ s old|"age_s":\d+', "", result.model_dump_json(exclude_none=True, exclude={"meta"}))
             return listed, said, result
 
     plain, said, _ = await seen([])

@@ -42,7 +42,7 @@ _UNWRITABLE = (pydantic_core.PydanticSerializationError, UnicodeEncodeError)
 class TextResult(Protocol):
     """A result that is one text: file contents, a diff, a report. Implement `text` on a dataclass.
 
-    What it has as `for_views`, a dict, goes into `_meta`, which views get and models do not.
+    What it has as `for_views`, a dict, goes into `_meta` for clients that show views; models do not read it.
     """
 
     def text(self) -> str:
@@ -107,11 +107,14 @@ def _folder(path: str) -> str:
     return "" if path.startswith('"') else path[: path.rstrip("/").rfind("/") + 1]
 
 
-def to_call_result(value: Any) -> CallToolResult | dict[str, Any]:
+def to_call_result(value: Any, *, views: bool = False) -> CallToolResult | dict[str, Any]:
     """The `CallToolResult` for what a tool method returned; as it is written on the wire where we wrote it ourselves.
 
     Takes a `DataResult`, anything with `text()`, a string, content blocks (one or a sequence) or a ready
     `CallToolResult`.
+
+    Args:
+        views: whether the client shows pages, which get what only they need.
 
     Raises:
         TypeError: the method returned something else; a defect of the tool.
@@ -137,7 +140,7 @@ def to_call_result(value: Any) -> CallToolResult | dict[str, Any]:
             return CallToolResult(content=list(blocks))
         # An `isinstance` of a protocol costs more than all the rest here.
         case _ if callable(getattr(value, "text", None)):
-            shown: Any = getattr(value, "for_views", None)
+            shown: Any = getattr(value, "for_views", None) if views else None
             text = cast("TextResult", value).text()
             return _wire(text, _meta=clean(shown)) if shown else _wire(text)
         case _:

@@ -24,7 +24,7 @@ from mcp_batteries.server.confirm import Question, ask
 from mcp_batteries.server.declare import Adapt, DeclaredTool, Effect, hints, module_of, toolsets_of
 from mcp_batteries.server.fields import IN_HEADER
 from mcp_batteries.server.results import DataResult, to_call_result
-from mcp_batteries.server.views import meta
+from mcp_batteries.server.views import draws, meta
 
 _BREAK = re.compile(r"(?<=\S)\n(?![\s*#|>-]|\d+[.)] )")
 """A line's end that ends neither a paragraph nor what stands before an item of a list."""
@@ -89,7 +89,7 @@ class StrictTool(Tool):
                 result = await self.fn(**values)
                 # What asks the client for something is no result yet.
                 converts = convert_result and not isinstance(result, InputRequiredResult)
-                return to_call_result(result) if converts else result
+                return to_call_result(result, views=self.meta is not None and draws(context)) if converts else result
         except TimeoutError:
             raise Unavailable(
                 f"`{self.name}` was stopped after {self.seconds:g} s, its time limit.",

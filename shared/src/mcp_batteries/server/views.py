@@ -13,9 +13,10 @@ from typing import Any
 
 from mcp.server.apps import APP_MIME_TYPE, client_supports_apps
 from mcp.server.context import ServerRequestContext
+from mcp.server.mcpserver import Context
 from mcp_types import TextResourceContents, Tool
 
-__all__ = ["DIAGRAM", "FORECAST", "PLAN", "TABLE", "View", "listed", "meta"]
+__all__ = ["DIAGRAM", "FORECAST", "PLAN", "TABLE", "View", "draws", "listed", "meta"]
 
 _PAGE: dict[str, Any] = {"ui": {"csp": {}, "permissions": {"clipboardWrite": {}}, "prefersBorder": True}}
 """What a page asks of its host: no origin to load from or talk to, the clipboard for its copy buttons, a frame."""
@@ -64,6 +65,14 @@ def meta(view: View | None, app_only: bool) -> dict[str, Any] | None:
     if app_only:
         ui["visibility"] = ["app"]
     return {"ui": ui} if ui else None
+
+
+def draws(context: Context[Any, Any]) -> bool:
+    """Whether the client that calls a tool shows pages; a call of our own process has no client."""
+    try:
+        return client_supports_apps(context)
+    except ValueError:
+        return False
 
 
 def listed(tools: Sequence[Tool], ctx: ServerRequestContext[Any]) -> Sequence[Tool]:
