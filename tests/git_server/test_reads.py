@@ -272,6 +272,28 @@ async def test_a_revision_that_is_not_there_has_neighbours(tmp_path: Path) -> No
         assert "start_line" in await asking("get_blame", path="notes.txt", start_line=50)
 
 
+@pytest.mark.anyio
+async def test_a_path_in_a_submodule_is_said_to_be_in_one(tmp_path: Path) -> None:
+    made = history(tmp_path / "app")
+    Made(made.path / "libs" / "inner").commit("inside", {"in.txt": "in\n"})
+    made.commit("with a submodule")
+    async with serving(made.path) as asking:
+        calls = [("get_status", {}), ("list_commits", {}), ("list_commits", {"author": "Ada"}), ("read_diff", {}),
+                 ("read_diff", {"rev": "HEAD"}), ("read_file", {}), ("list_files", {}), ("get_blame", {}),
+                 ("get_blame", {"rev": "HEAD"}), ("search_text", {"pattern": "in"})]  # fmt: skip
+        for tool, more in calls:
+            said = await asking(tool, path="libs/inner/in.txt", **more)
+            assert "`libs/inner` is a submodule, which is not entered" in said, (tool, more, said)
+        assert "Did you mean `notes.txt`" in await asking("get_blame", path="note.txt")
+        # One wrong letter is looked for beside it, a wrong folder everywhere.
+        assert "Did you mean `docs/" in await asking("read_file", path="Docs/" + _in_docs(made))
+        assert "Did you mean `docs/" in await asking("get_status", path="elsewhere/" + _in_docs(made))
+
+
+def _in_docs(made: Made) -> str:
+    return made.git("ls-files", "docs").splitlines()[0].removeprefix("docs/")
+
+
 def test_a_machine_without_git_is_told_so_at_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mcp_batteries.errors import Invalid, NotFound
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Stop
+from mcp_git.engine.known import next_move
 from mcp_git.engine.program import Failed, Git
 from mcp_git.engine.runs import clip, explained, items
 from mcp_git.models import Answer
@@ -87,5 +88,6 @@ def _problem(
         return Invalid(f"{failure}".rstrip(), "Name a `start_line` that the file has.")
     if "no such path" in failure.said:
         where = f"`{revision.text}`" if revision else "the work tree or `HEAD`"
-        return NotFound(f"There is no file `{place.display}` in {where}.", "`list_files` has those there are.")
+        fix = next_move(git, repository, place, revision.text if revision else None, stop)
+        return NotFound(f"There is no file `{place.display}` in {where}.", fix)
     return explained(failure, git, repository, revision, stop)

@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterable, Sequence
 from mcp_batteries.errors import Invalid, NotFound, TooLarge, quote
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop
 from mcp_batteries.server.results import below
-from mcp_git.engine.known import near, refuse_unknown
+from mcp_git.engine.known import next_move, refuse_unknown
 from mcp_git.engine.program import Failed, Git
 from mcp_git.engine.runs import clip, explained, items, position, refuse_foreign
 from mcp_git.models import Answer, counted
@@ -210,7 +210,8 @@ def _problem(
     try:
         kind = git.run(repository, ["cat-file", "-t", spec], stop).text.strip()
     except Failed:
-        return NotFound(f"There is no `{place.display}` in {where}.", near(git, repository, place, revision.text, stop))
+        fix = next_move(git, repository, place, revision.text, stop)
+        return NotFound(f"There is no `{place.display}` in {where}.", fix)
     if kind == "tree":
         return Invalid(f"`{place.display}` is a folder in {where}.", "Use `list_files` for it.")
     if kind == "blob":

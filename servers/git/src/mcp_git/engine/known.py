@@ -9,13 +9,17 @@ from difflib import get_close_matches
 from mcp_batteries.errors import NotFound, quote
 from mcp_batteries.limits import Stop
 from mcp_git.engine.program import Failed, Git
+from mcp_git.engine.runs import items
 from mcp_git.names import one_line, shown
 from mcp_git.policy import Place, Repository
 
-__all__ = ["near", "refuse_unknown"]
+__all__ = ["next_move", "refuse_unknown"]
 
 _MOST_COMPARED = 5000
 """Paths; to compare more of them takes longer than the call that failed."""
+_MOST_LISTED = 4 * 1024 * 1024
+"""Bytes of paths that are looked through for the one that was meant."""
+_SUBMODULE = b"160000 "
 
 
 def refuse_unknown(git: Git, repository: Repository, place: Place, revisions: Sequence[str], stop: Stop) -> None:
@@ -34,7 +38,7 @@ def refuse_unknown(git: Git, repository: Repository, place: Place, revisions: Se
     where = " or ".join(
         [*["the work tree"] * has_work_tree, *(quote(one_line(revision)) for revision in dict.fromkeys(revisions))]
     )
-    fix = near(git, repository, place, None if has_work_tree else revisions[-1], stop)
+    fix = next_move(git, repository, place, None if has_work_tree else revisions[-1], stop)
     raise NotFound(f"There is no {quote(place.display)} in {where}.", fix)
 
 
@@ -43,31 +47,60 @@ def _is_in(git: Git, repository: Repository, revision: str, place: Place, stop: 
     return bool(git.run(repository, words, stop, fine=(0, 1, 128)).out)
 
 
-def near(git: Git, repository: Repository, place: Place, revision: str | None, stop: Stop) -> str:
-    """The next move after `place` was not found in a revision, or in index and work tree."""
-    if revision is None:
-        words = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    else:
-        words = ["ls-tree", "-r", "-z", "--name-only", revision]
-    try:
-        files = [os.fsdecode(name) for name in git.run(repository, words, stop).out.split(b"\0")[:-1]]
-    except Failed:
-        files = []
-    # Of files the folders too, in the order in which they come.
-    paths = list(dict.fromkeys(path for file in files for path in _on_the_way(file)))
-    by_fold = {path.casefold(): path for path in paths}
-    wanted = place.path.casefold()
-    above, _, name = wanted.rpartition("/")
-    found = [by_fold[wanted]] if wanted in by_fold else []
-    if not found:
-        beside = [path for path in by_fold if path.rpartition("/")[0] == above]
-        close = get_close_matches(name, [path.rpartition("/")[2] for path in beside[:_MOST_COMPARED]], n=3)
-        found = [by_fold[f"{above}/{one}" if above else one] for one in close]
-    found = found or [path for fold, path in by_fold.items() if fold.rpartition("/")[2] == name][:3]
-    found = found or [by_fold[one] for one in get_close_matches(wanted, list(by_fold)[:_MOST_COMPARED], n=3)]
-    if found:
-        return f"Did you mean {' or '.join(quote(shown(os.fsencode(path))) for path in found)}?"
+def next_move(git: Git, repository: Repository, place: Place, revision: str | None, stop: Stop) -> str:
+    """What to do after `place` was not found in a revision, or in index and work tree."""
+    if inside := _submodule(git, repository, place, revision, stop):
+        return f"{quote(inside)} is a submodule, which is not entered: serve its folder as well."
+    above = place.path.rpartition("/")[0]
+    # Beside it first, so that a large repository is not listed for one wrong letter.
+    for folder in dict.fromkeys([above, ""]):
+        found = _near(_listed(git, repository, folder, revision, stop), place.path.casefold())
+        if found:
+            return f"Did you mean {' or '.join(quote(shown(os.fsencode(path))) for path in found)}?"
     return "`list_files` has what there is."
+
+
+def _submodule(git: Git, repository: Repository, place: Place, revision: str | None, stop: Stop) -> str:
+    """The submodule in which `place` lies, empty if it lies in none."""
+    above = _on_the_way(place.path)[:-1]
+    if not above:
+        return ""
+    words = ["ls-files", "-z", "--stage", "--", above[0]] if revision is None else ["ls-tree", "-z", revision, *above]
+    try:
+        with git.pieces(repository, words, stop) as pieces:
+            for item in items(pieces):
+                name = os.fsdecode(item.partition(b"\t")[2])
+                if item.startswith(_SUBMODULE) and name in above:
+                    return shown(os.fsencode(name))
+    except Failed:
+        pass
+    return ""
+
+
+def _listed(git: Git, repository: Repository, folder: str, revision: str | None, stop: Stop) -> list[str]:
+    """The files below a folder, as far as they are looked through, and the folders on their way in the same order."""
+    if revision is None:
+        words = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", *(["--", folder] if folder else [])]
+    else:
+        words = ["ls-tree", "-r", "-z", "--name-only", revision, *([f"{folder}/"] if folder else [])]
+    try:
+        listed = git.run(repository, words, stop, most=_MOST_LISTED).out
+    except Failed:
+        return []
+    files = map(os.fsdecode, listed.split(b"\0")[:-1])
+    return list(dict.fromkeys(path for file in files for path in _on_the_way(file)))
+
+
+def _near(paths: Sequence[str], wanted: str) -> list[str]:
+    by_fold = {path.casefold(): path for path in paths}
+    if wanted in by_fold:
+        return [by_fold[wanted]]
+    above, _, name = wanted.rpartition("/")
+    beside = [path for path in by_fold if path.rpartition("/")[0] == above]
+    close = get_close_matches(name, [path.rpartition("/")[2] for path in beside[:_MOST_COMPARED]], n=3)
+    found = [by_fold[f"{above}/{one}" if above else one] for one in close]
+    found = found or [path for fold, path in by_fold.items() if fold.rpartition("/")[2] == name][:3]
+    return found or [by_fold[one] for one in get_close_matches(wanted, list(by_fold)[:_MOST_COMPARED], n=3)]
 
 
 def _on_the_way(file: str) -> list[str]:

@@ -157,7 +157,9 @@ def _refuse_unknown(git: Git, repository: Repository, wanted: Wanted, stop: Stop
     revision = wanted.revision
     named = (revision.start.text, revision.end.text) if isinstance(revision, Range) else (revision.text,)
     words = ["log", "--format=%H", "--max-count=1", *["--all"] * wanted.every, *named, "--", wanted.place.path]
-    if git.run(repository, words, stop, fine=(0, 128)).out:
+    # Without a condition the whole history of it was just looked through.
+    narrowed = isinstance(revision, Range) or set(wanted.words) - {"--all", "--graph"}
+    if narrowed and git.run(repository, words, stop, fine=(0, 128)).out:
         return
     refuse_unknown(git, repository, wanted.place, named, stop)
 
