@@ -542,3 +542,22 @@ async def test_a_stash_whose_untracked_files_are_in_the_way_stays_whole(tmp_path
         await asking("run_stash", action="push", untracked=True)
         assert not (await asking("run_stash", action="pop", rev="stash@{1}")).startswith("failed")
         assert (made.path / "side.txt").read_text() == (made.path / "new/b.txt").read_text() == "set aside\n"
+
+
+@pytest.mark.anyio
+async def test_that_a_file_was_only_meant_to_be_added_is_told_where_it_is_lost(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    made.commit("first", {"a.txt": "a\n"})
+    made.write("new.txt", "new\n")
+    said = "no undo brings back the mark `--intent-to-add` of new.txt"
+    async with serving("--write", made.path) as asking:
+        for tool, arguments in (
+            ("edit_index", {"paths": ["new.txt"], "unstage": True}),
+            ("edit_index", {"paths": ["new.txt"]}),
+            ("create_commit", {"message": "new", "all_tracked": True}),
+        ):
+            made.git("reset", "--quiet", "HEAD", "--", "new.txt")
+            made.git("add", "--intent-to-add", "new.txt")
+            made.write("a.txt", tool)
+            assert said not in await asking("edit_index", paths=["a.txt"])
+            assert said in await asking(tool, **arguments)

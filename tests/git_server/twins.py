@@ -186,6 +186,8 @@ class Twins:
         self.tally["acts"] += 1
         assert "inside the server" not in answer, (what, answer)
         if "git can't tell" in answer:
+            if self.git(self.ours, "status")[0] == 0:
+                self.differ(what, f"plain git can: {answer}")
             self.again()
             return
         code, _, said = self.git(self.theirs, *words, given=given)

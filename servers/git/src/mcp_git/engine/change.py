@@ -129,9 +129,14 @@ class Changes:
         lines += change.then()
         if was.state.doing and not doing and change.words[0] in ("reset", "switch"):
             lines.append(f"not brought back by an undo: {was.state.doing[0]}")
+        if unmarked := _intended(was.state) - _intended(after):
+            names = ", ".join(sorted(map(shown, unmarked))[:_MOST_LISTED])
+            lines.append(clip(f"no undo brings back the mark `--intent-to-add` of {names}", 2 * _ROW))
         if doing:
             facts.append("go on with `run_step`: continue or abort")
         if not doing or change.back in ("index", "files"):
+            if change.back == "index":
+                was.keep(layout)  # to be compared with
             ways = self._ways_back(repository, change, was, after, stop)
             if any(tree and tree in way for tree in (was.index, was.files) for way in ways):
                 was.keep(layout)
@@ -197,6 +202,11 @@ def _conflicts(state: State, before: State | None = None) -> list[bytes]:
     found = [path for letters, path, _ in state.entries if is_conflict(letters)]
     known = _conflicts(before) if before else []
     return [path for path in found if path not in known]
+
+
+def _intended(state: State) -> set[bytes]:
+    """What is only meant to be added, which trees can't say."""
+    return {path for letters, path, _ in state.entries if letters == " A"}
 
 
 def refuse_steps(layout: Layout) -> None:
