@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from mcp_batteries.server.results import TextResult
@@ -27,13 +27,17 @@ class Answer(TextResult):
         facts: what stands in the first line.
         lines: the rest.
         more: the cursor of the next page.
-        for_views: what a page needs to draw it, which models do not read.
+        draws: gives what a page needs to draw it, which models do not read.
     """
 
     facts: Sequence[str]
     lines: Sequence[str] = ()
     more: str | None = None
-    for_views: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    draws: Callable[[], Mapping[str, Any]] = dict[str, Any]
+
+    @property
+    def for_views(self) -> Mapping[str, Any]:
+        return self.draws()
 
     def text(self) -> str:
         head = "; ".join(self.facts)

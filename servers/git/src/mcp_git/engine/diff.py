@@ -121,7 +121,7 @@ def diff(
     structured: dict[str, Any] = {"parts": page.parts}
     if compared == Compared(None, "all", policy.place("")) and not cursor:
         structured["uri"] = repository.uri("diff")
-    return Answer(facts, page.lines, following, structured)
+    return Answer(facts, page.lines, following, lambda: structured)
 
 
 def _compared(revision: Revision | Range | None) -> Sequence[str]:

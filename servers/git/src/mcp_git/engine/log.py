@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,8 @@ _OF_DATES = re.compile(
     re.I,
 )
 """How the words begin that git knows in dates."""
+_DATE, _BY = 1, 2
+"""Places among the fields of a commit, behind its whole hash."""
 _FORMAT = "%x01%H%x00%h%x00%cs%x00%aN%x00%D%x00%P%x00%s"
 
 
@@ -95,11 +98,17 @@ def log(git: Git, repository: Repository, wanted: Wanted, limit: int, cursor: st
     ahead = skip if wanted.text else 0
     words = ["log", f"--format={_FORMAT}", f"--max-count={ahead + limit + 1}", f"--skip={skip - ahead}", *wanted.words]
     drawn: list[tuple[str, list[str]]] = []
-    seen: list[list[str]] = []
-    names: dict[str, str] = {}
+    seen: dict[str, list[str]] = {}
     found = -ahead
     try:
-        with git.pieces(repository, [*words, *(tips or starts), "--", *path], stop) as pieces:
+        named = [*(tips or starts), "--", *path]
+        given = b""
+        if plain := not wanted.words and not re.search("[\r\n]", wanted.place.path):
+            # So that the words are the same whatever is asked for.
+            words, given = [*words, "--stdin"], os.fsencode("\n".join(named) + "\n")
+        else:
+            words += named
+        with git.pieces(repository, words, stop, given=given, again=plain and not skip) as pieces:
             lines = items(pieces, b"\n")
             for line in lines:
                 graph, mark, fields = line.decode("utf-8", "replace").partition("\x01")
@@ -114,14 +123,11 @@ def log(git: Git, repository: Repository, wanted: Wanted, limit: int, cursor: st
                 parts = fields.split("\0", 5)
                 drawn.append((graph, parts))
                 if len(parts) == 6:
-                    name, date, author, refs, parents, subject = parts
-                    names[oid] = name
-                    seen.append([name, parents, date, clip(author, 40), clip(refs, 200), clip(subject, 200)])
-            for commit in seen:
-                # Git takes long to shorten a hash, and has most of these before it.
-                commit[1] = " ".join(names.get(oid) or oid[: len(commit[0])] for oid in commit[1].split())
+                    seen[oid] = parts
             # What all commits have alike is told once.
-            dates, authors = ({commit[at] for commit in seen} if len(seen) > 1 else set[str]() for at in (2, 3))
+            dates, authors = (
+                {parts[at] for parts in seen.values()} if len(seen) > 1 else set[str]() for at in (_DATE, _BY)
+            )
             rows = [_row(graph, parts, len(dates) != 1, len(authors) != 1) for graph, parts in drawn]
             # To the end, which came meanwhile: git that is left before it has to be killed.
             for _ in lines:
@@ -138,14 +144,27 @@ def log(git: Git, repository: Repository, wanted: Wanted, limit: int, cursor: st
     first, last = skip + 1, skip + min(found, limit)
     what = f"commits {first:,}-{last:,}" if found else "no more commits" if skip else "no commits"
     where = "all branches" if wanted.every else one_line(wanted.revision.text)
-    linear = not (path or set(wanted.words) - {"--all"})
-    shown: dict[str, Any] = {"commits": seen, "drawn": wanted.graph or linear}
-    if wanted.begins_at_its_tip and wanted.revision.text == "HEAD" and not skip:
-        shown["uri"] = repository.uri("log")
+
+    def draws() -> dict[str, Any]:
+        linear = not (path or set(wanted.words) - {"--all"})
+        with_uri = wanted.begins_at_its_tip and wanted.revision.text == "HEAD" and not skip
+        uri = {"uri": repository.uri("log")} if with_uri else {}
+        return {"commits": _for_view(seen), "drawn": wanted.graph or linear, **uri}
+
     facts = [f"{what} of {where}" + (f", {wanted.place.display}" if path else "")]
     facts += [f"all of {date}" for date in dates if len(dates) == 1]
-    facts += [f"all by {one_line(author)}" for author in authors if len(authors) == 1]
-    return Answer(facts, rows, more, shown)
+    facts += [f"all by {one_line(clip(author, 40))}" for author in authors if len(authors) == 1]
+    return Answer(facts, rows, more, draws)
+
+
+def _for_view(seen: Mapping[str, Sequence[str]]) -> list[list[str]]:
+    """Of each commit hash, parents, date, author, refs and subject."""
+    found: list[list[str]] = []
+    for name, date, author, refs, parents, subject in seen.values():
+        # Git takes long to shorten a hash, and has most of these before it.
+        above = (seen[oid][0] if oid in seen else oid[: len(name)] for oid in parents.split())
+        found.append([name, " ".join(above), date, clip(author, 40), clip(refs, 200), clip(subject, 200)])
+    return found
 
 
 def _refuse_unknown(git: Git, repository: Repository, wanted: Wanted, stop: Stop) -> None:

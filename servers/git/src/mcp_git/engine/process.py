@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import queue
 import select
@@ -12,13 +13,14 @@ import tempfile
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import IO
 
 from mcp_batteries.executables import NO_WINDOW
 from mcp_batteries.limits import Stop
 
-__all__ = ["Pipe", "end", "limit_memory", "start", "unnamed"]
+__all__ = ["Command", "Held", "Pipe", "Process", "end", "limit_memory", "start", "unnamed"]
 
 _PIECE = 64 * 1024
 _MOST_PIECES = 16
@@ -26,6 +28,10 @@ _MOST_PIECES = 16
 _MOST_MEMORY = 4 * 1024**3
 _TICK_SECONDS = 0.05
 _LAST_STANDARD = 2
+_UNKNOWN = 255
+"""Stands for how a process ended of which that can't be learned: never for an end that is fine."""
+_WAITS = 3
+"""The descriptor that a git reads which waits."""
 _RESET = [getattr(signal, name) for name in ("SIGPIPE", "SIGXFSZ") if hasattr(signal, name)]
 """Signals that Python ignores, and what it starts would too."""
 
@@ -121,54 +127,68 @@ class _Spawned:
     def __init__(self, pid: int, stdout: IO[bytes]) -> None:
         self.pid, self.stdout = pid, stdout
         self.returncode: int | None = None
+        self._turn = threading.Lock()
 
     def poll(self) -> int | None:
-        return self._look(os.WNOHANG)
+        if self._turn.acquire(blocking=False):
+            try:
+                self._look(os.WNOHANG)
+            finally:
+                self._turn.release()
+        return self.returncode
 
     def wait(self) -> int:
-        found = self._look(0)
-        assert found is not None
-        return found
+        with self._turn:
+            self._look(0)
+        assert self.returncode is not None
+        return self.returncode
 
-    def _look(self, options: int) -> int | None:
+    def _look(self, options: int) -> None:
         if self.returncode is None:
             try:
                 pid, status = os.waitpid(self.pid, options)
-            except ChildProcessError:  # whoever ignores SIGCHLD never learns it
-                pid, status = self.pid, 0
-            if pid:
-                self.returncode = os.waitstatus_to_exitcode(status)
-        return self.returncode
+            except ChildProcessError:
+                # Somebody else took its status, or SIGCHLD is ignored: whether it did its work, nobody knows.
+                self.returncode = _UNKNOWN
+            else:
+                if pid:
+                    self.returncode = os.waitstatus_to_exitcode(status)
 
 
 Process = _Spawned | subprocess.Popen[bytes]
 
 
-def start(
-    program: str,
-    words: Sequence[str],
-    folder: str,
-    environment: Mapping[str, str],
-    *,
-    reads: IO[bytes] | None,
-    said: IO[bytes],
-    apart: bool,
-) -> Process:
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What is run.
+
+    Attributes:
+        program: an absolute path, as is `folder`, in which it works.
+        environment: all of it.
+    """
+
+    program: str
+    words: Sequence[str]
+    folder: str
+    environment: Mapping[str, str]
+
+
+def start(command: Command, *, reads: IO[bytes] | None, said: IO[bytes], apart: bool) -> Process:
     """Start git in a process group of its own.
 
     Args:
-        folder: an absolute path.
         reads: what it reads, nothing by default.
         said: a file for what it says besides.
         apart: in a session of its own, which has no terminal where somebody could be asked. Takes longer.
     """
     if sys.platform != "win32" and not apart:
-        if spawned := _spawned(program, words, folder, environment, reads, said):
+        # The same by the system's own call, in half the time.
+        if spawned := _spawned(command, reads.fileno() if reads else None, said.fileno()):
             return spawned
     return subprocess.Popen(
-        [program, *words],
-        cwd=folder,
-        env=environment,
+        [command.program, *command.words],
+        cwd=command.folder,
+        env=command.environment,
         stdin=reads or subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=said,
@@ -179,31 +199,77 @@ def start(
     )
 
 
-def _spawned(
-    program: str,
-    words: Sequence[str],
-    folder: str,
-    environment: Mapping[str, str],
-    reads: IO[bytes] | None,
-    said: IO[bytes],
-) -> _Spawned | None:
-    """The same by the system's own call, in half the time; None where standard descriptors were closed."""
+class Held:
+    """A git that has started and goes no further than its user's configuration, for which it reads a pipe.
+
+    Args:
+        said: as `start`.
+        fed: whether it is to read something.
+
+    Raises:
+        OSError: there is no room for it.
+    """
+
+    def __init__(self, command: Command, said: IO[bytes], *, fed: bool) -> None:
+        waits, self._gate = os.pipe()
+        reads, self._feed = os.pipe() if fed else (-1, -1)
+        environment = {**command.environment, "GIT_CONFIG_GLOBAL": f"/dev/fd/{_WAITS}"}
+        try:
+            spawned = _spawned(
+                replace(command, environment=environment), reads if fed else None, said.fileno(), waits=waits
+            )
+            if spawned is None:
+                raise OSError(errno.EBADF, "standard descriptors are closed")
+            self.process = spawned
+        except OSError:
+            self._close()
+            raise
+        finally:
+            for descriptor in (waits, reads):
+                if descriptor >= 0:
+                    os.close(descriptor)
+
+    def release(self, given: bytes) -> None:
+        """Let it go on, with less than a pipe holds to read."""
+        try:
+            if self._feed >= 0:
+                with suppress(BrokenPipeError):  # it has ended, which its reader notices
+                    os.write(self._feed, given)
+        finally:
+            self._close()
+
+    def end(self) -> None:
+        """It is not needed."""
+        end(self.process)
+        self.process.stdout.close()
+        self._close()
+
+    def _close(self) -> None:
+        for descriptor in (self._feed, self._gate):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._feed = self._gate = -1
+
+
+def _spawned(command: Command, reads: int | None, said: int, waits: int | None = None) -> _Spawned | None:
+    """None where standard descriptors were closed."""
     assert sys.platform != "win32"
     _close_on_exec()
     out, into = os.pipe()
     try:
-        given = reads.fileno() if reads else into
-        if min(out, into, said.fileno(), given) <= _LAST_STANDARD:
+        if min(out, into, said, into if reads is None else reads) <= _LAST_STANDARD:
             return None
+        actions = [
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0) if reads is None else (os.POSIX_SPAWN_DUP2, reads, 0),
+            (os.POSIX_SPAWN_DUP2, into, 1),
+            (os.POSIX_SPAWN_DUP2, said, 2),
+            *([] if waits is None else [(os.POSIX_SPAWN_DUP2, waits, _WAITS)]),
+        ]
         pid = os.posix_spawn(
-            program,
-            [program, "-C", folder, *words],
-            environment,
-            file_actions=[
-                (os.POSIX_SPAWN_DUP2, given, 0) if reads else (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_DUP2, into, 1),
-                (os.POSIX_SPAWN_DUP2, said.fileno(), 2),
-            ],
+            command.program,
+            [command.program, "-C", command.folder, *command.words],
+            command.environment,
+            file_actions=actions,
             setpgroup=0,
             setsigdef=_RESET,
         )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from mcp_batteries.limits import Stop
 from mcp_git import config
+from mcp_git.engine.ahead import Starter
 from mcp_git.engine.installed import Failed, Installed
-from mcp_git.engine.process import Pipe, end, limit_memory, start, unnamed
+from mcp_git.engine.process import Command
 from mcp_git.engine.shadows import Shadow, Shadows
 from mcp_git.layout import Layout
 from mcp_git.policy import Policy, Repository
@@ -53,6 +54,7 @@ class Git:
         self._policy = policy
         self.installed = Installed(policy)
         self._shadows = Shadows(self.installed)
+        self._starter = Starter(self.installed)
 
     def layout(self, repository: Repository, *, changes: bool = False) -> Layout:
         """Where the parts of a repository are now, looked at before each run.
@@ -118,27 +120,29 @@ class Git:
         layout: Layout | None = None,
         beside: str = "",
         remarks: list[str] | None = None,
+        again: bool = False,
     ) -> Generator[Generator[bytes]]:
         """Run git for a block that takes what it prints piece by piece, and may leave before its end.
 
         Args:
             layout: of the repository, if the policy has just told it.
             remarks: gets what git said besides, once all is read.
+            again: whether the same words are likely to be run again, so that a git for them is started ahead.
 
         Raises:
             Failed: it ended otherwise than `fine`, and was read to its end.
         """
         layout = layout or self.layout(repository, changes=changes)
         shadow, environment = self._shadows.environment(layout)
-        if _matches_nothing(words):
+        if _matches_nothing(words, given):
             environment.pop("LC_CTYPE")
         if beside:
             environment |= {"GIT_INDEX_FILE": f"{beside}/index", "GIT_OBJECT_DIRECTORY": f"{beside}/objects"}
             environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = config.in_quotes(layout.objects)
-        if literal and "--" in words[:-1]:
+        if literal and ("--" in words[:-1] or "--stdin" in words):
             # Git hands it on to what it runs itself, such as the `git clean :/` of a stash, so only where paths follow.
             words = ["--literal-pathspecs", *words]
-        with self._started(layout, shadow, words, environment, stop, given, fine) as (pieces, said):
+        with self._started(layout, shadow, words, environment, stop, given, fine, again=again) as (pieces, said):
             yield pieces
             if remarks is not None:
                 remarks.append(said())
@@ -180,45 +184,41 @@ class Git:
         given: bytes,
         fine: Iterable[int],
         hears: Callable[[str], None] | None = None,
+        again: bool = False,
     ) -> Generator[tuple[Generator[bytes], Callable[[], str]]]:
-        scratch = self.installed.scratch
-        with ExitStack() as files:
-            said, reads = files.enter_context(unnamed(scratch)), None
-            if given:
-                reads = files.enter_context(unnamed(scratch))
-                reads.write(given)
-                reads.seek(0)
-            process = start(
-                self.installed.program,
-                words,
-                layout.work_tree or layout.git_dir,
-                environment,
-                reads=reads,
-                said=said,
-                apart=hears is not None,
-            )
-            assert process.stdout is not None
-            pipe, ended = Pipe(process.stdout), False
-            meanwhile = None if hears is None else lambda: hears(text())
+        scratch, starter = self.installed.scratch, self._starter
+        command = Command(self.installed.program, words, layout.work_tree or layout.git_dir, environment)
+        run = (starter.take(command, given) if again else None) or starter.start(command, given, apart=bool(hears))
+        ended = False
 
-            def text() -> str:
-                size = said.seek(0, 2)
-                said.seek(max(0, size - _MOST_SAID))
-                return _without(said.read(_MOST_SAID), shadow, layout, scratch)
+        def text() -> str:
+            size = run.said.seek(0, 2)
+            run.said.seek(max(0, size - _MOST_SAID))
+            return _without(run.said.read(_MOST_SAID), shadow, layout, scratch)
 
-            def found() -> Generator[bytes]:
-                nonlocal ended
-                yield from pipe.pieces(stop, meanwhile)
-                ended = True
+        meanwhile = None if hears is None else lambda: hears(text())
 
-            try:
-                limit_memory(process.pid)
-                yield found(), text
-                if ended and (code := process.wait()) not in fine:
-                    raise Failed(text(), code)
-            finally:
-                end(process)
-                pipe.leave()
+        def found() -> Generator[bytes]:
+            nonlocal ended, run
+            if again:
+                starter.prepare(command, fed=bool(given))
+            silent = True
+            for piece in run.pieces(stop, meanwhile):
+                silent = False
+                yield piece
+            if silent and run.link and run.wait() not in fine:
+                # Whatever was the matter, one that was not started ahead tells it.
+                run.close()
+                run = starter.start(command, given)
+                yield from run.pieces(stop)
+            ended = True
+
+        try:
+            yield found(), text
+            if ended and (code := run.wait()) not in fine:
+                raise Failed(text(), code)
+        finally:
+            run.close()
 
     def configuration(self, repository: Repository) -> Sequence[config.Entry]:
         """What git is told of the repository's configuration."""
@@ -258,9 +258,11 @@ class Git:
         return self._shadows.environment(self.layout(repository))[0]
 
 
-def _matches_nothing(words: Sequence[str]) -> bool:
+def _matches_nothing(words: Sequence[str], given: bytes) -> bool:
     """Whether git needs no locale, which takes long to load, as only regular expressions have to do with one."""
-    return words[0] in _MATCH_NOTHING and not any(word.startswith(_PATTERNS) or "{/" in word for word in words)
+    if words[0] not in _MATCH_NOTHING or b"{/" in given:
+        return False
+    return not any(word.startswith(_PATTERNS) or "{/" in word for word in words)
 
 
 def _without(said: bytes, shadow: Shadow, layout: Layout, scratch: str) -> str:

@@ -103,7 +103,8 @@ class Shadows:
         if os.path.lexists(shallow):
             environment["GIT_SHALLOW_FILE"] = shallow
         with shadow.turn:
-            self._link(shadow, layout)
+            if sys.platform == "win32":
+                self._link(shadow, layout)  # copies, which have to be new
             self._configure(shadow, layout)
             if layout.work_tree:
                 self._check_index(shadow, layout, program, environment)
@@ -122,6 +123,7 @@ class Shadows:
         now = _signature(paths[0]), _signature(paths[1])
         if now == shadow.configured:
             return
+        self._link(shadow, layout)
         entries = self._listed(paths[0])
         if dict(entries).get("extensions.worktreeconfig", "").lower() in _TRUE:
             entries += [entry for entry in self._listed(paths[1]) if not entry[0].startswith("extensions.")]

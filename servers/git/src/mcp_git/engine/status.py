@@ -60,7 +60,7 @@ def look(
     words = ["status", "--porcelain=v2", "--branch", "--show-stash", "-z", "--ignore-submodules=dirty"]
     state = State()
     words += ["--", *([place.path] if place and place.path else [])]
-    with git.pieces(repository, words, stop, layout=layout) as pieces:
+    with git.pieces(repository, words, stop, layout=layout, again=place is None or not place.path) as pieces:
         state.doing = under_way(git, repository, layout, stop)
         listed = items(pieces)
         for item in listed:

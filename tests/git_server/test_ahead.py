@@ -1,0 +1,145 @@
+"""Gits that are started before they are needed: never before the look at the repository, and never another answer."""
+
+import os
+import sys
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from git_server.made import GIT, Made
+from git_server.serving import serving
+from mcp_batteries.limits import Stop
+from mcp_batteries.settings import load
+from mcp_git.engine.ahead import Run, Starter
+from mcp_git.engine.process import Command, Held, Pipe, start, unnamed
+from mcp_git.engine.program import Git
+from mcp_git.policy import Policy
+from mcp_git.settings import Settings
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a git waits for its configuration only there")
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Of each call whether a git was waiting for it."""
+    found: list[bool] = []
+    take = Starter.take
+
+    def told(self: Starter, command: Command, given: bytes) -> Run | None:
+        run = take(self, command, given)
+        found.append(run is not None)
+        return run
+
+    monkeypatch.setattr(Starter, "take", told)
+    return found
+
+
+@pytest.mark.anyio
+async def test_a_git_that_waited_sees_the_repository_as_it_is_now(tmp_path: Path, taken: list[bool]) -> None:
+    made = Made(tmp_path / "app")
+    made.commit("first", {"a.txt": "a\n"})
+    async with serving(made.path) as asking:
+        for tool, before, now in (("list_commits", "second", "third"), ("get_status", "clean", "?? new.txt")):
+            made.commit("second")
+            assert before in await asking(tool)
+            made.commit("third")
+            made.write("new.txt", "new\n")
+            assert now in await asking(tool)
+            # Words that are not those of the call before, and what a git reads in their place.
+            made.git("clean", "--quiet", "--force")
+        assert taken == [False, True, False, True]
+        assert "no commits" in await asking("list_commits", rev="HEAD..HEAD")
+        assert "third" not in await asking("list_commits", path="a.txt") and taken[-1]
+        # A path is no pattern, and a message is looked for as its letters are.
+        made.commit("Größer", {"[ab].txt": "b\n"})
+        assert "1-1 of HEAD" in await asking("list_commits", path="[ab].txt") and taken[-1]
+        assert "Größer" in (await asking("list_commits", rev="HEAD^{/gr.[^s]er|Gr.ßer}")).splitlines()[1]
+        assert "There is no revision `nope`" in await asking("list_commits", rev="nope")
+        assert "third" in await asking("list_commits") and taken[-1]
+
+
+@pytest.mark.anyio
+async def test_a_repository_that_turned_hostile_lets_no_git_go_on(tmp_path: Path, taken: list[bool]) -> None:
+    made = Made(tmp_path / "app")
+    made.commit("first", {"a.txt": "a\n"})
+    async with serving(made.path) as asking:
+        for _ in range(2):
+            assert "first" in await asking("list_commits")
+        (made.path / ".git/refs/heads/away").symlink_to(tmp_path)
+        assert "may lead anywhere" in await asking("list_commits")
+        assert len(taken) == 2
+        (made.path / ".git/refs/heads/away").unlink()
+        # The environment is another one, so the one that waits is of no use.
+        (made.path / ".git/shallow").write_text(made.git("rev-parse", "HEAD"), "utf-8")
+        assert "first" in await asking("list_commits") and taken[2:] == [False]
+
+
+def test_a_git_whose_server_is_gone_finds_no_repository(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    made.commit("first")
+    environment = {"GIT_DIR": str(tmp_path / "ahead1"), "GIT_CONFIG_NOSYSTEM": "1", "PATH": os.environ["PATH"]}
+    words = ["log", "--format=%s", "--stdin"]
+    for link, printed in ((False, b""), (True, b"first\n")):
+        with unnamed(str(tmp_path)) as said:
+            held = Held(Command(GIT, words, str(made.path), environment), said, fed=True)
+            assert held.process.poll() is None
+            if link:
+                (tmp_path / "ahead1").symlink_to(made.path / ".git")
+            held.release(b"HEAD\n--\n")
+            pipe = Pipe(held.process.stdout)
+            assert b"".join(pipe.pieces(Stop(10))) == printed
+            pipe.leave()
+            assert (held.process.wait() == 0) is link
+            said.seek(0)
+            assert (b"not a git repository" in said.read()) is not link
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("is_seen", [True, False])
+async def test_a_git_that_did_not_wait_is_not_missed(
+    is_seen: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: list[bool]
+) -> None:
+    made = Made(tmp_path / "app")
+    made.commit("first")
+    made_ahead: list[Held] = []
+    make = Held.__init__
+
+    def told(self: Held, command: Command, said: IO[bytes], *, fed: bool) -> None:
+        make(self, command, said, fed=fed)
+        made_ahead.append(self)
+
+    monkeypatch.setattr(Held, "__init__", told)
+    async with serving(made.path) as asking:
+        assert "first" in await asking("list_commits")
+        [held] = made_ahead
+        held.release(b"HEAD\n--\n")
+        os.waitid(os.P_PID, held.process.pid, os.WEXITED | os.WNOWAIT)
+        if not is_seen:
+            monkeypatch.setattr(held.process, "poll", lambda: None)
+        for _ in range(2):
+            assert "first" in await asking("list_commits")
+        # Seen once, no other is started; not seen, the answer comes from one that was not ahead.
+        assert taken == ([False, False, False] if is_seen else [False, True, True])
+
+
+def test_how_many_wait_has_a_bound(tmp_path: Path) -> None:
+    made = Made(tmp_path / "app")
+    made.commit("first")
+    policy = Policy(load(Settings, [str(made.path)]))
+    git = Git(policy)
+    repository, stop = policy.repository(""), Stop(60)
+    for limit in range(1, 9):
+        with git.pieces(repository, ["log", "--format=%s", f"--max-count={limit}"], stop, again=True) as pieces:
+            assert b"".join(pieces) == b"first\n"
+    waiting = git._starter._waiting  # pyright: ignore[reportPrivateUsage]
+    assert [key[-1] for key in waiting] == [f"--max-count={limit}" for limit in range(5, 9)]
+
+
+def test_an_end_that_nobody_learns_is_a_failure(tmp_path: Path) -> None:
+    with unnamed(str(tmp_path)) as said:
+        process = start(Command(GIT, ["version"], str(tmp_path), {}), reads=None, said=said, apart=False)
+        assert process.stdout is not None and process.stdout.read(4) == b"git "
+        os.waitpid(process.pid, 0)
+        process.stdout.close()
+        assert process.wait() not in (0, 1, 128)
