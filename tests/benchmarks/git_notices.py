@@ -1,4 +1,4 @@
-"""From a change of a repository to the notice of it at the client: what git did from its end, an edit from its beginning.
+"""From a change of a repository to the notice of it: of what git did from its end, of an edit from its beginning.
 
     python tests/benchmarks/git_notices.py [--rounds 20] [--files 200]
 
@@ -17,8 +17,9 @@ import click
 sys.path[:0] = [str(Path(__file__).parents[1])]
 
 from driver import LEGACY, Server  # noqa: E402
-from git_server.made import Made  # noqa: E402
 from notices import follow, quiet  # noqa: E402
+
+from git_server.made import Made  # noqa: E402
 
 # What is done, and what is followed that it changes.
 ACTS = {"edit": "status", "commit": "head", "branch": "branches", "checkout": "head"}
