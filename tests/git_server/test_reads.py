@@ -1,5 +1,6 @@
 """What the tools answer, beside what git itself says."""
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from git_server.made import Made
-from git_server.serving import Asking, serving
+from git_server.serving import Asking, everything, serving
 from mcp_batteries.errors import Invalid, Unavailable
 from mcp_batteries.settings import load
 from mcp_batteries.testing.docs import snapshot
@@ -410,3 +411,23 @@ async def test_a_path_that_is_nowhere_is_an_error_with_its_neighbours(tmp_path: 
         # Deleted on disk or in the index alone, it is a change.
         (made.path / "notes.txt").unlink()
         assert " D notes.txt" in await asking("get_status", path="notes.txt")
+
+
+@pytest.mark.anyio
+async def test_reading_writes_nothing_even_where_only_times_differ(tmp_path: Path) -> None:
+    made = history(tmp_path / "app")
+    made.write("notes.txt", "changed\n")
+    file = made.path / "docs/guide.md"
+
+    def all_of_it() -> dict[Path, tuple[int, int, int]]:
+        found = [path for path in made.path.rglob("*") if path.is_file()]
+        return {path: (path.stat().st_ino, path.stat().st_mtime_ns, path.stat().st_size) for path in found}
+
+    os.utime(file, (1, 1))
+    before = all_of_it()
+    async with serving(made.path) as asking:
+        said = await everything(asking)
+    assert "+changed" in said and "guide.md" in said
+    assert all_of_it() == before
+    made.git("diff", "--stat", GIT_OPTIONAL_LOCKS="0")
+    assert all_of_it() != before, "the case is not armed"

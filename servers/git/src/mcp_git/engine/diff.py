@@ -6,7 +6,10 @@ A page is made of the files that it shows, so that a large change costs no more 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import shutil
+import tempfile
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -93,17 +96,18 @@ def diff(
         compared.revision.text if compared.revision else None, compared.part, compared.place.path, compared.context,
     ]  # fmt: skip
     begin, _ = position("diff", cursor, scope)
-    page = _Page(git, repository, compared, stop)
     try:
         words = _words(git, repository, compared, stop)
-        try:
-            page.make(words, cursor is None, begin)
-        except Failed:
-            # Before the first commit there is no HEAD to compare with.
-            if compared.revision is not None or has_commits(git, repository, stop):
-                raise
-            page = _Page(git, repository, compared, stop)
-            page.make([*words[:-1], _empty_tree(git, repository, stop)], cursor is None, begin)
+        with _own_index(git, repository, compared) as beside:
+            page = _Page(git, repository, compared, stop, beside)
+            try:
+                page.make(words, cursor is None, begin)
+            except Failed:
+                # Before the first commit there is no HEAD to compare with.
+                if compared.revision is not None or has_commits(git, repository, stop):
+                    raise
+                page = _Page(git, repository, compared, stop, beside)
+                page.make([*words[:-1], _empty_tree(git, repository, stop)], cursor is None, begin)
     except Failed as failure:
         raise explained(failure, git, repository, compared.revision, stop) from None
     files, index = page.files, page.index
@@ -122,6 +126,23 @@ def diff(
     if compared == Compared(None, "all", policy.place("")) and not cursor:
         structured["uri"] = repository.uri("diff")
     return Answer(facts, page.lines, following, lambda: structured)
+
+
+@contextmanager
+def _own_index(git: Git, repository: Repository, compared: Compared) -> Generator[str]:
+    """A folder with a copy of the index, for a comparison with the work tree; empty for others.
+
+    Of files that have another time and the same contents `git diff` puts the time down in the index, under its lock,
+    whatever GIT_OPTIONAL_LOCKS says.
+    """
+    index = os.path.join(git.layout(repository).git_dir, "index")
+    if compared.revision is not None or compared.part == "staged" or not os.path.exists(index):
+        yield ""
+        return
+    with tempfile.TemporaryDirectory(dir=git.installed.scratch) as folder:
+        os.mkdir(os.path.join(folder, "objects"))
+        shutil.copy2(index, os.path.join(folder, "index"))
+        yield folder
 
 
 def _compared(revision: Revision | Range | None) -> Sequence[str]:
@@ -158,8 +179,9 @@ class _Page:
         index, offset: the file, and the line of its patch, with which the next page goes on.
     """
 
-    def __init__(self, git: Git, repository: Repository, compared: Compared, stop: Stop) -> None:
+    def __init__(self, git: Git, repository: Repository, compared: Compared, stop: Stop, beside: str) -> None:
         self._git, self._repository, self._compared, self._stop = git, repository, compared, stop
+        self._beside = beside
         self.lines: list[str] = []
         self.files: list[_File] = []
         self.cut = False
@@ -180,7 +202,7 @@ class _Page:
         patch = [*words, f"--unified={self._compared.context}", "--patch"]
         together = is_first and self._compared.revision is not None and not self._compared.files_only
         counts = [*(patch if together else words), "--numstat", "-z", *at]
-        with self._git.pieces(self._repository, counts, self._stop) as pieces:
+        with self._git.pieces(self._repository, counts, self._stop, beside=self._beside) as pieces:
             reader = _Reader(pieces)
             if isinstance(self._compared.revision, Revision):
                 self._head(reader.take(b"\0") or b"", reader.take(b"\0") or b"", is_first)
@@ -200,7 +222,8 @@ class _Page:
             end = min(self.index + _MOST_PATHS, len(self.files))
             paths = [path for file in self.files[self.index : end] for path in file.paths]
             silent = ["--format="] * isinstance(self._compared.revision, Revision)
-            with self._git.pieces(self._repository, [*patch, *silent, "--", *paths], self._stop) as pieces:
+            words = [*patch, *silent, "--", *paths]
+            with self._git.pieces(self._repository, words, self._stop, beside=self._beside) as pieces:
                 if self._take(_Reader(pieces), end):
                     return
             self.index, self.offset = end, 0
