@@ -30,15 +30,17 @@ def act(made: Made, what: str, number: int) -> float:
     """Do it; the time from which a client waits."""
     file = made.path / "d00/f000.txt"
     if what == "edit":
+        text = "0\n" if file.read_text("ascii") != "0\n" else "an edit\n"
         begun = time.perf_counter()
-        file.write_text("0\n" if number % 2 else "an edit\n", "ascii")
+        file.write_text(text, "ascii")
         return begun
     if what == "commit":
         made.git("commit", "--quiet", "--allow-empty", "--message", f"number {number}")
     elif what == "branch":
         made.git("branch", f"{what}-{number}-{time.time_ns()}")
     else:
-        made.git("switch", "--quiet", "main" if number % 2 else "topic")
+        is_main = made.git("branch", "--show-current") == "main\n"
+        made.git("switch", "--quiet", "topic" if is_main else "main")
     return time.perf_counter()
 
 
