@@ -193,8 +193,10 @@ class Catalog:
             return lambda: in_thread(lambda stop: view.contents()), {}
         if same in self.fixed:
             return self.fixed[same][1], {}
+        path, mark, query = same.partition("?")
+        asked = path.translate(_DELIMITERS) + mark + query
         for template in self.templates:
-            values = template.pattern.match(same)
+            values = template.pattern.match(asked)
             if values is not None:
                 wanted = inspect.signature(template.method).parameters
                 return template.method, {name: value for name, value in values.items() if name in wanted}
@@ -282,6 +284,10 @@ def prompt_entry(method: _Method, declared: DeclaredPrompt) -> Prompt:
     ]
     name = getattr(method, "__name__", "")
     return Prompt(name=name, title=declared.title, description=inspect.getdoc(method), arguments=arguments)
+
+
+_DELIMITERS = str.maketrans({",": "%2C", "&": "%26"})
+"""What stands in the path of a URI as it is (RFC 3986, 3.3), and is no part of a value where a template is matched."""
 
 
 def _one_spelling(uri: str) -> str:
