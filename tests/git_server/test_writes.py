@@ -196,7 +196,10 @@ async def test_a_conflict_stops_is_solved_or_given_up(tool: str, tmp_path: Path)
     async with serving("--write", made.path) as asking:
         before = state(made)
         answer = await asking(tool, rev="topic")
-        assert "1 in conflict" in answer and "conflict: side.txt" in answer and "`run_step`" in answer
+        assert "1 in conflict" in answer and "`run_step`" in answer
+        sides = ["++<<<<<<< ", " +ours" if tool != "run_rebase" else " +theirs", "++=======", "+ ", "++>>>>>>> "]
+        shown = answer.partition("conflict: side.txt\n@@@")[2].splitlines()[1:6]
+        assert all(line.startswith(start) for line, start in zip(shown, sides, strict=True)), answer
         assert "failed: " in await asking("run_step", action="continue")
         assert not (await asking("run_step", action="abort")).startswith("failed")
         assert state(made) == before

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from mcp_batteries.errors import Conflict, Invalid, Problem, Refused, quote
 from mcp_batteries.limits import Stop
+from mcp_git.engine.diff import both_sides
 from mcp_git.engine.program import Failed, Git
 from mcp_git.engine.runs import clip, explained, lines_of
 from mcp_git.engine.status import State, is_conflict, look, under_way
@@ -37,6 +38,11 @@ _MOVES = {
     "patch (?:does not apply|failed)": "Make it from what `read_diff` shows now.",
 }
 """What to do next, by what git says."""
+_SIDES = {
+    "DD": "deleted by both", "AU": "added by us", "UD": "deleted by them", "UA": "added by them", "DU": "deleted by us",
+    "AA": "added by both",
+}  # fmt: skip
+"""What the two letters of a conflict say, in git's words; `UU` is the usual one."""
 _FILTER = r"(^|[[:space:]])filter="
 
 
@@ -123,7 +129,12 @@ class Changes:
         conflicts = _conflicts(after)
         if conflicts:
             facts.append(f"{len(conflicts):,} in conflict")
-            lines += [f"conflict: {shown(path)}" for path in conflicts[:_MOST_LISTED]]
+            met = _conflicts(after, was.state)
+            sides = both_sides(self._git, repository, met[:_MOST_LISTED], stop) if met else {}
+            letters = {path: letters for letters, path, _ in after.entries}
+            for path in conflicts[:_MOST_LISTED]:
+                how = f" ({_SIDES[letters[path]]})" if letters[path] in _SIDES else ""
+                lines += [f"conflict: {shown(path)}{how}", *sides.get(shown(path), ())]
         numbers = len(after.entries) - len(conflicts)
         facts.append(counted(numbers, "other file") + " not committed" if numbers else "nothing else uncommitted")
         lines += change.then()

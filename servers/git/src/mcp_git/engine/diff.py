@@ -18,12 +18,12 @@ from mcp_batteries.limits import DEFAULT_PAGE_BYTES, Cursor, Stop
 from mcp_batteries.server.results import below
 from mcp_git.engine.known import refuse_unknown
 from mcp_git.engine.program import Failed, Git
-from mcp_git.engine.runs import EMPTY_TREES, clip, explained, has_commits, position
+from mcp_git.engine.runs import EMPTY_TREES, clip, explained, has_commits, lines_of, position
 from mcp_git.models import Answer, counted
 from mcp_git.names import one_line, shown
 from mcp_git.policy import Place, Policy, Range, Repository, Revision
 
-__all__ = ["Compared", "Part", "diff"]
+__all__ = ["Compared", "Part", "both_sides", "diff"]
 
 Part = Literal["all", "staged", "unstaged"]
 
@@ -38,6 +38,8 @@ _MOST_PATHS = 200
 """Files of one run of git for the patch."""
 _MOST_LINE = 2000
 _MOST_NAMED = 5
+_MOST_OF_BOTH = 3000
+"""Bytes of both sides of a conflict in the answer of what met it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,3 +347,22 @@ def _empty_tree(git: Git, repository: Repository, stop: Stop) -> str:
 def _text(line: bytes) -> str:
     text = line.decode("utf-8", "replace")
     return text if len(text) <= _MOST_LINE else f"{clip(text, _MOST_LINE)} [{len(line):,} bytes]"
+
+
+def both_sides(git: Git, repository: Repository, paths: Sequence[bytes], stop: Stop) -> dict[str, list[str]]:
+    """Of each file in conflict, by its name as answers have it, the lines of both sides, as far as there is room."""
+    words = ["diff", *_OPTIONS, "--unified=1", "--", *map(os.fsdecode, paths)]
+    found = git.run(repository, words, stop, most=_MOST_OF_BOTH)
+    lines = lines_of(found)
+    if found.cut:
+        lines[-1] = "@@@ `read_diff` has the rest"
+    by_name: dict[str, list[str]] = {}
+    name, shows = "", None
+    for line in lines:
+        if line.startswith("diff --cc "):
+            shows, name = None, line[10:]
+        elif line.startswith("@@@") and shows is None:
+            shows = by_name[name] = []
+        if shows is not None and not line.startswith("* "):
+            shows.append(clip(line.rstrip("\r"), _MOST_LINE))
+    return by_name
