@@ -18,7 +18,7 @@ from mcp_fs.engine.folder_tree import list_tree
 from mcp_fs.engine.listing import Sort, list_folder, moment
 from mcp_fs.engine.service import Engine
 from mcp_fs.engine.walk import Filter
-from mcp_fs.models import Entry
+from mcp_fs.models import Entry, FoundFiles
 from mcp_fs.tools.read import ReadTools
 
 
@@ -64,6 +64,25 @@ def test_a_page_ends_where_it_would_be_too_long(tmp_path: Path) -> None:
 def test_the_last_full_page_offers_no_further_one(tmp_path: Path) -> None:
     fill(tmp_path, dict.fromkeys("abcd", ""))
     assert [[entry.path for entry in page] for page in pages(tmp_path, 2)] == [["a", "b"], ["c", "d"]]
+
+
+def test_what_is_the_same_in_all_times_is_told_once(tmp_path: Path) -> None:
+    fill(tmp_path, dict.fromkeys("abc", "x"))
+    place = served(tmp_path).readable(".")
+
+    def listed(*seconds: int) -> str:
+        for name, second in zip("abc", seconds, strict=True):
+            os.utime(tmp_path / name, (second, second))
+        return list_folder(place, Stop()).text()
+
+    assert listed(5, 5, 5) == "[.: 3 entries; all changed 1970-01-01T00:00:05Z]\na\t1\nb\t1\nc\t1"
+    assert listed(5, 6, 7).startswith("[.: 3 entries; all changed 1970-01-01]\na\t1\t00:00:05Z\nb\t1\t00:00:06Z\n")
+    apart = listed(5, 6, 90_000)
+    assert apart.startswith("[.: 3 entries]\na\t1\t1970-01-01T00:00:05Z\n") and apart.endswith("1970-01-02T01:00:00Z")
+    (tmp_path / "c").unlink()
+    assert list_folder(place, Stop()).text().startswith("[.: 2 entries]\na\t1\t1970-01-01T00:00:05Z")
+    found = FoundFiles(["a", "b", "c"], 3, (), None, [f"1970-01-01T00:00:0{second}Z" for second in (5, 5, 6)])
+    assert found.text() == "[3 found; all changed 1970-01-01]\na\t00:00:05Z\nb\t00:00:05Z\nc\t00:00:06Z"
 
 
 def test_one_entry_is_not_called_many(tmp_path: Path) -> None:

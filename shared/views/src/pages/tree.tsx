@@ -42,6 +42,8 @@ const PAGE = 500;
 function parse(text: string): Folder {
   const [head = "", ...lines] = text.split("\n");
   const above = /^\[(.*): [\d,]+ (of [\d,]+ )?entr/.exec(head)?.[1] ?? ".";
+  // The day of all entries, or their time, stands in the first line alone.
+  const told = /; all changed ([\d-]{10}(?:T[\d:]+Z)?)\]$/.exec(head)?.[1] ?? "";
   const entries = lines.filter(Boolean).map((line): Entry => {
     const [shown = "", ...fields] = line.split("\t");
     const folder = shown.endsWith("/");
@@ -49,7 +51,9 @@ function parse(text: string): Folder {
     // Names stand below their folder's path; where text would not do they are URIs.
     const path = above === "." || above === "served folders" || name.includes("/") ? name : `${above}/${name}`;
     const size = /^[\d,]+$/.test(fields[0] ?? "") ? Number(fields.shift()!.replaceAll(",", "")) : null;
-    return { path, name: path.slice(path.lastIndexOf("/") + 1) || path, folder, size, modified: fields[0] ?? "", note: fields.slice(1).join(" ") };
+    const time = /^[\dT:-]+Z$/.test(fields[0] ?? "") ? fields.shift()! : "";
+    const modified = told && time ? `${told}T${time}` : told || time;
+    return { path, name: path.slice(path.lastIndexOf("/") + 1) || path, folder, size, modified, note: fields.join(" ") };
   });
   return { entries, cursor: /\bcursor="([\w-]+)"/.exec(head)?.[1] ?? null };
 }

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcp_batteries.server.results import DataResult, Link, TextResult
-from mcp_fs.models.words import counted
+from mcp_fs.models.words import counted, told_once
 
 __all__ = ["Compared", "Entry", "FileInfo", "FolderPage", "Tree"]
 
@@ -39,7 +39,7 @@ class Entry:
         path: as tools take it.
         kind: `file`, `folder`, `link` or what else there is.
         size: bytes; None where it means nothing.
-        modified: UTC, to the minute.
+        modified: UTC, to the second.
         note: where a link leads, or why the entry can't be used.
     """
 
@@ -49,10 +49,11 @@ class Entry:
     modified: str
     note: str = ""
 
-    def line(self) -> str:
+    def line(self, told: str = "") -> str:
+        """Its line below a head that tells `told`, the beginning of when it was modified."""
         name = self.path + "/" if self.kind == "folder" and not self.path.endswith("/") else self.path
         size = "" if self.size is None else f"{self.size:,}"
-        return "\t".join(filter(None, (name, size, self.modified, self.note)))
+        return "\t".join(filter(None, (name, size, self.modified.removeprefix(told).removeprefix("T"), self.note)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,9 @@ class FolderPage(TextResult):
         if self.cursor is not None:
             head += f'; continue with cursor="{self.cursor}"'
         above = f"{self.path}/"
-        return "\n".join([f"[{head}]", *(entry.line().removeprefix(above) for entry in self.entries)])
+        if told := told_once([entry.modified for entry in self.entries if entry.modified]):
+            head += f"; all changed {told}"
+        return "\n".join([f"[{head}]", *(entry.line(told).removeprefix(above) for entry in self.entries)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcp_batteries.server.results import TextResult, below
-from mcp_fs.models.words import counted
+from mcp_fs.models.words import counted, told_once
 
 __all__ = ["FoundFiles", "Match", "Matches", "Tallies"]
 
@@ -34,7 +34,10 @@ class FoundFiles(TextResult):
         notes = list(self.notes)
         if self.cursor is not None:
             notes.append(f'continue with cursor="{self.cursor}"')
-        named = itertools.zip_longest(self.paths, self.measures)
+        if told := told_once(self.measures):
+            notes.append(f"all changed {told}")
+        measures = [measure.removeprefix(told).removeprefix("T") for measure in self.measures]
+        named = itertools.zip_longest(self.paths, measures)
         lines = below(("", f"{path}\t{measure}" if measure else path, ()) for path, measure in named)
         return "\n".join(["; ".join([f"[{head}", *notes]) + "]", *lines])
 

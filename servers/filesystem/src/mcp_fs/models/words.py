@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-__all__ = ["counted", "is_one_line", "one_line"]
+__all__ = ["counted", "is_one_line", "one_line", "told_once"]
+
+_FEW = 3
+"""Times that cost less than to tell once what is the same in them."""
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT.*Z")
 
 # Surrogates stand for bytes that are not UTF-8, which no answer can carry.
 _BREAKS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -26,3 +31,10 @@ def counted(number: int, noun: str) -> str:
         return f"1 {noun}"
     ending = noun[:-1] + "ies" if noun.endswith("y") else f"{noun}es" if noun.endswith("ch") else f"{noun}s"
     return f"{number:,} {ending}"
+
+
+def told_once(times: Sequence[str]) -> str:
+    """The time (UTC, ISO 8601) that all of `times` are, or else their day; nothing where they are few or differ."""
+    if len(times) < _FEW or not all(map(_TIME.fullmatch, times)):
+        return ""
+    return next((told for told in (times[0], times[0][:10]) if all(time.startswith(told) for time in times)), "")
