@@ -83,6 +83,7 @@ async def test_what_was_meant_is_said() -> None:
                 # Where the role could do harm, statements of the server's own have no path to `public`.
                 said = text_of(await wire.call("query_rows", sql=sql)).replace("`public.", "`")
                 assert words in said, f"{sql}: {said}"
+            assert "[7]" in text_of(await wire.call("query_rows", query="SELECT 7"))
             for sql in RIGHT:
                 assert not (await wire.call("query_rows", sql=sql))["isError"], sql
             said = text_of(await wire.call("write_rows", sql="INSERT INTO orders VALUES (1); DELETE FROM custmers"))

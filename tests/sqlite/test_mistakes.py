@@ -39,6 +39,9 @@ async def test_what_can_mean_one_statement_only_is_run(tmp_path: Path) -> None:
             arguments = {"sql": "SELECT ? + 0", "parameters": values}
             answer = await wire.request("tools/call", {"name": "query_rows", "arguments": arguments})
             assert "[7]" in text_of(answer), values
+        for sql in ("query", "statement"):
+            arguments = {sql: "SELECT 7 WHERE ?", "params": [1]}
+            assert "[7]" in text_of(await wire.request("tools/call", {"name": "query_rows", "arguments": arguments}))
         for name in ("a.db", str(path), "A", "", None):
             arguments = {"sql": "SELECT 7", "database": name}
             answer = await wire.request("tools/call", {"name": "query_rows", "arguments": arguments})

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcp_batteries.limits import DEFAULT_PAGE_BYTES
-from mcp_batteries.server.declare import tool
+from mcp_batteries.server.declare import renames, tool
 from mcp_batteries.server.fields import Cursor, DryRun, Limit, MaxBytes
 from mcp_batteries.server.results import TextResult
 from mcp_batteries.server.views import TABLE
@@ -14,7 +14,7 @@ from mcp_batteries.sql.arguments import DatabaseName, FileName, MaxCell, Sample,
 from mcp_batteries.sql.room import E, P, Room
 from mcp_batteries.sql.rows import Hits, Results, RowPage
 
-__all__ = ["IMPORT", "LONGEST", "ROWS", "ImportTools", "ReadTools", "SchemaTools", "WriteTools"]
+__all__ = ["AS_SQL", "IMPORT", "LONGEST", "ROWS", "ImportTools", "ReadTools", "SchemaTools", "WriteTools"]
 
 LONGEST = 6100.0
 """Seconds: above every time limit an operator can set, which is what really ends a statement."""
@@ -27,6 +27,9 @@ IMPORT = (
     "into a table, all or nothing.\n\nWith `edit_schema` a missing table is made; `dry_run` shows its guessed types. "
     "For a few rows use `write_rows`."
 )
+
+AS_SQL = renames(query="sql", statement="sql", params="parameters")
+"""What other servers call these arguments."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class ReadTools(Room[P, E]):
         """Search names in the schema."""
         return await self.engine.find(self.policy.search(database, query), limit=limit)
 
-    @tool("Query", seconds=LONGEST, view=TABLE)
+    @tool("Query", seconds=LONGEST, view=TABLE, adapt=AS_SQL)
     async def query_rows(
         self,
         sql: Any = None,
@@ -63,7 +66,7 @@ class ReadTools(Room[P, E]):
 class WriteTools(Room[P, E]):
     """Changes of rows."""
 
-    @tool("Change rows", effect="destroy", seconds=LONGEST)
+    @tool("Change rows", effect="destroy", seconds=LONGEST, adapt=AS_SQL)
     async def write_rows(
         self, sql: Any, parameters: Any = None, database: DatabaseName = None, dry_run: DryRun = False
     ) -> TextResult:
@@ -75,7 +78,7 @@ class WriteTools(Room[P, E]):
 class SchemaTools(Room[P, E]):
     """Changes of the schema."""
 
-    @tool("Change the schema", effect="destroy", seconds=LONGEST)
+    @tool("Change the schema", effect="destroy", seconds=LONGEST, adapt=AS_SQL)
     async def edit_schema(self, sql: Any, database: DatabaseName = None, dry_run: DryRun = False) -> TextResult:
         """Change the schema in one transaction."""
         return await self.engine.change(self.policy.reshape(database, sql), dry_run=dry_run)

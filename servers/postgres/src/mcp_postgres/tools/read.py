@@ -13,7 +13,7 @@ from mcp_batteries.server.views import DIAGRAM, PLAN
 from mcp_batteries.sql import tools
 from mcp_batteries.sql.arguments import DatabaseName, NamePart
 from mcp_batteries.sql.room import Room
-from mcp_batteries.sql.tools import LONGEST
+from mcp_batteries.sql.tools import AS_SQL, LONGEST
 from mcp_postgres.engine.service import Engine
 from mcp_postgres.models import Catalog, Plan
 from mcp_postgres.policy import Policy
@@ -74,7 +74,7 @@ class ListTools(Room[Policy, Engine]):
 class ReadTools(tools.ReadTools[Policy, Engine]):
     """Tables, queries and plans."""
 
-    @tool("Explain a query", seconds=LONGEST, view=PLAN)
+    @tool("Explain a query", seconds=LONGEST, view=PLAN, adapt=AS_SQL)
     async def explain_query(
         self,
         sql: Sql,

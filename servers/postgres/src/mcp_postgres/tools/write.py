@@ -13,7 +13,7 @@ from mcp_batteries.server.results import TextResult
 from mcp_batteries.sql import tools
 from mcp_batteries.sql.arguments import DatabaseName
 from mcp_batteries.sql.room import Room
-from mcp_batteries.sql.tools import LONGEST
+from mcp_batteries.sql.tools import AS_SQL, LONGEST
 from mcp_postgres.engine.service import Engine
 from mcp_postgres.policy import Policy
 from mcp_postgres.tools.arguments import Parameters, Statements
@@ -31,7 +31,7 @@ is use `get_table`."""
 class WriteTools(Room[Policy, Engine]):
     """Changes of rows."""
 
-    @tool("Change rows", effect="destroy", seconds=LONGEST)
+    @tool("Change rows", effect="destroy", seconds=LONGEST, adapt=AS_SQL)
     async def write_rows(
         self,
         sql: Statements,

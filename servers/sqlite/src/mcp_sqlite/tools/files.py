@@ -8,7 +8,7 @@ from mcp_batteries.server.declare import in_words_of, tool
 from mcp_batteries.sql import tools
 from mcp_batteries.sql.arguments import DatabaseName, FileName
 from mcp_batteries.sql.room import Room
-from mcp_batteries.sql.tools import IMPORT, LONGEST, ROWS
+from mcp_batteries.sql.tools import AS_SQL, IMPORT, LONGEST, ROWS
 from mcp_sqlite.engine.service import Engine
 from mcp_sqlite.models import Backup, Export
 from mcp_sqlite.policy import Policy
@@ -21,7 +21,7 @@ __all__ = ["FileTools", "ImportTools"]
 class FileTools(Room[Policy, Engine]):
     """Into files."""
 
-    @tool("Export rows", effect="write", seconds=LONGEST)
+    @tool("Export rows", effect="write", seconds=LONGEST, adapt=AS_SQL)
     async def copy_to_file(
         self, sql: Sql, file: FileName, parameters: PlanParameters = None, database: DatabaseName = None
     ) -> Export:

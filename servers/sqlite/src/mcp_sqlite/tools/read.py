@@ -14,7 +14,7 @@ from mcp_batteries.sql import tools
 from mcp_batteries.sql.arguments import DatabaseName, NamePart, Words
 from mcp_batteries.sql.room import Room
 from mcp_batteries.sql.rows import RowPage
-from mcp_batteries.sql.tools import LONGEST
+from mcp_batteries.sql.tools import AS_SQL, LONGEST
 from mcp_sqlite.engine.service import Engine
 from mcp_sqlite.models import Catalog, Check, Plan
 from mcp_sqlite.policy import Policy
@@ -64,7 +64,7 @@ class ListTools(Room[Policy, Engine]):
 class ReadTools(tools.ReadTools[Policy, Engine]):
     """Tables, queries, plans, and whether the file is whole."""
 
-    @tool("Explain a query", seconds=LONGEST, view=PLAN)
+    @tool("Explain a query", seconds=LONGEST, view=PLAN, adapt=AS_SQL)
     async def explain_query(self, sql: Sql, parameters: PlanParameters = None, database: DatabaseName = None) -> Plan:
         """Explain how SQLite would run a statement, which tables it would read whole, which index would help.
 
